@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of ours is compiled with.
+option(HALFSCOPE_WERROR "Warnings are errors" OFF)
+option(HALFSCOPE_SANITIZE "Address and undefined behaviour sanitizers" OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+# halfscope_target(NAME): C++20, warnings, and no contraction of a*b+c, which would round once where
+# the source says twice. Never -ffast-math. -Wno-restrict: g++ 12 warns of its own std::string's
+# operator+ (GCC bug 105651).
+function(halfscope_target name)
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_compile_options(${name} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -ffp-contract=off>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+    $<$<AND:$<BOOL:${HALFSCOPE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
+    $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>)
+  if(HALFSCOPE_SANITIZE)  # under which g++ 12 warns of std::regex's own std::function
+    target_compile_options(${name} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+    target_link_options(${name} PUBLIC -fsanitize=address,undefined)
+  endif()
+endfunction()

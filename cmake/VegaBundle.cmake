@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# The page of `halfscope report` with the Vega bundle inside, which the Python package
+# vl-convert-python carries. Without that package the program builds and
+# `report` says what it lacks.
+set(HALFSCOPE_VEGA_PYTHON "" CACHE FILEPATH
+    "Python with vl-convert-python, for reports; empty: .venv/bin/python, then python3")
+
+# halfscope_find_vega_python(VAR): the first interpreter that has the package, or nothing.
+function(halfscope_find_vega_python result)
+  set(candidates ${HALFSCOPE_VEGA_PYTHON})
+  if(NOT candidates)
+    find_program(HALFSCOPE_PYTHON3 python3)
+    mark_as_advanced(HALFSCOPE_PYTHON3)
+    set(candidates ${PROJECT_SOURCE_DIR}/.venv/bin/python ${HALFSCOPE_PYTHON3} /usr/bin/python3)
+  endif()
+  foreach(python IN LISTS candidates)
+    execute_process(COMMAND ${python} -c "import vl_convert; vl_convert.javascript_bundle"
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(failed STREQUAL "0")
+      set(${result} ${python} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${result} "" PARENT_SCOPE)
+endfunction()
+
+# halfscope_embed_page(): puts the page into template.cpp of the directory, where it can be made.
+function(halfscope_embed_page)
+  halfscope_find_vega_python(python)
+  if(NOT python)
+    message(WARNING "No Python with vl-convert-python was found: `halfscope report` will exit 3. "
+                    "Install it (pip install vl-convert-python) or set HALFSCOPE_VEGA_PYTHON.")
+    set_source_files_properties(template.cpp PROPERTIES COMPILE_DEFINITIONS HALFSCOPE_HAS_VEGA=0)
+    return()
+  endif()
+  message(STATUS "Vega bundle for reports: by ${python}")
+  set(assets ${CMAKE_CURRENT_SOURCE_DIR}/assets)
+  set(page ${CMAKE_CURRENT_BINARY_DIR}/page.html)
+  add_custom_command(
+    OUTPUT ${page}
+    COMMAND ${python} ${assets}/assemble.py ${assets} ${page}
+    DEPENDS ${assets}/assemble.py ${assets}/page.html ${assets}/page.css ${assets}/page.js
+            ${assets}/vega-license.txt
+    COMMENT "Assembling the report's page" VERBATIM)
+  set_source_files_properties(template.cpp PROPERTIES
+    OBJECT_DEPENDS ${page} COMPILE_DEFINITIONS "HALFSCOPE_HAS_VEGA=1;HALFSCOPE_PAGE=\"${page}\"")
+endfunction()

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Installs what a command of ./run needs and this machine lacks; sourced by ./run, which sets $root.
+# Debian packages by apt-get, Python packages by pip into .venv. What is there is left alone: the
+# Debian packages are looked up with dpkg-query, the Python ones by a stamp of their requirements.
+
+# shellcheck disable=SC2154
+readonly venv="$root/.venv"
+readonly system_python=/usr/bin/python3  # Debian's, whatever else stands first on PATH
+
+# The packages of each need, by the names of Debian 12.
+debian_packages() {
+  case $1 in
+    build) echo g++ cmake ninja-build protobuf-compiler libprotobuf-dev libhwy-dev libtbb-dev \
+      libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libboost-dev python3-venv ;;
+    test) echo catch2 ccache chromium chromium-driver clang-format-14 fonts-dejavu-core \
+      python3-dev python3-ipykernel python3-jsonschema python3-nbclient python3-numpy \
+      python3-pytest python3-selenium python3-sklearn python3-torch ;;
+    bench) echo python3-numpy ;;
+    fuzz) echo clang-14 libclang-rt-14-dev ;;
+    format) echo clang-format-14 ;;
+    lint) echo clang-tidy-14 ;;
+    *) die 2 "no such need: $1" ;;
+  esac
+}
+
+# The requirements files of each need.
+requirements() {
+  case $1 in
+    build) echo python/requirements-build.txt ;;
+    test) echo python/requirements-test.txt ;;
+  esac
+}
+
+# Prints those of the given Debian packages that are not installed.
+missing_packages() {
+  local installed name
+  installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+    sed -n 's/^installed //p') || true
+  for name in "$@"; do
+    grep --quiet --line-regexp --fixed-strings -- "$name" <<<"$installed" || echo "$name"
+  done
+}
+
+# What .venv must have been filled from: the requirements and the Python that reads them.
+requirements_stamp() {
+  { cat "$root/$1"; "$system_python" --version; } | sha256sum | cut -d ' ' -f 1
+}
+
+stamp_file() { echo "$venv/.installed-$(basename "$1" .txt)"; }
+
+# Prints those of the given requirements files that .venv does not hold as they are now.
+missing_requirements() {
+  local file stamp
+  for file in "$@"; do
+    stamp=$(stamp_file "$file")
+    if [[ ! -x $venv/bin/python || ! -f $stamp ||
+      $(<"$stamp") != "$(requirements_stamp "$file")" ]]; then
+      echo "$file"
+    fi
+  done
+}
+
+# The packages a requirements file names, without its comments.
+packages_in() { sed -e 's/[[:space:]]*#.*//' -e '/^$/d' "$@"; }
+
+apt_install() {
+  local -a as_root=()
+  local reason="this is not root and there is no sudo"
+  if [[ $(id -u) != 0 ]]; then
+    command -v sudo >/dev/null || die 3 "$reason; as root: apt-get install --no-install-recommends $*"
+    as_root=(sudo)
+  fi
+  local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
+  # One unreachable third-party source must not stop what the others can give.
+  "${apt[@]}" -qq update || echo "run: apt-get update had errors; going on with the lists there are" >&2
+  { "${apt[@]}" install --assume-no --no-install-recommends "$@" || true; } 2>/dev/null |
+    grep -E '^(Need to get|After this operation)' || true
+  mkdir -p "$root/build"
+  if ! "${apt[@]}" -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends "$@" \
+    </dev/null >"$root/build/apt.log" 2>&1; then
+    tail -n 20 "$root/build/apt.log" >&2
+    die 3 "apt-get could not install: $* (all it said: build/apt.log)"
+  fi
+}
+
+pip_install() {
+  local file version
+  version=$("$system_python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+  [[ -x $venv/bin/python && -d $venv/lib/$version ]] ||
+    "$system_python" -m venv --clear --system-site-packages "$venv"
+  for file in "$@"; do
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+      --requirement "$root/$file" </dev/null || die 3 "pip could not install what $file names"
+    requirements_stamp "$file" >"$(stamp_file "$file")"
+  done
+}
+
+# On a system without apt nothing is installed: the person is told what to install.
+no_apt() {
+  cat >&2 <<EOF
+run: this system has no apt-get, so the packages cannot be installed from here. Needed, by their Debian 12 names:
+  $1
+Install their likes by hand, then say so with HALFSCOPE_NO_APT=1, for instance: HALFSCOPE_NO_APT=1 ./run build
+(the Python packages are then still put into .venv, by $system_python and pip).
+EOF
+  exit 3
+}
+
+# ensure NEED...: says what is missing, then installs it.
+ensure() {
+  local need
+  local -a wanted=() files=() packages=() stale=()
+  for need in "$@"; do
+    read -r -a packages <<<"$(debian_packages "$need")"
+    wanted+=("${packages[@]}")
+    read -r -a packages <<<"$(requirements "$need")"
+    files+=("${packages[@]}")
+  done
+  packages=()
+  if [[ ${HALFSCOPE_NO_APT:-} != 1 ]]; then
+    command -v apt-get >/dev/null || no_apt "${wanted[*]}"
+    mapfile -t packages < <(missing_packages "${wanted[@]}" | sort --unique)
+  fi
+  mapfile -t stale < <(missing_requirements "${files[@]}")
+  if ((${#packages[@]})); then
+    say "to install, ${#packages[@]} Debian packages and what they depend on: ${packages[*]}"
+  fi
+  if ((${#stale[@]})); then
+    say "to install, Python packages into .venv: $(cd "$root" && packages_in "${stale[@]}" | paste -s -d ' ')"
+  fi
+  ((${#packages[@]})) && apt_install "${packages[@]}"
+  ((${#stale[@]})) && pip_install "${stale[@]}"
+  return 0
+}
