@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A floating-point format is one row; everything else about it is derived here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#if defined(__CUDACC__)
+#define HALFSCOPE_HD __host__ __device__
+#else
+#define HALFSCOPE_HD
+#endif
+
+namespace halfscope {
+
+/// What the encodings of the largest exponent field mean.
+enum class Specials : std::uint8_t {
+  ieee,       ///< infinities and NaNs, as IEEE 754-2019, 3.4
+  finite_nan  ///< no infinity; only S.11...1 is NaN (E4M3 of OCP OFP8 1.0)
+};
+
+/// A binary format. Names as in IEEE 754-2019, 3.3; a value is significand * 2^exponent.
+struct Format {
+  int precision;  ///< p: bits of the significand, the hidden bit included (binary16: 11)
+  int emax;       ///< exponent of the largest finite binade (binary16: 15)
+  int width;      ///< bits of an encoding, sign included (binary16: 16)
+  Specials specials = Specials::ieee;
+
+  /// Exponent of the smallest normal. Formats that spend the top exponent field on numbers have
+  /// one binade more above the same bias.
+  HALFSCOPE_HD constexpr int emin() const { return (specials == Specials::ieee ? 1 : 2) - emax; }
+  HALFSCOPE_HD constexpr int fraction_bits() const { return precision - 1; }
+  HALFSCOPE_HD constexpr int exponent_bits() const { return width - precision; }
+  /// Exponent of the least significant bit of subnormals: the format's smallest step.
+  HALFSCOPE_HD constexpr int min_quantum_exponent() const { return emin() - fraction_bits(); }
+
+  HALFSCOPE_HD constexpr std::uint64_t fraction_mask() const {
+    return (std::uint64_t{1} << fraction_bits()) - 1;
+  }
+  HALFSCOPE_HD constexpr std::uint64_t sign_mask() const { return std::uint64_t{1} << (width - 1); }
+  HALFSCOPE_HD constexpr std::uint64_t magnitude_mask() const { return sign_mask() - 1; }
+  /// Encoding of +infinity; in a format without one, the encoding just above the largest finite.
+  HALFSCOPE_HD constexpr std::uint64_t infinity() const {
+    return specials == Specials::ieee ? magnitude_mask() & ~fraction_mask() : magnitude_mask();
+  }
+  HALFSCOPE_HD constexpr std::uint64_t largest_finite() const { return infinity() - 1; }
+  /// The canonical quiet NaN, positive.
+  HALFSCOPE_HD constexpr std::uint64_t quiet_nan() const {
+    return specials == Specials::ieee ? infinity() | (std::uint64_t{1} << (fraction_bits() - 1))
+                                      : magnitude_mask();
+  }
+  HALFSCOPE_HD constexpr bool has_infinity() const { return specials == Specials::ieee; }
+
+  friend constexpr bool operator==(const Format&, const Format&) = default;
+};
+
+// clang-format off
+//                                      p   emax  width
+inline constexpr Format kBinary16   = {11,    15,   16};  // IEEE 754-2019, 3.6
+inline constexpr Format kBfloat16   = { 8,   127,   16};  // Intel, BFLOAT16 Numerics Definition
+inline constexpr Format kTf32       = {11,   127,   19};  // NVIDIA A100 white paper; low 19 bits
+inline constexpr Format kBinary32   = {24,   127,   32};  // IEEE 754-2019, 3.6
+inline constexpr Format kBinary64   = {53,  1023,   64};  // IEEE 754-2019, 3.6
+inline constexpr Format kFloat8E4M3 = { 4,     8,    8, Specials::finite_nan};  // OCP OFP8 1.0
+inline constexpr Format kFloat8E5M2 = { 3,    15,    8};                        // OCP OFP8 1.0
+// clang-format on
+
+struct NamedFormat {
+  std::string_view name;
+  Format format;
+};
+
+/// Every format there is, by the name the command line uses. To add one: a row above, a row here.
+inline constexpr std::array kFormats = {
+    NamedFormat{"binary16", kBinary16}, NamedFormat{"bfloat16", kBfloat16},
+    NamedFormat{"tf32", kTf32},         NamedFormat{"binary32", kBinary32},
+    NamedFormat{"binary64", kBinary64}, NamedFormat{"e4m3", kFloat8E4M3},
+    NamedFormat{"e5m2", kFloat8E5M2},
+};
+
+/// Null when no format has that name.
+constexpr const NamedFormat* find_format(std::string_view name) {
+  for (const NamedFormat& row : kFormats) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace halfscope

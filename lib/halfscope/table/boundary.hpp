@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a format's rounding changes class (zero, subnormal, normal, overflow), and the cuts inside
+// a binade that these boundaries make.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "halfscope/number/format.hpp"
+
+namespace halfscope {
+
+/// A magnitude (1 + fraction / 2^52) * 2^exponent. 52 bits of fraction hold every source of at most
+/// 53 bits of precision exactly, so "above x" is written as "at or above the next one".
+struct Magnitude {
+  int exponent = 0;
+  std::uint64_t fraction = 0;  ///< in [0, 2^52)
+
+  friend constexpr auto operator<=>(const Magnitude&, const Magnitude&) = default;
+};
+
+inline constexpr std::uint64_t kFractionUnit = std::uint64_t{1} << 52;
+
+/// A positive finite double as a magnitude, and back; infinity or zero beyond binary64's range.
+Magnitude magnitude_of(double x);
+double to_double(const Magnitude& m);
+
+/// The first magnitudes of three classes under round to nearest, ties to even: below `nonzero` a
+/// value becomes zero; from there below `normal` subnormal; from `overflow` on it exceeds the
+/// largest finite value. Derived from the format's row; docs/numerics.md.
+struct Boundaries {
+  Magnitude nonzero;
+  Magnitude normal;
+  Magnitude overflow;
+};
+
+/// The boundaries divided by 2^k: those of values that are multiplied by 2^k first.
+Boundaries before_scaling(const Boundaries& limits, int k);
+
+/// The boundaries of `target` for values that are multiplied by loss_scale / recorded_scale before
+/// they are rounded: the smallest source magnitudes v with v * loss_scale / recorded_scale in the
+/// class. Exact for all positive finite scales (128-bit integers, no division is rounded).
+/// Throws std::invalid_argument when a scale is not a positive finite number.
+Boundaries boundaries(Format target, double loss_scale = 1.0, double recorded_scale = 1.0);
+
+/// The first magnitude v with v / scale >= 2^exponent: where a binade of the unscaled values starts
+/// among recorded ones. Exact.
+Magnitude unscaled_binade(int exponent, double scale);
+
+/// The fractions at which some boundary of some format of at most binary16's precision falls, for
+/// scales that are powers of two: ascending, without 0. What a table needs to be exact for them
+/// all.
+const std::vector<std::uint64_t>& standard_cuts();
+
+/// What a table of recorded values needs to be exact for one format at loss_scale and at every 2^k,
+/// and for the unscaled binades, when a scale is no power of two: ascending, without 0.
+std::vector<std::uint64_t> cuts_for(Format target, double loss_scale, double recorded_scale);
+
+}  // namespace halfscope

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/table/count.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/info.h>
+#include <tbb/parallel_reduce.h>
+#include <tbb/task_arena.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "halfscope/table/filler.hpp"
+
+namespace halfscope {
+namespace {
+
+struct DtypeRow {
+  Dtype dtype;
+  std::string_view name;  // as safetensors writes it
+  Format format;
+};
+
+constexpr std::array kDtypes = {
+    DtypeRow{Dtype::f16, "F16", kBinary16},
+    DtypeRow{Dtype::bf16, "BF16", kBfloat16},
+    DtypeRow{Dtype::f32, "F32", kBinary32},
+    DtypeRow{Dtype::f64, "F64", kBinary64},
+    DtypeRow{Dtype::f8_e4m3, "F8_E4M3", kFloat8E4M3},
+    DtypeRow{Dtype::f8_e5m2, "F8_E5M2", kFloat8E5M2},
+};
+
+template <typename Bits>
+Bits load(const std::byte* data, std::size_t i) {
+  Bits bits;
+  std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
+  return bits;
+}
+
+std::uint64_t load(const TensorView& t, std::size_t i) {
+  switch (format_of(t.dtype).width) {
+    case 8: return load<std::uint8_t>(t.data, i);
+    case 16: return load<std::uint16_t>(t.data, i);
+    case 32: return load<std::uint32_t>(t.data, i);
+    default: return load<std::uint64_t>(t.data, i);
+  }
+}
+
+/// 8- and 16-bit elements: count encodings, then take each one apart once. 32-bit counts, small
+/// enough for the cache, hold a chunk.
+template <typename Bits>
+BinadeTable count_encodings(const TensorView& t) {
+  constexpr std::size_t kEncodings = std::size_t{1} << (8 * sizeof(Bits));
+  constexpr std::size_t kChunk = std::size_t{1} << 31;
+  std::vector<std::uint32_t> counts(kEncodings);
+  const Format f = format_of(t.dtype);
+  BinadeTable table;
+  for (std::size_t start = 0; start < t.count; start += kChunk) {
+    const std::size_t end = std::min(start + kChunk, t.count);
+    std::size_t i = start;
+    constexpr std::size_t kPerWord = 8 / sizeof(Bits);
+    for (; i + kPerWord <= end; i += kPerWord) {
+      std::uint64_t word;
+      std::memcpy(&word, t.data + i * sizeof(Bits), sizeof word);
+      for (std::size_t k = 0; k < kPerWord; ++k) {
+        ++counts[static_cast<Bits>(word >> (8 * sizeof(Bits) * k))];
+      }
+    }
+    for (; i < end; ++i) ++counts[load<Bits>(t.data, i)];
+    for (std::size_t bits = 0; bits < kEncodings; ++bits) {
+      if (counts[bits] != 0) add_encoding(table, f, bits, std::exchange(counts[bits], 0));
+    }
+  }
+  return table;
+}
+
+BinadeTable count_serial(const TensorView& t) {
+  // Below these sizes the fixed cost of a dense table is more than that of single additions.
+  constexpr std::size_t kSmall32 = 512, kSmall16 = 8192, kSmall8 = 64;
+  switch (format_of(t.dtype).width) {
+    case 8:
+      if (t.count >= kSmall8) return count_encodings<std::uint8_t>(t);
+      break;
+    case 16:
+      if (t.count >= kSmall16) return count_encodings<std::uint16_t>(t);
+      break;
+    case 32:
+      if (t.count >= kSmall32) return count_binary32(t.data, t.count);
+      break;
+    default: break;
+  }
+  return count_binades_scalar(t, standard_cuts());
+}
+
+TensorView slice(const TensorView& t, std::size_t first, std::size_t end) {
+  const std::size_t width = static_cast<std::size_t>(format_of(t.dtype).width / 8);
+  return {t.dtype, t.data + first * width, end - first};
+}
+
+}  // namespace
+
+Format format_of(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)].format; }
+
+std::string_view name_of(Dtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)].name; }
+
+std::optional<Dtype> find_dtype(std::string_view name) {
+  for (const DtypeRow& row : kDtypes) {
+    if (row.name == name) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+BinadeTable count_binades_scalar(const TensorView& tensor, std::vector<std::uint64_t> cuts) {
+  BinadeTable table(std::move(cuts));
+  const Format f = format_of(tensor.dtype);
+  for (std::size_t i = 0; i < tensor.count; ++i) add_encoding(table, f, load(tensor, i), 1);
+  return table;
+}
+
+BinadeTable count_binades(const TensorView& tensor, int threads) {
+  constexpr std::size_t kGrain = std::size_t{1} << 20;  // elements; amortises a partial table
+  if (threads == 1 || tensor.count < 2 * kGrain) return count_serial(tensor);
+  using Range = tbb::blocked_range<std::size_t>;
+  const auto count_range = [&](const Range& range, BinadeTable table) {
+    table.merge(count_serial(slice(tensor, range.begin(), range.end())));
+    return table;
+  };
+  const auto join = [](BinadeTable a, const BinadeTable& b) {
+    a.merge(b);
+    return a;
+  };
+  tbb::task_arena arena(threads == 0 ? tbb::task_arena::automatic : threads);
+  return arena.execute([&] {
+    return tbb::parallel_reduce(Range(0, tensor.count, kGrain), BinadeTable(), count_range, join);
+  });
+}
+
+Moments moments(const TensorView& tensor) {
+  constexpr std::size_t kBlock = 4096, kLanes = 8;
+  const Format f = format_of(tensor.dtype);
+  double sum = 0, sum_squares = 0;
+  std::uint64_t finite = 0;
+  for (std::size_t first = 0; first < tensor.count; first += kBlock) {
+    const std::size_t end = std::min(first + kBlock, tensor.count);
+    std::array<double, kLanes> s{}, q{};
+    for (std::size_t i = first; i < end; ++i) {
+      const double x = tensor.dtype == Dtype::f32
+                           ? double{std::bit_cast<float>(load<std::uint32_t>(tensor.data, i))}
+                           : to_double(f, load(tensor, i));
+      if (!std::isfinite(x)) continue;
+      ++finite;
+      s[i % kLanes] += x;
+      q[i % kLanes] += x * x;
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      sum += s[lane];
+      sum_squares += q[lane];
+    }
+  }
+  return {finite == 0 ? 0.0 : sum / static_cast<double>(finite), sum_squares};
+}
+
+}  // namespace halfscope

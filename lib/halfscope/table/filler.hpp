@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the counting passes put whole sub-totals into a table. Internal to table/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "halfscope/number/convert.hpp"
+#include "halfscope/table/binade_table.hpp"
+
+namespace halfscope {
+
+/// The magnitude of a finite nonzero unpacked value.
+inline Magnitude magnitude_of(const Unpacked& x) {
+  const int lead = static_cast<int>(std::bit_width(x.significand)) - 1;
+  return {x.exponent + lead, (x.significand << (52 - lead)) - kFractionUnit};
+}
+
+/// Adds `times` values of one encoding, of any kind.
+inline void add_encoding(BinadeTable& table, Format f, std::uint64_t bits, std::uint64_t times) {
+  const Unpacked x = unpack(f, bits);
+  SpecialCounts s;
+  switch (x.kind) {
+    case Kind::finite: table.add(magnitude_of(x), x.negative, times); return;
+    case Kind::zero:
+      s.zero = times;
+      s.negative_zero = x.negative ? times : 0;
+      break;
+    case Kind::infinity: (x.negative ? s.negative_infinity : s.positive_infinity) = times; break;
+    case Kind::nan: s.nan = times; break;
+  }
+  table.add_specials(s);
+}
+
+/// Fills a table by segments instead of values; the caller answers for the extremes.
+class TableFiller {
+ public:
+  explicit TableFiller(BinadeTable& table) : table_(table) {}
+
+  void add_segment(int exponent, std::size_t segment, bool negative, std::uint64_t times) {
+    const std::span<std::uint64_t> row = table_.row_at(exponent);
+    row[segment] += times;
+    if (negative) row.back() += times;
+  }
+  void extend(Magnitude smallest, Magnitude largest) {
+    table_.smallest_ = table_.smallest_ ? std::min(*table_.smallest_, smallest) : smallest;
+    table_.largest_ = table_.largest_ ? std::max(*table_.largest_, largest) : largest;
+  }
+  void widen(int significant_bits, std::optional<int> lowest_bit) {
+    table_.widen(significant_bits, lowest_bit);
+  }
+
+ private:
+  BinadeTable& table_;
+};
+
+/// binary32 elements, n of them at any alignment, with the standard cuts. count_simd.cpp.
+BinadeTable count_binary32(const std::byte* data, std::size_t n);
+
+}  // namespace halfscope
