@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorBoard event files: length, checksum, protobuf record, checksum.
+// Framing: tensorboard/summary/writer/record_writer.py. Messages: event_file.proto beside this
+// file; who wants their fields includes "halfscope/log/event_file.pb.h" (no public header does).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halfscope::log::proto {
+class Event;
+}
+
+namespace halfscope::log {
+
+/// CRC-32C (Castagnoli): reflected, initial and final value all ones.
+std::uint32_t crc32c(std::string_view bytes);
+/// The same as TFRecord masks it, so that a checksum of data that holds checksums stays a good one.
+std::uint32_t masked_crc32c(std::string_view bytes);
+
+/// Appends records to a new event file. Every record is handed to the system in one write before
+/// `write` returns, so a run that dies loses at most the record it was writing. Throws BadInput.
+class EventWriter {
+ public:
+  /// Creates the file and writes its version record; refuses to touch an existing file.
+  explicit EventWriter(const std::filesystem::path& path);
+  ~EventWriter();
+  EventWriter(const EventWriter&) = delete;
+  EventWriter& operator=(const EventWriter&) = delete;
+
+  /// A record that cannot be written whole (disk full) is taken back, then BadInput is thrown.
+  void write(const proto::Event& event);
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
+};
+
+/// Reads records one by one, holding one at a time. Damage is stepped over and told in `notes`:
+/// a last record that is cut short is the normal end of a file whose run was stopped; a record
+/// whose checksum is wrong, or that is no Event, is skipped; where a record's length cannot be
+/// trusted, reading goes on at the next place that has a length with a right checksum.
+class EventReader {
+ public:
+  /// Throws BadInput when the file cannot be opened.
+  explicit EventReader(const std::filesystem::path& path);
+
+  /// The next readable record, or empty at the end.
+  std::optional<proto::Event> next();
+  /// Where the record last returned begins.
+  std::uint64_t offset() const { return record_; }
+  /// The next record is looked for at `offset`.
+  void seek(std::uint64_t offset) { position_ = offset; }
+
+  /// What was stepped over, one line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  bool read(std::uint64_t offset, std::uint64_t size, std::string& bytes);
+  std::optional<std::uint64_t> length_at(std::uint64_t offset);
+  std::uint64_t next_length(std::uint64_t offset);
+  void skip_to(std::uint64_t end, const std::string& why);
+
+  std::filesystem::path path_;
+  std::ifstream in_;
+  std::uint64_t size_ = 0;
+  std::uint64_t position_ = 0;
+  std::uint64_t stream_position_ = 0;
+  std::uint64_t record_ = 0;
+  std::string bytes_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace halfscope::log

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/log/manifest.hpp"
+
+#include <array>
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
+#include "halfscope/version.hpp"
+
+namespace halfscope::log {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uintmax_t kMostBytes = 16 << 20;
+constexpr int kMostDepth = 100;
+// Keys with a meaning of their own; all others are `about`.
+constexpr std::array kOwnKeys = {"schema",     "gradients", "sharded",
+                                 "loss_dtype", "rank",      "world_size"};
+
+/// Reads keys of one file, with messages that name it.
+class Fields {
+ public:
+  Fields(const std::filesystem::path& file, const json& object)
+      : where_(printable(file.string())), object_(object) {}
+
+  [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
+    const std::string found =
+        object_.contains(key) ? printable(dumped(object_.at(key))) : "not there";
+    throw BadInput(where_ + ": '" + key + "' is " + found + ", want " + wanted +
+                   "; correct it (docs/run-log.md)");
+  }
+  bool has(const std::string& key) const { return object_.contains(key); }
+
+  int integer(const std::string& key, int low, int fallback) const {
+    if (!has(key)) return fallback;
+    const json& value = object_.at(key);
+    constexpr int kHigh = std::numeric_limits<int>::max();
+    const bool fits = value.is_number_integer() && value >= low && value <= kHigh;
+    if (!fits) reject(key, "an integer from " + std::to_string(low));
+    return value.get<int>();
+  }
+  std::string text(const std::string& key, const std::string& wanted) const {
+    if (!has(key) || !object_.at(key).is_string()) reject(key, wanted);
+    return object_.at(key).get<std::string>();
+  }
+  const json& at(const std::string& key) const { return object_.at(key); }
+  const std::string& where() const { return where_; }
+
+ private:
+  static std::string dumped(const json& value) {
+    constexpr std::size_t kMost = 60;
+    const std::string text = value.dump();
+    return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  }
+  std::string where_;
+  const json& object_;
+};
+
+json parsed(const std::filesystem::path& file) {
+  const std::string where = printable(file.string());
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  if (!error && size > kMostBytes) {
+    throw BadInput(where + ": holds " + std::to_string(size) + " bytes, and a manifest at most " +
+                   std::to_string(kMostBytes) + "; is this file a run log's run.json?");
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (error || !in) throw BadInput(where + ": cannot be read; a run log begins with this file");
+  // Copying and writing JSON recurse, so what hostile input can nest is bounded here.
+  const auto bounded = [&where](int depth, json::parse_event_t, const json&) {
+    if (depth <= kMostDepth) return true;
+    throw BadInput(where + ": nests JSON more than " + std::to_string(kMostDepth) +
+                   " deep, and no manifest does; is this file a run log's run.json?");
+  };
+  json object = json::parse(in, bounded, false);
+  if (!object.is_object()) {
+    throw BadInput(where +
+                   ": holds no JSON object, and a run log's manifest is one; "
+                   "restore it, or write one by hand (docs/run-log.md)");
+  }
+  return object;
+}
+
+void require_known_schema(const Fields& fields) {
+  if (!fields.has("schema")) fields.reject("schema", "the version of the log's layout");
+  const int schema = fields.integer("schema", 1, 1);
+  if (schema <= kSchema) return;
+  std::string writer;
+  if (fields.has("halfscope") && fields.at("halfscope").is_string()) {
+    writer = " (written by halfscope " + printable(fields.at("halfscope").get<std::string>()) + ")";
+  }
+  throw BadInput(fields.where() + ": schema " + std::to_string(schema) + writer +
+                 ", and this halfscope " + std::string(kVersion) + " reads schema 1 to " +
+                 std::to_string(kSchema) + "; read it with the halfscope that wrote it or a newer");
+}
+
+std::vector<Role> sharded_roles(const Fields& fields) {
+  std::vector<Role> roles;
+  if (!fields.has("sharded")) return roles;
+  if (!fields.at("sharded").is_array()) fields.reject("sharded", "an array of roles");
+  for (const json& name : fields.at("sharded")) {
+    const auto role = name.is_string() ? find_role(name.get<std::string>()) : std::nullopt;
+    if (!role) fields.reject("sharded", "an array of roles such as \"weight_grad\"");
+    roles.push_back(*role);
+  }
+  return roles;
+}
+
+json object_of(const std::filesystem::path& file, const Manifest& manifest) {
+  json object = {{"schema", kSchema},
+                 {"halfscope", kVersion},
+                 {"gradients", name_of(manifest.gradients)},
+                 {"sharded", json::array()},
+                 {"rank", manifest.rank},
+                 {"world_size", manifest.world_size}};
+  for (const Role role : manifest.sharded) object["sharded"].push_back(name_of(role));
+  if (manifest.loss_dtype) object["loss_dtype"] = name_of(*manifest.loss_dtype);
+  for (const auto& [key, value] : manifest.about.items()) {
+    for (const char* const own : kOwnKeys) {
+      if (key == own) {
+        throw BadInput(printable(file.string()) + ": '" + key +
+                       "' is given among what only informs, but has a meaning of its own; "
+                       "set that field of the manifest");
+      }
+    }
+    if (key != "halfscope") object[key] = value;
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string_view name_of(ScaleState state) {
+  return state == ScaleState::scaled ? "scaled" : "unscaled";
+}
+
+std::optional<ScaleState> find_scale_state(std::string_view name) {
+  if (name == "scaled") return ScaleState::scaled;
+  if (name == "unscaled") return ScaleState::unscaled;
+  return std::nullopt;
+}
+
+Manifest read_manifest(const std::filesystem::path& file) {
+  const json object = parsed(file);
+  const Fields fields(file, object);
+  require_known_schema(fields);
+  Manifest manifest;
+  manifest.schema = fields.integer("schema", 1, 1);
+  const std::string states = "\"scaled\" or \"unscaled\"";
+  const auto state = find_scale_state(fields.text("gradients", states));
+  if (!state) fields.reject("gradients", states);
+  manifest.gradients = *state;
+  manifest.sharded = sharded_roles(fields);
+  if (fields.has("loss_dtype")) {
+    const std::string wanted = "a dtype such as \"F32\"";
+    manifest.loss_dtype = find_dtype(fields.text("loss_dtype", wanted));
+    if (!manifest.loss_dtype) fields.reject("loss_dtype", wanted);
+  }
+  manifest.rank = fields.integer("rank", 0, 0);
+  manifest.world_size = fields.integer("world_size", 1, 1);
+  manifest.about = object;
+  for (const char* const own : kOwnKeys) manifest.about.erase(own);
+  return manifest;
+}
+
+void write_manifest(const std::filesystem::path& file, const Manifest& manifest) {
+  std::string text;
+  try {
+    text = object_of(file, manifest).dump(2) + "\n";
+  } catch (const json::exception& error) {
+    throw BadInput(printable(file.string()) + ": what the manifest is to say is no JSON (" +
+                   printable(error.what()) + "); give text as UTF-8");
+  }
+  OutputFile out(file);
+  out.write(text);
+  out.commit();
+}
+
+}  // namespace halfscope::log

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole file as read-only memory. Pages come from the page cache when they are touched, so a file
+// larger than memory is no problem.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace halfscope::log {
+
+/// Maps a regular file. Throws BadInput when there is none or it cannot be read. A file that
+/// another program cuts short while it is mapped ends this one (SIGBUS): logs are appended to or
+/// replaced.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  /// The path as messages show it.
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace halfscope::log

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/log/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/mapped_file.hpp"
+#include "halfscope/log/safetensors_header.hpp"
+
+namespace halfscope::log {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::string_view kDamaged = "the file is damaged, write it again";
+
+/// Widths of the dtypes that are not counted but whose extent can be checked all the same.
+struct OtherDtype {
+  std::string_view name;
+  unsigned bits;
+  std::string_view what;
+};
+constexpr OtherDtype kOtherDtypes[] = {
+    {"BOOL", 8, "is no floating-point type"},   {"U8", 8, "is no floating-point type"},
+    {"I8", 8, "is no floating-point type"},     {"U16", 16, "is no floating-point type"},
+    {"I16", 16, "is no floating-point type"},   {"U32", 32, "is no floating-point type"},
+    {"I32", 32, "is no floating-point type"},   {"U64", 64, "is no floating-point type"},
+    {"I64", 64, "is no floating-point type"},   {"C64", 64, "is complex"},
+    {"F8_E8M0", 8, "holds scales, not values"}, {"F8_E4M3FNUZ", 8, "is not counted"},
+    {"F8_E5M2FNUZ", 8, "is not counted"},       {"F6_E2M3", 6, "is not counted"},
+    {"F6_E3M2", 6, "is not counted"},           {"F4", 4, "is not counted"},
+};
+
+const OtherDtype* find_other(std::string_view name) {
+  const auto* row = std::find_if(std::begin(kOtherDtypes), std::end(kOtherDtypes),
+                                 [&](const OtherDtype& other) { return other.name == name; });
+  return row == std::end(kOtherDtypes) ? nullptr : row;
+}
+
+/// Bits of one element; 0 for a dtype that is not known here.
+unsigned bits_of(std::string_view dtype) {
+  if (const auto known = find_dtype(dtype)) return static_cast<unsigned>(format_of(*known).width);
+  const OtherDtype* const other = find_other(dtype);
+  return other == nullptr ? 0 : other->bits;
+}
+
+std::string skip_reason(std::string_view dtype) {
+  if (const OtherDtype* const other = find_other(dtype)) {
+    return fmt::format("dtype {} {}", dtype, other->what);
+  }
+  return fmt::format("dtype {} is unknown, want F16, BF16, F32, F64, F8_E4M3 or F8_E5M2",
+                     printable(dtype.substr(0, 64)));
+}
+
+/// The header's text: its length is checked against the file before anything is made of it.
+std::string_view header_text(const MappedFile& file) {
+  const std::uint64_t size = file.bytes().size();
+  if (size < kLengthBytes) {
+    throw BadInput(
+        fmt::format("{}: holds {} bytes, want at least 8 (the length of a safetensors "
+                    "header); the file is cut short, copy or write it again",
+                    file.name(), size));
+  }
+  const std::byte* const start = file.bytes().data();
+  std::uint64_t length = 0;
+  for (std::uint64_t i = kLengthBytes; i-- > 0;) {
+    length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
+  }
+  if (length > kMaxSafetensorsHeader) {
+    throw BadInput(
+        fmt::format("{}: names a header of {} bytes, want at most {}; the file is damaged "
+                    "or no safetensors file, write it again",
+                    file.name(), length, kMaxSafetensorsHeader));
+  }
+  if (length > size - kLengthBytes) {
+    throw BadInput(
+        fmt::format("{}: names a header of {} bytes, but holds {} after the length; the "
+                    "file is cut short, copy or write it again",
+                    file.name(), length, size - kLengthBytes));
+  }
+  return {reinterpret_cast<const char*>(start) + kLengthBytes, static_cast<std::size_t>(length)};
+}
+
+/// A tensor's bytes are what its shape and dtype take. An unknown dtype is taken at its word.
+void check_size(const SafetensorsEntry& entry, const std::string& file) {
+  const std::uint64_t held = entry.end - entry.begin;
+  const std::string place = place_text(file, entry.name);
+  const auto count = element_count(entry.shape);
+  std::uint64_t bits = 0;
+  if (!count || __builtin_mul_overflow(*count, std::max(bits_of(entry.dtype), 1u), &bits)) {
+    throw BadInput(
+        fmt::format("{} holds {} bytes, but its shape {} wants more than any file can hold;"
+                    " {}",
+                    place, held, shape_text(entry.shape), kDamaged));
+  }
+  if (bits_of(entry.dtype) == 0) return;
+  if (bits % 8 != 0) {
+    throw BadInput(fmt::format("{} has {} bits in shape {} of {}, want whole bytes; {}", place,
+                               bits, shape_text(entry.shape), entry.dtype, kDamaged));
+  }
+  if (held != bits / 8) {
+    throw BadInput(fmt::format("{} holds {} bytes, want {} for shape {} of {}; {}", place, held,
+                               bits / 8, shape_text(entry.shape), entry.dtype, kDamaged));
+  }
+}
+
+/// Tensors, ascending in the file, fill the data from its first byte to its last: no hole, no
+/// overlap.
+void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes,
+                  const std::string& file) {
+  std::uint64_t previous_end = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    const std::string place = place_text(file, entry.name);
+    if (entry.end < entry.begin) {
+      throw BadInput(fmt::format("{} ends at byte {}, want {} (its begin) or more; {}", place,
+                                 entry.end, entry.begin, kDamaged));
+    }
+    if (entry.begin != previous_end) {
+      throw BadInput(fmt::format(
+          "{} begins at byte {} and {}, want {}; {}", place, entry.begin,
+          entry.begin < previous_end ? "overlaps the tensor before it" : "leaves a hole",
+          previous_end, kDamaged));
+    }
+    check_size(entry, file);
+    if (entry.end > data_bytes) {
+      throw BadInput(
+          fmt::format("{} ends at byte {} of the data, but the file holds {}; it is cut "
+                      "short, copy or write it again",
+                      place, entry.end, data_bytes));
+    }
+    previous_end = entry.end;
+  }
+  if (previous_end != data_bytes) {
+    throw BadInput(fmt::format("{}: holds {} bytes of data, want {} as its tensors take; {}", file,
+                               data_bytes, previous_end, kDamaged));
+  }
+}
+
+}  // namespace
+
+Safetensors::Safetensors(const std::filesystem::path& path)
+    : file_(std::make_unique<MappedFile>(path)) {
+  const std::string_view text = header_text(*file_);
+  SafetensorsHeader header = parse_safetensors_header(text, file_->name());
+  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  const auto data = file_->bytes().subspan(kLengthBytes + text.size());
+  check_layout(header.entries, data.size(), file_->name());
+  for (SafetensorsEntry& entry : header.entries) {
+    if (const auto dtype = find_dtype(entry.dtype)) {
+      const auto count = static_cast<std::size_t>(*element_count(entry.shape));
+      const TensorView view{*dtype, data.data() + entry.begin, count};
+      tensors_.push_back({std::move(entry.name), std::move(entry.shape), view});
+    } else {
+      skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
+    }
+  }
+  metadata_ = std::move(header.metadata);
+}
+
+Safetensors::~Safetensors() = default;
+
+void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
+  for (const NamedTensor& tensor : tensors_) visit(tensor);
+}
+
+}  // namespace halfscope::log

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// safetensors, read by mapping and written whole. Format and validation: huggingface/safetensors,
+// README "Format" and safetensors/src/tensor.rs.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halfscope/log/tensor_file.hpp"
+
+namespace halfscope::log {
+
+class MappedFile;
+
+/// Opens and validates a file: header size, JSON, offsets without holes or overlap, sizes that
+/// match shape and dtype. Tensors of dtypes that hold no counted numbers are skipped, with the
+/// reason. Throws BadInput.
+class Safetensors : public TensorFile {
+ public:
+  explicit Safetensors(const std::filesystem::path& path);
+  ~Safetensors() override;
+
+  void for_each(const std::function<void(const NamedTensor&)>& visit) const override;
+  const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  std::unique_ptr<MappedFile> file_;
+  std::vector<NamedTensor> tensors_;
+  std::vector<SkippedTensor> skipped_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Writes a file beside `path` and renames it into place, so that no half-written file is ever
+/// seen. Wide elements come first and equal widths by name, as the format's own library does it, so
+/// that every tensor is aligned for its type. Throws BadInput naming the path when it cannot be
+/// written, and the tensor when two have one name, a name is no UTF-8, or a view does not fill its
+/// shape.
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace halfscope::log

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
+#include "halfscope/log/safetensors.hpp"
+#include "halfscope/log/safetensors_header.hpp"
+
+namespace halfscope::log {
+namespace {
+
+using Order = std::vector<const NamedTensor*>;
+
+/// Wide elements first, so that each tensor starts at a multiple of its element's width.
+Order in_file_order(const std::vector<NamedTensor>& tensors) {
+  Order order;
+  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    const int width_a = format_of(a->view.dtype).width;
+    const int width_b = format_of(b->view.dtype).width;
+    return std::tie(width_b, a->name) < std::tie(width_a, b->name);
+  });
+  return order;
+}
+
+/// JSON is UTF-8, and so are the names in it.
+void check_utf8(std::string_view text, const std::string& place) {
+  try {
+    (void)nlohmann::json(text).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw BadInput(
+        fmt::format("{} has a name or text that is no UTF-8, want UTF-8; rename it", place));
+  }
+}
+
+/// What the reader would refuse is not written.
+void check(const NamedTensor& tensor, const std::string& file) {
+  check_utf8(tensor.name, place_text(file, tensor.name));
+  const auto count = element_count(tensor.shape);
+  if (count && *count == tensor.view.count) return;
+  throw BadInput(
+      fmt::format("{} has {} elements, want {} for shape {}; pass the tensor's own shape",
+                  place_text(file, tensor.name), tensor.view.count,
+                  count ? fmt::to_string(*count) : "more than 2^64", shape_text(tensor.shape)));
+}
+
+nlohmann::ordered_json header_json(const Order& order,
+                                   const std::map<std::string, std::string>& metadata,
+                                   const std::string& file) {
+  auto json = nlohmann::ordered_json::object();
+  // A list of pairs under the hood: looking a name up in it would be quadratic in the tensors.
+  auto& rows = json.get_ref<nlohmann::ordered_json::object_t&>();
+  if (!metadata.empty()) rows.push_back({std::string(kSafetensorsMetadata), metadata});
+  std::uint64_t begin = 0;
+  for (const NamedTensor* const tensor : order) {
+    check(*tensor, file);
+    const std::uint64_t end = begin + tensor->view.bytes();
+    auto row = nlohmann::ordered_json::object();
+    row["dtype"] = name_of(tensor->view.dtype);
+    row["shape"] = tensor->shape;
+    row["data_offsets"] = {begin, end};
+    rows.push_back({tensor->name, std::move(row)});
+    begin = end;
+  }
+  return json;
+}
+
+void check_names(const Order& order, const std::string& file) {
+  std::vector<std::string_view> names = {kSafetensorsMetadata};
+  for (const NamedTensor* const tensor : order) names.push_back(tensor->name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
+  throw BadInput(
+      fmt::format("{} is there twice or named as the metadata, want every name once; "
+                  "rename it",
+                  place_text(file, *twice)));
+}
+
+/// The header's text, padded with spaces so that data begins at a multiple of eight.
+std::string header_text(const nlohmann::ordered_json& json, const std::string& file) {
+  std::string text = json.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() <= kMaxSafetensorsHeader) return text;
+  throw BadInput(
+      fmt::format("{}: the header takes {} bytes, want at most {}; write fewer tensors a "
+                  "file",
+                  file, text.size(), kMaxSafetensorsHeader));
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string file = printable(path.string());
+  const Order order = in_file_order(tensors);
+  check_names(order, file);
+  for (const auto& [key, value] : metadata) {
+    check_utf8(key, file);
+    check_utf8(value, fmt::format("{}: metadata '{}'", file, printable(key)));
+  }
+  const std::string text = header_text(header_json(order, metadata, file), file);
+  std::array<char, 8> length = {};
+  for (unsigned i = 0; i < length.size(); ++i) {
+    length[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xFF);
+  }
+  OutputFile output(path);
+  output.write(std::string_view(length.data(), length.size()));
+  output.write(text);
+  for (const NamedTensor* const tensor : order) {
+    output.write(std::span(tensor->view.data, tensor->view.bytes()));
+  }
+  output.commit();
+}
+
+}  // namespace halfscope::log

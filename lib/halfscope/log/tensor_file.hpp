@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named tensors of a file, mapped into memory. What all tensor readers give.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halfscope/table/count.hpp"
+
+namespace halfscope::log {
+
+/// Elements of a shape: 1 for rank 0, 0 when any extent is. Empty when 64 bits do not hold it.
+std::optional<std::uint64_t> element_count(const std::vector<std::uint64_t>& shape);
+/// "[10, 20]"; a rank above eight is cut with "...", so that a message stays a line.
+std::string shape_text(const std::vector<std::uint64_t>& shape);
+/// How a message begins: "run/g.npz: tensor 'w'". `file` is printable already; a name of more than
+/// 200 bytes is cut.
+std::string place_text(std::string_view file, std::string_view tensor);
+
+/// One tensor of a file. `view` stays valid as long as the file object lives.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  TensorView view;
+};
+
+/// A tensor that was left out, and why ("dtype I64 is no floating-point type").
+struct SkippedTensor {
+  std::string name;
+  std::string reason;
+};
+
+/// An open file of tensors. Data is mapped, not read; what must be unpacked is unpacked a tensor at
+/// a time by `for_each`.
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+  /// Calls `visit` for every readable tensor in file order; the view is valid during the call.
+  virtual void for_each(const std::function<void(const NamedTensor&)>& visit) const = 0;
+  virtual const std::vector<SkippedTensor>& skipped() const = 0;
+  /// Names of the readable tensors in file order, without their data where the format allows.
+  virtual std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for_each([&](const NamedTensor& tensor) { all.push_back(tensor.name); });
+    return all;
+  }
+};
+
+}  // namespace halfscope::log
