@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/ranks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace halfscope::analyzers {
+namespace {
+
+using Key = std::tuple<std::int64_t, std::string>;  // step, name
+
+/// Frames by key, in order of first appearance.
+struct Frames {
+  std::map<Key, std::size_t> index;
+  std::vector<Frame> frames;
+};
+
+std::string where(const std::filesystem::path& rank, const Frame& frame) {
+  return log::printable(rank.string()) + ": tensor '" + log::printable(frame.name) + "', step " +
+         std::to_string(frame.step);
+}
+
+void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::path& rank,
+              Notes& notes) {
+  const auto [at, is_new] = all.index.try_emplace({frame.step, frame.name}, all.frames.size());
+  if (is_new) {
+    all.frames.push_back(std::move(frame));
+    return;
+  }
+  Frame& first = all.frames[at->second];
+  if (!sharded) {
+    if (!(first.table == frame.table)) {
+      notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are taken");
+    }
+    return;
+  }
+  if (first.scale != frame.scale) {
+    throw log::BadInput(where(rank, frame) + ": carries loss scale " + std::to_string(frame.scale) +
+                        ", rank 0 " + std::to_string(first.scale) +
+                        "; sharded tensors of one step must agree: analyse the ranks one by one");
+  }
+  first.table.merge(frame.table);
+}
+
+/// Shards that are not there would be missing from every sum.
+void require_all_ranks(const std::vector<std::filesystem::path>& ranks,
+                       const log::Manifest& manifest, Notes& notes) {
+  if (static_cast<int>(ranks.size()) == manifest.world_size) return;
+  notes.push_back(log::printable(ranks.front().parent_path().string()) + ": holds " +
+                  std::to_string(ranks.size()) + " ranks, its manifest says " +
+                  std::to_string(manifest.world_size) + "; sharded tensors are incomplete");
+}
+
+}  // namespace
+
+void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection& selection,
+                const Visitor& visit, Notes& notes, const Progress& progress) {
+  Frames all;
+  std::vector<log::Role> sharded;
+  for (const std::filesystem::path& rank : ranks) {
+    const log::RunLog log(rank);
+    if (rank == ranks.front()) {
+      sharded = log.manifest().sharded;
+      require_all_ranks(ranks, log.manifest(), notes);
+    }
+    const auto take = [&](Frame&& frame) {
+      const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
+      add_rank(all, std::move(frame), adds, rank, notes);
+    };
+    read_run_log(log, selection, {take, visit.peak}, notes, progress);
+  }
+  for (Frame& frame : all.frames) visit.frame(std::move(frame));
+}
+
+}  // namespace halfscope::analyzers

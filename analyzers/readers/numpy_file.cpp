@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/numpy_file.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/npy_header.hpp"
+#include "halfscope/log/mapped_file.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+using log::NamedTensor;
+
+class NpyFile final : public log::TensorFile {
+ public:
+  explicit NpyFile(const std::filesystem::path& path)
+      : file_(path), name_(path.stem().string()), array_(read_header()) {
+    if (!array_.skip.empty()) skipped_.push_back({name_, array_.skip});
+  }
+
+  void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
+    if (!array_.skip.empty()) return;
+    const auto data = file_.bytes().subspan(static_cast<std::size_t>(array_.data_offset));
+    std::vector<std::byte> swapped;
+    const std::byte* start = data.data();
+    if (array_.big_endian && array_.count > 0) {
+      swapped.assign(data.begin(), data.end());
+      swap_bytes(swapped.data(), array_.count, swapped.size() / array_.count);
+      start = swapped.data();
+    }
+    visit({name_, array_.shape, {array_.dtype, start, static_cast<std::size_t>(array_.count)}});
+  }
+
+  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
+
+ private:
+  NpyArray read_header() const {
+    const std::string place = log::place_text(file_.name(), name_);
+    const auto bytes = file_.bytes();
+    const auto start = bytes.first(std::min(kNpyPreamble, bytes.size()));
+    const std::uint64_t offset = npy_data_offset(start, bytes.size(), place);
+    return read_npy_header(bytes.first(static_cast<std::size_t>(offset)), bytes.size(), place);
+  }
+
+  log::MappedFile file_;
+  std::string name_;
+  NpyArray array_;
+  std::vector<log::SkippedTensor> skipped_;
+};
+
+}  // namespace
+
+void swap_bytes(std::byte* data, std::size_t count, std::size_t width) {
+  for (std::size_t i = 0; i < count; ++i) std::reverse(data + i * width, data + (i + 1) * width);
+}
+
+std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path) {
+  return std::make_unique<NpyFile>(path);
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// NPY and NPZ. Format: numpy.lib.format, and ZIP for NPZ. Nothing is ever unpickled.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "halfscope/log/tensor_file.hpp"
+
+namespace halfscope::readers {
+
+/// A `.npy` file: one tensor, named after the file's stem. Mapped; only big-endian data is copied.
+/// Elements keep the file's order, which for Fortran arrays is not that of the shape. Object arrays
+/// are refused, as are 2-byte elements without a type. Throws log::BadInput.
+std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path);
+
+/// A `.npz` file: one tensor a member, named after the member without `.npy`. Headers are read on
+/// opening; members are unpacked one at a time by `for_each`, which throws log::BadInput too where
+/// packed data is damaged. What one array refuses the file refuses; a member that claims to unpack
+/// to more than its data can hold is refused before anything is allocated. Throws log::BadInput.
+/// Not for use by two threads at once.
+std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path);
+
+/// Reverses the bytes of each of `count` elements of `width` bytes.
+void swap_bytes(std::byte* data, std::size_t count, std::size_t width);
+
+}  // namespace halfscope::readers

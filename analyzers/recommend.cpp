@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/recommend.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace halfscope::analyzers {
+namespace {
+
+constexpr int kHighestLog2 = kLastLog2Scale;  // 2^40: beyond it nothing is gained
+constexpr double kInfinityStandsFor =
+    65520;  // in binary16 data, at least, times the scale it carries
+
+/// A magnitude as recorded, and what bounds it.
+struct Peak {
+  Magnitude recorded;
+  double scale = 1.0;
+  Limit limit;
+};
+
+/// log2 of the largest power-of-two scale at which recorded / scale stays below overflow,
+/// `headroom` binades spared. Powers of two move exponents only, so one comparison of fractions
+/// decides.
+int highest_log2(const Peak& peak, Format format, int headroom) {
+  const Magnitude overflow = boundaries(format, 1.0, peak.scale).overflow;
+  const int reaches = peak.recorded.fraction >= overflow.fraction ? 1 : 0;
+  return std::min(kHighestLog2, overflow.exponent - peak.recorded.exponent - reaches - headroom);
+}
+
+/// The largest finite magnitude of a step.
+std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& step) {
+  if (!step.largest) return std::nullopt;
+  return Peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
+}
+
+/// Loss scales of steps by log, from the scalars.
+using StepScales = std::map<std::pair<std::string, std::int64_t>, double>;
+
+StepScales step_scales(const Analysis& analysis) {
+  StepScales scales;
+  for (const auto& [log, step] : analysis.peaks) {
+    if (step.loss_scale && *step.loss_scale > 0) scales[{log, step.step}] = *step.loss_scale;
+  }
+  return scales;
+}
+
+/// The scale at which the step's values were computed: the one they carry; for values recorded
+/// unscaled the one the step's scalars tell, or none (1) where they are binary16 values as they
+/// are.
+std::optional<double> computed_at(const TensorFindings& tensor, const StepFindings& step,
+                                  const StepScales& scales) {
+  if (step.scale != 1.0) return step.scale;
+  const auto known = scales.find({tensor.log, step.step});
+  if (known != scales.end()) return known->second;
+  const bool no_finite = !step.largest;
+  return step.fits_as_is || no_finite ? std::optional(1.0) : std::nullopt;
+}
+
+bool has_censored_infinity(const TensorFindings& tensor, const StepFindings& step) {
+  return step.counts.inf != 0 && tensor.computed_in_fp16();
+}
+
+/// The least an infinity can stand for: 65520 over the scale the values were computed at.
+Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, double computed_scale) {
+  return {boundaries(kBinary16).overflow,
+          computed_scale,
+          {tensor.log, tensor.name, step.step, kInfinityStandsFor / computed_scale, true}};
+}
+
+void add_share(Share& share, const TensorFindings& tensor, const Classes& classes) {
+  const std::uint64_t n = tensor.counts.finite_nonzero();
+  // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
+  const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero;
+  share.count += Interval(classes.flushed_to_zero.low, classes.flushed_to_zero.high + perhaps);
+  share.of += Interval(n, n + perhaps);
+}
+
+bool within_target(const Interval& flushed, std::uint64_t n, double most_flushed) {
+  return static_cast<long double>(flushed.high) <=
+         static_cast<long double>(most_flushed) * static_cast<long double>(n);
+}
+
+using Tensors = std::vector<const TensorFindings*>;
+
+Tensors counted(const Analysis& analysis) {
+  Tensors tensors;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.counted) tensors.push_back(&t);
+  }
+  return tensors;
+}
+
+std::vector<std::string> names_above_target(const Tensors& tensors, const Target& target, int k,
+                                            double most_flushed) {
+  std::vector<std::string> names;
+  for (const TensorFindings* t : tensors) {
+    const Interval flushed = t->classes_at(target, k).flushed_to_zero;
+    if (!within_target(flushed, t->counts.finite_nonzero(), most_flushed)) names.push_back(t->name);
+  }
+  return names;
+}
+
+std::optional<int> lowest_log2(const Tensors& tensors, const Target& target, double most_flushed) {
+  for (int k = kFirstLog2Scale; k <= kHighestLog2; ++k) {
+    if (names_above_target(tensors, target, k, most_flushed).empty()) return k;
+  }
+  return std::nullopt;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+/// Why no scale can be given; empty when one can.
+std::string why_none(const Tensors& tensors, bool has_peak) {
+  if (tensors.empty()) return "no_gradients";
+  if (has_peak) return "";
+  const bool any_zero = std::any_of(tensors.begin(), tensors.end(),
+                                    [](const auto* t) { return t->counts.zero != 0; });
+  return any_zero ? "all_zero" : "no_finite_values";
+}
+
+void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
+  for (const TensorFindings& t : analysis.tensors) {
+    const bool forward = t.role == log::Role::activation || t.role == log::Role::weight;
+    const bool infinite = t.computed_in_fp16() && t.counts.inf != 0;
+    if (forward && (infinite || t.classes_at(analysis.target, 0).overflow.high != 0)) {
+      r.overflow_without_cure.push_back(t.name);
+    }
+  }
+}
+
+/// Whether some tensor of the role was computed in binary16.
+bool role_in_fp16(const Analysis& analysis, const std::string& log, log::Role role) {
+  return std::any_of(analysis.tensors.begin(), analysis.tensors.end(), [&](const auto& t) {
+    return t.log == log && t.role == role && t.computed_in_fp16();
+  });
+}
+
+/// The peak that the scalars of a step tell, which may be one without tables.
+std::optional<Peak> peak_of(const Analysis& analysis, const std::string& log,
+                            const StepPeak& step) {
+  Peak peak;
+  peak.limit = {log, std::string(log::name_of(step.role)), step.step, step.max_abs, false, true};
+  if (std::isinf(step.max_abs) && step.loss_scale && role_in_fp16(analysis, log, step.role)) {
+    peak.limit.max_abs = kInfinityStandsFor / *step.loss_scale;
+    peak.limit.censored = true;
+  }
+  const double x = peak.limit.max_abs;
+  if (!std::isfinite(x) || x <= 0) return std::nullopt;
+  peak.recorded = magnitude_of(x);
+  return peak;
+}
+
+/// Keeps the peak that leaves the least room. Among equals the first, so that a tensor's name goes
+/// before a role's.
+void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
+  const int k = highest_log2(peak, format, options.headroom_bits);
+  r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
+  if (!r.limited_by || peak.limit.max_abs > r.limited_by->max_abs) r.limited_by = peak.limit;
+}
+
+/// Sets limited_by and highest_log2 from the tables, and from the scalars of every step.
+void find_highest(const Analysis& analysis, const Tensors& tensors, const RecommendOptions& options,
+                  Recommendation& r) {
+  const Format format = analysis.target.format;
+  const StepScales scales = step_scales(analysis);
+  for (const TensorFindings* t : tensors) {
+    for (const StepFindings& step : t->per_step) {
+      if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
+      if (!has_censored_infinity(*t, step)) continue;
+      const std::optional<double> scale = computed_at(*t, step, scales);
+      if (scale)
+        limit_by(infinity_peak(*t, step, *scale), format, options, r);
+      else
+        r.reason = "scale_unknown";
+    }
+  }
+  if (tensors.empty()) return;
+  for (const auto& [log, step] : analysis.peaks) {
+    if (const auto peak = peak_of(analysis, log, step)) limit_by(*peak, format, options, r);
+  }
+}
+
+void find_lowest(const Tensors& tensors, const Target& target, const RecommendOptions& options,
+                 Recommendation& r) {
+  r.underflow_not_identifiable = std::any_of(tensors.begin(), tensors.end(), [](const auto* t) {
+    return !t->underflow_identifiable && t->counts.total != 0;
+  });
+  if (!r.underflow_not_identifiable) {
+    r.lowest_log2 = lowest_log2(tensors, target, options.target_underflow);
+  }
+  r.above_target = names_above_target(tensors, target, *r.static_log2, options.target_underflow);
+  const bool misses =
+      !r.underflow_not_identifiable && (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
+  if (misses) {
+    const std::string headroom = std::to_string(options.headroom_bits) +
+                                 (options.headroom_bits == 1 ? " binade" : " binades");
+    r.reason = "with " + headroom +
+               " of headroom, more than the target is still flushed to zero in " +
+               join(r.above_target);
+    if (r.lowest_log2 && *r.lowest_log2 <= *r.highest_log2 + options.headroom_bits) {
+      r.reason += "; less headroom would allow a scale that serves them";
+    }
+  }
+}
+
+}  // namespace
+
+// Each value that is perhaps flushed counts in both numbers or in neither, and (c + x) / (n + x)
+// grows with x.
+double Share::low() const {
+  return of.low == 0 ? 0.0 : static_cast<double>(count.low) / static_cast<double>(of.low);
+}
+
+double Share::high() const {
+  return of.high == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(of.high);
+}
+
+Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
+  Recommendation r;
+  r.logs = analysis.logs;
+  const Tensors tensors = counted(analysis);
+  std::set<std::int64_t> nonfinite;
+  std::set<std::string> roles;
+  for (const TensorFindings& t : analysis.tensors) roles.insert(std::string(log::name_of(t.role)));
+  r.roles_found.assign(roles.begin(), roles.end());
+  for (const TensorFindings* t : tensors) {
+    for (const StepFindings& step : t->per_step) {
+      if (step.counts.nan != 0 || step.counts.inf != 0) nonfinite.insert(step.step);
+    }
+  }
+  for (const auto& [log, step] : analysis.peaks) {
+    if (!std::isfinite(step.max_abs)) nonfinite.insert(step.step);
+  }
+  r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
+  find_overflow_without_cure(analysis, r);
+  r.headroom_asked = options.headroom_bits;
+  find_highest(analysis, tensors, options, r);
+  if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value());
+  if (!r.reason.empty()) {
+    r.highest_log2.reset();
+    return r;
+  }
+
+  r.static_log2 = r.highest_log2;
+  find_lowest(tensors, analysis.target, options, r);
+  const Magnitude overflow = boundaries(analysis.target.format).overflow;
+  r.headroom_bits =
+      std::log2(to_double(overflow)) - std::log2(r.limited_by->max_abs) - *r.static_log2;
+  for (const TensorFindings* t : tensors) {
+    add_share(r.flushed_at_1, *t, t->classes_at(analysis.target, 0));
+    add_share(r.flushed_at_recommended, *t, t->classes_at(analysis.target, *r.static_log2));
+  }
+  return r;
+}
+
+}  // namespace halfscope::analyzers

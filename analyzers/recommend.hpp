@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// From findings to a loss scale: `halfscope recommend`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+struct RecommendOptions {
+  int headroom_bits = 1;            ///< binades kept free below overflow
+  double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
+};
+
+/// The tensor whose largest magnitude bounds the scale.
+struct Limit {
+  std::string log;
+  std::string name;
+  std::int64_t step = 0;
+  double max_abs = 0;         ///< unscaled
+  bool censored = false;      ///< an infinity in FP16-computed data: at least this
+  bool from_scalars = false;  ///< of a step without tables: `name` is the role, the tensor unknown
+};
+
+/// count of `of` finite nonzero values; intervals where zeros may be flushed values.
+struct Share {
+  Interval count, of;
+  double low() const;   ///< smallest share; 0 when there are no values
+  double high() const;  ///< largest share
+};
+
+/// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
+/// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
+struct Recommendation {
+  std::vector<std::string> logs;
+  std::optional<int> static_log2;   ///< log2 of static_scale
+  std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
+  std::optional<int> lowest_log2;   ///< smallest k with every tensor's flushed share in the target
+  bool underflow_not_identifiable = false;
+  std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",
+                       ///< or a sentence
+  std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
+  std::vector<std::string> roles_found;
+  int headroom_asked = 1;
+  double headroom_bits = 0;  ///< log2(65520 / (max_abs * static_scale)), for binary16
+  std::optional<Limit> limited_by;
+  Share flushed_at_1, flushed_at_recommended;  ///< over all counted tensors
+  std::vector<std::int64_t> nonfinite_steps;   ///< steps with NaN or infinity in a counted role
+  /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
+  std::vector<std::string> overflow_without_cure;
+};
+
+Recommendation recommend(const Analysis& analysis, const RecommendOptions& options);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/source.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/ranks.hpp"
+#include "analyzers/readers/open.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::BadInput;
+using log::printable;
+using log::Role;
+
+bool in_steps(const Selection& s, std::int64_t step) {
+  return step >= s.first_step && step < s.end_step;
+}
+
+/// The role a name has: by --role, by itself, or (in a file where no name carries one) assumed.
+std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name, bool assume) {
+  for (const auto& [glob, role] : s.roles) {
+    if (matches(glob, name)) return {role, RoleSource::option};
+  }
+  if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
+  if (assume) return {Role::weight_grad, RoleSource::assumed};
+  return {Role::unknown, RoleSource::none};
+}
+
+bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
+
+bool is_power_of_two(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5;
+}
+
+/// With standard cuts where these are exact, and one element at a time where they are not.
+BinadeTable count(const TensorView& view, const Selection& s, double scale) {
+  const bool standard = is_power_of_two(s.loss_scale) && is_power_of_two(scale) &&
+                        s.target.precision <= kBinary16.precision;
+  if (standard) return count_binades(view);
+  std::vector<std::uint64_t> cuts = cuts_for(s.target, s.loss_scale, scale);
+  cuts.insert(cuts.end(), standard_cuts().begin(), standard_cuts().end());
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return count_binades_scalar(view, std::move(cuts));
+}
+
+void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
+                      Notes& notes, const Progress& progress) {
+  const auto file = readers::open_tensor_file(path);
+  const std::string shown = printable(path.string());
+  for (const log::SkippedTensor& skipped : file->skipped()) {
+    notes.push_back(shown + ": tensor '" + printable(skipped.name) +
+                    "' skipped: " + skipped.reason);
+  }
+  const std::vector<std::string> names = file->names();
+  const bool assume = std::none_of(names.begin(), names.end(), [](const std::string& name) {
+    return log::role_in_name(name).has_value();
+  });
+  const double scale = s.recorded_scale.value_or(1.0);
+  std::error_code ignored;
+  const std::uint64_t bytes = std::filesystem::file_size(path, ignored);
+  std::uint64_t done = 0;
+  bool assumed = false;
+  file->for_each([&](const log::NamedTensor& tensor) {
+    done += tensor.view.bytes();
+    if (!selects(s, tensor.name) || !in_steps(s, 0)) return;
+    Frame frame;
+    frame.name = tensor.name;
+    std::tie(frame.role, frame.role_source) = role_of(s, tensor.name, assume);
+    assumed |= frame.role_source == RoleSource::assumed;
+    frame.counted = is_gradient(frame.role);
+    frame.source_dtype = tensor.view.dtype;
+    frame.scale = scale;
+    frame.shape = tensor.shape;
+    frame.table = count(tensor.view, s, scale);
+    visit.frame(std::move(frame));
+    if (progress) progress(std::min(done, bytes), bytes);
+  });
+  if (assumed) {
+    notes.push_back(shown +
+                    ": no tensor's name carries a role, all are taken as weight_grad; "
+                    "--role GLOB=ROLE names roles");
+  }
+  if (!s.recorded_scale) {
+    notes.push_back(shown +
+                    ": has no manifest, its values are taken as unscaled; "
+                    "--recorded-scale S says that they carry a loss scale");
+  }
+}
+
+double scale_of(const log::TensorRecord& record, const Selection& s,
+                const std::filesystem::path& log) {
+  if (record.state == log::ScaleState::unscaled) return 1.0;
+  if (s.recorded_scale) return *s.recorded_scale;
+  const bool usable = record.scale > 0 && std::isfinite(record.scale);
+  if (record.scale_known && usable) return record.scale;
+  const std::string found = record.scale_known ? "with loss scale " + std::to_string(record.scale) +
+                                                     ", want a positive finite one"
+                                               : "but without its loss scale";
+  throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
+                 std::to_string(record.step) + ": is recorded as scaled, " + found +
+                 "; give it with --recorded-scale S, or leave the step out with --step");
+}
+
+void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& visit) {
+  for (const log::StepScalars& scalars : log.scalars()) {
+    if (!in_steps(s, scalars.step)) continue;
+    const std::pair<Role, std::optional<double>> peaks[] = {
+        {Role::weight_grad, scalars.max_abs_weight_grad},
+        {Role::activation_grad, scalars.max_abs_activation_grad}};
+    for (const auto& [role, max_abs] : peaks) {
+      if (max_abs || scalars.loss_scale) {
+        visit({role, scalars.step, max_abs.value_or(0.0), scalars.loss_scale});
+      }
+    }
+  }
+}
+
+/// Names a run log one level below, if there is one.
+std::string hint_below(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (std::filesystem::exists(entry.path() / "run.json")) {
+      return "; '" + printable(entry.path().string()) + "' is one";
+    }
+  }
+  return "";
+}
+
+/// Size of a folder's files, for the progress bar.
+std::uint64_t event_bytes(const std::filesystem::path& folder) {
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view name_of(RoleSource source) {
+  switch (source) {
+    case RoleSource::name: return "name";
+    case RoleSource::option: return "option";
+    case RoleSource::assumed: return "assumed";
+    case RoleSource::none: return "none";
+  }
+  return "none";
+}
+
+bool matches(const std::string& glob, const std::string& text) {
+  return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+}
+
+bool selects(const Selection& selection, const std::string& tensor_name) {
+  if (!selection.tensor_glob) return true;
+  if (matches(*selection.tensor_glob, tensor_name)) return true;
+  return log::role_in_name(tensor_name) &&
+         matches(*selection.tensor_glob, tensor_name.substr(tensor_name.find('/') + 1));
+}
+
+void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& visit, Notes& notes,
+                  const Progress& progress) {
+  const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
+  const std::uint64_t bytes = event_bytes(log.folder());
+  std::uint64_t records = 0;
+  const auto wanted = [&](const std::string& name, std::int64_t step) {
+    ++records;
+    if (progress) progress(bytes * records / log.record_count(), bytes);
+    return selects(s, name) && in_steps(s, step);
+  };
+  const auto take = [&](log::TensorRecord&& record) {
+    Frame frame;
+    std::tie(frame.role, frame.role_source) = role_of(s, record.name, false);
+    frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
+    frame.step = record.step;
+    frame.source_dtype = record.source_dtype;
+    frame.computed_dtype = record.computed_dtype;
+    frame.scale = scale_of(record, s, log.folder());
+    frame.name = std::move(record.name);
+    frame.shape = std::move(record.shape);
+    frame.table = std::move(record.table);
+    visit.frame(std::move(frame));
+  };
+  log.for_each(take, wanted);
+  if (visit.peak && !s.tensor_glob) visit_peaks(log, s, visit.peak);
+  if (s.recorded_scale) {
+    const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
+    notes.push_back(printable(log.folder().string()) +
+                    (scaled
+                         ? ": --recorded-scale is taken in place of the scales the log holds"
+                         : ": says that its gradients are unscaled; --recorded-scale is used only "
+                           "where a tensor says otherwise"));
+  }
+  notes.insert(notes.end(), log.notes().begin(), log.notes().end());
+}
+
+void for_each_frame(const std::filesystem::path& log, const Selection& selection,
+                    const Visitor& visit, Notes& notes, const Progress& progress) {
+  if (!std::filesystem::exists(log)) {
+    throw BadInput(
+        printable(log.string()) +
+        ": no such file or folder; want a run log folder, or a safetensors, NPY or NPZ file");
+  }
+  if (!std::filesystem::is_directory(log)) {
+    read_tensor_file(log, selection, visit, notes, progress);
+    return;
+  }
+  const std::vector<std::filesystem::path> ranks = log::rank_folders(log);
+  if (!ranks.empty()) {
+    read_ranks(ranks, selection, visit, notes, progress);
+    return;
+  }
+  if (!log::RunLog::is_one(log)) {
+    throw BadInput(printable(log.string()) +
+                   ": is a folder without run.json; want a run log folder (docs/run-log.md), or a "
+                   "safetensors, NPY or NPZ file" +
+                   hint_below(log));
+  }
+  read_run_log(log::RunLog(log), selection, visit, notes, progress);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an analyzer sees of a log, whatever kind of log it is: frames.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/run_log.hpp"
+
+namespace halfscope::analyzers {
+
+/// How a tensor came by its role.
+enum class RoleSource : std::uint8_t {
+  name,     ///< the name begins with it
+  option,   ///< --role GLOB=ROLE
+  assumed,  ///< no name of the file carries a role: taken as weight_grad
+  none      ///< other names of the file carry roles, this one does not
+};
+std::string_view name_of(RoleSource source);
+
+/// One tensor at one step, as recorded.
+struct Frame {
+  std::string name;
+  log::Role role = log::Role::unknown;
+  RoleSource role_source = RoleSource::none;
+  bool counted = false;  ///< a loss scale acts on it: a gradient, or a loss held in FP16
+  std::int64_t step = 0;
+  Dtype source_dtype = Dtype::f32;
+  std::optional<Dtype> computed_dtype;  ///< as recorded; empty where the log does not say
+  double scale = 1.0;                   ///< unscaled value = recorded value / scale
+  std::vector<std::uint64_t> shape;
+  BinadeTable table;  ///< of the recorded values
+};
+
+/// Which part of a log is wanted, and what the user says about it.
+struct Selection {
+  std::int64_t first_step = std::numeric_limits<std::int64_t>::min();
+  std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  ///< half-open
+  std::optional<std::string> tensor_glob;                            ///< --tensor
+  std::vector<std::pair<std::string, log::Role>> roles;              ///< --role, first match holds
+  std::optional<double> recorded_scale;                              ///< --recorded-scale
+  /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
+  Format target = kBinary16;
+  double loss_scale = 1.0;
+};
+
+/// Whether `glob` (*, ?, [...]) matches the whole of `text`.
+bool matches(const std::string& glob, const std::string& text);
+
+/// Whether a tensor is selected: by its name, or the part of it after the role.
+bool selects(const Selection& selection, const std::string& tensor_name);
+
+/// Told how far reading has come: bytes done, bytes in all. May be empty.
+using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
+
+/// What reading a log had to say: skipped tensors, assumed roles, cut tails. One line each.
+using Notes = std::vector<std::string>;
+
+using FrameVisitor = std::function<void(Frame&&)>;
+
+/// The largest magnitude over all tensors of a role at one step. A run log has it for every step,
+/// whichever steps have tables.
+struct StepPeak {
+  log::Role role = log::Role::unknown;
+  std::int64_t step = 0;
+  double max_abs = 0;  ///< unscaled; infinity and NaN are themselves; 0 where the log has none
+  std::optional<double> loss_scale;  ///< of the step, where known
+};
+using PeakVisitor = std::function<void(const StepPeak&)>;
+
+/// What reading a log calls. `peak` may be empty.
+struct Visitor {
+  FrameVisitor frame;
+  PeakVisitor peak;
+};
+
+/// Calls `visit.frame` for every selected frame of one log (a run log, or a tensor file) in the
+/// log's order, and `visit.peak` for the selected steps' peaks unless tensors are selected by name.
+/// Holds one table at a time, but for logs of several ranks, whose tables are added first. Throws
+/// log::BadInput.
+void for_each_frame(const std::filesystem::path& log, const Selection& selection,
+                    const Visitor& visit, Notes& notes, const Progress& progress = {});
+
+}  // namespace halfscope::analyzers

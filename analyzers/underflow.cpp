@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/underflow.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+
+/// scale = significand * 2^exponent, significand in [1, 2).
+std::pair<double, int> normalised(double scale) {
+  int exponent = 0;
+  const double half = std::frexp(scale, &exponent);
+  return {2 * half, exponent - 1};
+}
+
+/// Counts between two thresholds, each known up to an interval.
+Interval between(const Interval& from, const Interval& to) {
+  return {from.low > to.high ? from.low - to.high : 0, from.high - to.low};
+}
+
+/// Unscaled binades of a table whose values carry `scale` in [1, 2).
+void add_binades(std::map<int, Interval>& sum, const BinadeTable& table, double scale) {
+  if (!table.largest()) return;
+  if (scale == 1.0) {
+    for (const BinadeTable::Row& row : table.rows()) sum[row.exponent] += row.count();
+    return;
+  }
+  const int last = table.largest()->exponent;
+  for (int e = table.smallest()->exponent - 1; e <= last; ++e) {
+    const Interval count = between(table.at_or_above(unscaled_binade(e, scale)),
+                                   table.at_or_above(unscaled_binade(e + 1, scale)));
+    if (count.high != 0) sum[e] += count;
+  }
+}
+
+std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
+  std::vector<BinadeCount> binades;
+  for (const auto& [exponent, count] : sum) binades.push_back({exponent, count});
+  return binades;
+}
+
+Counts counts_of(const BinadeTable& table, const Boundaries& limits) {
+  return {table.total(), table.specials().zero, table.specials().nan, table.infinities(),
+          classify(table, limits)};
+}
+
+/// Whether the table has the cuts that unscaling by this scale asks for.
+bool unscales_exactly(const BinadeTable& table, double scale) {
+  const std::uint64_t fraction = unscaled_binade(0, scale).fraction;
+  return fraction == 0 || std::binary_search(table.cuts().begin(), table.cuts().end(), fraction);
+}
+
+StepFindings find_step(const Frame& frame, const Target& target, double loss_scale) {
+  StepFindings step;
+  step.step = frame.step;
+  step.scale = frame.scale;
+  step.counts = counts_of(frame.table, target.boundaries(loss_scale, frame.scale));
+  const auto [significand, exponent] = normalised(frame.scale);
+  std::map<int, Interval> binades;
+  add_binades(binades, frame.table.scaled_by_power_of_two(-exponent), significand);
+  step.binades = to_vector(binades);
+  step.fits_as_is = frame.table.fits_as_is(kBinary16);
+  step.largest = frame.table.largest();
+  if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
+  return step;
+}
+
+/// Adds a frame's table to the tensor's, after taking out the power of two of its scale.
+void add_table(TensorFindings& tensor, const Frame& frame) {
+  const auto [significand, exponent] = normalised(frame.scale);
+  const BinadeTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+  for (ScaledTable& sum : tensor.tables) {
+    if (sum.scale == significand) {
+      sum.table.merge(shifted);
+      return;
+    }
+  }
+  tensor.tables.push_back({significand, shifted});
+}
+
+/// Whether a's smallest magnitude is larger than b's.
+bool coarser(Dtype a, Dtype b) {
+  return format_of(a).min_quantum_exponent() > format_of(b).min_quantum_exponent();
+}
+
+/// Collects the frames of one tensor.
+struct Collector {
+  TensorFindings tensor;
+  std::int64_t last_step = 0;
+  bool all_fit = true;    ///< every step's values are a power of two from binary16 values
+  bool evidence = false;  ///< some need more bits than bfloat16 has, so that binary16 explains them
+
+  void add(const Frame& frame, const Target& target, double loss_scale) {
+    const bool first = tensor.per_step.empty();
+    if (first || frame.step >= last_step) {
+      tensor.shape = frame.shape;
+      last_step = frame.step;
+    }
+    // Of steps that differ the coarsest holds: what it lost cannot be told for the sum.
+    if (first || coarser(frame.source_dtype, tensor.source_dtype)) {
+      tensor.source_dtype = frame.source_dtype;
+    }
+    if (frame.computed_dtype &&
+        (!tensor.computed_dtype || coarser(*frame.computed_dtype, *tensor.computed_dtype))) {
+      tensor.computed_dtype = frame.computed_dtype;
+    }
+    tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
+    if (frame.table.largest()) {
+      all_fit = all_fit && frame.table.fits(kBinary16);
+      evidence = evidence || frame.table.significant_bits() > kBfloat16.precision;
+    }
+    add_table(tensor, frame);
+    tensor.per_step.push_back(find_step(frame, target, loss_scale));
+  }
+};
+
+void set_extremes(TensorFindings& t) {
+  for (const ScaledTable& sum : t.tables) {
+    if (!sum.table.largest()) continue;
+    const double largest = to_double(*sum.table.largest()) / sum.scale;
+    const double smallest = to_double(*sum.table.smallest()) / sum.scale;
+    t.max_abs = std::max(t.max_abs.value_or(largest), largest);
+    t.min_abs_nonzero = std::min(t.min_abs_nonzero.value_or(smallest), smallest);
+  }
+}
+
+/// Underflow shows only where values were computed in a format with smaller magnitudes than the
+/// target's: in binary16 data what underflowed is already zero.
+void set_provenance(Collector& c, Format target) {
+  TensorFindings& t = c.tensor;
+  const bool stored_wide = format_of(t.source_dtype).precision > kBinary16.precision;
+  if (!t.computed_dtype) {
+    t.suspected_fp16 = stored_wide && c.all_fit && c.evidence;
+    if (!t.suspected_fp16) t.computed_dtype = t.source_dtype;
+  }
+  const Format computed =
+      t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(t.source_dtype));
+  const int finest =
+      std::max(computed.min_quantum_exponent(), format_of(t.source_dtype).min_quantum_exponent());
+  t.underflow_identifiable = finest < target.min_quantum_exponent();
+}
+
+TensorFindings finish(Collector&& c, const Target& target) {
+  TensorFindings& t = c.tensor;
+  std::stable_sort(t.per_step.begin(), t.per_step.end(),
+                   [](const auto& a, const auto& b) { return a.step < b.step; });
+  std::map<int, Interval> binades;
+  for (const StepFindings& step : t.per_step) {
+    t.counts += step.counts;
+    for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
+  }
+  t.binades = to_vector(binades);
+  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+    t.by_scale.push_back(t.classes_at(target, k));
+  }
+  set_extremes(t);
+  set_provenance(c, target.format);
+  return std::move(t);
+}
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  total += other.total;
+  zero += other.zero;
+  nan += other.nan;
+  inf += other.inf;
+  classes += other.classes;
+  return *this;
+}
+
+bool TensorFindings::computed_in_fp16() const {
+  return suspected_fp16 || computed_dtype == Dtype::f16 || source_dtype == Dtype::f16;
+}
+
+Boundaries Target::boundaries(double loss_scale, double recorded_scale) const {
+  Boundaries limits = halfscope::boundaries(format, loss_scale, recorded_scale);
+  if (flush_subnormals) limits.nonzero = limits.normal;
+  return limits;
+}
+
+Classes TensorFindings::classes_at(const Target& target, int k) const {
+  Classes sum;
+  for (const ScaledTable& t : tables) {
+    sum += classify(t.table, before_scaling(target.boundaries(1.0, t.scale), k));
+  }
+  return sum;
+}
+
+namespace {
+
+/// Says why nothing was found: reads the log once more, with nothing left out.
+[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection,
+                               const Notes& notes) {
+  Selection everything = selection;
+  everything.tensor_glob.reset();
+  everything.first_step = std::numeric_limits<std::int64_t>::min();
+  everything.end_step = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::string> names;
+  std::set<std::int64_t> steps;
+  Notes unused;
+  const auto see = [&](Frame&& frame) {
+    if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
+      names.push_back(frame.name);
+    }
+    steps.insert(frame.step);
+  };
+  for_each_frame(log, everything, {see, {}}, unused);
+  const std::string shown = printable(log.string());
+  if (names.empty()) {
+    throw log::BadInput(shown + ": holds no tensor of floating-point values" +
+                        (notes.empty() ? std::string() : "; " + notes.front()));
+  }
+  std::string list;
+  for (const std::string& name : names)
+    list += (list.empty() ? "'" : ", '") + printable(name) + "'";
+  throw log::BadInput(shown + ": no tensor is selected by --tensor and --step; it holds " + list +
+                      "... at " + std::to_string(steps.size()) + " steps from " +
+                      std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
+}
+
+/// Appends the findings of one log.
+void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
+                 const Progress& progress) {
+  std::vector<Collector> collectors;
+  std::map<std::string, std::size_t> index;
+  const auto take = [&](Frame&& frame) {
+    const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
+    if (is_new) {
+      Collector c;
+      c.tensor.log = log.string();
+      c.tensor.name = frame.name;
+      c.tensor.role = frame.role;
+      c.tensor.role_source = frame.role_source;
+      c.tensor.counted = frame.counted;
+      collectors.push_back(std::move(c));
+    }
+    collectors[at->second].add(frame, analysis.target, analysis.loss_scale);
+  };
+  const auto note_peak = [&](const StepPeak& peak) {
+    analysis.peaks.emplace_back(log.string(), peak);
+  };
+  for_each_frame(log, selection, {take, note_peak}, analysis.notes, progress);
+  if (collectors.empty()) refuse_empty(log, selection, analysis.notes);
+  std::stable_sort(collectors.begin(), collectors.end(),
+                   [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
+  for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));
+}
+
+}  // namespace
+
+Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
+                 const Selection& selection, const Progress& progress) {
+  Analysis analysis;
+  analysis.target = target;
+  analysis.loss_scale = selection.loss_scale;
+  Selection wanted = selection;
+  wanted.target = target.format;
+  for (const std::filesystem::path& log : logs) {
+    analysis.logs.push_back(log.string());
+    analyze_log(log, wanted, analysis, progress);
+  }
+  return analysis;
+}
+
+}  // namespace halfscope::analyzers

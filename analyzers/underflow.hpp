@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rounding to a format would do to every tensor of a log: `halfscope analyze`.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/source.hpp"
+#include "halfscope/table/binade_table.hpp"
+
+namespace halfscope::analyzers {
+
+/// Range of scales answered without being asked: 2^-24 to 2^40.
+inline constexpr int kFirstLog2Scale = -24;
+inline constexpr int kLastLog2Scale = 40;
+
+/// What values are rounded to.
+struct Target {
+  std::string_view name = "binary16";
+  Format format = kBinary16;
+  /// Whether results below the smallest normal become zero, as hardware in flush-to-zero mode does.
+  /// Subnormal is what rounds to one: a value that rounds up to the smallest normal is kept.
+  bool flush_subnormals = false;
+
+  /// Boundaries::nonzero is where values start that are not flushed.
+  Boundaries boundaries(double loss_scale, double recorded_scale) const;
+};
+
+/// Every value of a tensor in one of seven classes; they sum to `total`. The last four classify the
+/// finite nonzero values after multiplication by the loss scale.
+struct Counts {
+  std::uint64_t total = 0;
+  std::uint64_t zero = 0;  ///< both signs
+  std::uint64_t nan = 0;
+  std::uint64_t inf = 0;
+  Classes classes;
+
+  std::uint64_t finite_nonzero() const { return total - zero - nan - inf; }
+  Counts& operator+=(const Counts& other);
+};
+
+/// Finite nonzero unscaled values in [2^exponent, 2^(exponent+1)).
+struct BinadeCount {
+  int exponent = 0;
+  Interval count;
+};
+
+struct StepFindings {
+  std::int64_t step = 0;
+  double scale = 1.0;  ///< the scale the recorded bits carry
+  Counts counts;
+  std::vector<BinadeCount> binades;  ///< occupied only, ascending
+  std::optional<double> max_abs;     ///< unscaled, finite values; empty if none
+  std::optional<Magnitude> largest;  ///< the same, exactly, as recorded (times scale)
+  bool fits_as_is = false;           ///< the recorded values are binary16 values
+};
+
+/// Tables of one tensor that carry the same scale, up to a power of two: added over steps.
+struct ScaledTable {
+  double scale = 1.0;  ///< in [1, 2); unscaled value = table value / scale
+  BinadeTable table;
+};
+
+/// One tensor of one log over the selected steps.
+struct TensorFindings {
+  std::string log;
+  std::string name;
+  log::Role role = log::Role::unknown;
+  RoleSource role_source = RoleSource::none;
+  Dtype source_dtype = Dtype::f32;
+  std::optional<Dtype> computed_dtype;  ///< as recorded, or what the source dtype implies
+  bool suspected_fp16 = false;  ///< stored wide, but all values are one power of two from binary16
+  bool underflow_identifiable = true;  ///< whether zeros are surely zeros
+  bool counted = false;                ///< a loss scale acts on it; Frame::counted
+  bool unscale_exact = true;
+  std::vector<std::uint64_t> shape;  ///< of the last step
+
+  Counts counts;                                   ///< at Analysis::loss_scale, over all steps
+  std::optional<double> max_abs, min_abs_nonzero;  ///< unscaled, finite
+  std::vector<BinadeCount> binades;
+  /// Entry k - kFirstLog2Scale: the classes at loss scale 2^k.
+  std::vector<Classes> by_scale;
+  std::vector<StepFindings> per_step;  ///< ascending by step
+  std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
+
+  /// Whether its values were computed in binary16, as far as the log or the values tell: then a
+  /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
+  /// more.
+  bool computed_in_fp16() const;
+  /// The classes that rounding to `target` makes of its values at loss scale 2^k, any k.
+  Classes classes_at(const Target& target, int k) const;
+};
+
+struct Analysis {
+  std::vector<std::string> logs;
+  Target target;
+  double loss_scale = 1.0;
+  std::vector<TensorFindings> tensors;  ///< by log, role, then first appearance
+  /// Log and peak of every step that has scalars: also of steps that have no tables.
+  std::vector<std::pair<std::string, StepPeak>> peaks;
+  Notes notes;
+};
+
+/// Throws log::BadInput when a log cannot be read, or holds no tensor that is selected.
+Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
+                 const Selection& selection, const Progress& progress = {});
+
+}  // namespace halfscope::analyzers

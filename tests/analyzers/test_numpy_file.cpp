@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "analyzers/readers/numpy_file.hpp"
+#include "catch.hpp"
+#include "temp_folder.hpp"
+#include "zip_bytes.hpp"
+
+using namespace halfscope;
+using log::NamedTensor;
+using test::deflate_stored;
+using test::little_endian;
+using test::message_of;
+using test::TempFolder;
+using test::zip_of;
+using test::ZipMember;
+
+namespace {
+
+/// An NPY stream: the dict, padded as numpy pads it, and the data.
+std::string npy(const std::string& dict, const std::string& data, int version = 1) {
+  const int width = version == 1 ? 2 : 4;
+  std::string header = dict;
+  while ((8 + static_cast<std::size_t>(width) + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  return "\x93NUMPY" + little_endian(static_cast<unsigned>(version), 1) + '\0' +
+         little_endian(header.size(), width) + header + data;
+}
+
+std::string dict(const std::string& descr, const std::string& shape, bool fortran = false) {
+  return "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") +
+         ", 'shape': " + shape + ", }";
+}
+
+/// What a reader gives, copied out of it.
+struct Copy {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  Dtype dtype;
+  std::string bytes;
+};
+
+std::vector<Copy> read_all(const log::TensorFile& file) {
+  std::vector<Copy> all;
+  file.for_each([&](const NamedTensor& t) {
+    const auto* const data = reinterpret_cast<const char*>(t.view.data);
+    all.push_back({t.name, t.shape, t.view.dtype, std::string(data, t.view.bytes())});
+  });
+  return all;
+}
+
+/// The message a file is refused with, on opening or on reading, less its path.
+std::string refusal(const std::string& name, const std::string& bytes) {
+  const TempFolder folder;
+  const auto path = folder.write(name, bytes);
+  const std::string message = message_of([&] {
+    read_all(name.ends_with(".npz") ? *readers::open_npz(path) : *readers::open_npy(path));
+  });
+  INFO(message);
+  if (message.empty()) return message;
+  REQUIRE(message.starts_with(path.string() + ": "));
+  CHECK(log::printable(message) == message);
+  return message.substr(path.string().size() + 2);
+}
+
+}  // namespace
+
+TEST_CASE("an NPY array is read whatever its order, version and bytes", "[readers][npy][table]") {
+  struct Row {
+    const char* what;
+    std::string file;
+    Dtype dtype;
+    std::vector<std::uint64_t> shape;
+    std::string bytes;
+  };
+  const std::string eight = "01234567";
+  const Row row = GENERATE_COPY(values<Row>({
+      {"binary32", npy(dict("<f4", "(2,)"), eight), Dtype::f32, {2}, eight},
+      {"binary16", npy(dict("<f2", "(2, 2)"), eight), Dtype::f16, {2, 2}, eight},
+      {"binary64, rank 0", npy(dict("<f8", "()"), eight), Dtype::f64, {}, eight},
+      {"native order", npy(dict("=f8", "(1,)"), eight), Dtype::f64, {1}, eight},
+      {"no order", npy(dict("f8", "(1,)"), eight), Dtype::f64, {1}, eight},
+      {"big-endian binary16", npy(dict(">f2", "(4,)"), eight), Dtype::f16, {4}, "10325476"},
+      {"big-endian binary32", npy(dict(">f4", "(2,)"), eight), Dtype::f32, {2}, "32107654"},
+      {"big-endian binary64", npy(dict(">f8", "(1,)"), eight), Dtype::f64, {1}, "76543210"},
+      {"big-endian, empty", npy(dict(">f8", "(0,)"), ""), Dtype::f64, {0}, ""},
+      {"Fortran order keeps its shape",
+       npy(dict("<f2", "(1, 4)", true), eight),
+       Dtype::f16,
+       {1, 4},
+       eight},
+      {"empty", npy(dict("<f4", "(3, 0)"), ""), Dtype::f32, {3, 0}, ""},
+      {"version 2", npy(dict("<f4", "(2,)"), eight, 2), Dtype::f32, {2}, eight},
+      {"version 3", npy(dict("<f4", "(2,)"), eight, 3), Dtype::f32, {2}, eight},
+      {"Python 2's long numbers", npy(dict("<f4", "(2L, 1L)"), eight), Dtype::f32, {2, 1}, eight},
+      {"any order of keys, other quotes",
+       npy("{\"shape\":(2,),\"fortran_order\":False,\"descr\":\"<f4\"}", eight),
+       Dtype::f32,
+       {2},
+       eight},
+      {"data at an odd byte",  // the 59 bytes of a dict without padding
+       "\x93NUMPY\x01" + std::string(1, '\0') + little_endian(dict("<f4", "(2,)").size(), 2) +
+           dict("<f4", "(2,)") + eight,
+       Dtype::f32,
+       {2},
+       eight},
+  }));
+  CAPTURE(row.what);
+  const TempFolder folder;
+  const auto file = readers::open_npy(folder.write("conv1.weight.npy", row.file));
+  const auto tensors = read_all(*file);
+  REQUIRE(tensors.size() == 1);
+  CHECK(tensors[0].name == "conv1.weight");
+  CHECK(tensors[0].dtype == row.dtype);
+  CHECK(tensors[0].shape == row.shape);
+  CHECK(tensors[0].bytes == row.bytes);
+  CHECK(file->skipped().empty());
+}
+
+TEST_CASE("NPY dtypes that are not counted are skipped with the reason", "[readers][npy][table]") {
+  const auto [descr, reason] = GENERATE(table<std::string, std::string>({
+      {"<i8", "dtype <i8 is no floating-point type"},
+      {"|b1", "dtype |b1 is no floating-point type"},
+      {"<U3", "dtype <U3 is no floating-point type"},
+      {"<M8[ns]", "dtype <M8[ns] is no floating-point type"},
+      {"|V6", "dtype |V6 is no floating-point type"},
+      {"<c8", "dtype <c8 is complex, want f2, f4 or f8"},
+      {"<f16", "dtype <f16 is not counted, want f2, f4 or f8"},
+      {"<f3", "dtype <f3 is not counted, want f2, f4 or f8"},
+      {"<q9", "dtype <q9 is unknown, want f2, f4 or f8"},
+      {"", "dtype  is unknown, want f2, f4 or f8"},
+      {"\x1b[2J", "dtype \\x1B[2J is unknown, want f2, f4 or f8"},
+  }));
+  const TempFolder folder;
+  const auto file = readers::open_npy(folder.write("w.npy", npy(dict(descr, "(1,)"), "01234567")));
+  CHECK(read_all(*file).empty());
+  REQUIRE(file->skipped().size() == 1);
+  CHECK(file->skipped()[0].name == "w");
+  CHECK(file->skipped()[0].reason == reason);
+}
+
+TEST_CASE("a structured NPY is skipped", "[readers][npy]") {
+  const TempFolder folder;
+  const std::string header =
+      "{'descr': [('a]', '<f4'), ('b', [('c', '<f4', (2, 2))])], 'fortran_order': False, 'shape': "
+      "(1,)}";
+  const auto file = readers::open_npy(folder.write("w.npy", npy(header, std::string(20, 'x'))));
+  CHECK(read_all(*file).empty());
+  REQUIRE(file->skipped().size() == 1);
+  CHECK_THAT(file->skipped()[0].reason, Catch::StartsWith("dtype [('a]', '<f4')") &&
+                                            Catch::EndsWith("is structured, want f2, f4 or f8"));
+}
+
+TEST_CASE("an NPY that is damaged or dangerous is refused", "[readers][npy][table]") {
+  using namespace std::string_literals;
+  const std::string eight = "01234567", magic = "\x93NUMPY";
+  const auto [what, bytes, message] = GENERATE_COPY(table<const char*, std::string, std::string>({
+      {"empty", "", "begins with '', want an NPY stream's \\x93NUMPY"},
+      {"another format", "PK\x03\x04 and so on",
+       "begins with 'PK\\x03\\x04 a', want an NPY stream's"},
+      {"only the magic", magic, "holds 6 bytes, want at least 12"},
+      {"cut before the length", magic + "\x01\0\x10"s, "holds 9 bytes, want at least 10"},
+      {"cut in a long length", magic + "\x02\0\x10\0"s, "holds 10 bytes, want at least 12"},
+      {"version 0", magic + "\0\0\x10\0\0\0"s, "is of NPY version 0, want 1, 2 or 3"},
+      {"version 4", magic + "\x04\0\x10\0\0\0"s, "is of NPY version 4, want 1, 2 or 3"},
+      {"header beyond the file", magic + "\x01\0\xFF\xFF{}"s,
+       "names an NPY header of 65535 bytes, want at most 2"},
+      {"header of 4 GiB", magic + "\x02\0\xFF\xFF\xFF\xFF{}"s,
+       "names an NPY header of 4294967295 bytes, want at most 2"},
+      {"header above 1 MiB", npy(dict("<f4", "(2,)") + std::string(1 << 20, ' '), eight, 2),
+       "want at most 1048576"},
+      {"pickled objects", npy(dict("|O", "(1,)"), "\x80\x04K\x01."),
+       "holds pickled Python objects (dtype |O), want numbers; nothing is ever unpickled"},
+      {"pickled objects in a structure",
+       npy("{'descr': [('a', '<f4'), ('b', '|O')], 'fortran_order': False, 'shape': (1,)}", eight),
+       "holds pickled Python objects (dtype [('a', '<f4'), ('b', '|O')]), want numbers"},
+      {"bfloat16 without its name", npy(dict("<V2", "(4,)"), eight),
+       "holds elements of 2 bytes without a type (dtype <V2), want f2, f4 or f8; NPY has no name "
+       "for "
+       "bfloat16, save the tensor as safetensors or as float32"},
+      {"E4M3 without its name", npy(dict("|V1", "(8,)"), eight),
+       "holds elements of 1 byte without a type (dtype |V1), want f2, f4 or f8"},
+      {"data cut short", npy(dict("<f4", "(10, 20)"), eight),
+       "holds 8 bytes, want 800 for shape [10, 20] of <f4; the file is cut short"},
+      {"two arrays", npy(dict("<f4", "(2,)"), eight) + npy(dict("<f4", "(2,)"), eight),
+       "holds 144 bytes, want 8 for shape [2] of <f4; the file is damaged or holds several arrays"},
+      {"a shape no memory holds", npy(dict("<f8", "(1099511627776,)"), eight),
+       "holds 8 bytes, want 8796093022208 for shape [1099511627776] of <f8"},
+      {"elements overflow", npy(dict("<f8", "(4294967296, 4294967296)"), eight),
+       "holds 8 bytes, but its shape [4294967296, 4294967296] wants more than any file can hold"},
+      {"bytes overflow, their product would be 0", npy(dict("<f8", "(2305843009213693952,)"), ""),
+       "holds 0 bytes, but its shape [2305843009213693952] wants more than any file can hold"},
+      {"no dict", npy("[]", eight), "holds '[' at byte 0 of 54, want '{'"},
+      {"a key too few", npy("{'descr': '<f4', 'shape': (2,)}", eight),
+       "lacks fortran_order, want descr"},
+      {"a key too many", npy("{'more': 1}", eight),
+       "want the keys descr, fortran_order and shape alone"},
+      {"a key twice", npy("{'descr': '<f4', 'descr': '<f2'}", eight), "want descr once"},
+      {"code for a value", npy("{'descr': __import__('os')}", eight), "holds '_' at byte 10 of"},
+      {"a number in brackets", npy(dict("<f4", "(2)"), eight), "want ','"},
+      {"a negative extent", npy(dict("<f4", "(-2,)"), eight),
+       "want a whole number from 0 to 2^64 - 1"},
+      {"an extent of 2^64", npy(dict("<f4", "(18446744073709551616,)"), eight),
+       "want a whole number"},
+      {"a fraction", npy(dict("<f4", "(2.5,)"), eight), "holds '.' at byte"},
+      {"an order that is no boolean", npy("{'fortran_order': 1}", eight), "want True or False"},
+      {"a string that does not end", npy("{'descr", eight), "want a string that ends"},
+      {"escapes in a string", npy("{'descr': '\\x3cf4'}", eight), "want a string without escapes"},
+      {"a list that does not end", npy("{'descr': [[('a', '<f4')]", eight),
+       "want a list that ends"},
+      {"a NUL in a list", npy("{'descr': [\0]"s, eight), "holds '\\x00' at byte 11"},
+      {"text after the dict", npy(dict("<f4", "(2,)") + "import os", eight),
+       "want the header's end"},
+  }));
+  CAPTURE(what);
+  const std::string refused = refusal("w.npy", bytes);
+  CHECK_THAT(refused, Catch::StartsWith("tensor 'w'"));
+  CHECK_THAT(refused, Catch::Contains(message));
+}
+
+TEST_CASE("NPZ members are read in their order", "[readers][npz]") {
+  const std::string one = npy(dict("<f4", "(2,)"), "01234567");
+  const std::string two = npy(dict(">f2", "(4,)"), "01234567");
+  const std::string large(200'000, 'x');  // more than one deflate block
+  const std::string three = npy(dict("<f8", "(25000,)"), large);
+  const TempFolder folder;
+  const auto file = readers::open_npz(folder.write(
+      "g.npz",
+      zip_of({{.name = "weight_grad/w.npy", .packed = one},
+              {.name = "b.npy",
+               .packed = deflate_stored(two),
+               .method = 8,
+               .unpacked_size = two.size(),
+               .crc = test::crc32_of(two)},
+              {.name = "c.npy",
+               .packed = deflate_stored(three),
+               .method = 8,
+               .unpacked_size = three.size(),
+               .crc = test::crc32_of(three),
+               .zip64 = true},
+              {.name = "ids.npy", .packed = npy(dict("<i4", "(2,)"), "01234567")},
+              {.name = "README.txt", .packed = "text"},
+              {.name = "empty.npy", .packed = npy(dict("<f4", "(0,)"), ""), .zip64 = true}})));
+  for (int pass = 0; pass < 2; ++pass) {  // members can be read again
+    const auto tensors = read_all(*file);
+    REQUIRE(tensors.size() == 4);
+    CHECK(tensors[0].name == "weight_grad/w");
+    CHECK(tensors[0].bytes == "01234567");
+    CHECK(tensors[1].name == "b");
+    CHECK(tensors[1].dtype == Dtype::f16);
+    CHECK(tensors[1].bytes == "10325476");
+    CHECK(tensors[2].bytes == large);
+    CHECK(tensors[3].name == "empty");
+    CHECK(tensors[3].bytes.empty());
+  }
+  REQUIRE(file->skipped().size() == 2);
+  CHECK(file->skipped()[0].name == "ids");
+  CHECK(file->skipped()[0].reason == "dtype <i4 is no floating-point type");
+  CHECK(file->skipped()[1].name == "README.txt");
+}
+
+TEST_CASE("an NPZ without members is fine", "[readers][npz]") {
+  const TempFolder folder;
+  CHECK(read_all(*readers::open_npz(folder.write("g.npz", zip_of({})))).empty());
+}
+
+TEST_CASE("an NPZ that is damaged or dangerous is refused", "[readers][npz][table]") {
+  struct Row {
+    const char* what;
+    std::vector<ZipMember> members;
+    std::string message;
+  };
+  const std::string good = npy(dict("<f4", "(2,)"), "01234567");
+  const std::string objects = npy(dict("|O", "(1,)"), "\x80\x04K\x01.");
+  const Row row = GENERATE_COPY(values<Row>({
+      {"pickled objects",
+       {{.name = "w.npy", .packed = objects}},
+       "tensor 'w' holds pickled Python"},
+      {"a checksum that differs",
+       {{.name = "w.npy", .packed = good, .crc = 1}},
+       "tensor 'w' cannot be unpacked (CRC error), want 136 bytes"},
+      {"a stored member of two sizes",
+       {{.name = "w.npy", .packed = good, .unpacked_size = 4096}},
+       "claims to unpack from 136 bytes to 4096, want the same, stored, at most"},
+      {"more than deflate can give",
+       {{.name = "w.npy",
+         .packed = deflate_stored(good),
+         .method = 8,
+         .unpacked_size = 1'000'000'000}},
+       "claims to unpack from 141 bytes to 1000000000, want 1032 times as many at most"},
+      {"2^63 bytes",
+       {{.name = "w.npy",
+         .packed = deflate_stored(good),
+         .method = 8,
+         .unpacked_size = std::uint64_t{1} << 63,
+         .zip64 = true}},
+       "claims to unpack from 141 bytes to 9223372036854775808, want 200 times as many at most"},
+      {"less than it says",
+       {{.name = "w.npy", .packed = deflate_stored(good), .method = 8, .unpacked_size = 2000}},
+       "tensor 'w' holds 1872 bytes, want 8 for shape [2] of <f4"},
+      {"a stream that ends early",
+       {{.name = "w.npy",
+         .packed = deflate_stored(good).substr(0, 60),
+         .method = 8,
+         .unpacked_size = 136}},
+       "tensor 'w' cannot be unpacked"},
+      {"no deflate stream",
+       {{.name = "w.npy", .packed = std::string(64, '\xFF'), .method = 8, .unpacked_size = 136}},
+       "tensor 'w' cannot be unpacked"},
+      {"a packed size beyond the file",
+       {{.name = "w.npy", .packed = good, .unpacked_size = 100'000, .packed_size = 100'000}},
+       "tensor 'w' names 100000 packed bytes, but the file holds"},
+      {"members that overlap",
+       {{.name = "v.npy", .packed = good},
+        {.name = "w.npy", .packed = good, .unpacked_size = 450, .packed_size = 450}},
+       "so they overlap; the file is damaged or a ZIP bomb"},
+      {"a name twice",
+       {{.name = "w.npy", .packed = good}, {.name = "w.npy", .packed = good}},
+       "tensor 'w' is there twice, want every name once"},
+      {"another method",
+       {{.name = "w.npy", .packed = good, .method = 12}},
+       "tensor 'w' is packed by ZIP method 12, want 0 (stored) or 8 (deflated)"},
+      {"a password", {{.name = "w.npy", .packed = good, .flags = 1}}, "tensor 'w' is encrypted"},
+      {"shape and size differ",
+       {{.name = "w.npy", .packed = npy(dict("<f4", "(3,)"), "01234567")}},
+       "tensor 'w' holds 8 bytes, want 12 for shape [3] of <f4"},
+      {"no NPY",
+       {{.name = "w.npy", .packed = "hello"}},
+       "tensor 'w' begins with 'hello', want an NPY"},
+  }));
+  CAPTURE(row.what);
+  CHECK_THAT(refusal("g.npz", zip_of(row.members)), Catch::Contains(row.message));
+}
+
+TEST_CASE("what is no ZIP archive is refused", "[readers][npz]") {
+  CHECK_THAT(refusal("g.npz", ""), Catch::StartsWith("holds 0 bytes, want an NPZ file"));
+  CHECK_THAT(refusal("g.npz", "hello"),
+             Catch::StartsWith("is no ZIP archive that can be read (Not a zip archive), want"));
+  const std::string zip =
+      zip_of({{.name = "w.npy", .packed = npy(dict("<f4", "(2,)"), "01234567")}});
+  CHECK_THAT(refusal("g.npz", zip.substr(0, zip.size() - 30)), Catch::Contains("cut short"));
+  const TempFolder folder;
+  CHECK_THAT(message_of([&] { readers::open_npz(folder / "none.npz"); }),
+             Catch::Contains("none.npz: cannot be read (No such file or directory)"));
+}

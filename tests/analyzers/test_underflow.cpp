@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/underflow.hpp"
+
+#include <cmath>
+
+#include "analyzers/logs.hpp"
+#include "catch.hpp"
+#include "halfscope/number/convert.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+/// Log-normal magnitudes around 2^-16, from a fixed linear congruential generator.
+Values gradients(std::size_t n, std::uint32_t seed) {
+  Values values(n);
+  for (float& x : values) {
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      sum += static_cast<double>(seed >> 8) / (1 << 24);
+    }
+    x = static_cast<float>((seed & 512) != 0 ? std::exp2(10 * sum - 36)
+                                             : -std::exp2(10 * sum - 36));
+  }
+  return values;
+}
+
+/// Brute force: the class of every value, each times `factor` in exact binary64, rounded once.
+Counts brute_force(const Values& values, double factor, Format f) {
+  Counts c;
+  std::uint64_t flushed = 0, subnormal = 0, normal = 0, overflow = 0;
+  for (const float x : values) {
+    ++c.total;
+    if (x == 0) {
+      ++c.zero;
+      continue;
+    }
+    const std::uint64_t bits = from_double(f, double{x} * factor).bits & f.magnitude_mask();
+    if (bits == 0)
+      ++flushed;
+    else if (bits >= f.infinity())
+      ++overflow;
+    else if ((bits >> f.fraction_bits()) == 0)
+      ++subnormal;
+    else
+      ++normal;
+  }
+  c.classes = {flushed, subnormal, normal, overflow};
+  return c;
+}
+
+void check_equal(const Counts& found, const Counts& wanted) {
+  CHECK(found.total == wanted.total);
+  CHECK(found.zero == wanted.zero);
+  CHECK(found.classes == wanted.classes);
+}
+
+const TensorFindings& find(const Analysis& a, std::string_view name) {
+  for (const TensorFindings& t : a.tensors) {
+    if (t.name == name) return t;
+  }
+  throw std::out_of_range(std::string(name));
+}
+
+Target target_of(std::string_view name) {
+  return {find_format(name)->name, find_format(name)->format, false};
+}
+
+}  // namespace
+
+TEST_CASE("counts equal rounding every value, for every format and scale", "[oracle]") {
+  const TempFolder folder;
+  Values values = gradients(3000, 1);
+  values.insert(values.end(), {0.0f, -0.0f, 0x1p-25f, 0x1.000002p-25f, 65519.0f, 65520.0f});
+  const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+  const std::string format = GENERATE("binary16", "bfloat16", "tf32", "e4m3", "e5m2");
+  const double scale = GENERATE(1.0, 0.25, 65536.0, 1000.0, 3.0, 0.1);
+  const double recorded = GENERATE(1.0, 1024.0, 48.0);
+  CAPTURE(format, scale, recorded);
+  Selection selection;
+  selection.loss_scale = scale;
+  selection.recorded_scale = recorded;
+  const Analysis a = analyze({log}, target_of(format), selection);
+  const TensorFindings& t = a.tensors.at(0);
+  // x * scale / recorded is no double in general: compare where the quotient is exact, and for the
+  // others by cross-multiplication with boundaries in tests/table/test_boundary.cpp.
+  const bool exact = recorded != 48.0 && scale != 0.1;
+  if (exact)
+    check_equal(t.counts, brute_force(values, scale / recorded, find_format(format)->format));
+  CHECK(t.unscale_exact);
+  CHECK(t.counts.classes.flushed_to_zero.exact());
+  const Counts& c = t.counts;
+  CHECK(c.classes.flushed_to_zero.low + c.classes.subnormal.low + c.classes.normal.low +
+            c.classes.overflow.low + c.zero ==
+        c.total);
+}
+
+TEST_CASE("every scale that is answered unasked equals asking for it", "[oracle]") {
+  const TempFolder folder;
+  const Values values = gradients(2000, 2);
+  const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+  const Analysis a = analyze({log}, {}, {});
+  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+    CAPTURE(k);
+    const Counts wanted = brute_force(values, std::ldexp(1.0, k), kBinary16);
+    REQUIRE(a.tensors[0].by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)] == wanted.classes);
+  }
+}
+
+TEST_CASE("a flushing target loses its subnormals", "[table]") {
+  const TempFolder folder;
+  const auto log =
+      write_tensors(folder, {{"weight_grad/w", {0x1p-24f, 0x1p-15f, 0x1.ffcp-15f, 1.0f}}});
+  const Analysis a = analyze({log}, {"binary16", kBinary16, true}, {});
+  CHECK(a.tensors[0].counts.classes == Classes{2, 0, 2, 0});  // 0x1.ffcp-15 rounds up to normal
+}
+
+TEST_CASE("steps carry their own scale, and add up unscaled", "[table]") {
+  const TempFolder folder;
+  const Values values = gradients(500, 3);
+  Values scaled = values;
+  for (float& x : scaled) x *= 256.0f;  // exact
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    writer.write(record_of("weight_grad/w", 0, values));
+    writer.write(record_of("weight_grad/w", 7, scaled, 256.0));
+  }
+  const Analysis a = analyze({folder / "run"}, {}, {});
+  const TensorFindings& t = a.tensors.at(0);
+  REQUIRE(t.per_step.size() == 2);
+  CHECK(t.per_step[0].counts.classes == t.per_step[1].counts.classes);
+  CHECK(t.per_step[0].max_abs == t.per_step[1].max_abs);
+  CHECK(t.counts.total == 1000);
+  CHECK(t.unscale_exact);
+}
+
+TEST_CASE("a recorded scale that is no power of two gives intervals from tables", "[table]") {
+  const TempFolder folder;
+  const Values values = gradients(5000, 4);
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    writer.write(record_of("weight_grad/w", 0, values, 1000.0));
+  }
+  const Analysis a = analyze({folder / "run"}, {}, {});
+  const TensorFindings& t = a.tensors.at(0);
+  CHECK_FALSE(t.unscale_exact);
+  std::uint64_t flushed = 0;
+  for (const float x : values) flushed += std::abs(x) <= 1000 * 0x1p-25;  // exact in binary64
+  CHECK(t.counts.classes.flushed_to_zero.low <= flushed);
+  CHECK(t.counts.classes.flushed_to_zero.high >= flushed);
+  std::uint64_t sure = 0, perhaps = 0;
+  for (const BinadeCount& b : t.binades) {
+    sure += b.count.low;
+    perhaps += b.count.high;
+  }
+  CHECK(sure <= values.size());
+  CHECK(perhaps >= values.size());
+}
+
+TEST_CASE("scaled without a scale is refused with the flag to give", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    log::TensorRecord record = record_of("weight_grad/w", 3, {1.0f}, 2.0);
+    record.scale_known = false;
+    writer.write(record);
+  }
+  const std::string message = message_of([&] { analyze({folder / "run"}, {}, {}); });
+  CHECK(message.find("weight_grad/w") != std::string::npos);
+  CHECK(message.find("step 3") != std::string::npos);
+  CHECK(message.find("--recorded-scale") != std::string::npos);
+  Selection told;
+  told.recorded_scale = 2.0;
+  CHECK(analyze({folder / "run"}, {}, told).tensors[0].max_abs == 0.5);
+}
+
+TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") {
+  const TempFolder folder;
+  Values values = gradients(1000, 5);
+  for (float& x : values) {
+    x = static_cast<float>(to_double(kBinary16, from_double(kBinary16, double{x} * 65536).bits) /
+                           65536);
+  }
+  const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+  const TensorFindings t = analyze({log}, {}, {}).tensors.at(0);
+  CHECK(t.suspected_fp16);
+  CHECK_FALSE(t.underflow_identifiable);
+  // E4M3 has larger steps than binary16: there, underflow can be told from binary16 data too.
+  CHECK(analyze({log}, target_of("e4m3"), {}).tensors.at(0).underflow_identifiable);
+  const TensorFindings wide =
+      analyze({write_tensors(folder, {{"weight_grad/w", gradients(1000, 5)}})}, {}, {})
+          .tensors.at(0);
+  CHECK_FALSE(wide.suspected_fp16);
+  CHECK(wide.underflow_identifiable);
+}
+
+TEST_CASE("few bits alone are no evidence of binary16", "[table]") {
+  const TempFolder folder;
+  const auto log = write_tensors(folder, {{"weight_grad/ones", {1.0f, 1.0f, 0.5f, -2.0f}}});
+  CHECK_FALSE(analyze({log}, {}, {}).tensors.at(0).suspected_fp16);
+}
+
+TEST_CASE("roles come from names, options, or are assumed", "[table]") {
+  const TempFolder folder;
+  const auto bare = write_tensors(folder, {{"conv1.weight", {1.0f}}, {"fc", {1.0f}}});
+  CHECK(analyze({bare}, {}, {}).tensors[1].role == log::Role::weight_grad);
+  CHECK(analyze({bare}, {}, {}).tensors[1].role_source == RoleSource::assumed);
+  Selection named;
+  named.roles = {{"conv*", log::Role::weight}};
+  const Analysis a = analyze({bare}, {}, named);
+  CHECK(a.tensors[0].role == log::Role::weight_grad);  // gradients come first
+  CHECK(a.tensors[1].role == log::Role::weight);
+  CHECK(a.tensors[1].role_source == RoleSource::option);
+  const auto mixed = write_tensors(folder, {{"activation/a", {1.0f}}, {"fc", {1.0f}}});
+  const Analysis m = analyze({mixed}, {}, {});
+  CHECK(m.tensors[1].role == log::Role::unknown);
+  CHECK(m.tensors[1].role_source == RoleSource::none);
+}
+
+TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") {
+  const TempFolder folder;
+  log::Manifest manifest;
+  manifest.sharded = {log::Role::weight_grad};
+  manifest.world_size = 2;
+  for (const int rank : {0, 1}) {
+    manifest.rank = rank;
+    log::RunLogWriter writer(folder / ("run/rank-000" + std::to_string(rank)), manifest);
+    writer.write(record_of("weight_grad/w", 0, gradients(100, 6)));
+    writer.write(record_of("weight/w", 0, {1.0f + static_cast<float>(rank)}));
+  }
+  const Analysis a = analyze({folder / "run"}, {}, {});
+  CHECK(a.tensors.at(0).counts.total == 200);
+  CHECK(a.tensors.at(1).counts.total == 1);
+  CHECK(a.tensors.at(1).max_abs == 1.0);
+  REQUIRE(a.notes.size() == 1);
+  CHECK(a.notes[0].find("differs from rank 0") != std::string::npos);
+}
+
+TEST_CASE("steps and tensors are selected", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    for (const int step : {0, 5, 9}) {
+      writer.write(record_of("weight_grad/a", step, {1.0f}));
+      writer.write(record_of("weight_grad/b", step, {1.0f}));
+    }
+  }
+  Selection s;
+  s.tensor_glob = "a";
+  s.first_step = 5;
+  s.end_step = 9;
+  const Analysis a = analyze({folder / "run"}, {}, s);
+  REQUIRE(a.tensors.size() == 1);
+  REQUIRE(a.tensors[0].per_step.size() == 1);
+  CHECK(a.tensors[0].per_step[0].step == 5);
+  s.tensor_glob = "nothing";
+  CHECK(message_of([&] { analyze({folder / "run"}, {}, s); }).find("--tensor") !=
+        std::string::npos);
+}
+
+TEST_CASE("empty, all zero and all NaN tensors are counted, not dropped", "[table]") {
+  const TempFolder folder;
+  const auto log = write_tensors(folder, {{"weight_grad/empty", {}},
+                                          {"weight_grad/zeros", {0.0f, -0.0f}},
+                                          {"weight_grad/nans", {NAN, NAN, INFINITY}}});
+  const Analysis a = analyze({log}, {}, {});
+  CHECK(find(a, "weight_grad/empty").counts.total == 0);
+  CHECK(find(a, "weight_grad/zeros").counts.zero == 2);
+  CHECK(find(a, "weight_grad/nans").counts.nan == 2);
+  CHECK(find(a, "weight_grad/nans").counts.inf == 1);
+  CHECK_FALSE(find(a, "weight_grad/nans").max_abs);
+}

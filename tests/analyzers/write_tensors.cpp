@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes what the readers see in a tensor file to standard output, a JSON object a line, for tests
+// in other languages (tests/python/test_tensor_files.py): write_tensors FILE [COPY.safetensors]
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "analyzers/readers/numpy_file.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/safetensors.hpp"
+
+namespace {
+
+using namespace halfscope;
+
+void print(const nlohmann::json& line) { fmt::print("{}\n", line.dump()); }
+
+std::unique_ptr<log::TensorFile> open(const std::string& path) {
+  if (path.ends_with(".npy")) return readers::open_npy(path);
+  if (path.ends_with(".npz")) return readers::open_npz(path);
+  return std::make_unique<log::Safetensors>(path);
+}
+
+void print_all(const log::TensorFile& file) {
+  file.for_each([](const log::NamedTensor& tensor) {
+    std::string hex;
+    for (std::size_t i = 0; i < tensor.view.bytes(); ++i) {
+      hex += fmt::format("{:02x}", std::to_integer<unsigned>(tensor.view.data[i]));
+    }
+    print({{"name", tensor.name},
+           {"dtype", name_of(tensor.view.dtype)},
+           {"shape", tensor.shape},
+           {"bytes", hex}});
+  });
+  for (const log::SkippedTensor& skipped : file.skipped()) {
+    print({{"name", skipped.name}, {"skipped", skipped.reason}});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  try {
+    print_all(*open(argv[1]));
+    if (argc > 2) {
+      const log::Safetensors file(argv[1]);
+      log::write_safetensors(argv[2], file.tensors(), file.metadata());
+    }
+    return 0;
+  } catch (const log::BadInput& refused) {
+    fmt::print(stderr, "{}\n", refused.what());
+    return 1;
+  }
+}
