@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/charts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/limits.hpp"
+#include "reports/text.hpp"
+#include "reports/vega.hpp"
+
+namespace halfscope::reports {
+
+using json = nlohmann::ordered_json;
+using namespace vega;
+
+namespace {
+
+// A strip for each scale above the plot, with its limits written beside it (pixels above the plot).
+struct Strip {
+  int label, top, bottom;
+};
+constexpr Strip kNowStrip = {-60, -52, -37};
+constexpr Strip kAloneStrip = {-28, -18, -3};
+constexpr Strip kAdvisedStrip = {-9, -33, -18};
+
+/// Fields every chart of binades shows on hover.
+json binade_fields() {
+  return json::array({calculate("datum.e + 1", "end"),
+                      calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
+                      calculate(described("datum.low", "datum.high"), "values")});
+}
+
+/// A channel along the magnitudes; the same scale and axis in every layer.
+json magnitude(const Window& window, const std::string& field) {
+  json axis = exponent_axis("magnitude, unscaled");
+  axis["tickCount"] = 10;
+  return {{"field", field},
+          {"type", "quantitative"},
+          {"axis", axis},
+          {"scale",
+           {{"domain", {window.first_exponent, window.last_exponent}},
+            {"nice", false},
+            {"zero", false}}}};
+}
+
+/// Bands of one strip: what binary16 makes of each magnitude at this scale.
+json bands(const Window& window, const Limits& limits) {
+  const double edges[] = {static_cast<double>(window.first_exponent), limits.zero.position,
+                          limits.subnormal.position, limits.largest.position,
+                          static_cast<double>(window.last_exponent)};
+  const std::pair<const char*, std::string> classes[] = {
+      {"zero", "at and below " + limits.zero.label},
+      {"subnormal", "up to " + limits.subnormal.label},
+      {"normal", "up to " + limits.largest.label},
+      {"overflow", "above " + limits.largest.label}};
+  json out = json::array();
+  for (int i = 0; i < 4; ++i) {
+    out.push_back({{"from", edges[i]},
+                   {"to", edges[i + 1]},
+                   {"middle", (edges[i] + edges[i + 1]) / 2},
+                   {"class", classes[i].first},
+                   {"where", classes[i].second},
+                   {"share", (edges[i + 1] - edges[i]) / (edges[4] - edges[0])}});
+  }
+  return out;
+}
+
+json positions(const Limits& limits) {
+  json out = json::array();
+  for (const Limit* limit : {&limits.zero, &limits.subnormal, &limits.largest}) {
+    out.push_back({{"at", limit->position}, {"label", limit->label}});
+  }
+  return out;
+}
+
+/// The limits at one scale: rules through the plot, a strip above it, their values beside it.
+void add_limits(const Window& window, const Scale& scale, bool alone, json& layers) {
+  const Limits limits = limits_of(window.target, scale.scale);
+  const std::string& style = scale.style;
+  const Strip strip = scale.advised() ? kAdvisedStrip : alone ? kAloneStrip : kNowStrip;
+  const int middle = (strip.top + strip.bottom) / 2;
+  const json x = magnitude(window, "from"), at = magnitude(window, "at");
+  layers.push_back(layer(positions(limits), {{"type", "rule"}, {"style", style}}, {{"x", at}}));
+  layers.push_back(layer(bands(window, limits), {{"type", "rect"}, {"style", "strip"}},
+                         {{"x", x},
+                          {"x2", {{"field", "to"}}},
+                          {"y", {{"value", strip.top}}},
+                          {"y2", {{"value", strip.bottom}}},
+                          {"color", class_colour("class", nullptr)},
+                          {"tooltip", tooltip({{"class", "becomes"}, {"where", "magnitudes"}})}}));
+  layers.push_back(
+      layer(bands(window, limits), {{"type", "text"}, {"style", "strip-name"}},
+            {{"x", magnitude(window, "middle")},
+             {"y", {{"value", middle}}},
+             {"text",
+              {{"condition",
+                {{"test", "datum.share * width > 6 * length(datum.class)"}, {"field", "class"}}},
+               {"value", ""}}}}));
+  layers.push_back(
+      layer(positions(limits), {{"type", "text"}, {"style", style + "-label"}},
+            {{"x", at}, {"y", {{"value", strip.label}}}, {"text", {{"field", "label"}}}}));
+  layers.push_back(
+      layer(json::array({{{"name", short_name(scale.scale)}}}),
+            {{"type", "text"}, {"style", style + "-name"}, {"align", "right"}},
+            {{"x", {{"value", -6}}}, {"y", {{"value", middle}}}, {"text", {{"field", "name"}}}}));
+}
+
+json count_axis(Axis counts) {
+  json scale = {{"type", counts == Axis::linear ? "linear" : "log"}, {"nice", false}};
+  json axis = {{"title", "values"},
+               {"tickCount", 5},
+               {"tickMinStep", 1},
+               {"labelExpr", "format(datum.value, '~s')"}};
+  if (counts == Axis::logarithmic) {
+    scale["domainMin"] = 0.5;  // a single value is still seen
+    const json decades = {{"condition", {{"test", power_of_ten()}, {"value", 1}}}, {"value", 0}};
+    axis["labelExpr"] = power_of_ten() + " ? format(datum.value, '~s') : ''";
+    axis["gridOpacity"] = axis["tickOpacity"] = decades;
+  }
+  return {{"type", "quantitative"}, {"scale", scale}, {"axis", axis}};
+}
+
+/// The exponents between which all but the lowest and the highest hundredth of each role lie.
+std::vector<std::pair<int, int>> role_extents(const analyzers::Analysis& analysis) {
+  std::map<log::Role, std::map<int, std::uint64_t>> roles;
+  for (const analyzers::TensorFindings& tensor : analysis.tensors) {
+    for (const auto& [exponent, count] : tensor.binades) roles[tensor.role][exponent] += count.high;
+  }
+  std::vector<std::pair<int, int>> out;
+  for (const auto& [role, binades] : roles) {
+    std::uint64_t all = 0, up_to = 0;
+    for (const auto& [exponent, count] : binades) all += count;
+    std::optional<int> first;
+    int last = 0;
+    for (const auto& [exponent, count] : binades) {
+      if (up_to < all - all / 100) last = exponent + 1;
+      up_to += count;
+      if (!first && up_to > all / 100) first = exponent;
+    }
+    if (first) out.emplace_back(*first, last);
+  }
+  return out;
+}
+
+}  // namespace
+
+Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice) {
+  Window window{.target = analysis.target,
+                .loss_scale = analysis.loss_scale,
+                .recommended = advice.static_log2,
+                .lowest = advice.lowest_log2,
+                .highest = advice.highest_log2};
+  constexpr int kMargin = 4;  // binades of zero and overflow shown beyond the limits
+  double first = 0, last = 0;
+  for (const Scale& scale : scales_of(window)) {
+    const Limits limits = limits_of(window.target, scale.scale);
+    first = std::min(first, limits.zero.position - kMargin);
+    last = std::max(last, limits.largest.position + kMargin);
+  }
+  for (const auto& [exponent, above] : role_extents(analysis)) {
+    first = std::min(first, static_cast<double>(exponent));
+    last = std::max(last, static_cast<double>(above));
+  }
+  window.first_exponent = static_cast<int>(std::floor(first));
+  window.last_exponent = static_cast<int>(std::ceil(last));
+  return window;
+}
+
+std::string left_out(const Window& window, const std::vector<analyzers::BinadeCount>& binades) {
+  Interval below(0), above(0);
+  for (const auto& [exponent, count] : binades) {
+    if (exponent < window.first_exponent) below += count;
+    if (exponent >= window.last_exponent) above += count;
+  }
+  std::string out;
+  const auto tell = [&](const Interval& count, const char* side, int exponent) {
+    if (count.high == 0) return;
+    out +=
+        fmt::format(" Not drawn: {} {} 2^{}.",
+                    count_text(count) + (count.high == 1 ? " value" : " values"), side, exponent);
+  };
+  tell(below, "below", window.first_exponent);
+  tell(above, "at or above", window.last_exponent);
+  return out;
+}
+
+json histogram(const Window& window, Axis counts) {
+  json low = count_axis(counts), high = low;
+  low["field"] = "low";
+  high["field"] = "high";
+  const json x = magnitude(window, "e"), end = {{"field", "end"}};
+  const json hover = tooltip({{"magnitude", "magnitude"}, {"values", "values"}});
+  const json floor = {{"datum", counts == Axis::linear ? 0.0 : 0.5}};
+  json out = chart("bars", "Histogram of magnitudes, one bar a power of two", 260);
+  out["transform"] = binade_fields();
+  out["layer"] = json::array(
+      {layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
+             {{"x", x}, {"x2", end}, {"y", low}, {"y2", floor}, {"tooltip", hover}}),
+       layer(
+           {{"type", "rect"}, {"style", "uncertain"}, {"clip", true}},
+           {{"x", x}, {"x2", end}, {"y", high}, {"y2", {{"field", "low"}}}, {"tooltip", hover}})});
+  const std::vector<Scale> scales = scales_of(window);
+  for (const Scale& scale : scales) add_limits(window, scale, scales.size() == 1, out["layer"]);
+  return out;
+}
+
+json heat_map(const Window& window) {
+  json out = chart("cells", "Heat map of magnitudes by recorded step", 260);
+  const json scale = {{"type", "log"}, {"domainMin", 1}};
+  const json colour = {
+      {"field", "high"},
+      {"type", "quantitative"},
+      {"scale", scale},
+      {"legend",
+       {{"title", "values"}, {"labelExpr", power_of_ten() + " ? format(datum.value, '~s') : ''"}}}};
+  json transform = binade_fields();
+  transform.push_back(calculate(
+      "datum.step == datum.last ? '' + datum.step : datum.step + ' to ' + datum.last", "steps"));
+  const json cell = {
+      {"x",
+       {{"field", "step"},
+        {"type", "ordinal"},
+        {"axis", {{"title", "recorded step"}, {"labelAngle", 0}, {"labelOverlap", true}}}}},
+      {"y", magnitude(window, "e")},
+      {"y2", {{"field", "end"}}},
+      {"color", colour},
+      {"tooltip", tooltip({{"steps", "step"}, {"magnitude", "magnitude"}, {"values", "values"}})}};
+  json cells = layer({{"type", "rect"},
+                      {"clip", true},
+                      {"strokeWidth", 1},  // in the cell's own colour: no seams between cells
+                      {"stroke", {{"expr", "scale('color', datum.high)"}}}},
+                     cell);
+  cells["transform"] = transform;
+  out["layer"] = json::array({cells});
+  for (const Scale& drawn : scales_of(window)) {
+    for (const std::string& style : {std::string("halo"), drawn.style}) {
+      out["layer"].push_back(layer(positions(limits_of(window.target, drawn.scale)),
+                                   {{"type", "rule"}, {"style", style}},
+                                   {{"y", magnitude(window, "at")}}));
+    }
+  }
+  return out;
+}
+
+}  // namespace halfscope::reports

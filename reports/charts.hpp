@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The charts of a page as Vega-Lite specifications. They hold no data but the limits of the format;
+// whoever draws one gives it the rows, under the names below.
+//
+//   "bars"    a histogram: e, low, high, of; values with magnitude in [2^e, 2^(e+1))
+//   "cells"   a heat map: the same with step and last, the recorded steps of the column
+//   "scales"  what each scale would do: log2_scale, of, and the fields of `by_scale`,
+//             each a count or [low, high]
+//
+// `of`: finite nonzero values. Colours are named styles and ranges, which theme() gives.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// What all charts of a page share, so that they compare by eye.
+struct Window {
+  analyzers::Target target;
+  double loss_scale = 1.0;         ///< the scale the findings are for: "now"
+  std::optional<int> recommended;  ///< log2
+  std::optional<int> lowest, highest;
+  int first_exponent = 0;  ///< magnitudes shown: 2^first_exponent to 2^last_exponent
+  int last_exponent = 0;
+};
+
+/// A window that shows all limits of the format at both scales and all but the outermost hundredths
+/// of every role: a few values far out would press the rest into a line.
+Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice);
+
+/// Whether the vertical axis is linear, or logarithmic to show what is rare.
+enum class Axis : std::uint8_t { linear, logarithmic };
+
+/// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
+std::string left_out(const Window& window, const std::vector<analyzers::BinadeCount>& binades);
+
+nlohmann::ordered_json histogram(const Window& window, Axis counts);
+nlohmann::ordered_json heat_map(const Window& window);
+nlohmann::ordered_json scale_curves(const Window& window, Axis shares);
+
+enum class Theme : std::uint8_t { light, dark };
+/// A Vega-Lite `config`: theme.cpp.
+nlohmann::ordered_json theme(Theme which);
+
+}  // namespace halfscope::reports

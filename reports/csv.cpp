@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace halfscope::reports {
+namespace {
+
+using namespace analyzers;
+
+/// A field in quotes, as RFC 4180 wants it.
+std::string csv_text(std::string_view text) {
+  std::string field = "\"";
+  for (const char c : log::printable(text)) {
+    if (c == '"') field += '"';
+    field += c;
+  }
+  return field + "\"";
+}
+
+std::string count_field(const Interval& count) {
+  return count.exact() ? fmt::format("{}", count.low)
+                       : fmt::format("{}..{}", count.low, count.high);
+}
+
+}  // namespace
+
+std::string to_csv(const Analysis& analysis) {
+  std::string csv =
+      "log,name,role,source_dtype,step,total,zero,nan,inf,flushed_to_zero,subnormal,normal,"
+      "overflow,"
+      "max_abs\r\n";
+  for (const TensorFindings& t : analysis.tensors) {
+    for (const StepFindings& s : t.per_step) {
+      const Counts& c = s.counts;
+      fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
+                     csv_text(t.log), csv_text(t.name), log::name_of(t.role),
+                     halfscope::name_of(t.source_dtype), s.step, c.total, c.zero, c.nan, c.inf,
+                     count_field(c.classes.flushed_to_zero), count_field(c.classes.subnormal),
+                     count_field(c.classes.normal), count_field(c.classes.overflow),
+                     s.max_abs ? fmt::format("{}", *s.max_abs) : "");
+    }
+  }
+  return csv;
+}
+
+}  // namespace halfscope::reports

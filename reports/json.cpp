@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/json.hpp"
+
+#include <cmath>
+
+#include "halfscope/version.hpp"
+#include "reports/snippets.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using namespace analyzers;
+
+/// A double, or null when there is none or it is not finite.
+Json number(std::optional<double> x) { return x && std::isfinite(*x) ? Json(*x) : Json(nullptr); }
+
+Json power_of_two(std::optional<int> log2) {
+  return log2 ? Json(std::ldexp(1.0, *log2)) : Json(nullptr);
+}
+
+void put_classes(Json& to, const Classes& c) {
+  to["flushed_to_zero"] = to_json(c.flushed_to_zero);
+  to["subnormal"] = to_json(c.subnormal);
+  to["normal"] = to_json(c.normal);
+  to["overflow"] = to_json(c.overflow);
+}
+
+void put_counts(Json& to, const Counts& c) {
+  to["total"] = c.total;
+  to["zero"] = c.zero;
+  to["nan"] = c.nan;
+  to["inf"] = c.inf;
+  put_classes(to, c.classes);
+}
+
+Json binades_json(const std::vector<BinadeCount>& binades) {
+  Json list = Json::array();
+  for (const BinadeCount& b : binades) list.push_back(Json::array({b.exponent, to_json(b.count)}));
+  return list;
+}
+
+Json by_scale_json(const std::vector<Classes>& by_scale) {
+  Json list = Json::array();
+  int k = kFirstLog2Scale;
+  for (const Classes& classes : by_scale) {
+    Json entry = {{"log2_scale", k++}};
+    put_classes(entry, classes);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json per_step_json(const std::vector<StepFindings>& steps) {
+  Json list = Json::array();
+  for (const StepFindings& step : steps) {
+    Json entry = {{"step", step.step}};
+    put_counts(entry, step.counts);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json steps_json(const std::vector<StepFindings>& steps) {
+  Json list = Json::array();
+  for (const StepFindings& step : steps) list.push_back(step.step);
+  return list;
+}
+
+Json tensor_json(const TensorFindings& t) {
+  Json to;
+  to["log"] = t.log;
+  to["name"] = t.name;
+  to["role"] = log::name_of(t.role);
+  to["role_source"] = name_of(t.role_source);
+  to["source_dtype"] = halfscope::name_of(t.source_dtype);
+  if (t.computed_dtype) to["computed_dtype"] = halfscope::name_of(*t.computed_dtype);
+  if (t.suspected_fp16) {
+    to["computed_dtype"] = "suspected_fp16";
+    to["suspected_fp16"] = true;
+  }
+  to["underflow_identifiable"] = t.underflow_identifiable;
+  to["unscale"] = t.unscale_exact ? "exact" : "interval";
+  to["steps"] = steps_json(t.per_step);
+  to["shape"] = t.shape;
+  put_counts(to, t.counts);
+  to["max_abs"] = number(t.max_abs);
+  to["min_abs_nonzero"] = number(t.min_abs_nonzero);
+  to["binades"] = binades_json(t.binades);
+  to["by_scale"] = by_scale_json(t.by_scale);
+  to["per_step"] = per_step_json(t.per_step);
+  return to;
+}
+
+Json share_json(const Share& share) {
+  Json to = {{"count", to_json(share.count)}, {"of", to_json(share.of)}};
+  const bool exact = share.low() == share.high();
+  to["share"] = exact ? Json(share.low()) : Json::array({share.low(), share.high()});
+  return to;
+}
+
+Json limit_json(const Limit& limit, bool several_logs) {
+  Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number(limit.max_abs)}};
+  if (limit.censored) to["censored"] = true;
+  if (limit.from_scalars) to["from_scalars"] = true;
+  if (several_logs) to["log"] = limit.log;
+  return to;
+}
+
+}  // namespace
+
+Json to_json(const Interval& count) {
+  return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
+}
+
+Json to_json(const Analysis& analysis) {
+  Json to;
+  to["schema"] = kJsonSchema;
+  to["halfscope"] = kVersion;
+  to["logs"] = analysis.logs;
+  to["format"] = analysis.target.name;
+  to["loss_scale"] = analysis.loss_scale;
+  if (analysis.target.flush_subnormals) to["subnormals"] = "flush";
+  to["tensors"] = Json::array();
+  for (const TensorFindings& t : analysis.tensors) to["tensors"].push_back(tensor_json(t));
+  return to;
+}
+
+Json to_json(const Recommendation& r) {
+  Json to;
+  to["schema"] = kJsonSchema;
+  to["halfscope"] = kVersion;
+  to["logs"] = r.logs;
+  to["static_scale"] = power_of_two(r.static_log2);
+  to["highest"] = power_of_two(r.highest_log2);
+  to["lowest"] = power_of_two(r.lowest_log2);
+  to["reason"] = r.reason.empty() ? Json(nullptr) : Json(r.reason);
+  to["roles_found"] = r.roles_found;
+  to["nonfinite_steps"] = r.nonfinite_steps;
+  if (!r.overflow_without_cure.empty()) to["overflow_without_cure"] = r.overflow_without_cure;
+  if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
+  if (!r.static_log2) return to;
+  to["underflow_not_identifiable"] = r.underflow_not_identifiable;
+  to["above_target"] = r.above_target;
+  to["headroom_bits"] = number(r.headroom_bits);
+  to["flushed_at_1"] = share_json(r.flushed_at_1);
+  to["flushed_at_recommended"] = share_json(r.flushed_at_recommended);
+  to["snippets"] = {{"pytorch", pytorch_static_scale(*r.static_log2)}};
+  return to;
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+namespace {
+
+/// A power of two divided by the scale; one power of two where the scale is one itself.
+Limit power(int exponent, double scale) {
+  int scale_exponent = 0;
+  if (std::frexp(scale, &scale_exponent) == 0.5) {
+    const int shifted = exponent - (scale_exponent - 1);
+    return {static_cast<double>(shifted), fmt::format("2^{}", shifted)};
+  }
+  return {exponent - std::log2(scale), fmt::format("2^{}/{}", exponent, scale)};
+}
+
+std::string divided(double value, double scale) {
+  const std::string digits = value < 1e7 ? fmt::format("{}", value) : fmt::format("{:.3g}", value);
+  if (scale == 1) return digits;
+  int exponent = 0;
+  if (std::frexp(scale, &exponent) != 0.5) return fmt::format("{}/{}", digits, scale);
+  return fmt::format("{}{}2^{}", digits, exponent > 1 ? "/" : "*", std::abs(exponent - 1));
+}
+
+}  // namespace
+
+double largest_finite(Format format) {
+  // The last significand below 2; one less where that encoding is a NaN.
+  const int spent = format.has_infinity() ? 1 : 2;
+  return std::ldexp(2 - std::ldexp(spent, 1 - format.precision), format.emax);
+}
+
+Limits limits_of(const analyzers::Target& target, double scale) {
+  const Format format = target.format;
+  const int zero = target.flush_subnormals ? format.emin() : format.min_quantum_exponent() - 1;
+  const double largest = largest_finite(format);
+  return {.zero = power(zero, scale),
+          .subnormal = power(format.emin(), scale),
+          .largest = {std::log2(largest) - std::log2(scale), divided(largest, scale)}};
+}
+
+}  // namespace halfscope::reports

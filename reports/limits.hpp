@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the limits of a format lie among unscaled magnitudes, once values are multiplied by a
+// scale.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// One limit: its place on a log2 axis of unscaled magnitudes, and how it is written ("2^-25",
+/// "65504/2^10").
+struct Limit {
+  double position = 0;
+  std::string label;
+};
+
+struct Limits {
+  Limit zero;       ///< at and below it a value becomes zero
+  Limit subnormal;  ///< below it subnormal
+  Limit largest;    ///< the largest finite value; half an ulp above it, overflow
+};
+
+/// Where subnormals are flushed, zero reaches up to the smallest normal.
+Limits limits_of(const analyzers::Target& target, double scale);
+
+/// The largest finite value of a format.
+double largest_finite(Format format);
+
+}  // namespace halfscope::reports

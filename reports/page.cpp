@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/page.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "halfscope/log/output_file.hpp"
+#include "reports/charts.hpp"
+#include "reports/csv.hpp"
+#include "reports/island.hpp"
+#include "reports/json.hpp"
+#include "reports/page_data.hpp"
+#include "reports/series.hpp"
+#include "reports/summary.hpp"
+#include "reports/template.hpp"
+#include "reports/text.hpp"
+#include "reports/worst.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::Recommendation;
+
+namespace {
+
+std::string logs_html(const Analysis& analysis) {
+  if (analysis.logs.size() < 2) return "";
+  std::string out = "<label>Log <select id=\"log\">";
+  for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
+    out += fmt::format("<option value=\"{}\">{}</option>", i, html_name(analysis.logs[i]));
+  }
+  return out + "</select></label>";
+}
+
+std::string roles_html(const Analysis& analysis, const Window& window) {
+  std::string out;
+  for (const log::Role role : roles_in(analysis)) {
+    Tensors tensors;
+    for (const auto& tensor : analysis.tensors) {
+      if (tensor.role == role) tensors.push_back(&tensor);
+    }
+    const Series series = sum(tensors);
+    out += fmt::format(
+        "<div class=\"role\"><h3>{0} <small>{1}, {2}, {3}.{4}</small></h3>\n<div class=\"pair\">"
+        "<figure class=\"chart\" data-chart=\"histogram\" data-series=\"{0}\"></figure>"
+        "<figure class=\"chart\" data-chart=\"heat\" data-series=\"{0}\"></figure></div></div>\n",
+        name_of(role), plural(series.tensors, "tensor"), plural(series.recorded_steps, "step"),
+        plural(series.counts.total, "value"), left_out(window, series.binades));
+  }
+  return out;
+}
+
+std::string about_html(const Analysis& analysis) {
+  std::string out;
+  for (const std::string& log : analysis.logs) {
+    out += (out.empty() ? "" : ", ") + fmt::format("<code>{}</code>", html_name(log));
+  }
+  return out + fmt::format(": {} against {}", plural(analysis.tensors.size(), "tensor"),
+                           html_escape(analysis.target.name));
+}
+
+std::string notes_html(const Analysis& analysis) {
+  if (analysis.notes.empty()) return "";
+  std::string out = fmt::format("<details class=\"notes\"><summary>{} on reading</summary><ul>\n",
+                                plural(analysis.notes.size(), "note"));
+  for (const std::string& note : analysis.notes) out += "<li>" + html_name(note) + "</li>\n";
+  return out + "</ul></details>\n";
+}
+
+std::string window_note(const Recommendation& advice) {
+  if (!advice.lowest_log2 || !advice.highest_log2 || *advice.lowest_log2 > *advice.highest_log2) {
+    return "";
+  }
+  return fmt::format(
+      " Shaded: scales that keep zeros below the target in every tensor and the "
+      "headroom free, {} to {}.",
+      power_text(*advice.lowest_log2), power_text(*advice.highest_log2));
+}
+
+/// What goes where in the template: <!--halfscope:NAME-->.
+std::map<std::string, std::string, std::less<>> parts(const Analysis& analysis,
+                                                      const Recommendation& advice,
+                                                      std::string_view title) {
+  const bool moved = advice.static_log2.has_value();
+  return {{"title", html_name(title)},
+          {"about", about_html(analysis)},
+          {"summary", summary_html(analysis, advice)},
+          {"logs", logs_html(analysis)},
+          {"format", html_escape(analysis.target.name)},
+          {"scale", scale_text(analysis.loss_scale)},
+          {"advised-key",
+           moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
+                               power_text(*advice.static_log2))
+                 : ""},
+          {"roles", roles_html(analysis, window_of(analysis, advice))},
+          {"options", tensor_options_html(analysis)},
+          {"kinds", kind_options_html(analysis)},
+          {"window", window_note(advice)},
+          {"worst", worst_table_html(analysis, advice)},
+          {"notes", notes_html(analysis)},
+          {"footer",
+           "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
+          {"islands", json_island("analysis", to_json(analysis)) +
+                          json_island("recommendation", to_json(advice)) +
+                          text_island("csv", to_csv(analysis)) +
+                          json_island("charts", charts_json(analysis, advice))}};
+}
+
+}  // namespace
+
+bool has_charts() { return !page_template().empty(); }
+
+std::string page_html(const Analysis& analysis, const Recommendation& advice,
+                      std::string_view title) {
+  if (!has_charts()) {
+    throw MissingPart(
+        "report: built without the Vega bundle; install the Python package vl-convert-python, set "
+        "HALFSCOPE_VEGA_PYTHON to that Python when configuring, and build again");
+  }
+  constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
+  const auto fill = parts(analysis, advice, title);
+  std::string_view rest = page_template();
+  std::string out;
+  for (std::size_t at = rest.find(kOpen); at != rest.npos; at = rest.find(kOpen)) {
+    out += rest.substr(0, at);
+    rest.remove_prefix(at + kOpen.size());
+    const std::size_t end = rest.find(kClose);
+    out += fill.at(std::string(rest.substr(0, end)));
+    rest.remove_prefix(end + kClose.size());
+  }
+  return out += rest;
+}
+
+void write_report(const Analysis& analysis, const Recommendation& advice, std::string_view title,
+                  const std::filesystem::path& out) {
+  const std::string html = page_html(analysis, advice, title);
+  log::OutputFile file(out);
+  file.write(html);
+  file.commit();
+}
+
+}  // namespace halfscope::reports

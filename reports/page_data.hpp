@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page's script draws with: specifications, themes, and sums that are no tensor's.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// {specs: chart -> scaled|unscaled -> linear|log -> Vega-Lite, themes: light|dark -> config,
+///  series: log -> gradients|role -> the fields of a tensor in `analyze --json` and `columns`,
+///  scaled: the series a loss scale acts on, facts: a sentence a tensor, first_tensor: its index}
+nlohmann::ordered_json charts_json(const analyzers::Analysis& analysis,
+                                   const analyzers::Recommendation& advice);
+
+}  // namespace halfscope::reports

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/series.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace halfscope::reports {
+
+using analyzers::BinadeCount;
+using analyzers::TensorFindings;
+
+namespace {
+
+using BinadeSums = std::map<int, Interval>;
+
+void add(BinadeSums& sums, const std::vector<BinadeCount>& binades) {
+  for (const BinadeCount& binade : binades) sums[binade.exponent] += binade.count;
+}
+
+std::vector<BinadeCount> listed(const BinadeSums& sums) {
+  std::vector<BinadeCount> out;
+  out.reserve(sums.size());
+  for (const auto& [exponent, count] : sums) out.push_back({exponent, count});
+  return out;
+}
+
+/// Steps in equal runs, at most kMostColumns of them.
+std::vector<Column> columns_of(const std::map<std::int64_t, BinadeSums>& steps) {
+  const std::size_t run = (steps.size() + kMostColumns - 1) / kMostColumns;
+  std::vector<Column> columns;
+  BinadeSums sums;
+  std::size_t in_run = 0;
+  for (const auto& [step, binades] : steps) {
+    if (in_run == 0) {
+      columns.push_back({step, step, {}});
+      sums.clear();
+    }
+    columns.back().last_step = step;
+    for (const auto& [exponent, count] : binades) sums[exponent] += count;
+    columns.back().binades = listed(sums);
+    in_run = (in_run + 1) % run;
+  }
+  return columns;
+}
+
+}  // namespace
+
+Series sum(const Tensors& tensors) {
+  Series out;
+  out.tensors = tensors.size();
+  BinadeSums binades;
+  std::map<std::int64_t, BinadeSums> steps;
+  for (const TensorFindings* tensor : tensors) {
+    out.counts += tensor->counts;
+    add(binades, tensor->binades);
+    out.by_scale.resize(std::max(out.by_scale.size(), tensor->by_scale.size()));
+    for (std::size_t i = 0; i < tensor->by_scale.size(); ++i)
+      out.by_scale[i] += tensor->by_scale[i];
+    for (const analyzers::StepFindings& step : tensor->per_step) {
+      add(steps[step.step], step.binades);
+    }
+  }
+  out.binades = listed(binades);
+  out.recorded_steps = steps.size();
+  out.columns = columns_of(steps);
+  return out;
+}
+
+bool is_scaled(log::Role role) {
+  return role == log::Role::weight_grad || role == log::Role::activation_grad ||
+         role == log::Role::loss;
+}
+
+Tensors of_log(const analyzers::Analysis& analysis, const std::string& log) {
+  Tensors out;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.log == log) out.push_back(&tensor);
+  }
+  return out;
+}
+
+Tensors of_role(const Tensors& tensors, log::Role role) {
+  Tensors out;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
+               [&](const TensorFindings* tensor) { return tensor->role == role; });
+  return out;
+}
+
+Tensors counted_of(const Tensors& tensors) {
+  Tensors out;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
+               [](const TensorFindings* tensor) { return tensor->counted; });
+  return out;
+}
+
+std::vector<log::Role> roles_in(const analyzers::Analysis& analysis) {
+  std::set<log::Role> roles;  // ordered as the enumeration is
+  for (const TensorFindings& tensor : analysis.tensors) roles.insert(tensor.role);
+  return {roles.begin(), roles.end()};
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the charts of a page draw that is no single tensor: sums over the tensors of a role.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// One column of a heat map: a recorded step, or a run of them when there are too many to tell
+/// apart on a screen.
+struct Column {
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  std::vector<analyzers::BinadeCount> binades;  ///< ascending
+};
+
+/// Sums over tensors of one log.
+struct Series {
+  std::uint64_t tensors = 0;
+  std::uint64_t recorded_steps = 0;  ///< distinct steps
+  analyzers::Counts counts;          ///< at Analysis::loss_scale
+  std::vector<analyzers::BinadeCount> binades;
+  std::vector<Classes> by_scale;  ///< as TensorFindings::by_scale
+  std::vector<Column> columns;    ///< ascending by step
+};
+
+/// Most columns a heat map gets; longer runs are drawn with several steps a column.
+inline constexpr std::size_t kMostColumns = 120;
+
+using Tensors = std::vector<const analyzers::TensorFindings*>;
+
+Series sum(const Tensors& tensors);
+
+/// Whether a loss scale multiplies the tensors of a role: weights and activations it leaves alone.
+bool is_scaled(log::Role role);
+
+/// The tensors of one log; of those, one role's, or those a loss scale is chosen for.
+Tensors of_log(const analyzers::Analysis& analysis, const std::string& log);
+Tensors of_role(const Tensors& tensors, log::Role role);
+Tensors counted_of(const Tensors& tensors);
+
+/// Roles that occur, in the order of reports.
+std::vector<log::Role> roles_in(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::reports

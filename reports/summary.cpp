@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/series.hpp"
+#include "reports/snippets.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::Recommendation;
+
+namespace {
+
+/// Names listed in a sentence before "and N more".
+constexpr std::size_t kNamesShown = 5;
+
+std::string names_html(const std::vector<std::string>& names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) {
+    out += fmt::format("{}<code>{}</code>", i == 0 ? "" : ", ", html_name(names[i]));
+  }
+  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
+  return out;
+}
+
+std::string steps_text(const std::vector<std::int64_t>& steps) {
+  std::string out;
+  for (std::size_t i = 0; i < steps.size() && i < kNamesShown; ++i) {
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", steps[i]);
+  }
+  if (steps.size() > kNamesShown) out += fmt::format(" and {} more", steps.size() - kNamesShown);
+  return out;
+}
+
+std::string tile(std::string_view kind, std::string_view title, std::string_view value,
+                 std::string_view detail) {
+  return fmt::format(
+      "<div class=\"tile {}\"><h3>{}</h3><p class=\"value\">{}</p><p "
+      "class=\"detail\">{}</p></div>\n",
+      kind, title, value, detail);
+}
+
+std::string lost_detail(const analyzers::Share& share) {
+  return fmt::format("{} of {} nonzero gradient values become zero", count_text(share.count),
+                     count_text(share.of));
+}
+
+std::string lost_text(const analyzers::Share& share) {
+  if (share.of.high == 0) return "no values";
+  if (share.count.exact() && share.of.exact()) return share_text(share.count, share.of.low);
+  return share_range_text(share.low(), share.high());
+}
+
+/// Why no scale is recommended, as a sentence.
+std::string reason_html(const Recommendation& advice) {
+  if (advice.reason == "no_gradients") {
+    return "The log holds no gradients, and a loss scale acts on gradients alone. Roles found: " +
+           names_html(advice.roles_found) + ".";
+  }
+  if (advice.reason == "all_zero") return "Every finite gradient value is zero: any scale will do.";
+  if (advice.reason == "scale_unknown") {
+    return "Gradients computed in FP16 hold infinities, and the loss scale they were computed at "
+           "is "
+           "not known: nobody can tell how large they were.";
+  }
+  if (advice.reason == "no_finite_values") return "No gradient value is finite: no scale helps.";
+  return html_name(advice.reason);
+}
+
+std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) {
+  return fmt::format(
+      "{} <code>{}</code> at step {}{}",
+      limit.censored ? "at least; an infinity in"
+                     : (limit.from_scalars ? "the largest gradient value of all steps, in"
+                                           : "the largest gradient value:"),
+      html_name(limit.name), limit.step,
+      analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", html_name(limit.log)) : "");
+}
+
+std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
+  std::string out = "<div class=\"tiles\">\n";
+  if (advice.flushed_at_1.of.high > 0) {
+    out += tile("lost", "Lost without loss scaling", lost_text(advice.flushed_at_1),
+                lost_detail(advice.flushed_at_1));
+  }
+  if (!advice.static_log2) {
+    return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
+  }
+  const std::string scale = power_text(*advice.static_log2);
+  out += tile(advice.above_target.empty() ? "kept" : "lost", "Lost at loss scale " + scale,
+              lost_text(advice.flushed_at_recommended), lost_detail(advice.flushed_at_recommended));
+  out += tile("use", "Loss scale to use", scale,
+              fmt::format("the largest power of two that keeps {} free below overflow",
+                          plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade")));
+  if (advice.limited_by) {
+    out += tile("limit", "What limits it", magnitude_text(advice.limited_by->max_abs),
+                limit_html(analysis, *advice.limited_by));
+  }
+  return out + "</div>\n";
+}
+
+/// What people call a format.
+std::string format_html(const Analysis& analysis) {
+  return analysis.target.name == "binary16" ? "FP16" : html_escape(analysis.target.name);
+}
+
+std::string answer_html(const Analysis& analysis, const Recommendation& advice) {
+  if (!advice.static_log2) return reason_html(advice);
+  const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
+  const auto& now = advice.flushed_at_1;
+  if (advice.underflow_not_identifiable) {
+    return "Use a loss scale of " + scale +
+           ". How much is lost cannot be told from values that were computed in FP16: a zero may "
+           "be a value that was flushed.";
+  }
+  const std::string format = format_html(analysis);
+  if (*advice.static_log2 < 0) {
+    return fmt::format(
+        "The largest gradients leave no headroom at scale 1. A loss scale of {} keeps them below "
+        "overflow; {} turns <strong>{}</strong> of the nonzero gradient values to zero at it.",
+        scale, format, lost_text(advice.flushed_at_recommended));
+  }
+  if (now.count.high == 0) {
+    return format + " loses no gradient value even without loss scaling; a loss scale of " + scale +
+           " keeps them farther from zero.";
+  }
+  return fmt::format(
+      "Without loss scaling, {} turns <strong>{}</strong> of the nonzero gradient values to zero. "
+      "A loss scale of {} leaves <strong>{}</strong>.",
+      format, lost_text(now), scale, lost_text(advice.flushed_at_recommended));
+}
+
+std::string paste_html(int log2) {
+  return fmt::format(
+      "<div class=\"paste\"><pre id=\"paste\" tabindex=\"0\">{}</pre>"
+      "<button type=\"button\" id=\"copy\">Copy</button></div>\n",
+      html_escape(pytorch_static_scale(log2)));
+}
+
+bool serves_with_less_headroom(const Recommendation& advice) {
+  return advice.lowest_log2 && advice.highest_log2 &&
+         *advice.lowest_log2 <= *advice.highest_log2 + advice.headroom_asked;
+}
+
+/// What else must be known; one item each.
+std::vector<std::string> findings(const Analysis& analysis, const Recommendation& advice) {
+  std::vector<std::string> out;
+  if (analysis.loss_scale != 1) {
+    Tensors gradients;
+    for (const std::string& log : analysis.logs) {
+      for (const auto* tensor : counted_of(of_log(analysis, log))) gradients.push_back(tensor);
+    }
+    const analyzers::Counts counts = sum(gradients).counts;
+    out.push_back(
+        fmt::format("At the loss scale asked for, {}, {} of the nonzero gradient values "
+                    "become zero and {} overflow.",
+                    scale_text(analysis.loss_scale),
+                    share_text(counts.classes.flushed_to_zero, counts.finite_nonzero()),
+                    share_text(counts.classes.overflow, counts.finite_nonzero())));
+  }
+  if (!advice.above_target.empty()) {
+    out.push_back("Still above the target share at this scale: " + names_html(advice.above_target) +
+                  (serves_with_less_headroom(advice)
+                       ? ". Less headroom would allow a scale that serves them."
+                       : ". No single scale serves every tensor."));
+  } else if (advice.static_log2 && !advice.reason.empty()) {
+    out.push_back(html_name(advice.reason));
+  }
+  if (!advice.overflow_without_cure.empty()) {
+    out.push_back("Overflow that no loss scale cures, in " +
+                  names_html(advice.overflow_without_cure) + ".");
+  }
+  if (!advice.nonfinite_steps.empty()) {
+    out.push_back("Gradients hold NaN or infinity at step " + steps_text(advice.nonfinite_steps) +
+                  ".");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string summary_html(const Analysis& analysis, const Recommendation& advice) {
+  std::string out = "<p class=\"answer\">" + answer_html(analysis, advice) + "</p>\n";
+  out += tiles_html(analysis, advice);
+  const bool fp16 = analysis.target.name == "binary16";  // what GradScaler serves
+  if (advice.static_log2 && fp16) out += paste_html(*advice.static_log2);
+  const std::vector<std::string> more = findings(analysis, advice);
+  if (!more.empty()) {
+    out += "<ul class=\"findings\">\n";
+    for (const std::string& item : more) out += "<li>" + item + "</li>\n";
+    out += "</ul>\n";
+  }
+  return out;
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The top of a page: what is lost, which scale to use, what limits it. HTML.
+#pragma once
+
+#include <string>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// What stays of the values a loss scale acts on, and what to do; names are escaped.
+std::string summary_html(const analyzers::Analysis& analysis,
+                         const analyzers::Recommendation& advice);
+
+}  // namespace halfscope::reports

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/text.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "halfscope/log/error.hpp"
+
+namespace halfscope::reports {
+
+namespace {
+
+/// Largest exponent whose power of two is written out in digits.
+constexpr int kLastLog2InDigits = 40;
+
+double ratio(std::uint64_t count, std::uint64_t of) {
+  return static_cast<double>(count) / static_cast<double>(of);
+}
+
+}  // namespace
+
+std::string share_text(double share) {
+  if (std::isnan(share)) return "no values";
+  if (share <= 0) return "0 %";
+  if (share >= 1) return "100 %";
+  const double percent = 100 * share;
+  if (percent < 0.01) return "< 0.01 %";
+  if (percent > 99.99) return "> 99.99 %";
+  if (percent >= 99.9) return fmt::format("{:.2f} %", percent);
+  // Digits after the point that leave two or three significant ones.
+  const int digits = percent >= 10 ? 1 : percent >= 0.1 ? 2 : 3;
+  return fmt::format("{:.{}f} %", percent, digits);
+}
+
+std::string share_text(std::uint64_t count, std::uint64_t of) {
+  if (of == 0) return "no values";
+  // A quotient may round to 0 or 1 although the count is not: the ends are decided on integers.
+  if (count == 0) return "0 %";
+  if (count >= of) return "100 %";
+  const double share = ratio(count, of);
+  return share >= 1 ? "> 99.99 %" : share_text(share);
+}
+
+std::string share_range_text(double low, double high) {
+  const std::string first = share_text(low), last = share_text(high);
+  return first == last ? first : first + " to " + last;
+}
+
+std::string share_text(const Interval& count, std::uint64_t of) {
+  const std::string first = share_text(count.low, of), last = share_text(count.high, of);
+  return first == last ? first : first + " to " + last;
+}
+
+std::string count_text(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
+  return digits;
+}
+
+std::string count_text(const Interval& count) {
+  return count.exact() ? count_text(count.low)
+                       : count_text(count.low) + " to " + count_text(count.high);
+}
+
+std::string power_text(int log2) {
+  if (log2 == 0) return "1";
+  if (log2 < 0 || log2 > kLastLog2InDigits) return fmt::format("2^{}", log2);
+  return fmt::format("{} (2^{})", std::uint64_t{1} << log2, log2);
+}
+
+std::string scale_text(double scale) {
+  int exponent = 0;
+  if (std::isfinite(scale) && scale > 0 && std::frexp(scale, &exponent) == 0.5) {
+    return power_text(exponent - 1);
+  }
+  return fmt::format("{}", scale);
+}
+
+std::string magnitude_text(double magnitude) {
+  if (!std::isfinite(magnitude) || magnitude <= 0) return fmt::format("{:.3g}", magnitude);
+  const bool large = magnitude >= 999.5 && magnitude < 1e6;  // .3g would write 1.42e+03
+  return large ? fmt::format("{:.0f} (2^{:.1f})", magnitude, std::log2(magnitude))
+               : fmt::format("{:.3g} (2^{:.1f})", magnitude, std::log2(magnitude));
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
+}
+
+std::string html_escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string html_name(std::string_view name) { return html_escape(log::printable(name)); }
+
+}  // namespace halfscope::reports

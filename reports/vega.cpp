@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/vega.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace halfscope::reports::vega {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+std::string percent(const std::string& count) {
+  return fmt::format(
+      "({0} == 0 ? '0 %' : {0} >= datum.of ? '100 %' : {0} / datum.of < 0.0001 ? '< 0.01 %' : "
+      "{0} / datum.of > 0.9999 ? '> 99.99 %' : format(100 * {0} / datum.of, '.3~r') + ' %')",
+      count);
+}
+
+}  // namespace
+
+json chart(const std::string& data, const std::string& description, int height) {
+  return {{"description", description},
+          {"width", "container"},
+          {"height", height},
+          {"autosize", {{"type", "fit"}, {"contains", "padding"}}},
+          {"data", {{"name", data}}}};
+}
+
+json layer(const json& mark, json encoding) {
+  return {{"mark", mark}, {"encoding", std::move(encoding)}};
+}
+
+json layer(json values, const json& mark, json encoding) {
+  json out = layer(mark, std::move(encoding));
+  out["data"] = {{"values", std::move(values)}};
+  return out;
+}
+
+json calculate(const std::string& expression, const std::string& name) {
+  return {{"calculate", expression}, {"as", name}};
+}
+
+json tooltip(std::initializer_list<std::pair<const char*, const char*>> field_and_title) {
+  json out = json::array();
+  for (const auto& [field, title] : field_and_title) {
+    out.push_back({{"field", field}, {"type", "nominal"}, {"title", title}});
+  }
+  return out;
+}
+
+std::string described(const std::string& low, const std::string& high) {
+  return fmt::format(
+      "{0} == {1} ? format({0}, ',') + ' (' + {2} + ')' : "
+      "format({0}, ',') + ' to ' + format({1}, ',') + ' (' + {2} + ' to ' + {3} + ')'",
+      low, high, percent(low), percent(high));
+}
+
+std::string power_of_ten() {
+  return "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9";
+}
+
+json exponent_axis(const std::string& title) {
+  return {{"title", title},
+          {"labelExpr", "'2^' + datum.value"},
+          {"tickMinStep", 1},
+          {"labelOverlap", true},
+          {"labelSeparation", 6}};
+}
+
+json class_colour(const char* field, json legend) {
+  return {{"field", field},
+          {"type", "nominal"},
+          {"scale", {{"domain", {"zero", "subnormal", "normal", "overflow"}}}},
+          {"legend", std::move(legend)}};
+}
+
+std::vector<Scale> scales_of(const Window& window) {
+  std::vector<Scale> out = {{window.loss_scale, "now"}};
+  if (window.recommended && std::exp2(*window.recommended) != window.loss_scale) {
+    out.push_back({std::exp2(*window.recommended), "advised"});
+  }
+  return out;
+}
+
+std::string short_name(double scale) {
+  int exponent = 0;
+  if (scale == 1 || std::frexp(scale, &exponent) != 0.5) return fmt::format("scale {}", scale);
+  return fmt::format("scale 2^{}", exponent - 1);
+}
+
+}  // namespace halfscope::reports::vega

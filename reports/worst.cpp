@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/worst.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "reports/series.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::Recommendation;
+using analyzers::TensorFindings;
+
+namespace {
+
+double share(const Interval& count, std::uint64_t of) {
+  return of == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(of);
+}
+
+std::string number_cell(double key, std::string_view text) {
+  return fmt::format("<td data-v=\"{}\">{}</td>", key, text);
+}
+
+/// A share; its exact count is told on hover.
+std::string share_cell(const Interval& count, std::uint64_t of) {
+  const bool none = count.high == 0;
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\"{}>{}</td>", share(count, of),
+                     count_text(count), count_text(of), none ? " class=\"nil\"" : "",
+                     html_escape(share_text(count, of)));
+}
+
+std::string row(const Analysis& analysis, const Recommendation& advice, std::size_t index) {
+  const TensorFindings& tensor = analysis.tensors[index];
+  const std::uint64_t of = tensor.counts.finite_nonzero();
+  std::string out = fmt::format(
+      "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
+      "</button>{}</th>",
+      index, name_of(tensor.role), tensor.counted ? " gradients" : "", html_name(tensor.name),
+      tensor.role_source == analyzers::RoleSource::name
+          ? ""
+          : fmt::format(" <small>{}</small>", name_of(tensor.role)));
+  if (analysis.logs.size() > 1) out += "<td>" + html_name(tensor.log) + "</td>";
+  out += number_cell(static_cast<double>(of), count_text(of));
+  const Classes& now = tensor.counts.classes;
+  out += share_cell(now.flushed_to_zero, of) + share_cell(now.subnormal, of) +
+         share_cell(now.overflow, of);
+  if (advice.static_log2 && tensor.counted) {
+    const Classes then = tensor.classes_at(analysis.target, *advice.static_log2);
+    out += share_cell(then.flushed_to_zero, of) + share_cell(then.subnormal, of) +
+           share_cell(then.overflow, of);
+  } else if (advice.static_log2) {
+    out += "<td class=\"nil\">not scaled</td><td></td><td></td>";
+  }
+  const std::uint64_t nonfinite = tensor.counts.nan + tensor.counts.inf;
+  out += number_cell(tensor.max_abs.value_or(0),
+                     tensor.max_abs ? magnitude_text(*tensor.max_abs) : "none");
+  out += number_cell(static_cast<double>(tensor.counts.zero), count_text(tensor.counts.zero));
+  out += number_cell(static_cast<double>(nonfinite), count_text(nonfinite));
+  return out + "</tr>\n";
+}
+
+std::string heading(std::string_view text, std::string_view order = "") {
+  return fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>",
+                     order.empty() ? "" : fmt::format(" aria-sort=\"{}\"", order), text);
+}
+
+std::string headings(const Analysis& analysis, const Recommendation& advice) {
+  const bool logs = analysis.logs.size() > 1;
+  std::string out =
+      fmt::format("<thead><tr class=\"groups\"><td colspan=\"{}\"></td>", logs ? 3 : 2);
+  out += fmt::format("<th scope=\"colgroup\" colspan=\"3\">at scale {}</th>",
+                     scale_text(analysis.loss_scale));
+  if (advice.static_log2) {
+    out +=
+        fmt::format("<th scope=\"colgroup\" colspan=\"3\" class=\"advised\">at recommended {}</th>",
+                    power_text(*advice.static_log2));
+  }
+  out += "<td colspan=\"3\"></td></tr>\n<tr>" + heading("tensor");
+  if (logs) out += heading("log");
+  out += heading("nonzero values");
+  out += heading("to zero", "descending") + heading("subnormal") + heading("overflow");
+  if (advice.static_log2) out += heading("to zero") + heading("subnormal") + heading("overflow");
+  return out + heading("largest") + heading("zeros") + heading("NaN, inf") + "</tr></thead>\n";
+}
+
+/// Indices of the tensors, worst first.
+std::vector<std::size_t> ranked(const Analysis& analysis) {
+  std::vector<std::size_t> order(analysis.tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto flushed = [&](std::size_t i) {
+    const analyzers::Counts& counts = analysis.tensors[i].counts;
+    return share(counts.classes.flushed_to_zero, counts.finite_nonzero());
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return flushed(a) > flushed(b); });
+  return order;
+}
+
+}  // namespace
+
+std::string worst_table_html(const Analysis& analysis, const Recommendation& advice) {
+  std::string out = "<table id=\"worst\">\n" + headings(analysis, advice) + "<tbody>\n";
+  for (const std::size_t index : ranked(analysis)) out += row(analysis, advice, index);
+  return out + "</tbody></table>\n";
+}
+
+std::size_t worst_tensor(const Analysis& analysis) {
+  const std::vector<std::size_t> order = ranked(analysis);
+  const auto counted = std::find_if(order.begin(), order.end(),
+                                    [&](std::size_t i) { return analysis.tensors[i].counted; });
+  if (counted != order.end()) return *counted;
+  return order.empty() ? 0 : order.front();
+}
+
+std::string kind_options_html(const Analysis& analysis) {
+  const bool counted = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+                                   [](const TensorFindings& tensor) { return tensor.counted; });
+  std::string out = counted ? "<option value=\"gradients\">gradients</option>" : "";
+  out += "<option value=\"\">all</option>";
+  for (const log::Role role : roles_in(analysis)) {
+    out += fmt::format("<option value=\"{0}\">{0}</option>", name_of(role));
+  }
+  return out;
+}
+
+std::string tensor_options_html(const Analysis& analysis) {
+  std::string out, group;
+  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
+    const TensorFindings& tensor = analysis.tensors[i];
+    std::string label(name_of(tensor.role));
+    if (analysis.logs.size() > 1) label = tensor.log + ": " + label;
+    if (i == 0 || label != group) {
+      if (i > 0) out += "</optgroup>\n";
+      out += fmt::format("<optgroup label=\"{}\">\n", html_name(label));
+      group = label;
+    }
+    out += fmt::format("<option value=\"{}\">{}</option>\n", i, html_name(tensor.name));
+  }
+  return out.empty() ? out : out + "</optgroup>\n";
+}
+
+}  // namespace halfscope::reports
