@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "cli/command.hpp"
+#include "cli/progress.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Selection;
+
+template <typename T>
+bool parse_whole(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::int64_t parse_step(std::string_view text, std::int64_t if_missing) {
+  std::int64_t step = if_missing;
+  if (!text.empty() && !parse_whole(text, step)) {
+    throw BadUsage(
+        fmt::format("--step: found '{}', want a step number N, or A:B with either end "
+                    "left out (B itself is not included)",
+                    text));
+  }
+  return step;
+}
+
+/// "N", "A:B", "A:", ":B"; half-open.
+void parse_steps(const std::string& text, Selection& selection) {
+  if (text.empty()) return;
+  const std::size_t colon = text.find(':');
+  selection.first_step = parse_step(text.substr(0, colon), selection.first_step);
+  if (colon == std::string::npos) {
+    selection.end_step = selection.first_step + 1;
+  } else {
+    selection.end_step = parse_step(text.substr(colon + 1), selection.end_step);
+  }
+  if (selection.end_step <= selection.first_step) {
+    throw BadUsage(fmt::format("--step: '{}' holds no step; A:B goes from A to the step before B",
+                               log::printable(text)));
+  }
+}
+
+std::pair<std::string, log::Role> parse_role(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  const auto role =
+      equals == std::string::npos ? std::nullopt : log::find_role(text.substr(equals + 1));
+  if (!role) {
+    throw BadUsage(
+        fmt::format("--role: found '{}', want GLOB=ROLE with a role of weight_grad, "
+                    "activation_grad, activation, weight, weight_after, master_weight, "
+                    "update, optimizer_state, loss",
+                    text));
+  }
+  return {text.substr(0, equals), *role};
+}
+
+Selection selection_of(const LogOptions& options) {
+  Selection selection;
+  selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
+  if (!options.recorded_scale.empty()) {
+    selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
+  }
+  if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
+  parse_steps(options.steps, selection);
+  for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));
+  return selection;
+}
+
+}  // namespace
+
+void add_logs(CLI::App& command, LogOptions& options) {
+  command
+      .add_option("LOG", options.logs,
+                  "run log folders, or .safetensors, .npy, .npz files; several stay apart")
+      ->required();
+  command
+      .add_option("--recorded-scale", options.recorded_scale,
+                  "the loss scale the recorded values carry, where the log does not say")
+      ->type_name("S");
+  command.add_option("--role", options.roles, "the role of tensors by name; the first match holds")
+      ->type_name("GLOB=ROLE")
+      ->allow_extra_args(false);
+}
+
+void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
+  command.add_option("--step", options.steps, "steps A to B, B not included; or one step N")
+      ->type_name("A:B");
+  command.add_option("--tensor", options.tensor, "only tensors whose name matches")
+      ->type_name("GLOB");
+}
+
+void add_targets(CLI::App& command, analyzers::RecommendOptions& options) {
+  command
+      .add_option("--headroom", options.headroom_bits,
+                  "binades kept free between the largest gradient and overflow")
+      ->type_name("BITS")
+      ->check(CLI::TypeValidator<int>("a whole number") & CLI::Range(0, 40))
+      ->capture_default_str();
+  command
+      .add_option("--target-underflow", options.target_underflow,
+                  "share of a tensor's nonzero values that may be flushed to zero")
+      ->type_name("FRACTION")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
+void add_selections(CLI::App& command, LogOptions& options) {
+  std::map<std::string, std::string> formats = {
+      {"fp16", "binary16"}, {"half", "binary16"}, {"bf16", "bfloat16"}};
+  std::string names;
+  for (const NamedFormat& row : kFormats) {
+    formats.emplace(row.name, row.name);
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  command
+      .add_option("--loss-scale", options.loss_scale,
+                  "what if: count for S times the unscaled values (a number or 2^K)")
+      ->type_name("S")
+      ->capture_default_str();
+  command.add_option("--format", options.format, "the format values are rounded to: " + names)
+      ->type_name("NAME")
+      ->transform(CLI::Transformer(formats, CLI::ignore_case))
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            return find_format(name) != nullptr ? "" : "format '" + name + "' is not known";
+          },
+          ""))
+      ->capture_default_str();
+  command
+      .add_option("--subnormals", options.subnormals,
+                  "whether the format's subnormals are kept or flushed to zero")
+      ->check(CLI::IsMember({"keep", "flush"}))
+      ->capture_default_str();
+  add_steps_and_tensors(command, options);
+}
+
+double parse_scale(std::string_view option, const std::string& text) {
+  double scale = 0;
+  int exponent = 0;
+  const bool power =
+      text.starts_with("2^") && parse_whole(std::string_view(text).substr(2), exponent);
+  if (power) scale = std::ldexp(1.0, exponent);
+  if ((!power && !parse_whole(text, scale)) || !(scale > 0) || !std::isfinite(scale)) {
+    throw BadUsage(fmt::format("{}: found '{}', want a positive number such as 1024 or 2^10",
+                               option, log::printable(text)));
+  }
+  return scale;
+}
+
+analyzers::Analysis run_analysis(const LogOptions& options) {
+  const NamedFormat& format = *find_format(options.format);
+  const analyzers::Target target{format.name, format.format, options.subnormals == "flush"};
+  const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
+  Progress bar("reading");
+  const auto analysis =
+      analyzers::analyze(logs, target, selection_of(options),
+                         [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  return analysis;
+}
+
+void require_no_input(const std::string& output, const LogOptions& options) {
+  if (output.empty() || output == "-") return;
+  const auto target = std::filesystem::weakly_canonical(output);
+  for (const std::string& log : options.logs) {
+    const auto input = std::filesystem::weakly_canonical(log);
+    const auto [end, unused] =
+        std::mismatch(input.begin(), input.end(), target.begin(), target.end());
+    if (end == input.end()) {
+      throw BadUsage(
+          fmt::format("output '{}' is or lies inside the log '{}', which it would damage; "
+                      "give another path",
+                      log::printable(output), log::printable(log)));
+    }
+  }
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  log::OutputFile file{std::filesystem::path(path)};
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace halfscope::cli

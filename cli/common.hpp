@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options and output that several subcommands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::cli {
+
+/// What the user selects of which logs, as typed.
+struct LogOptions {
+  std::vector<std::string> logs;
+  std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
+  std::string steps, tensor;
+  std::vector<std::string> roles;
+};
+
+/// LOG... and --recorded-scale: what every subcommand that reads logs takes.
+void add_logs(CLI::App& command, LogOptions& options);
+/// --step and --tensor.
+void add_steps_and_tensors(CLI::App& command, LogOptions& options);
+/// The selections of `analyze`: scale, format, subnormals, steps, tensors.
+void add_selections(CLI::App& command, LogOptions& options);
+
+/// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
+/// Throws BadUsage and log::BadInput.
+analyzers::Analysis run_analysis(const LogOptions& options);
+
+/// A positive finite number, or 2^K. Throws BadUsage naming the option.
+double parse_scale(std::string_view option, const std::string& text);
+
+/// --headroom and --target-underflow; checked by the parser.
+void add_targets(CLI::App& command, analyzers::RecommendOptions& options);
+
+/// Refuses an output that is one of the logs or lies inside one. Throws BadUsage naming both.
+void require_no_input(const std::string& output, const LogOptions& options);
+
+/// Writes text to a file, or to stdout for "-", through a temporary file beside it.
+/// Throws log::BadInput naming the path.
+void write_output(const std::string& path, std::string_view text);
+
+}  // namespace halfscope::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace halfscope::cli {
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Progress::show(std::uint64_t done_bytes, std::uint64_t all_bytes) {
+  using std::chrono::duration;
+  const Clock::time_point now = Clock::now();
+  const double seconds = duration<double>(now - start_).count();
+  if (!terminal_ || seconds < 1 || duration<double>(now - shown_).count() < 0.1) return;
+  shown_ = now;
+  visible_ = true;
+  constexpr int kWidth = 30;
+  const double done = static_cast<double>(done_bytes), all = static_cast<double>(all_bytes);
+  const double part = all > 0 ? std::min(1.0, done / all) : 0;
+  const int filled = static_cast<int>(part * kWidth);
+  const double left = part > 0 ? seconds / part - seconds : 0;
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f} %  {:.2f} GB/s  {:.0f} s left", what_, "",
+             filled, "", kWidth - filled, 100 * part, done / seconds / 1e9, left);
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  visible_ = false;
+}
+
+}  // namespace halfscope::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope report`: everything on one page that works from disk.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "analyzers/recommend.hpp"
+#include "cli/command.hpp"
+#include "cli/common.hpp"
+#include "reports/page.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+struct Options : LogOptions {
+  std::string out, title;
+  analyzers::RecommendOptions recommend;
+};
+
+/// The last two parts of each log's path: the last alone is often just "log".
+std::string title_of(const std::vector<std::string>& logs) {
+  std::string title;
+  for (const std::string& log : logs) {
+    const auto path = std::filesystem::weakly_canonical(log);
+    title +=
+        (title.empty() ? "" : ", ") + (path.parent_path().filename() / path.filename()).string();
+  }
+  return title;
+}
+
+int run(const Options& options) {
+  require_no_input(options.out, options);
+  if (!reports::has_charts()) {  // said before the log is read
+    throw reports::MissingPart(
+        "this program was built without the charts' script; build it where "
+        "Python has the package vl-convert-python");
+  }
+  const analyzers::Analysis analysis = run_analysis(options);
+  const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
+  const auto advice = analyzers::recommend(analysis, options.recommend);
+  reports::write_report(analysis, advice, title, options.out);
+  fmt::print("{}\n", std::filesystem::absolute(options.out).string());
+  return kFine;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Run& run_out) {
+  CLI::App* command = app.add_subcommand(
+      "report",
+      "One HTML page with histograms, heat maps and the recommendation; needs no network");
+  const auto options = std::make_shared<Options>();
+  add_logs(*command, *options);
+  add_selections(*command, *options);
+  add_targets(*command, options->recommend);
+  command->add_option("--out", options->out, "the page")->type_name("FILE")->required();
+  command->add_option("--title", options->title, "title of the page; default: the log's name")
+      ->type_name("T");
+  command->footer("Example:  halfscope report runs/mnist --out report.html");
+  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+}
+
+}  // namespace halfscope::cli
