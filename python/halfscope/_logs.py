@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs to findings: the command line's answers, as Python objects."""
+
+import json
+import logging
+import os
+
+from halfscope import _halfscope
+
+
+def _paths(logs):
+    if isinstance(logs, (str, os.PathLike)):
+        logs = [logs]
+    return [os.fspath(log) for log in logs]
+
+
+def _steps(steps):
+    """(first, end) of None, one step, a slice or a range."""
+    if steps is None:
+        return None, None
+    if isinstance(steps, int):
+        return steps, steps + 1
+    if isinstance(steps, (slice, range)) and steps.step in (None, 1):
+        return steps.start, steps.stop
+    raise TypeError(f"steps is {steps!r}, wanted a step, slice(first, end) or range(first, end)")
+
+
+def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0):
+    first, end = _steps(steps)
+    return _halfscope.Selection(first=first, end=end, tensor=tensor,
+                                roles=list((roles or {}).items()), recorded_scale=recorded_scale,
+                                loss_scale=loss_scale)
+
+
+def _answer(text_and_notes):
+    """What the log had to say goes where the command line's stderr would be: the logger."""
+    text, notes = text_and_notes
+    for note in notes:
+        logging.getLogger("halfscope").warning(note)
+    return json.loads(text)
+
+
+def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
+            steps=None, tensor=None, roles=None):
+    """What rounding to a format does to every tensor of a log, or of several.
+
+    logs: a path or several: run logs, safetensors, NPY, NPZ. loss_scale: counts are for this times
+    the unscaled value. recorded_scale: the scale the values carry, where the log does not say.
+    subnormals: "keep", or "flush" for hardware that makes them zero. steps: one step, or
+    slice(first, end). tensor: a glob. roles: {glob: role}.
+    Returns the structure of `halfscope analyze --json`. Raises BadInput.
+    """
+    if subnormals not in ("keep", "flush"):
+        raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale)
+    return _answer(_halfscope.analyze(_paths(logs), format, subnormals == "flush", selection))
+
+
+def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,
+              tensor=None, roles=None):
+    """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
+
+    Arguments as for analyze. target_underflow: the share of finite nonzero gradients that may become
+    zero. Returns the structure of `halfscope recommend --json`. Raises BadInput.
+    """
+    selection = _selection(steps, tensor, roles, recorded_scale)
+    return _answer(_halfscope.recommend(_paths(logs), selection, headroom, target_underflow))

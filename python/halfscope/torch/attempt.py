@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempted optimizer step: read before it, read after it, written."""
+
+import json
+import math
+
+import torch
+
+from halfscope.torch import updates
+from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
+from halfscope.torch.tensors import Gathered, kept, largest, largest_of
+
+_SCALED_ROLES = ("weight_grad", "activation_grad")  # those that may carry the loss scale
+
+
+class Attempt:
+    """begin() reads what is there when the step is attempted; entered() says that the optimizer's
+    own step began, so it was not skipped; end() reads what the step did and writes the scalars."""
+
+    def __init__(self, run, step, record, sample):
+        self._run = run
+        self._step = step
+        self._record = record or sample
+        self._sample = sample
+        self.begun = False
+        self._entered = False
+        self._found_inf = None  # as an optimizer that unscales inside was told
+        self._samples = {}      # name -> values, in the order of the file
+        self._weights = {}      # name of a parameter -> its values before the step
+        self._gradients = {}
+
+    def begin(self):
+        """Reads weights, gradients and what the hooks saw."""
+        self.begun = True
+        run = self._run
+        self._scale = run.loss_scale.current()
+        self._scaled = {"weight_grad": run.loss_scale.weight_grads_scaled,
+                        "activation_grad": run.loss_scale.scaled}
+        self._seen = run.modules.take()
+        self._hyperparameters = run.hyperparameters() if self._sample else None
+        self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
+        self._max_weight_grad = largest_of(
+            largest(p.grad) for p, _ in run.trained.values() if p.grad is not None)
+        if self._record:
+            self._read_weights()
+            self._read_gradients()
+            for name, gathered in self._seen.tensors.items():
+                self._write(name, gathered)
+
+    def entered(self, kwargs):
+        self._entered = True
+        if unscales_inside(self._run.optimizer):
+            self._found_inf = found_inf_inside(self._run.optimizer, kwargs)
+
+    def end(self):
+        if not self.begun:  # a closure that was never called
+            self.begin()
+        self._run.modules.take()  # what a closure's further calls showed is of no step
+        skipped = not self._entered or bool(self._found_inf)
+        if self._record and not skipped:
+            self._read_updates()
+        if self._sample:
+            self._read_after()
+            self._run.writer.write_sample(self._step, self._samples, self._metadata(skipped))
+        self._write_scalars(skipped)
+
+    def _write(self, name, gathered):
+        scaled = self._scaled.get(name.partition("/")[0], False)
+        # A scale that ran away to 0 or infinity cannot be undone: the log says "not known".
+        usable = self._scale if 0 < self._scale < math.inf else None
+        self._run.writer.write_tensor(self._step, name, gathered, scaled, usable if scaled else 1.0)
+        if self._sample:
+            self._samples[name] = gathered.values()
+
+    def _read_weights(self):
+        for name, parameter in self._run.parameters.items():
+            weight = Gathered()
+            weight.add(parameter, None, keep=self._sample)
+            self._write(f"weight/{name}", weight)
+
+    def _read_gradients(self):
+        run = self._run
+        for name, (parameter, group) in run.trained.items():
+            if parameter.grad is None:
+                continue
+            gradient = Gathered()
+            gradient.add(parameter.grad, self._seen.provenance.weight_grad(parameter), self._sample)
+            self._write(f"weight_grad/{name}", gradient)
+            if not updates.knows(run.optimizer):
+                continue
+            if updates.needs_weight(run.optimizer, group):
+                self._weights[name] = parameter.detach().clone()
+            if updates.needs_gradient(run.optimizer, group) and self._unscaled_inside():
+                self._gradients[name] = parameter.grad.detach() / self._scale
+
+    def _unscaled_inside(self):
+        return self._scaled["weight_grad"] and unscales_inside(self._run.optimizer)
+
+    def _read_updates(self):
+        run = self._run
+        if not updates.knows(run.optimizer):
+            return
+        for name, (parameter, group) in run.trained.items():
+            if parameter.grad is None:
+                continue
+            gradient = self._gradients.get(name, parameter.grad.detach())
+            update = Gathered()
+            update.add(updates.update(run.optimizer, group, parameter, self._weights.get(name),
+                                      gradient), None, self._sample)
+            self._write(f"update/{name}", update)
+
+    def _read_after(self):
+        for name, (parameter, _) in self._run.trained.items():
+            self._samples[f"weight_after/{name}"] = kept(parameter)
+            for key, value in self._run.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, (int, float)):
+                    value = torch.tensor(float(value), dtype=torch.float64)
+                if isinstance(value, torch.Tensor) and torch.is_floating_point(value):
+                    self._samples[f"optimizer_state/{key}/{name}"] = kept(value)
+
+    def _metadata(self, skipped):
+        states = {role: "scaled" if self._scaled[role] else "unscaled" for role in _SCALED_ROLES}
+        metadata = {"gradients": states["weight_grad"],
+                    "activation_gradients": states["activation_grad"],
+                    "found_inf": str(int(skipped)),
+                    "hyperparameters": json.dumps(self._hyperparameters)}
+        if any(self._scaled.values()):
+            metadata["scale"] = repr(self._scale)
+        return metadata
+
+    def _write_scalars(self, skipped):
+        run = self._run
+        more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
+        for tag, magnitude in self._seen.per_microbatch().items():
+            # A microbatch's weight gradient is seen in the backward pass, before unscale_().
+            more[tag] = unscaled(magnitude, self._scale if run.loss_scale.scaled else 1.0)
+        run.writer.write_scalars(
+            step=self._step,
+            loss=run.take_loss(),
+            learning_rate=self._lr[0] if self._lr else None,
+            loss_scale=self._scale,
+            found_inf=skipped,
+            max_abs_weight_grad=unscaled(self._max_weight_grad, self._scale_of("weight_grad")),
+            max_abs_activation_grad=unscaled(self._seen.largest_activation_grad(),
+                                             self._scale_of("activation_grad")),
+            more=more)
+
+    def _scale_of(self, role):
+        return self._scale if self._scaled[role] else 1.0

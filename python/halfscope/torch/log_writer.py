@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors and numbers into a run log, by the C++ writer."""
+
+import json
+import os
+
+from halfscope import _halfscope
+from halfscope._tables import as_numbers
+from halfscope.torch.tensors import DTYPE_NAMES
+
+
+class LogWriter:
+    """One rank's folder. Raises halfscope.BadInput when it cannot be made, or holds a log already."""
+
+    def __init__(self, out, *, scaled, rank, world_size, sharded, about):
+        folder = os.fspath(out)
+        if world_size > 1:
+            folder = os.path.join(folder, f"rank-{rank:04d}")
+        manifest = {"scaled": scaled, "rank": rank, "world_size": world_size, "sharded": sharded,
+                    "about": about}
+        self._writer = _halfscope.RunLogWriter(folder, json.dumps(manifest, allow_nan=False))
+
+    def write_tensor(self, step, name, gathered, scaled, scale):
+        self._writer.write_tensor(
+            name=name, step=step, shape=list(gathered.shape),
+            source_dtype=DTYPE_NAMES[gathered.dtype], computed_dtype=DTYPE_NAMES.get(gathered.computed),
+            scaled=scaled, scale=scale, mean=gathered.mean, sum_squares=gathered.sum_squares,
+            table=gathered.table)
+
+    def write_scalars(self, **scalars):
+        self._writer.write_scalars(**scalars)
+
+    def write_sample(self, step, tensors, metadata):
+        """tensors: {name: tensor in CPU memory}"""
+        samples = [(name, *as_numbers(values)) for name, values in tensors.items()]
+        self._writer.write_sample(step, samples, metadata)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What run.json says about a recorded run."""
+
+import math
+import platform
+
+import torch
+
+from halfscope._halfscope import __version__
+from halfscope.torch import updates
+
+
+def rank_and_world_size():
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def hyperparameters(optimizer, names):
+    """The optimizer's parameter groups as JSON values. names: {id of a parameter: name}."""
+    groups = []
+    for group in optimizer.param_groups:
+        values = {key: _json(value) for key, value in group.items() if key != "params"}
+        values["params"] = [names.get(id(p)) for p in group["params"]]
+        groups.append(values)
+    return groups
+
+
+def about(model, optimizer, names, loss_scale, recorder):
+    """Everything in a manifest that informs. recorder: the recorder's own settings."""
+    parameters = list(model.parameters())
+    devices = sorted({str(p.device) for p in parameters})
+    return {
+        "network": {"class": _class(model), "parameters": sum(p.numel() for p in parameters),
+                    "dtypes": sorted({_json(p.dtype) for p in parameters}), "text": repr(model)},
+        "optimizer": {"class": _class(optimizer), "param_groups": hyperparameters(optimizer, names)},
+        "loss_scaling": _json(loss_scale.about()),
+        "recorder": {
+            **recorder,
+            "gradients": "read when the optimizer's step is attempted, before a skip is decided",
+            "update": "recomputed" if updates.knows(optimizer) else "not known: see weight_after",
+        },
+        "seed": torch.initial_seed(),
+        "devices": [_device(name) for name in devices],
+        "tf32": {"matmul": torch.backends.cuda.matmul.allow_tf32,
+                 "cudnn": torch.backends.cudnn.allow_tf32},
+        "versions": {"halfscope": __version__, "torch": torch.__version__,
+                     "python": platform.python_version()},
+    }
+
+
+def _class(thing):
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _device(name):
+    if name.startswith("cuda") and torch.cuda.is_available():
+        return f"{name}: {torch.cuda.get_device_name(name)}"
+    return f"{name}: {platform.machine()}" if name == "cpu" else name
+
+
+def _json(value):
+    """A hyperparameter or setting as JSON holds it."""
+    if isinstance(value, torch.Tensor):
+        return _json(value.tolist())
+    if isinstance(value, dict):
+        return {str(key): _json(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [_json(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value).replace("torch.", "")

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at activations and gradients while a step runs: hooks on modules, outputs and parameters."""
+
+import threading
+from collections import defaultdict
+
+import torch
+
+from halfscope.torch import names
+from halfscope.torch.provenance import Provenance
+from halfscope.torch.tensors import Gathered, largest, largest_of
+
+# Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
+# added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
+_HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
+
+
+def _nothing(*_):
+    """What a hook becomes in a copy of its module."""
+
+
+def _make_nothing():
+    return _nothing
+
+
+class _Hook:
+    """A method as a hook that does not travel: a copied or pickled model has one that does nothing."""
+
+    def __init__(self, method, *first):
+        self._method = method
+        self._first = first
+
+    def __call__(self, *args):
+        return self._method(*self._first, *args)
+
+    def __reduce__(self):
+        return _make_nothing, ()
+
+
+class Seen:
+    """What the hooks saw since the last attempted step."""
+
+    def __init__(self):
+        self.tensors = defaultdict(Gathered)  # by full name
+        self.provenance = Provenance()
+        # By microbatch: 0-dimensional tensors, which stay on their device until they are asked for.
+        self.weight_grads = defaultdict(list)
+        self.activation_grads = defaultdict(list)
+        self.microbatches = 0  # calls of the whole model
+        self.times = defaultdict(int)  # how often a parameter's gradient arrived
+
+    def largest_activation_grad(self):
+        return largest_of(m for batch in self.activation_grads.values() for m in batch)
+
+    def per_microbatch(self):
+        """{tag: largest recorded magnitude}, when there was more than one microbatch."""
+        found = {}
+        for role, batches in (("weight_grad", self.weight_grads),
+                              ("activation_grad", self.activation_grads)):
+            if len(batches) > 1:
+                for index in sorted(batches):
+                    found[f"max_abs/{role}/microbatch-{index}"] = largest_of(batches[index])
+        return {tag: value for tag, value in found.items() if value is not None}
+
+
+class ModuleWatch:
+    """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
+    tables of activations and their gradients; where `keep` is set too, their values."""
+
+    def __init__(self, model, parameters, select=None):
+        self._model = model
+        self._parameters = parameters
+        self._select = select or (lambda path, module: True)
+        self._handles = []
+        self._lock = threading.Lock()  # backward runs on a thread a device
+        self._seen = Seen()
+        self.record = self.keep = False
+
+    def start(self):
+        self._handles.append(self._model.register_forward_pre_hook(_Hook(self._model_called)))
+        for path, module in names.leaf_modules(self._model):
+            if self._select(path, module):
+                self._handles.append(module.register_forward_hook(_Hook(self._returned, path)))
+        for parameter in self._parameters:
+            if parameter.requires_grad:
+                hook = _Hook(self._weight_grad_arrived, id(parameter))
+                self._handles.append(parameter.register_hook(hook))
+
+    def stop(self):
+        while self._handles:
+            self._handles.pop().remove()
+        self.take()
+
+    def take(self):
+        """What was seen, and starts afresh."""
+        with self._lock:
+            seen, self._seen = self._seen, Seen()
+        return seen
+
+    def _model_called(self, module, inputs):
+        if torch.is_grad_enabled():
+            self._seen.microbatches += 1
+
+    def _returned(self, path, module, inputs, output):
+        if not torch.is_grad_enabled():  # evaluation between steps
+            return
+        seen = self._seen
+        for name, tensor in names.outputs(path, output):
+            if self.record:
+                seen.provenance.see(module, tensor)
+                self._gather(f"activation/{name}", tensor, seen.provenance.activation(tensor))
+            if tensor.requires_grad:
+                computed = seen.provenance.activation_grad(tensor)
+                microbatch = max(seen.microbatches - 1, 0)
+                _hook(tensor, _Hook(self._activation_grad_arrived, name, microbatch, computed))
+
+    def _activation_grad_arrived(self, name, microbatch, computed, gradient):
+        if not self._handles:  # a graph that outlived the recording
+            return
+        magnitude = largest(gradient)
+        with self._lock:
+            self._seen.activation_grads[microbatch].append(magnitude)
+        if self.record:
+            self._gather(f"activation_grad/{name}", gradient, computed)
+
+    def _weight_grad_arrived(self, key, gradient):
+        magnitude = largest(gradient)
+        with self._lock:
+            microbatch = self._seen.times[key]
+            self._seen.weight_grads[microbatch].append(magnitude)
+            self._seen.times[key] += 1
+
+    def _gather(self, name, tensor, computed):
+        with self._lock:
+            self._seen.tensors[name].add(tensor, computed, self.keep)
+
+
+def _hook(tensor, hook):
+    if _HOOKS_STAY_BEHIND and not tensor.is_leaf and tensor._backward_hooks:
+        tensor._backward_hooks = None  # those it has stay on the operation that made it then
+    tensor.register_hook(hook)

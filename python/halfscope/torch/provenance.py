@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What values were computed in, which is not what they are stored in.
+
+Under autocast a float32 weight's gradient is a copy of a 16-bit result: what underflowed is already
+zero. What is not known is None, and the analyzers then look at the values themselves.
+"""
+
+import torch
+from torch import nn
+
+# Modules that hand their parameters to operations autocast runs in 16 bits, so that the parameters'
+# gradients are 16-bit results too.
+_LOWERED = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, nn.PReLU)
+# Modules whose kernels keep parameters and their gradients in the parameters' own type.
+_KEPT = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.Embedding, nn.EmbeddingBag)
+
+
+def autocast_dtype(device_type):
+    """The type autocast casts to on this device, or None where it is off."""
+    if hasattr(torch, "get_autocast_dtype"):  # 2.4 and later ask by device
+        enabled = torch.is_autocast_enabled(device_type)
+        return torch.get_autocast_dtype(device_type) if enabled else None
+    if device_type == "cpu":
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
+
+
+class Provenance:
+    """Of one step: told about every module's output, asked about gradients."""
+
+    def __init__(self):
+        self._autocast_seen = False
+        self._computed = {}  # id of a parameter -> dtype, or None when unknown or in dispute
+
+    def activation(self, output):
+        return output.dtype
+
+    def activation_grad(self, output):
+        """An output wider than autocast's type may feed an operation that casts it: its gradient
+        then comes back through 16 bits."""
+        cast = autocast_dtype(output.device.type)
+        return output.dtype if cast is None or output.dtype == cast else None
+
+    def see(self, module, output):
+        """Called after each call of a module without submodules, with one of its outputs."""
+        cast = autocast_dtype(output.device.type)
+        self._autocast_seen |= cast is not None
+        for parameter in module.parameters(recurse=False):
+            computed = self._of_parameter(module, parameter, output, cast)
+            if self._computed.setdefault(id(parameter), computed) != computed:
+                self._computed[id(parameter)] = None
+
+    def _of_parameter(self, module, parameter, output, cast):
+        if isinstance(module, _KEPT):
+            return parameter.dtype
+        if cast is None:  # a module that casts by itself, inside, is not known
+            return parameter.dtype if output.dtype == parameter.dtype else None
+        if isinstance(module, _LOWERED) and output.dtype == cast:
+            return cast
+        return None
+
+    def weight_grad(self, parameter):
+        """The type a parameter's gradient was computed in, as far as it is known."""
+        if id(parameter) in self._computed:
+            return self._computed[id(parameter)]
+        return None if self._autocast_seen else parameter.dtype

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder: what a user of PyTorch sees of halfscope."""
+
+import collections.abc
+import contextlib
+import math
+
+import torch
+
+from halfscope.torch import manifest, names
+from halfscope.torch.attempt import Attempt
+from halfscope.torch.log_writer import LogWriter
+from halfscope.torch.modules import ModuleWatch
+from halfscope.torch.patching import Patch
+from halfscope.torch.scaler import FixedScale, WatchedScaler
+
+
+class Recorder:
+    """Records a training run as a run log: docs/recording.md.
+
+        with Recorder(model, optimizer, "run", every=10) as recorder:
+            for x, y in batches:
+                loss = loss_function(model(x), y)
+                ...                                # backward, optimizer.step(), as ever
+                recorder.loss(loss)                # before the step; optional
+
+    Or start() and stop() in place of `with`. A step is one attempted optimizer step, counted from 0.
+
+    out            folder of the log; it may not hold one already
+    every          at which steps tables are recorded: every so many, a collection of steps, or a
+                   function of the step. Scalars are written at every step.
+    sample_every   the same for whole tensors; none unless told
+    scaler         the loop's GradScaler, or anything with its methods
+    loss_scale     a loss scale that the loop applies itself, with no scaler;
+    unscaled_before_step  and whether it divides the gradients before optimizer.step()
+    modules        function of (path, module): which modules' activations are recorded; by default
+                   all that have no submodules
+    clipping       what the loop does to gradients before the step; only noted in run.json
+    first_step     number of the first step, for a run that goes on from a checkpoint
+    about          more for run.json: data, name of the run...; values must be JSON
+    """
+
+    def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
+                 loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
+                 first_step=0, about=None):
+        _require_kinds(model, optimizer, scaler, loss_scale)
+        if scaler is not None and loss_scale is not None:
+            raise ValueError("both scaler and loss_scale are given, wanted one: a scaler knows its scale")
+        self.optimizer = optimizer
+        self.step = first_step  # of the step that comes next, or is under way
+        model = names.unwrapped(model)
+        self._out = out
+        self._record_at = _step_test(every, "every")
+        self._sample_at = _step_test(sample_every, "sample_every")
+        self._settings = {"every": _told(every), "sample_every": _told(sample_every),
+                          "first_step": first_step, "clipping": clipping}
+        self._model = model
+        self._about = about or {}
+        self.parameters = names.parameters(model, optimizer)
+        self._names = {id(p): name for name, p in self.parameters.items()}
+        self.modules = ModuleWatch(model, self.parameters.values(), modules)
+        if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
+            self.loss_scale = WatchedScaler(scaler, optimizer)
+        else:
+            self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
+        self.writer = None
+        self._started = False
+        self._step_patch = None
+        self._attempt = None
+        self._losses = []
+
+    def start(self):
+        """Makes the folder and begins to watch."""
+        if self._started:
+            raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
+        self._started = True
+        rank, world_size = manifest.rank_and_world_size()
+        about = manifest.about(self._model, self.optimizer, self._names, self.loss_scale,
+                               self._settings)
+        self.writer = LogWriter(
+            self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=world_size,
+            sharded=["activation", "activation_grad"] if world_size > 1 else [],
+            about={**about, **self._about})
+        self._prepare()
+        self.modules.start()
+        self._step_patch = Patch(self.optimizer, "step", self._around_step)
+        self.loss_scale.start(self._attempting)
+        return self
+
+    def stop(self):
+        """Puts everything back as it was. The log is complete; a second stop() does nothing."""
+        self.loss_scale.stop()
+        if self._step_patch is not None:
+            self._step_patch.remove()
+            self._step_patch = None
+        self.modules.stop()
+        self.writer = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def loss(self, loss):
+        """Notes the loss, as it is before scaling, and returns it. Losses noted in one step (of
+        microbatches) add up, as their gradients do."""
+        self._losses.append(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        return loss
+
+    # What follows is for the other parts of the recorder.
+
+    @property
+    def trained(self):
+        """{name: (parameter, its group)} of the parameters the optimizer has now."""
+        return {self._names[id(p)]: (p, group) for group in self.optimizer.param_groups
+                for p in group["params"] if id(p) in self._names}
+
+    def hyperparameters(self):
+        return manifest.hyperparameters(self.optimizer, self._names)
+
+    def take_loss(self):
+        """The loss of the step: noted by loss(), else seen by scaler.scale() or a closure."""
+        seen = self.loss_scale.losses()
+        losses, self._losses = self._losses or seen, []
+        return sum(float(loss) for loss in losses) if losses else None
+
+    def _prepare(self):
+        self._sample = self._sample_at(self.step)
+        self._record = self._sample or self._record_at(self.step)
+        self.modules.record, self.modules.keep = self._record, self._sample
+
+    @contextlib.contextmanager
+    def _attempting(self, closure=False):
+        """One attempted step. With a closure, gradients come to be inside the step: its first call
+        is followed by begin()."""
+        attempt = self._attempt = Attempt(self, self.step, self._record, self._sample)
+        try:
+            if not closure:
+                attempt.begin()
+            yield attempt
+        finally:
+            self._attempt = None  # an attempt that raised is not a step: nothing more is written
+        attempt.end()
+        self.step += 1
+        self._prepare()
+
+    def _around_step(self, original, *args, **kwargs):
+        if self._attempt is not None:  # called by the scaler, which decided not to skip
+            self._attempt.entered(kwargs)
+            return original(*args, **kwargs)
+        closure = args[0] if args else kwargs.get("closure")
+        with self._attempting(closure is not None) as attempt:
+            attempt.entered(kwargs)
+            if closure is None:
+                return original(*args, **kwargs)
+            args = args[1:]
+            kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
+            return original(self._read_after(closure, attempt), *args, **kwargs)
+
+    def _read_after(self, closure, attempt):
+        def first_call_is_read():
+            loss = closure()
+            if not attempt.begun:
+                if not self._losses and loss is not None:
+                    self.loss(loss)
+                attempt.begin()
+            return loss
+
+        return first_call_is_read
+
+
+def _step_test(every, name):
+    """A function of the step from a number, a collection of steps, a function, or None: never."""
+    if every is None:
+        return lambda step: False
+    if isinstance(every, int) and not isinstance(every, bool) and every > 0:
+        return lambda step: step % every == 0
+    if callable(every):
+        return lambda step: bool(every(step))
+    if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
+        steps = frozenset(every)
+        return lambda step: step in steps
+    raise TypeError(f"{name} is {every!r}, wanted a number of steps above 0, a collection of steps "
+                    "or a function of the step")
+
+
+def _told(every):
+    """How run.json says it."""
+    if every is None or isinstance(every, int):
+        return every
+    return "a function" if callable(every) else sorted(every)
+
+
+def _require_kinds(model, optimizer, scaler, loss_scale):
+    """Mistakes that would show hours later, or in the log alone, show here."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model: found {type(model).__name__}, want a torch.nn.Module")
+    if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):
+        raise TypeError(f"optimizer: found {type(optimizer).__name__}, want a torch.optim.Optimizer")
+    missing = [method for method in ("scale", "step", "update") if not hasattr(scaler, method)]
+    if scaler is not None and missing:
+        raise TypeError(f"scaler: found {type(scaler).__name__}, want a GradScaler or anything with its methods")
+    if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
+        raise ValueError(f"loss_scale: found {loss_scale}, want a positive finite number")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loss scale of a run: of a GradScaler, or one the training loop applies itself."""
+
+import contextlib
+import math
+
+import torch
+
+from halfscope.torch.patching import Patch
+
+
+class FixedScale:
+    """A loss scale that the training loop applies itself, or none: 1."""
+
+    def __init__(self, scale=None, unscaled_before_step=False):
+        self._scale = scale
+        self._unscaled_before_step = unscaled_before_step
+        self.scaled = scale is not None  # whether what is recorded may carry a scale
+
+    def current(self):
+        return 1.0 if self._scale is None else float(self._scale)
+
+    @property
+    def weight_grads_scaled(self):
+        """Whether .grad carries the scale when the optimizer's step is attempted."""
+        return self.scaled and not self._unscaled_before_step
+
+    def losses(self):
+        return []
+
+    def about(self):
+        if not self.scaled:
+            return {"policy": "none"}
+        return {"policy": "static", "scale": self.current()}
+
+    def start(self, attempt):
+        pass
+
+    def stop(self):
+        pass
+
+
+class WatchedScaler:
+    """A GradScaler, or anything with its methods: scale, unscale_, step, update, get_scale.
+
+    Its methods are wrapped while recording. `attempt` is a function that returns a context for one
+    attempted step; it is entered before the scaler decides whether to skip the step.
+    """
+
+    scaled = True
+
+    def __init__(self, scaler, optimizer):
+        self._scaler = scaler
+        self._optimizer = optimizer
+        self._patches = []
+        self._unscaled = False  # by the training loop, since the last update()
+        self._losses = []
+
+    def current(self):
+        return float(self._scaler.get_scale())
+
+    @property
+    def weight_grads_scaled(self):
+        return not self._unscaled
+
+    def losses(self):
+        """What was given to scaler.scale() since this was last asked: losses, not yet scaled."""
+        losses, self._losses = self._losses, []
+        return losses
+
+    def about(self):
+        settings = {"policy": "torch", "class": type(self._scaler).__name__, "scale": self.current()}
+        for name in ("growth_factor", "backoff_factor", "growth_interval"):
+            with contextlib.suppress(Exception):  # stand-ins need not have these
+                settings[name] = getattr(self._scaler, f"get_{name}")()
+        return settings
+
+    def start(self, attempt):
+        self._attempt = attempt
+        for name in ("scale", "unscale_", "step", "update"):
+            self._patches.append(Patch(self._scaler, name, getattr(self, "_around_" + name.strip("_"))))
+
+    def stop(self):
+        while self._patches:
+            self._patches.pop().remove()
+
+    def _around_scale(self, original, outputs):
+        if isinstance(outputs, torch.Tensor) and outputs.numel() == 1:
+            self._losses.append(outputs.detach())
+        return original(outputs)
+
+    def _around_unscale(self, original, optimizer):
+        result = original(optimizer)
+        if optimizer is self._optimizer:
+            self._unscaled = True
+        return result
+
+    def _around_step(self, original, optimizer, *args, **kwargs):
+        if optimizer is not self._optimizer:
+            return original(optimizer, *args, **kwargs)
+        with self._attempt():  # reads the gradients first: step() unscales them
+            return original(optimizer, *args, **kwargs)
+
+    def _around_update(self, original, *args, **kwargs):
+        result = original(*args, **kwargs)
+        self._unscaled = False
+        return result
+
+
+def found_inf_inside(optimizer, kwargs):
+    """For optimizers that unscale inside: what they were told, while their step() is entered. They
+    are entered even when the step is to be skipped. None where they were told nothing."""
+    found = getattr(optimizer, "found_inf", None)
+    if found is None and kwargs.get("grad_scaler") is not None:  # before PyTorch 2.0
+        per_device = kwargs["grad_scaler"]._check_inf_per_device(optimizer)
+        found = sum(value.item() for value in per_device.values())
+    return None if found is None else bool(found)
+
+
+def unscales_inside(optimizer):
+    return bool(getattr(optimizer, "_step_supports_amp_scaling", False))
+
+
+def unscaled(magnitude, scale):
+    """A magnitude without the loss scale it carries, as a scalar of a step."""
+    if magnitude is None or scale == 1.0:
+        return magnitude
+    return magnitude / scale if scale != 0 else math.nan

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The update an optimizer added to a weight, before it was rounded into the weight.
+
+Recomputed after the step from the optimizer's state, by the operations torch.optim's single-tensor
+implementation applies, in the arithmetic it applies them in; only the last one adds to zero where
+the optimizer adds to the weight. So w_next = round(w + u), up to the one rounding of u itself.
+The foreach implementations do the same arithmetic; fused kernels may differ in u's last bit.
+For 16-bit parameters u is float32, since PyTorch's last operation rounds once, from float32.
+"""
+
+import math
+
+import torch
+
+
+def knows(optimizer):
+    """Whether updates of this optimizer are recomputed. Subclasses may do anything, so they are not;
+    AdamW is a subclass of Adam in newer PyTorch, and known by its own name."""
+    return type(optimizer) in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+
+
+def needs_gradient(optimizer, group):
+    """Whether the gradient must be at hand: SGD's momentum buffer holds all but Nesterov's part."""
+    return type(optimizer) is torch.optim.SGD and (group["momentum"] == 0 or group["nesterov"])
+
+
+def needs_weight(optimizer, group):
+    """Whether the weight before the step must be at hand."""
+    if group["weight_decay"] == 0:
+        return False
+    return _decoupled(optimizer, group) or needs_gradient(optimizer, group)
+
+
+def update(optimizer, group, parameter, weight, gradient):
+    """The update of one parameter by the step just taken.
+
+    weight: its values before the step. gradient: unscaled, as the optimizer saw it. Either may be
+    None where it is not needed. Returns a tensor like the parameter.
+    """
+    state = optimizer.state.get(parameter, {})  # [] would add an entry
+    with torch.no_grad():
+        if type(optimizer) is torch.optim.SGD:
+            return _sgd(group, state, parameter, weight, gradient)
+        return _adam(group, state, parameter, weight, _decoupled(optimizer, group))
+
+
+def _decoupled(optimizer, group):
+    return type(optimizer) is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
+
+
+def _number(value):
+    return value.item() if isinstance(value, torch.Tensor) else value
+
+
+def _wide(tensor):
+    """As PyTorch's element-wise operations compute: 16-bit values in float32."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def _as_add_takes_it(alpha, parameter):
+    """torch.add rounds alpha to a 16-bit type on the CPU and not on a GPU: asks it."""
+    rounded = torch.tensor(alpha, dtype=parameter.dtype, device=parameter.device)
+    if torch.add(-rounded, torch.ones_like(rounded), alpha=alpha).item() == 0:
+        return rounded.item()
+    return alpha
+
+
+def _sgd(group, state, parameter, weight, gradient):
+    momentum = group["momentum"]
+    buffer = state.get("momentum_buffer") if momentum != 0 else None
+    if buffer is not None and not group["nesterov"]:
+        direction = buffer
+    else:
+        direction = -gradient if group.get("maximize") else gradient
+        if group["weight_decay"] != 0:
+            direction = direction.add(weight, alpha=group["weight_decay"])
+        if buffer is not None:
+            direction = direction.add(buffer, alpha=momentum)
+    zeros = torch.zeros_like(_wide(parameter.detach()))
+    factor = -_number(group["lr"])
+    if zeros.dtype != parameter.dtype:
+        factor = _as_add_takes_it(factor, parameter)
+    return torch.add(zeros, _wide(direction), alpha=factor)
+
+
+def _adam(group, state, parameter, weight, decoupled):
+    lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+    step = _number(state["step"])
+    step_size = lr / (1 - _number(beta1) ** step)
+    correction = math.sqrt(1 - _number(beta2) ** step)
+    second = state["max_exp_avg_sq"] if group["amsgrad"] else state["exp_avg_sq"]
+    denominator = (second.sqrt() / correction).add_(group["eps"])
+    zeros = torch.zeros_like(_wide(parameter.detach()))
+    change = torch.addcdiv(zeros, _wide(state["exp_avg"]), _wide(denominator), value=-step_size)
+    if not decoupled or group["weight_decay"] == 0:
+        return change
+    # The optimizer multiplies the weight by 1 - lr * weight_decay rounded to its type: what that
+    # takes away is exactly representable, lr * weight_decay would not be what was taken.
+    kept = torch.tensor(1 - lr * group["weight_decay"], dtype=zeros.dtype, device=zeros.device)
+    return change.add_(_wide(weight) * (kept - 1))

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the extension module, one a file.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+
+#include "halfscope/number/format.hpp"
+#include "halfscope/table/count.hpp"
+
+namespace halfscope::python {
+
+/// Raise ValueError with the names there are.
+const NamedFormat& format_called(const std::string& name);
+Dtype dtype_called(const std::string& name);
+
+void bind_table(nanobind::module_& module);    ///< BinadeTable and the one pass
+void bind_logs(nanobind::module_& module);     ///< analyze and recommend
+void bind_run_log(nanobind::module_& module);  ///< the writer behind the recorders
+
+}  // namespace halfscope::python

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// analyze and recommend: the command line's JSON, as text.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <utility>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/underflow.hpp"
+#include "bindings.hpp"
+#include "reports/json.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+
+/// Lets Ctrl-C end a long call: looks for it a few times a second.
+analyzers::Progress interruptible() {
+  using Clock = std::chrono::steady_clock;
+  return [last = Clock::now()](std::uint64_t, std::uint64_t) mutable {
+    if (Clock::now() - last < std::chrono::milliseconds(200)) return;
+    last = Clock::now();
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  };
+}
+
+analyzers::Selection selection_of(std::optional<std::int64_t> first,
+                                  std::optional<std::int64_t> end,
+                                  const std::optional<std::string>& tensor,
+                                  const std::vector<std::pair<std::string, std::string>>& roles,
+                                  std::optional<double> recorded_scale, double loss_scale) {
+  analyzers::Selection selection;
+  if (first) selection.first_step = *first;
+  if (end) selection.end_step = *end;
+  selection.tensor_glob = tensor;
+  selection.recorded_scale = recorded_scale;
+  selection.loss_scale = loss_scale;
+  for (const auto& [glob, name] : roles) {
+    const std::optional<log::Role> role = log::find_role(name);
+    if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());
+    selection.roles.emplace_back(glob, *role);
+  }
+  return selection;
+}
+
+using TextAndNotes = std::pair<std::string, analyzers::Notes>;
+
+TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flush_subnormals,
+                          analyzers::Selection selection) {
+  const NamedFormat& named = format_called(format);
+  nb::gil_scoped_release release;
+  selection.target = named.format;
+  const analyzers::Target target{named.name, named.format, flush_subnormals};
+  const analyzers::Analysis found = analyzers::analyze(logs, target, selection, interruptible());
+  return {reports::to_json(found).dump(), found.notes};
+}
+
+TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
+                                int headroom_bits, double target_underflow) {
+  nb::gil_scoped_release release;
+  const analyzers::Analysis found = analyzers::analyze(logs, {}, selection, interruptible());
+  const analyzers::RecommendOptions options{headroom_bits, target_underflow};
+  return {reports::to_json(analyzers::recommend(found, options)).dump(), found.notes};
+}
+
+}  // namespace
+
+void bind_logs(nb::module_& module) {
+  nb::class_<analyzers::Selection>(module, "Selection")
+      .def(
+          "__init__",
+          [](analyzers::Selection* self, std::optional<std::int64_t> first,
+             std::optional<std::int64_t> end, const std::optional<std::string>& tensor,
+             const std::vector<std::pair<std::string, std::string>>& roles,
+             std::optional<double> recorded_scale, double loss_scale) {
+            new (self) analyzers::Selection(
+                selection_of(first, end, tensor, roles, recorded_scale, loss_scale));
+          },
+          nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
+          "recorded_scale"_a.none(), "loss_scale"_a);
+  module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a);
+  module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
+             "target_underflow"_a);
+}
+
+}  // namespace halfscope::python

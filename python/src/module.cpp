@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module `halfscope._halfscope`: conversions and nothing else.
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+#include "bindings.hpp"
+#include "halfscope/log/error.hpp"
+
+namespace nb = nanobind;
+
+namespace halfscope::python {
+
+const NamedFormat& format_called(const std::string& name) {
+  if (const NamedFormat* const found = find_format(name)) return *found;
+  std::string known;
+  for (const NamedFormat& row : kFormats) {
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw nb::value_error(("no format is called '" + name + "', wanted one of " + known).c_str());
+}
+
+Dtype dtype_called(const std::string& name) {
+  if (const std::optional<Dtype> found = find_dtype(name)) return *found;
+  throw nb::value_error(("no dtype is called '" + name + "', wanted F16, BF16, F32...").c_str());
+}
+
+}  // namespace halfscope::python
+
+NB_MODULE(_halfscope, module) {
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);  // what a user's program holds when it exits is no news to them
+#endif
+  module.doc() = "Bindings of halfscope's libraries; use the package `halfscope`.";
+  module.attr("__version__") = HALFSCOPE_VERSION;
+  nb::exception<halfscope::log::BadInput>(module, "BadInput", PyExc_ValueError).doc() =
+      "Input that cannot be used: one line that says what was found, what was wanted, the way out.";
+  halfscope::python::bind_table(module);
+  halfscope::python::bind_logs(module);
+  halfscope::python::bind_run_log(module);
+}

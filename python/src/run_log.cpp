@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run log writer, for the recorders. Private: its Python side is halfscope/torch/log_writer.py.
+#include "halfscope/log/run_log.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <utility>
+
+#include "array.hpp"
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace halfscope::python {
+namespace {
+
+log::ScaleState state_of(bool scaled) {
+  return scaled ? log::ScaleState::scaled : log::ScaleState::unscaled;
+}
+
+/// manifest: {"scaled": bool, "sharded": [role], "rank": n, "world_size": n, "about": {...}}
+log::Manifest manifest_of(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  log::Manifest manifest;
+  manifest.gradients = state_of(json.at("scaled").get<bool>());
+  manifest.rank = json.at("rank").get<int>();
+  manifest.world_size = json.at("world_size").get<int>();
+  manifest.about = json.at("about");
+  for (const std::string name : json.at("sharded")) {
+    const std::optional<log::Role> role = log::find_role(name);
+    if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());
+    manifest.sharded.push_back(*role);
+  }
+  return manifest;
+}
+
+/// samples: (name, array, dtype of its bits or None)
+void write_sample(log::RunLogWriter& writer, std::int64_t step, const nb::list& samples,
+                  const std::map<std::string, std::string>& metadata) {
+  std::vector<Array> arrays;
+  std::vector<log::NamedTensor> tensors;
+  for (const nb::handle item : samples) {
+    const auto sample = nb::cast<nb::tuple>(item);
+    arrays.push_back(array_of(sample[1], nb::cast<std::optional<std::string>>(sample[2])));
+    tensors.push_back({nb::cast<std::string>(sample[0]), arrays.back().shape, arrays.back().view});
+  }
+  nb::gil_scoped_release release;
+  writer.write_sample(step, tensors, metadata);
+}
+
+void write_scalars(log::RunLogWriter& writer, std::int64_t step, std::optional<double> loss,
+                   std::optional<double> learning_rate, std::optional<double> loss_scale,
+                   std::optional<bool> found_inf, std::optional<double> max_abs_weight_grad,
+                   std::optional<double> max_abs_activation_grad,
+                   const std::map<std::string, double>& more) {
+  const log::StepScalars scalars{step,
+                                 loss,
+                                 learning_rate,
+                                 loss_scale,
+                                 found_inf,
+                                 max_abs_weight_grad,
+                                 max_abs_activation_grad,
+                                 more};
+  nb::gil_scoped_release release;
+  writer.write(scalars);
+}
+
+void write_tensor(log::RunLogWriter& writer, const std::string& name, std::int64_t step,
+                  const std::vector<std::uint64_t>& shape, const std::string& source_dtype,
+                  const std::optional<std::string>& computed_dtype, bool scaled,
+                  std::optional<double> scale, double mean, double sum_squares,
+                  const BinadeTable& table) {
+  log::TensorRecord record;
+  record.name = name;
+  record.step = step;
+  record.shape = shape;
+  record.source_dtype = dtype_called(source_dtype);
+  if (computed_dtype) record.computed_dtype = dtype_called(*computed_dtype);
+  record.state = state_of(scaled);
+  record.scale = scale.value_or(1.0);
+  record.scale_known = scale.has_value();
+  record.moments = {mean, sum_squares};
+  record.table = table;
+  nb::gil_scoped_release release;
+  writer.write(record);
+}
+
+nb::dict scalars_of(const log::StepScalars& scalars) {
+  nb::dict values;
+  values["loss"] = scalars.loss;
+  values["learning_rate"] = scalars.learning_rate;
+  values["loss_scale"] = scalars.loss_scale;
+  values["found_inf"] = scalars.found_inf;
+  values["max_abs_weight_grad"] = scalars.max_abs_weight_grad;
+  values["max_abs_activation_grad"] = scalars.max_abs_activation_grad;
+  values["more"] = scalars.more;
+  return values;
+}
+
+nb::dict record_of(const log::TensorRecord& record) {
+  nb::dict values;
+  values["name"] = record.name;
+  values["step"] = record.step;
+  values["shape"] = nb::tuple(nb::cast(record.shape));
+  values["source_dtype"] = std::string(name_of(record.source_dtype));
+  values["computed_dtype"] =
+      record.computed_dtype ? nb::cast(std::string(name_of(*record.computed_dtype))) : nb::none();
+  values["scaled"] = record.state == log::ScaleState::scaled;
+  values["scale"] = record.scale_known ? nb::cast(record.scale) : nb::none();
+  values["mean"] = record.moments.mean;
+  values["sum_squares"] = record.moments.sum_squares;
+  values["table"] = record.table;
+  return values;
+}
+
+/// ({step: scalars}, [record], {step: file of whole tensors})
+nb::tuple read_run_log(const std::filesystem::path& folder) {
+  const log::RunLog run_log(folder);
+  nb::dict scalars;
+  for (const log::StepScalars& step : run_log.scalars()) {
+    scalars[nb::int_(step.step)] = scalars_of(step);
+  }
+  nb::list records;
+  run_log.for_each([&](log::TensorRecord&& record) { records.append(record_of(record)); });
+  return nb::make_tuple(scalars, records, run_log.samples());
+}
+
+}  // namespace
+
+void bind_run_log(nb::module_& module) {
+  module.def("read_run_log", &read_run_log, "folder"_a);
+  nb::class_<log::RunLogWriter>(module, "RunLogWriter")
+      .def(
+          "__init__",
+          [](log::RunLogWriter* self, const std::filesystem::path& folder,
+             const std::string& manifest) {
+            new (self) log::RunLogWriter(folder, manifest_of(manifest));
+          },
+          "folder"_a, "manifest"_a)
+      .def("write_scalars", &write_scalars, nb::kw_only(), "step"_a, "loss"_a.none(),
+           "learning_rate"_a.none(), "loss_scale"_a.none(), "found_inf"_a.none(),
+           "max_abs_weight_grad"_a.none(), "max_abs_activation_grad"_a.none(), "more"_a)
+      .def("write_tensor", &write_tensor, nb::kw_only(), "name"_a, "step"_a, "shape"_a,
+           "source_dtype"_a, "computed_dtype"_a.none(), "scaled"_a, "scale"_a.none(), "mean"_a,
+           "sum_squares"_a, "table"_a)
+      .def("write_sample", &write_sample, "step"_a, "tensors"_a, "metadata"_a);
+}
+
+}  // namespace halfscope::python

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A network small enough to be trained in a test, its data, and a twin looked at by hand."""
+
+import torch
+from torch import nn
+
+
+def small_network():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 6 * 6, 5))
+
+
+def batch(step):
+    generator = torch.Generator().manual_seed(1000 + step)
+    return torch.randn(7, 1, 8, 8, generator=generator), torch.arange(7) % 5
+
+
+def loss_of(model, step):
+    x, y = batch(step)
+    return nn.functional.cross_entropy(model(x), y)
+
+
+def train(model, optimizer, recorder, steps):
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = recorder.loss(loss_of(model, step))
+        loss.backward()
+        optimizer.step()
+
+
+def twin_step(model, optimizer, step):
+    """One step of a copy, and by hand everything the recorder should see of it: {name: tensor}."""
+    x, y = batch(step)
+    optimizer.zero_grad()
+    seen = {f"weight/{name}": p.detach().clone() for name, p in model.named_parameters()}
+    outputs = {}
+    for name, module in model.named_children():
+        x = module(x)
+        if x.requires_grad:
+            x.retain_grad()
+        outputs[name] = x
+    loss = nn.functional.cross_entropy(x, y)
+    loss.backward()
+    for name, output in outputs.items():
+        seen[f"activation/{name}"] = output.detach()
+        seen[f"activation_grad/{name}"] = output.grad
+    for name, p in model.named_parameters():
+        seen[f"weight_grad/{name}"] = p.grad.clone()
+    optimizer.step()
+    for name, p in model.named_parameters():
+        seen[f"weight_after/{name}"] = p.detach().clone()
+    return loss.item(), seen

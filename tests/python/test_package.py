@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package without PyTorch's recorder: arrays to tables, logs to findings."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import halfscope
+
+# A value in each class of binary16, by the boundaries of IEEE 754-2019, round to nearest even.
+VALUES = [0.0, -0.0, 2.0**-25, -(2.0**-26), np.nextafter(np.float32(2**-25), np.float32(1)), 2.0**-24,
+          2.0**-15, 2.0**-14, 1.0, -65504.0, 65519.0, 65520.0, np.inf, -np.inf, np.nan]
+
+
+@pytest.fixture
+def array():
+    return np.array(VALUES, dtype=np.float32)
+
+
+def test_a_table_counts_every_class(array):
+    table = halfscope.binade_table(array)
+    assert table.total == len(VALUES)
+    assert (table.zero, table.negative_zero, table.nan, table.inf) == (2, 1, 1, 2)
+    assert table.finite_nonzero == 10
+    assert table.classify() == {"flushed_to_zero": 2, "subnormal": 3, "normal": 4, "overflow": 1}
+    assert table.classify(scale=2.0) == {"flushed_to_zero": 1, "subnormal": 3, "normal": 3,
+                                         "overflow": 3}
+    assert (table.max_abs, table.min_abs_nonzero) == (65520.0, 2.0**-26)
+    assert dict(table.binades())[15] == 3
+
+
+def test_counts_are_those_of_casting(array):
+    """NumPy's own cast is the judge."""
+    values = (np.random.default_rng(1).standard_normal(40000) * 2.0 ** np.random.default_rng(2).integers(
+        -40, 20, 40000)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        cast = np.abs(values.astype(np.float16))
+    assert halfscope.binade_table(values).classify() == {
+        "flushed_to_zero": int(np.sum(cast == 0)),
+        "subnormal": int(np.sum((cast > 0) & (cast < 2.0**-14))),
+        "normal": int(np.sum((cast >= 2.0**-14) & np.isfinite(cast))),
+        "overflow": int(np.sum(np.isinf(cast)))}
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_tensors_and_arrays_of_every_type(name):
+    tensor = torch.linspace(-3, 3, 1001, dtype=torch.float32).to(getattr(torch, name))
+    table = halfscope.binade_table(tensor)
+    exact = tensor.double().numpy()  # widening is exact
+    assert table.total == 1001
+    assert table.binades() == halfscope.binade_table(exact).binades()
+    if name != "bfloat16":
+        assert table == halfscope.binade_table(tensor.numpy())
+
+
+def test_a_tensor_under_differentiation_is_read():
+    assert halfscope.binade_table(torch.ones(3, requires_grad=True)).total == 3
+
+
+def test_memory_is_looked_at_not_copied(tmp_path):
+    file = np.lib.format.open_memmap(tmp_path / "big.npy", mode="w+", dtype=np.float32,
+                                     shape=(64 << 20,))
+    file[:4] = [1, 2, 3, 4]
+    del file
+    grown = subprocess.run(
+        [sys.executable, "-c",
+         "import sys, numpy, halfscope\n"
+         "def anonymous():\n"
+         "    status = open('/proc/self/status').read()\n"
+         "    return int(status.split('RssAnon:')[1].split()[0])\n"
+         "a = numpy.load(sys.argv[1], mmap_mode='r')\n"
+         "halfscope.binade_table(a[:1000]); before = anonymous()\n"
+         "assert halfscope.binade_table(a).finite_nonzero == 4\n"
+         "print(anonymous() - before)", str(tmp_path / "big.npy")],
+        check=True, capture_output=True, text=True, env=os.environ)
+    assert int(grown.stdout) < 16 << 10  # KiB, for a file of 256 MiB
+
+
+@pytest.mark.parametrize("make, error, found, way_out", [
+    (lambda: np.arange(3), TypeError, "int64", "float32"),
+    (lambda: np.ones(3, complex), TypeError, "complex128", "float32"),
+    (lambda: torch.ones(3, dtype=torch.int32), TypeError, "int32", "float32"),
+    (lambda: [1.0, 2.0], TypeError, "list", "NumPy array"),
+    (lambda: np.ones(3, ">f4"), TypeError, "ndarray", "byte order"),
+    (lambda: np.ones((4, 4), np.float32)[:, ::2], ValueError, "not contiguous", "ascontiguousarray"),
+    (lambda: torch.ones(2, 3).t(), ValueError, "not contiguous", "contiguous()"),
+])
+def test_what_is_no_table_is_refused_with_a_way_out(make, error, found, way_out):
+    with pytest.raises(error) as raised:
+        halfscope.binade_table(make())
+    assert found in str(raised.value) and way_out in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_read_only_and_empty_arrays(array):
+    expected = halfscope.binade_table(array)
+    array.flags.writeable = False
+    assert halfscope.binade_table(array) == expected
+    assert halfscope.binade_table(np.ones((0, 3), np.float32)).total == 0
+
+
+def test_tables_add_to_the_same_in_any_order(array):
+    parts = [halfscope.binade_table(part) for part in np.array_split(array, 4)]
+    whole = halfscope.binade_table(array)
+    forward = parts[0] + parts[1] + parts[2] + parts[3]
+    backward = halfscope.BinadeTable()
+    for part in reversed(parts):
+        backward.merge(part)
+    assert forward == backward == whole
+    assert forward.encode() == whole.encode()
+    assert parts[0] != whole
+
+
+def test_tables_travel(array):
+    table = halfscope.binade_table(array)
+    assert halfscope.BinadeTable.decode(table.encode()) == table
+    assert pickle.loads(pickle.dumps(table)) == table
+    with pytest.raises(ValueError):
+        halfscope.BinadeTable.decode([1, 2, 3])
+
+
+def test_a_format_by_any_other_name(array):
+    with pytest.raises(ValueError, match="no format is called 'fp16', wanted one of binary16"):
+        halfscope.binade_table(array).classify("fp16")
+
+
+def test_analyze_and_recommend_are_the_command_lines(tmp_path, root):
+    program = os.environ.get("HALFSCOPE_PROGRAM", str(root / "build" / "halfscope"))
+    if not os.path.exists(program):
+        pytest.skip("no program to compare with: build it and set HALFSCOPE_PROGRAM")
+    file = tmp_path / "gradients.npz"
+    random = np.random.default_rng(0)
+    np.savez(file, first=random.standard_normal(999).astype(np.float32) * np.float32(1e-6),
+             second=np.float64(3.0))
+
+    def command(name, *options):
+        done = subprocess.run([program, name, str(file), *options, "--json", "-"], check=True,
+                              capture_output=True, text=True)
+        return json.loads(done.stdout)
+
+    assert halfscope.analyze(file) == command("analyze")
+    assert halfscope.analyze([file], loss_scale=1024, subnormals="flush", tensor="f*") == command(
+        "analyze", "--loss-scale", "1024", "--subnormals", "flush", "--tensor", "f*")
+    assert halfscope.analyze(file, format="bfloat16", roles={"*": "activation"}, steps=0) == command(
+        "analyze", "--format", "bfloat16", "--role", "*=activation", "--step", "0")
+    assert halfscope.recommend(file, headroom=3) == command("recommend", "--headroom", "3")
+
+
+def test_analyze_counts_what_the_table_counts(tmp_path, array):
+    np.save(tmp_path / "g.npy", array)
+    (tensor,) = halfscope.analyze(tmp_path / "g.npy")["tensors"]
+    table = halfscope.binade_table(array)
+    assert {name: tensor[name] for name in table.classify()} == table.classify()
+    assert (tensor["zero"], tensor["nan"], tensor["inf"]) == (2, 1, 2)
+
+
+def test_bad_input_is_one_line_that_names_the_file(tmp_path):
+    with pytest.raises(halfscope.BadInput) as raised:
+        halfscope.analyze(tmp_path / "nothing")
+    assert "nothing" in str(raised.value) and "\n" not in str(raised.value)
+    assert isinstance(raised.value, ValueError)
+    with pytest.raises(ValueError, match="no role is called 'grad'"):
+        halfscope.analyze(tmp_path / "nothing", roles={"*": "grad"})
