@@ -10,8 +10,9 @@ namespace halfscope::analyzers {
 namespace {
 
 constexpr int kHighestLog2 = kLastLog2Scale;  // 2^40: beyond it nothing is gained
-constexpr double kInfinityStandsFor =
-    65520;  // in binary16 data, at least, times the scale it carries
+
+/// What an infinity in binary16 data stands for, at least, times the scale it carries: 65520.
+Magnitude infinity_magnitude() { return boundaries(kBinary16).overflow; }
 
 /// A magnitude as recorded, and what bounds it.
 struct Peak {
@@ -64,9 +65,10 @@ bool has_censored_infinity(const TensorFindings& tensor, const StepFindings& ste
 
 /// The least an infinity can stand for: 65520 over the scale the values were computed at.
 Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, double computed_scale) {
-  return {boundaries(kBinary16).overflow,
-          computed_scale,
-          {tensor.log, tensor.name, step.step, kInfinityStandsFor / computed_scale, true}};
+  return {
+      infinity_magnitude(),
+      computed_scale,
+      {tensor.log, tensor.name, step.step, to_double(infinity_magnitude()) / computed_scale, true}};
 }
 
 void add_share(Share& share, const TensorFindings& tensor, const Classes& classes) {
@@ -92,19 +94,29 @@ Tensors counted(const Analysis& analysis) {
   return tensors;
 }
 
+/// Whether more than the target share of a tensor is flushed at loss scale 2^k.
+bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed) {
+  const bool answered = k >= kFirstLog2Scale && k <= kLastLog2Scale;
+  const Classes classes = answered ? t.by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)]
+                                   : t.classes_at(target, k);
+  return !within_target(classes.flushed_to_zero, t.counts.finite_nonzero(), most_flushed);
+}
+
 std::vector<std::string> names_above_target(const Tensors& tensors, const Target& target, int k,
                                             double most_flushed) {
   std::vector<std::string> names;
   for (const TensorFindings* t : tensors) {
-    const Interval flushed = t->classes_at(target, k).flushed_to_zero;
-    if (!within_target(flushed, t->counts.finite_nonzero(), most_flushed)) names.push_back(t->name);
+    if (above_target(*t, target, k, most_flushed)) names.push_back(t->name);
   }
   return names;
 }
 
 std::optional<int> lowest_log2(const Tensors& tensors, const Target& target, double most_flushed) {
   for (int k = kFirstLog2Scale; k <= kHighestLog2; ++k) {
-    if (names_above_target(tensors, target, k, most_flushed).empty()) return k;
+    const bool serves = std::none_of(tensors.begin(), tensors.end(), [&](const auto* t) {
+      return above_target(*t, target, k, most_flushed);
+    });
+    if (serves) return k;
   }
   return std::nullopt;
 }
@@ -151,7 +163,7 @@ std::optional<Peak> peak_of(const Analysis& analysis, const std::string& log,
   Peak peak;
   peak.limit = {log, std::string(log::name_of(step.role)), step.step, step.max_abs, false, true};
   if (std::isinf(step.max_abs) && step.loss_scale && role_in_fp16(analysis, log, step.role)) {
-    peak.limit.max_abs = kInfinityStandsFor / *step.loss_scale;
+    peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
   }
   const double x = peak.limit.max_abs;

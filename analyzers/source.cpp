@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "analyzers/ranks.hpp"
 #include "analyzers/readers/open.hpp"
@@ -32,20 +33,13 @@ std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
 
 bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
 
-bool is_power_of_two(double x) {
-  int exponent = 0;
-  return std::frexp(x, &exponent) == 0.5;
-}
-
 /// With standard cuts where these are exact, and one element at a time where they are not.
 BinadeTable count(const TensorView& view, const Selection& s, double scale) {
-  const bool standard = is_power_of_two(s.loss_scale) && is_power_of_two(scale) &&
-                        s.target.precision <= kBinary16.precision;
-  if (standard) return count_binades(view);
-  std::vector<std::uint64_t> cuts = cuts_for(s.target, s.loss_scale, scale);
-  cuts.insert(cuts.end(), standard_cuts().begin(), standard_cuts().end());
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  const std::vector<std::uint64_t>& standard = standard_cuts();
+  const std::vector<std::uint64_t> wanted = cuts_for(s.target, s.loss_scale, scale);
+  if (std::ranges::includes(standard, wanted)) return count_binades(view);
+  std::vector<std::uint64_t> cuts;
+  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
   return count_binades_scalar(view, std::move(cuts));
 }
 

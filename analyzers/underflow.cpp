@@ -20,11 +20,6 @@ std::pair<double, int> normalised(double scale) {
   return {2 * half, exponent - 1};
 }
 
-/// Counts between two thresholds, each known up to an interval.
-Interval between(const Interval& from, const Interval& to) {
-  return {from.low > to.high ? from.low - to.high : 0, from.high - to.low};
-}
-
 /// Unscaled binades of a table whose values carry `scale` in [1, 2).
 void add_binades(std::map<int, Interval>& sum, const BinadeTable& table, double scale) {
   if (!table.largest()) return;
@@ -34,7 +29,7 @@ void add_binades(std::map<int, Interval>& sum, const BinadeTable& table, double 
   }
   const int last = table.largest()->exponent;
   for (int e = table.smallest()->exponent - 1; e <= last; ++e) {
-    const Interval count = between(table.at_or_above(unscaled_binade(e, scale)),
+    const Interval count = without(table.at_or_above(unscaled_binade(e, scale)),
                                    table.at_or_above(unscaled_binade(e + 1, scale)));
     if (count.high != 0) sum[e] += count;
   }

@@ -105,9 +105,7 @@ int run(const Options& options) {
   const Analysis analysis = run_analysis(options);
   if (!options.csv.empty()) write_output(options.csv, reports::to_csv(analysis));
   if (!options.json.empty()) {
-    // Names that are not UTF-8 must not stop the numbers: damaged bytes are replaced.
-    const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-    write_output(options.json, reports::to_json(analysis).dump(-1, ' ', false, replace) + "\n");
+    write_output(options.json, reports::json_text(reports::to_json(analysis)) + "\n");
   }
   if (options.json == "-" || options.csv == "-") return kFine;
   print_summary(analysis);

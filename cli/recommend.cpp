@@ -124,8 +124,7 @@ int run(const Options& options) {
   require_no_input(options.json, options);
   const Recommendation r = analyzers::recommend(run_analysis(options), options.recommend);
   if (!options.json.empty()) {
-    const auto replace = nlohmann::ordered_json::error_handler_t::replace;
-    write_output(options.json, reports::to_json(r).dump(-1, ' ', false, replace) + "\n");
+    write_output(options.json, reports::json_text(reports::to_json(r)) + "\n");
   }
   if (options.json != "-") print(r, options);
   return kFine;

@@ -30,11 +30,7 @@ std::string title_of(const std::vector<std::string>& logs) {
 
 int run(const Options& options) {
   require_no_input(options.out, options);
-  if (!reports::has_charts()) {  // said before the log is read
-    throw reports::MissingPart(
-        "this program was built without the charts' script; build it where "
-        "Python has the package vl-convert-python");
-  }
+  reports::require_charts();  // before the log is read
   const analyzers::Analysis analysis = run_analysis(options);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
   const auto advice = analyzers::recommend(analysis, options.recommend);

@@ -11,6 +11,8 @@
 
 #include "reports/text.hpp"
 
+#include "reports/json.hpp"
+
 namespace halfscope::reports {
 
 namespace {
@@ -72,8 +74,7 @@ std::string without_markup(const std::string& json_text) {
 std::string gzip_base64(std::string_view bytes) { return base64(gzip(bytes)); }
 
 std::string json_island(std::string_view id, const nlohmann::ordered_json& value) {
-  const std::string text =
-      value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string text = json_text(value);
   const bool packed = text.size() > kLongestPlainIsland;
   return fmt::format("<script type=\"application/json\" id=\"{}\"{}>{}</script>\n", html_escape(id),
                      packed ? " data-encoding=\"gzip+base64\"" : "",

@@ -113,6 +113,10 @@ Json to_json(const Interval& count) {
   return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
 }
 
+std::string json_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Json to_json(const Analysis& analysis) {
   Json to;
   to["schema"] = kJsonSchema;

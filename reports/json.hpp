@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
@@ -17,5 +18,8 @@ nlohmann::ordered_json to_json(const Interval& count);
 
 nlohmann::ordered_json to_json(const analyzers::Analysis& analysis);
 nlohmann::ordered_json to_json(const analyzers::Recommendation& advice);
+
+/// On one line. Names that are not UTF-8 do not stop the numbers: damaged bytes are replaced.
+std::string json_text(const nlohmann::ordered_json& value);
 
 }  // namespace halfscope::reports

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "halfscope/table/boundary.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -13,9 +14,8 @@ namespace {
 
 /// A power of two divided by the scale; one power of two where the scale is one itself.
 Limit power(int exponent, double scale) {
-  int scale_exponent = 0;
-  if (std::frexp(scale, &scale_exponent) == 0.5) {
-    const int shifted = exponent - (scale_exponent - 1);
+  if (const std::optional<int> log2 = exact_log2(scale)) {
+    const int shifted = exponent - *log2;
     return {static_cast<double>(shifted), fmt::format("2^{}", shifted)};
   }
   return {exponent - std::log2(scale), fmt::format("2^{}/{}", exponent, scale)};
@@ -24,9 +24,9 @@ Limit power(int exponent, double scale) {
 std::string divided(double value, double scale) {
   const std::string digits = value < 1e7 ? fmt::format("{}", value) : fmt::format("{:.3g}", value);
   if (scale == 1) return digits;
-  int exponent = 0;
-  if (std::frexp(scale, &exponent) != 0.5) return fmt::format("{}/{}", digits, scale);
-  return fmt::format("{}{}2^{}", digits, exponent > 1 ? "/" : "*", std::abs(exponent - 1));
+  const std::optional<int> log2 = exact_log2(scale);
+  if (!log2) return fmt::format("{}/{}", digits, scale);
+  return fmt::format("{}{}2^{}", digits, *log2 > 0 ? "/" : "*", std::abs(*log2));
 }
 
 }  // namespace

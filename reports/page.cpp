@@ -111,13 +111,16 @@ std::map<std::string, std::string, std::less<>> parts(const Analysis& analysis,
 
 bool has_charts() { return !page_template().empty(); }
 
+void require_charts() {
+  if (has_charts()) return;
+  throw MissingPart(
+      "report: built without the Vega bundle; install the Python package vl-convert-python, set "
+      "HALFSCOPE_VEGA_PYTHON to that Python when configuring, and build again");
+}
+
 std::string page_html(const Analysis& analysis, const Recommendation& advice,
                       std::string_view title) {
-  if (!has_charts()) {
-    throw MissingPart(
-        "report: built without the Vega bundle; install the Python package vl-convert-python, set "
-        "HALFSCOPE_VEGA_PYTHON to that Python when configuring, and build again");
-  }
+  require_charts();
   constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
   const auto fill = parts(analysis, advice, title);
   std::string_view rest = page_template();

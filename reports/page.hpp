@@ -20,6 +20,8 @@ class MissingPart : public std::runtime_error {
 
 /// Whether the script that draws charts was there when the program was built.
 bool has_charts();
+/// Throws MissingPart, with the way out, when it was not.
+void require_charts();
 
 /// The page. It works from disk: no request leaves it, and its content security policy allows no
 /// script but its own. Names in the findings are shown as text. Throws MissingPart.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::reports {
 
@@ -71,11 +72,8 @@ std::string power_text(int log2) {
 }
 
 std::string scale_text(double scale) {
-  int exponent = 0;
-  if (std::isfinite(scale) && scale > 0 && std::frexp(scale, &exponent) == 0.5) {
-    return power_text(exponent - 1);
-  }
-  return fmt::format("{}", scale);
+  const std::optional<int> log2 = exact_log2(scale);
+  return log2 ? power_text(*log2) : fmt::format("{}", scale);
 }
 
 std::string magnitude_text(double magnitude) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "halfscope/table/boundary.hpp"
+
 namespace halfscope::reports::vega {
 
 using json = nlohmann::ordered_json;
@@ -85,9 +87,8 @@ std::vector<Scale> scales_of(const Window& window) {
 }
 
 std::string short_name(double scale) {
-  int exponent = 0;
-  if (scale == 1 || std::frexp(scale, &exponent) != 0.5) return fmt::format("scale {}", scale);
-  return fmt::format("scale 2^{}", exponent - 1);
+  const std::optional<int> log2 = exact_log2(scale);
+  return log2.value_or(0) == 0 ? fmt::format("scale {}", scale) : fmt::format("scale 2^{}", *log2);
 }
 
 }  // namespace halfscope::reports::vega

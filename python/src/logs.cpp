@@ -62,7 +62,7 @@ TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flu
   selection.target = named.format;
   const analyzers::Target target{named.name, named.format, flush_subnormals};
   const analyzers::Analysis found = analyzers::analyze(logs, target, selection, interruptible());
-  return {reports::to_json(found).dump(), found.notes};
+  return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
@@ -70,7 +70,7 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& s
   nb::gil_scoped_release release;
   const analyzers::Analysis found = analyzers::analyze(logs, {}, selection, interruptible());
   const analyzers::RecommendOptions options{headroom_bits, target_underflow};
-  return {reports::to_json(analyzers::recommend(found, options)).dump(), found.notes};
+  return {reports::json_text(reports::to_json(analyzers::recommend(found, options))), found.notes};
 }
 
 }  // namespace

@@ -13,11 +13,6 @@ std::uint64_t sum(std::span<const std::uint64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-/// a - b where a counts a superset of what b counts.
-Interval minus(const Interval& a, const Interval& b) {
-  return {a.low > b.high ? a.low - b.high : 0, a.high - b.low};
-}
-
 }  // namespace
 
 BinadeTable::BinadeTable(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {
@@ -191,8 +186,8 @@ Classes classify(const BinadeTable& table, const Boundaries& limits) {
   const Interval nonzero = table.at_or_above(limits.nonzero);
   const Interval normal = table.at_or_above(limits.normal);
   const Interval overflow = table.at_or_above(limits.overflow);
-  return {minus(table.finite_nonzero(), nonzero), minus(nonzero, normal), minus(normal, overflow),
-          overflow};
+  return {without(Interval(table.finite_nonzero()), nonzero), without(nonzero, normal),
+          without(normal, overflow), overflow};
 }
 
 }  // namespace halfscope

@@ -99,6 +99,11 @@ void sort_unique(std::vector<std::uint64_t>& cuts) {
 
 }  // namespace
 
+std::optional<int> exact_log2(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5 ? std::optional(exponent - 1) : std::nullopt;
+}
+
 Magnitude magnitude_of(double x) {
   int exponent = 0;
   const double half = std::frexp(x, &exponent);

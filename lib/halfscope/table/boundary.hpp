@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "halfscope/number/format.hpp"
@@ -21,6 +22,9 @@ struct Magnitude {
 };
 
 inline constexpr std::uint64_t kFractionUnit = std::uint64_t{1} << 52;
+
+/// k where x = 2^k exactly; empty for every other double.
+std::optional<int> exact_log2(double x);
 
 /// A positive finite double as a magnitude, and back; infinity or zero beyond binary64's range.
 Magnitude magnitude_of(double x);

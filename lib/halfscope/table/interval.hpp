@@ -23,6 +23,10 @@ struct Interval {
     return *this;
   }
   friend constexpr Interval operator+(Interval a, const Interval& b) { return a += b; }
+  /// Of a count and a part of it: what is in the whole and not in the part.
+  friend constexpr Interval without(const Interval& whole, const Interval& part) {
+    return {whole.low > part.high ? whole.low - part.high : 0, whole.high - part.low};
+  }
   friend constexpr bool operator==(const Interval&, const Interval&) = default;
 };
 
