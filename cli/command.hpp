@@ -32,5 +32,6 @@ void add_analyze(CLI::App& app, Run& run);
 void add_recommend(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
+void add_emulate(CLI::App& app, Run& run);
 
 }  // namespace halfscope::cli

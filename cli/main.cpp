@@ -35,6 +35,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_analyze(app, run);
   cli::add_recommend(app, run);
   cli::add_report(app, run);
+  cli::add_emulate(app, run);
   cli::add_info(app, run);
   try {
     app.parse(argc, argv);

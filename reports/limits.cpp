@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "halfscope/number/convert.hpp"
 #include "halfscope/table/boundary.hpp"
 #include "reports/text.hpp"
 
@@ -31,11 +32,7 @@ std::string divided(double value, double scale) {
 
 }  // namespace
 
-double largest_finite(Format format) {
-  // The last significand below 2; one less where that encoding is a NaN.
-  const int spent = format.has_infinity() ? 1 : 2;
-  return std::ldexp(2 - std::ldexp(spent, 1 - format.precision), format.emax);
-}
+double largest_finite(Format format) { return to_double(format, format.largest_finite()); }
 
 Limits limits_of(const analyzers::Target& target, double scale) {
   const Format format = target.format;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs with the structure of rounding: every place a significand can be cut, and beside each cut
-// the tie, its neighbours and the carries. No random numbers.
+// the tie, its neighbours and the carries; operands whose results are hard to round.
 #pragma once
 
 #include <algorithm>
@@ -75,6 +75,54 @@ inline std::vector<std::uint64_t> encodings(halfscope::Format from, halfscope::F
   out.erase(std::unique(out.begin(), out.end()), out.end());
   out.erase(std::upper_bound(out.begin(), out.end(), from.largest_finite()), out.end());
   return out;
+}
+
+/// Fraction fields whose products, sums and quotients are hard: both ends, the middle, mixed bits.
+inline std::vector<std::uint64_t> fractions(halfscope::Format f) {
+  std::vector<std::uint64_t> out;
+  const std::uint64_t all = f.fraction_mask();
+  const std::uint64_t half = (all + 1) / 2;
+  if (all < 8) {
+    for (std::uint64_t i = 0; i <= all; ++i) out.push_back(i);
+    return out;
+  }
+  return {0, 1, 2, 0x5555555555555555 & all, half - 1, half, half + 1, all - 1, all};
+}
+
+/// Exponent fields: all of them where they are few; otherwise both ends, the middle, and a
+/// significand's length from each.
+inline std::vector<std::uint64_t> exponent_fields(halfscope::Format f) {
+  std::vector<std::uint64_t> out;
+  const std::uint64_t last = (std::uint64_t{1} << f.exponent_bits()) - 1;
+  if (last < 64) {
+    for (std::uint64_t i = 0; i <= last; ++i) out.push_back(i);
+    return out;
+  }
+  const auto p = static_cast<std::uint64_t>(f.precision);
+  const std::uint64_t bias = last / 2;
+  return {0,        1,        2,    p,        p + 1,    bias / 2,     bias - p - 1,
+          bias - p, bias - 1, bias, bias + 1, bias + p, bias + p + 1, bias + bias / 2,
+          last - 2, last - 1, last};
+}
+
+/// Encodings of both signs with these fields; zeros, infinities and NaNs are among them.
+inline std::vector<std::uint64_t> structured(halfscope::Format f) {
+  std::vector<std::uint64_t> out;
+  for (const std::uint64_t field : exponent_fields(f)) {
+    for (const std::uint64_t fraction : fractions(f)) {
+      out.push_back((field << f.fraction_bits()) | fraction);
+      out.push_back(out.back() | f.sign_mask());
+    }
+  }
+  return out;
+}
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers on every machine.
+inline std::uint64_t mixed(std::uint64_t index) {
+  std::uint64_t z = (index + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
 }
 
 }  // namespace samples

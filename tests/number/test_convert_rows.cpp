@@ -25,7 +25,7 @@ struct Row {
 
 void check(Format f, const Row& row, Rounding mode = Rounding::ties_to_even) {
   CAPTURE(row.what, row.x);
-  const Rounded r = from_double(f, row.x, mode);
+  const Rounded r = from_double(f, row.x, {.rounding = mode});
   CHECK(r.bits == row.bits);
   CHECK(r.flags == row.flags);
 }
@@ -69,8 +69,8 @@ TEST_CASE("binary16 between subnormal and normal", "[number][convert][table]") {
 
 TEST_CASE("tininess before rounding looks at the exact value", "[number][convert][table]") {
   const auto before = [](double x, Rounding mode = Rounding::ties_to_even) {
-    return convert(kBinary16, kBinary64, std::bit_cast<std::uint64_t>(x), mode,
-                   Tininess::before_rounding);
+    return convert(kBinary16, kBinary64, std::bit_cast<std::uint64_t>(x),
+                   {.rounding = mode, .tininess = Tininess::before_rounding});
   };
   CHECK(before(0x1.ffep-15).flags == kTiny);  // after rounding: not tiny
   CHECK(before(0x1.ffep-15).bits == 0x0400);
@@ -80,11 +80,11 @@ TEST_CASE("tininess before rounding looks at the exact value", "[number][convert
   CHECK(before(0x1p-14).flags == kNone);
   CHECK(before(0x1.002p-14).flags == kInexact);
   // Upward carries from the first value above the largest 11-digit number below 2^-14.
-  CHECK(from_double(kBinary16, 0x1.ffcp-15, Rounding::upward).flags == kTiny);
-  CHECK(from_double(kBinary16, 0x1.ffc002p-15, Rounding::upward).flags == kInexact);
-  CHECK(from_double(kBinary16, -0x1.ffc002p-15, Rounding::upward).flags == kTiny);
-  CHECK(from_double(kBinary16, 0x1.fffffep-15, Rounding::toward_zero).flags == kTiny);
-  CHECK(from_double(kBinary16, 0x1.fffffep-15, Rounding::to_odd).flags == kTiny);
+  CHECK(from_double(kBinary16, 0x1.ffcp-15, {.rounding = Rounding::upward}).flags == kTiny);
+  CHECK(from_double(kBinary16, 0x1.ffc002p-15, {.rounding = Rounding::upward}).flags == kInexact);
+  CHECK(from_double(kBinary16, -0x1.ffc002p-15, {.rounding = Rounding::upward}).flags == kTiny);
+  CHECK(from_double(kBinary16, 0x1.fffffep-15, {.rounding = Rounding::toward_zero}).flags == kTiny);
+  CHECK(from_double(kBinary16, 0x1.fffffep-15, {.rounding = Rounding::to_odd}).flags == kTiny);
 }
 
 TEST_CASE("binary16 near the top", "[number][convert][table]") {
@@ -137,11 +137,11 @@ TEST_CASE("binary16 ties in the middle, in every direction", "[number][convert][
   for (const Case& c : cases) {
     CAPTURE(c.what);
     CHECK(from_double(kBinary16, c.x).bits == c.even);
-    CHECK(from_double(kBinary16, c.x, Rounding::ties_to_away).bits == c.away);
-    CHECK(from_double(kBinary16, c.x, Rounding::toward_zero).bits == c.zero);
-    CHECK(from_double(kBinary16, c.x, Rounding::upward).bits == c.up);
-    CHECK(from_double(kBinary16, c.x, Rounding::downward).bits == c.down);
-    CHECK(from_double(kBinary16, c.x, Rounding::to_odd).bits == c.odd);
+    CHECK(from_double(kBinary16, c.x, {.rounding = Rounding::ties_to_away}).bits == c.away);
+    CHECK(from_double(kBinary16, c.x, {.rounding = Rounding::toward_zero}).bits == c.zero);
+    CHECK(from_double(kBinary16, c.x, {.rounding = Rounding::upward}).bits == c.up);
+    CHECK(from_double(kBinary16, c.x, {.rounding = Rounding::downward}).bits == c.down);
+    CHECK(from_double(kBinary16, c.x, {.rounding = Rounding::to_odd}).bits == c.odd);
   }
 }
 

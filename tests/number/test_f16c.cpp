@@ -33,7 +33,7 @@ bool agrees(std::uint32_t bits, const Direction& direction) {
                        .overflow = cpu.overflow,
                        .underflow = cpu.underflow,
                        .inexact = cpu.inexact};
-  const Rounded ours = convert(kBinary16, kBinary32, bits, direction.mode);
+  const Rounded ours = convert(kBinary16, kBinary32, bits, {.rounding = direction.mode});
   return ours.bits == cpu.bits && ours.flags == flags;
 }
 
@@ -51,7 +51,8 @@ std::uint64_t first_wrong_in_block(std::uint64_t block, Rounding mode) {
   for (std::uint64_t bits = first; bits < first + (1U << 20); bits += 8) {
     f16c::convert_block<static_cast<int>(control)>(static_cast<std::uint32_t>(bits), cpu);
     for (std::uint64_t i = 0; i < 8; ++i) {
-      if (convert(kBinary16, kBinary32, bits + i, mode).bits != cpu[i]) return bits + i + 1;
+      if (convert(kBinary16, kBinary32, bits + i, {.rounding = mode}).bits != cpu[i])
+        return bits + i + 1;
     }
   }
   return 0;
@@ -113,7 +114,7 @@ TEST_CASE("the processor decides tininess after rounding, as the default does",
   int tells_apart = 0;
   for (std::uint32_t bits = 0x387FF000 - 16; bits < 0x38800000 + 16; ++bits) {
     const Rounded before =
-        convert(kBinary16, kBinary32, bits, Rounding::ties_to_even, Tininess::before_rounding);
+        convert(kBinary16, kBinary32, bits, {.tininess = Tininess::before_rounding});
     const f16c::Converted cpu = f16c::convert(bits, f16c::Control::nearest);
     if (before.flags.underflow != cpu.underflow) ++tells_apart;
     if (!agrees(bits, kDirections[0])) wrong = bits;
@@ -140,7 +141,7 @@ TEST_CASE("over all of binary32 the tininess rules differ on 8,192 inputs",
     for (std::uint64_t bits = block << 20; bits < (block + 1) << 20; ++bits) {
       const Rounded after = convert(kBinary16, kBinary32, bits);
       const Rounded before =
-          convert(kBinary16, kBinary32, bits, Rounding::ties_to_even, Tininess::before_rounding);
+          convert(kBinary16, kBinary32, bits, {.tininess = Tininess::before_rounding});
       here += after.flags.underflow != before.flags.underflow ? 1 : 0;
       if (after.bits != before.bits) ++different_bits;
     }

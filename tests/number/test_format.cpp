@@ -26,6 +26,9 @@ TEST_CASE("every format is what its standard says", "[number][format][table]") {
        0x7FF8000000000000},
       {"e4m3: no infinity, its place is NaN", kFloat8E4M3, 0x1p-9, 0x1p-6, 448.0, 0x7F, 0x7F},
       {"e5m2", kFloat8E5M2, 0x1p-16, 0x1p-14, 57344.0, 0x7C, 0x7E},
+      {"e3m2: no NaN either", kFloat6E3M2, 0.0625, 0.25, 28.0, 0x1F, 0x1F},
+      {"e2m3", kFloat6E2M3, 0.125, 1.0, 7.5, 0x1F, 0x1F},
+      {"e2m1", kFloat4E2M1, 0.5, 1.0, 6.0, 0x7, 0x7},
   };
   CHECK(std::size(rows) == kFormats.size());
   for (const Row& row : rows) {
@@ -48,9 +51,12 @@ TEST_CASE("what is derived from (p, emax, width) is the oracle's layout", "[numb
     CHECK(f.exponent_bits() == layout.exponent_bits);
     CHECK(f.fraction_bits() == layout.fraction_bits);
     CHECK(f.emin() == layout.min_exponent());
+    CHECK(f.width == layout.width());
     CHECK(f.sign_mask() == layout.sign());
-    CHECK(f.infinity() == layout.after_last());
-    CHECK(f.has_infinity() == layout.has_infinity);
+    CHECK(f.largest_finite() == layout.last());
+    CHECK(f.has_nan() == (layout.top != oracle::Top::numbers));
+    CHECK(f.infinity() == layout.infinity());
+    CHECK(f.has_infinity() == (layout.top == oracle::Top::infinity_and_nan));
   }
 }
 

@@ -15,12 +15,16 @@ namespace {
 /// What round_pack makes of +-significand * 2^exponent, judged; empty when right.
 std::string judged(const NamedFormat& row, std::uint64_t significand, int exponent) {
   const oracle::Layout& layout = oracle::layout(row.name);
-  const oracle::Located located = oracle::locate(layout, oracle::rational({significand, exponent}));
+  const bool stochastic = significand % 5 == 0;
+  oracle::Outcome outcome = oracle::number(layout, false, oracle::exactly({significand, exponent}),
+                                           {.stochastic = stochastic});
   for (const bool negative : {false, true}) {
-    const auto rounded = [&](Rounding mode, Tininess tininess) {
-      return round_pack(row.format, negative, significand, exponent, mode, tininess);
+    outcome.negative = negative;
+    const auto rounded = [&](const Modes& modes) {
+      return round_pack(row.format, negative, significand, exponent, modes);
     };
-    const std::string wrong = judge::disagreement(layout, located, negative, rounded);
+    const std::string wrong =
+        judge::disagreement(layout, outcome, {.stochastic = stochastic}, rounded);
     if (!wrong.empty()) {
       return fmt::format("{}{:#x} * 2^{}: {}", negative ? "-" : "", significand, exponent, wrong);
     }
@@ -64,7 +68,7 @@ TEST_CASE("round_pack is the oracle's rounding in every binade of every format",
 TEST_CASE("round_pack to 8-bit formats: every significand of p + 5 bits in every binade",
           "[number][round][oracle]") {
   for (const NamedFormat& row : kFormats) {
-    if (row.format.width != 8) continue;
+    if (row.format.width > 8) continue;
     CAPTURE(row.name);
     const int width = row.format.precision + 5;
     const std::uint64_t first = std::uint64_t{1} << (width - 1);
@@ -98,8 +102,8 @@ TEST_CASE("round_pack of zero keeps the sign and raises nothing", "[number][roun
   for (const NamedFormat& row : kFormats) {
     CAPTURE(row.name);
     for (const judge::Direction& direction : judge::kDirections) {
-      const Rounded plus = round_pack(row.format, false, 0, 0, direction.mode);
-      const Rounded minus = round_pack(row.format, true, 0, 0, direction.mode);
+      const Rounded plus = round_pack(row.format, false, 0, 0, {.rounding = direction.mode});
+      const Rounded minus = round_pack(row.format, true, 0, 0, {.rounding = direction.mode});
       CHECK(plus.bits == 0);
       CHECK(minus.bits == oracle::layout(row.name).sign());
       CHECK(plus.flags == Flags{});
@@ -120,8 +124,10 @@ TEST_CASE("a tail folded into a sticky bit rounds like the whole", "[number][rou
         const std::uint64_t tail = significand & ((std::uint64_t{1} << dropped) - 1);
         const std::uint64_t folded = (significand >> dropped) | (tail != 0 ? 1 : 0);
         for (const judge::Direction& direction : judge::kDirections) {
-          const Rounded whole = round_pack(f, false, significand, e - 63, direction.mode);
-          const Rounded short_one = round_pack(f, false, folded, e - width + 1, direction.mode);
+          const Rounded whole =
+              round_pack(f, false, significand, e - 63, {.rounding = direction.mode});
+          const Rounded short_one =
+              round_pack(f, false, folded, e - width + 1, {.rounding = direction.mode});
           if (whole.bits == short_one.bits && whole.flags == short_one.flags) continue;
           FAIL(fmt::format("{} {:#x} * 2^{}", direction.name, significand, e - 63));
         }

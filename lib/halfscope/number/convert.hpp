@@ -6,6 +6,7 @@
 
 #include "halfscope/number/bits.hpp"
 #include "halfscope/number/format.hpp"
+#include "halfscope/number/nan.hpp"
 #include "halfscope/number/round.hpp"
 
 namespace halfscope {
@@ -25,9 +26,8 @@ HALFSCOPE_HD constexpr Unpacked unpack(Format f, std::uint64_t bits) {
   const std::uint64_t magnitude = bits & f.magnitude_mask();
   const std::uint64_t fraction = magnitude & f.fraction_mask();
   if (magnitude == 0) return {Kind::zero, negative, 0, 0};
-  if (magnitude >= f.infinity()) {
-    const bool infinite = f.has_infinity() && fraction == 0;
-    return {infinite ? Kind::infinity : Kind::nan, negative, fraction, 0};
+  if (magnitude > f.largest_finite()) {
+    return {is_nan(f, bits) ? Kind::nan : Kind::infinity, negative, fraction, 0};
   }
   const int field = static_cast<int>(magnitude >> f.fraction_bits());
   if (field == 0) return {Kind::finite, negative, fraction, f.min_quantum_exponent()};
@@ -35,32 +35,36 @@ HALFSCOPE_HD constexpr Unpacked unpack(Format f, std::uint64_t bits) {
   return {Kind::finite, negative, fraction | hidden, f.min_quantum_exponent() + field - 1};
 }
 
-/// A NaN of one format as a NaN of another: quieted, the top bits of its payload kept, as x86's
-/// conversions do (IEEE 754-2019, 6.2.3 recommends it). `invalid` when it was signaling.
-HALFSCOPE_HD constexpr Rounded convert_nan(Format to, Format from, const Unpacked& nan) {
-  const std::uint64_t sign = nan.negative ? to.sign_mask() : 0;
-  const std::uint64_t quiet_bit = std::uint64_t{1} << (from.fraction_bits() - 1);
-  const bool signaling = from.specials == Specials::ieee && (nan.significand & quiet_bit) == 0;
-  if (to.specials != Specials::ieee || from.specials != Specials::ieee) {
-    return {sign | to.quiet_nan(), {.invalid = signaling}};
+/// A NaN of one format as a NaN of another. x86 (what its conversions do, and IEEE 754-2019, 6.2.3
+/// recommends): quieted, the sign and the top bits of its payload kept. `invalid` when it was
+/// signaling, or when the target has no NaN.
+HALFSCOPE_HD constexpr Rounded convert_nan(Format to, Format from, std::uint64_t bits,
+                                           const Modes& modes = {}) {
+  const bool invalid = is_signaling(from, bits) || !to.has_nan();
+  if (modes.nan != NanPolicy::x86 || !to.has_nan()) {
+    return {default_nan(to, modes), {.invalid = invalid}};
   }
+  const std::uint64_t sign = (bits & from.sign_mask()) != 0 ? to.sign_mask() : 0;
+  if (!to.has_infinity() || !from.has_infinity()) {  // E4M3 has no payload
+    return {sign | to.quiet_nan(), {.invalid = invalid}};
+  }
+  const std::uint64_t fraction = bits & from.fraction_mask();
   const int shift = to.fraction_bits() - from.fraction_bits();
-  const std::uint64_t payload = shift >= 0 ? nan.significand << shift : nan.significand >> -shift;
-  return {sign | to.quiet_nan() | payload, {.invalid = signaling}};
+  const std::uint64_t payload = shift >= 0 ? fraction << shift : fraction >> -shift;
+  return {sign | to.quiet_nan() | payload, {.invalid = invalid}};
 }
 
 /// formatOf-convertFormat, IEEE 754-2019, 5.4.2. `bits` is an encoding of `from`.
 HALFSCOPE_HD constexpr Rounded convert(Format to, Format from, std::uint64_t bits,
-                                       Rounding mode = Rounding::ties_to_even,
-                                       Tininess tininess = Tininess::after_rounding) {
-  const Unpacked x = unpack(from, bits);
+                                       const Modes& modes = {}) {
+  const Unpacked x = unpack(from, detail::operand(from, bits, modes));
   switch (x.kind) {
-    case Kind::zero: return {x.negative ? to.sign_mask() : 0, {}};
-    case Kind::finite: return round_pack(to, x.negative, x.significand, x.exponent, mode, tininess);
-    case Kind::infinity: return {(x.negative ? to.sign_mask() : 0) | to.infinity(), {}};
+    case Kind::zero: return {detail::zero(to, x.negative), {}};
+    case Kind::finite: return round_pack(to, x.negative, x.significand, x.exponent, modes);
+    case Kind::infinity: return {detail::infinite(to, x.negative, modes), {}};
     case Kind::nan: break;
   }
-  return convert_nan(to, from, x);
+  return convert_nan(to, from, bits, modes);
 }
 
 /// The double nearest to an encoding; exact for every format of at most 53 bits of precision.
@@ -69,15 +73,13 @@ HALFSCOPE_HD constexpr double to_double(Format f, std::uint64_t bits) {
 }
 
 /// A double rounded once to format f.
-HALFSCOPE_HD constexpr Rounded from_double(Format f, double x,
-                                           Rounding mode = Rounding::ties_to_even) {
-  return convert(f, kBinary64, detail::bit_cast<std::uint64_t>(x), mode);
+HALFSCOPE_HD constexpr Rounded from_double(Format f, double x, const Modes& modes = {}) {
+  return convert(f, kBinary64, detail::bit_cast<std::uint64_t>(x), modes);
 }
 
 /// A float rounded once to format f.
-HALFSCOPE_HD constexpr Rounded from_float(Format f, float x,
-                                          Rounding mode = Rounding::ties_to_even) {
-  return convert(f, kBinary32, detail::bit_cast<std::uint32_t>(x), mode);
+HALFSCOPE_HD constexpr Rounded from_float(Format f, float x, const Modes& modes = {}) {
+  return convert(f, kBinary32, detail::bit_cast<std::uint32_t>(x), modes);
 }
 
 }  // namespace halfscope

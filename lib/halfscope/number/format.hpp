@@ -16,8 +16,9 @@ namespace halfscope {
 
 /// What the encodings of the largest exponent field mean.
 enum class Specials : std::uint8_t {
-  ieee,       ///< infinities and NaNs, as IEEE 754-2019, 3.4
-  finite_nan  ///< no infinity; only S.11...1 is NaN (E4M3 of OCP OFP8 1.0)
+  ieee,        ///< infinities and NaNs, as IEEE 754-2019, 3.4
+  finite_nan,  ///< no infinity; only S.11...1 is NaN (E4M3 of OCP OFP8 1.0)
+  finite       ///< numbers only (FP6 and FP4 of OCP MX 1.0)
 };
 
 /// A binary format. Names as in IEEE 754-2019, 3.3; a value is significand * 2^exponent.
@@ -40,17 +41,23 @@ struct Format {
   }
   HALFSCOPE_HD constexpr std::uint64_t sign_mask() const { return std::uint64_t{1} << (width - 1); }
   HALFSCOPE_HD constexpr std::uint64_t magnitude_mask() const { return sign_mask() - 1; }
-  /// Encoding of +infinity; in a format without one, the encoding just above the largest finite.
-  HALFSCOPE_HD constexpr std::uint64_t infinity() const {
-    return specials == Specials::ieee ? magnitude_mask() & ~fraction_mask() : magnitude_mask();
+  HALFSCOPE_HD constexpr bool has_infinity() const { return specials == Specials::ieee; }
+  HALFSCOPE_HD constexpr bool has_nan() const { return specials != Specials::finite; }
+  HALFSCOPE_HD constexpr std::uint64_t largest_finite() const {
+    if (specials == Specials::ieee) return (magnitude_mask() & ~fraction_mask()) - 1;
+    return specials == Specials::finite_nan ? magnitude_mask() - 1 : magnitude_mask();
   }
-  HALFSCOPE_HD constexpr std::uint64_t largest_finite() const { return infinity() - 1; }
-  /// The canonical quiet NaN, positive.
+  /// Encoding of +infinity. What stands in its place elsewhere: NaN, the next encoding after the
+  /// largest finite number; or that number itself where there is no NaN either.
+  HALFSCOPE_HD constexpr std::uint64_t infinity() const {
+    return largest_finite() + (has_nan() ? 1 : 0);
+  }
+  /// The canonical quiet NaN, positive; where there is none, the largest finite number (which
+  /// CUDA's conversions to FP6 and FP4 deliver, too).
   HALFSCOPE_HD constexpr std::uint64_t quiet_nan() const {
     return specials == Specials::ieee ? infinity() | (std::uint64_t{1} << (fraction_bits() - 1))
                                       : magnitude_mask();
   }
-  HALFSCOPE_HD constexpr bool has_infinity() const { return specials == Specials::ieee; }
 
   friend constexpr bool operator==(const Format&, const Format&) = default;
 };
@@ -64,6 +71,9 @@ inline constexpr Format kBinary32   = {24,   127,   32};  // IEEE 754-2019, 3.6
 inline constexpr Format kBinary64   = {53,  1023,   64};  // IEEE 754-2019, 3.6
 inline constexpr Format kFloat8E4M3 = { 4,     8,    8, Specials::finite_nan};  // OCP OFP8 1.0
 inline constexpr Format kFloat8E5M2 = { 3,    15,    8};                        // OCP OFP8 1.0
+inline constexpr Format kFloat6E3M2 = { 3,     4,    6, Specials::finite};      // OCP MX 1.0, 5.3.2
+inline constexpr Format kFloat6E2M3 = { 4,     2,    6, Specials::finite};      // OCP MX 1.0, 5.3.2
+inline constexpr Format kFloat4E2M1 = { 2,     2,    4, Specials::finite};      // OCP MX 1.0, 5.3.3
 // clang-format on
 
 struct NamedFormat {
@@ -76,7 +86,8 @@ inline constexpr std::array kFormats = {
     NamedFormat{"binary16", kBinary16}, NamedFormat{"bfloat16", kBfloat16},
     NamedFormat{"tf32", kTf32},         NamedFormat{"binary32", kBinary32},
     NamedFormat{"binary64", kBinary64}, NamedFormat{"e4m3", kFloat8E4M3},
-    NamedFormat{"e5m2", kFloat8E5M2},
+    NamedFormat{"e5m2", kFloat8E5M2},   NamedFormat{"e3m2", kFloat6E3M2},
+    NamedFormat{"e2m3", kFloat6E2M3},   NamedFormat{"e2m1", kFloat4E2M1},
 };
 
 /// Null when no format has that name.

@@ -6,76 +6,65 @@
 
 #include "halfscope/number/bits.hpp"
 #include "halfscope/number/format.hpp"
+#include "halfscope/number/modes.hpp"
 
 namespace halfscope {
-
-/// IEEE 754-2019, 4.3, and rounding to odd (Boldo and Melquiond, IEEE TC 57(4), 2008).
-enum class Rounding : std::uint8_t {
-  ties_to_even,
-  ties_to_away,
-  toward_zero,
-  upward,
-  downward,
-  to_odd
-};
-
-/// When a result counts as tiny, IEEE 754-2019, 7.5. x86 and CUDA decide after rounding.
-enum class Tininess : std::uint8_t { after_rounding, before_rounding };
-
-/// The exceptions of IEEE 754-2019, clause 7, as values: nothing is global.
-struct Flags {
-  bool invalid = false;
-  bool divide_by_zero = false;
-  bool overflow = false;
-  bool underflow = false;  ///< tiny and inexact (default handling, 7.5)
-  bool inexact = false;
-
-  friend constexpr bool operator==(const Flags&, const Flags&) = default;
-};
-
-struct Rounded {
-  std::uint64_t bits;  ///< encoding in the low `width` bits
-  Flags flags;
-};
-
 namespace detail {
 
 /// An exact value cut at a bit position: kept * 2^q + a discarded part below 2^q.
 struct Cut {
   std::uint64_t kept;
-  bool half;    ///< the discarded part is at least 2^(q-1)
-  bool sticky;  ///< the discarded part has a bit below 2^(q-1)
+  std::uint64_t discarded;  ///< the first 64 bits of the discarded part / 2^q, as a fraction
+  bool sticky;              ///< there is more below them
+
+  HALFSCOPE_HD constexpr bool inexact() const { return discarded != 0 || sticky; }
 };
 
 HALFSCOPE_HD constexpr Cut cut_at(std::uint64_t significand, int shift) {
-  if (shift <= 0) return {significand << -shift, false, false};
-  if (shift > 64) return {0, false, significand != 0};
-  const std::uint64_t half_bit = std::uint64_t{1} << (shift - 1);
-  const std::uint64_t kept = shift == 64 ? 0 : significand >> shift;
-  return {kept, (significand & half_bit) != 0, (significand & (half_bit - 1)) != 0};
+  if (shift <= 0) return {significand << -shift, 0, false};
+  if (shift < 64) return {significand >> shift, significand << (64 - shift), false};
+  if (shift == 64) return {0, significand, false};
+  if (shift >= 128) return {0, 0, significand != 0};
+  return {0, significand >> (shift - 64), significand << (128 - shift) != 0};
 }
 
-HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, Rounding mode) {
-  const bool inexact = c.half || c.sticky;
+HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, const Modes& modes) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const bool odd = (c.kept & 1) != 0;
-  switch (mode) {
-    case Rounding::ties_to_even: return c.half && (c.sticky || odd);
-    case Rounding::ties_to_away: return c.half;
+  switch (modes.rounding) {
+    case Rounding::ties_to_even:
+      return c.discarded > kHalf || (c.discarded == kHalf && (c.sticky || odd));
+    case Rounding::ties_to_away: return c.discarded >= kHalf;
     case Rounding::toward_zero: return false;
-    case Rounding::upward: return inexact && !negative;
-    case Rounding::downward: return inexact && negative;
-    case Rounding::to_odd: return inexact && !odd;
+    case Rounding::upward: return c.inexact() && !negative;
+    case Rounding::downward: return c.inexact() && negative;
+    case Rounding::to_odd: return c.inexact() && !odd;
+    case Rounding::stochastic: break;
   }
-  return false;
+  // The discarded fraction exceeds R / 2^r. r <= 32, so R / 2^r is a fraction of 64 bits.
+  const std::uint64_t threshold = std::uint64_t{modes.random} << (64 - modes.random_bits);
+  return c.discarded > threshold || (c.discarded == threshold && c.sticky);
 }
 
 /// What overflow gives, IEEE 754-2019, 7.4: infinity, or the largest finite number where the
-/// direction points away from infinity. A format without infinity has NaN in its place.
-HALFSCOPE_HD constexpr std::uint64_t overflow_magnitude(Format f, bool negative, Rounding mode) {
-  const bool to_finite = mode == Rounding::toward_zero || mode == Rounding::to_odd ||
-                         (mode == Rounding::upward && negative) ||
-                         (mode == Rounding::downward && !negative);
+/// direction points away from infinity. A format without infinity has a stand-in, see infinity().
+HALFSCOPE_HD constexpr std::uint64_t overflow_magnitude(Format f, bool negative,
+                                                        const Modes& modes) {
+  const Rounding r = modes.rounding;
+  const bool to_finite = modes.saturate || r == Rounding::toward_zero || r == Rounding::to_odd ||
+                         (r == Rounding::upward && negative) ||
+                         (r == Rounding::downward && !negative);
   return to_finite ? f.largest_finite() : f.infinity();
+}
+
+/// IEEE 754-2019, 7.5, of a value with leading exponent e: after rounding it is tiny unless p bits
+/// with an unbounded exponent carry up to 2^emin.
+HALFSCOPE_HD constexpr bool is_tiny(Format f, bool negative, std::uint64_t significand,
+                                    int exponent, int e, const Modes& modes) {
+  if (e >= f.emin()) return false;
+  if (modes.tininess == Tininess::before_rounding || e < f.emin() - 1) return true;
+  const Cut p_bits = cut_at(significand, e - f.fraction_bits() - exponent);
+  return !(rounds_up(p_bits, negative, modes) && bit_width(p_bits.kept + 1) > f.precision);
 }
 
 }  // namespace detail
@@ -84,41 +73,30 @@ HALFSCOPE_HD constexpr std::uint64_t overflow_magnitude(Format f, bool negative,
 ///
 /// Derivation. Let e be the exponent of the leading bit. The last place kept is
 /// q = max(e, emin) - (p - 1): max() is what makes subnormals lose precision, not range. Write the
-/// significand as kept | H S...S at q; whether one is added to `kept` depends on H, the or of the
-/// S, the sign and the direction alone. Encodings of one sign are ordered like their values, so the
-/// encoding is kept + (q - q_min) * 2^(p-1), and a carry out of `kept` runs into the exponent field
-/// by itself. A caller with a longer significand may fold its tail into the lowest bit (sticky), as
-/// long as p + 2 bits or more are left: then that bit lies below H, here and in the cut at p bits
-/// that decides tininess.
+/// significand as kept | discarded at q; whether one is added to `kept` depends on its last bit,
+/// the discarded part, the sign and the direction alone. Encodings of one sign are ordered like
+/// their values, so the encoding is kept + (q - q_min) * 2^(p-1), and a carry out of `kept` runs
+/// into the exponent field by itself. A caller with a longer significand may fold its tail into the
+/// lowest bit (sticky), as long as p + 2 bits or more are left, and p + r + 1 for stochastic
+/// rounding with r random bits: then that bit lies below every bit that is compared with something,
+/// here and in the cut at p bits that decides tininess.
 HALFSCOPE_HD constexpr Rounded round_pack(Format f, bool negative, std::uint64_t significand,
-                                          int exponent, Rounding mode = Rounding::ties_to_even,
-                                          Tininess tininess = Tininess::after_rounding) {
+                                          int exponent, const Modes& modes = {}) {
   const std::uint64_t sign = negative ? f.sign_mask() : 0;
   if (significand == 0) return {sign, {}};
   const int e = exponent + detail::bit_width(significand) - 1;
-  if (e > f.emax) {
-    return {sign | detail::overflow_magnitude(f, negative, mode),
-            {.overflow = true, .inexact = true}};
-  }
   const int q = (e > f.emin() ? e : f.emin()) - f.fraction_bits();
   const detail::Cut c = detail::cut_at(significand, q - exponent);
   const std::uint64_t base = static_cast<std::uint64_t>(q - f.min_quantum_exponent())
                              << f.fraction_bits();
-  const std::uint64_t bits = base + c.kept + (detail::rounds_up(c, negative, mode) ? 1 : 0);
-  if (bits > f.largest_finite()) {
-    return {sign | detail::overflow_magnitude(f, negative, mode),
+  const std::uint64_t bits = base + c.kept + (detail::rounds_up(c, negative, modes) ? 1 : 0);
+  if (e > f.emax || bits > f.largest_finite()) {
+    return {sign | detail::overflow_magnitude(f, negative, modes),
             {.overflow = true, .inexact = true}};
   }
-  Flags flags;
-  flags.inexact = c.half || c.sticky;
-  if (flags.inexact && e < f.emin()) {
-    // 7.5: tiny after rounding unless p bits with an unbounded exponent carry up to 2^emin.
-    const detail::Cut p_bits = detail::cut_at(significand, e - f.fraction_bits() - exponent);
-    const bool carries = e == f.emin() - 1 && detail::rounds_up(p_bits, negative, mode) &&
-                         detail::bit_width(p_bits.kept + 1) > f.precision;
-    flags.underflow = tininess == Tininess::before_rounding || !carries;
-  }
-  return {sign | bits, flags};
+  const bool tiny = detail::is_tiny(f, negative, significand, exponent, e, modes);
+  if (tiny && modes.flush_to_zero) return {sign, {.underflow = true, .inexact = true}};
+  return {sign | bits, {.underflow = tiny && c.inexact(), .inexact = c.inexact()}};
 }
 
 }  // namespace halfscope

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope emulate`: one operation on lines of operands, in TestFloat's words and format.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/test_lines.hpp"
+#include "halfscope/number/operation_table.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+struct Options {
+  std::string operation;
+  bool list = false;
+  bool exact = false;
+  Modes modes;
+};
+
+/// The words an option takes, as its help shows them.
+template <typename T>
+using Words = std::vector<std::pair<std::string, T>>;
+
+// TestFloat's words.
+const Words<Rounding> kRoundings = {{"near_even", Rounding::ties_to_even},
+                                    {"near_maxMag", Rounding::ties_to_away},
+                                    {"minMag", Rounding::toward_zero},
+                                    {"min", Rounding::downward},
+                                    {"max", Rounding::upward},
+                                    {"odd", Rounding::to_odd}};
+const Words<Tininess> kTininess = {{"after", Tininess::after_rounding},
+                                   {"before", Tininess::before_rounding}};
+const Words<NanPolicy> kNanPolicies = {
+    {"x86", NanPolicy::x86}, {"canonical", NanPolicy::canonical}, {"cuda", NanPolicy::cuda}};
+
+/// An option that takes one of some words; the first is the default.
+template <typename T>
+void add_choice(CLI::App& command, const std::string& name, T& value, const Words<T>& words,
+                const std::string& what) {
+  std::string known;
+  for (const auto& row : words) known += (known.empty() ? "" : "|") + row.first;
+  const auto choose = [&value, &words, name, known](const std::string& word) {
+    const auto found = std::find_if(words.begin(), words.end(),
+                                    [&word](const auto& row) { return row.first == word; });
+    if (found == words.end()) {
+      throw CLI::ValidationError(name, fmt::format("'{}' is none of {}", word, known));
+    }
+    value = found->second;
+  };
+  command.add_option_function<std::string>(name, choose, what)
+      ->type_name(known)
+      ->default_str(words.front().first);
+}
+
+int list() {
+  for (const Operation& operation : operations()) fmt::print("{}\n", operation.name);
+  return kFine;
+}
+
+const Operation& named(const std::string& name) {
+  constexpr std::string_view kHint = "halfscope emulate --list shows all names";
+  if (name.empty())
+    throw BadUsage(fmt::format("emulate wants an OPERATION, as f16_add; {}", kHint));
+  if (const Operation* operation = find_operation(name)) return *operation;
+  std::string near;
+  for (const std::string_view other : similar_operations(name, 3)) {
+    near += fmt::format("{}{}", near.empty() ? "" : ", ", other);
+  }
+  throw BadUsage(fmt::format("'{}' is no operation; did you mean {}? {}", name, near, kHint));
+}
+
+int run(const Options& options) {
+  if (options.list) return list();
+  answer_lines(named(options.operation), options.modes, options.exact, STDIN_FILENO, STDOUT_FILENO);
+  return kFine;
+}
+
+void add_modes(CLI::App& command, Options& options) {
+  add_choice(command, "--rounding", options.modes.rounding, kRoundings,
+             "direction, in TestFloat's words");
+  add_choice(command, "--tininess", options.modes.tininess, kTininess,
+             "when a result counts as tiny: after or before rounding");
+  command.add_flag("--exact", options.exact,
+                   "roundToInt and conversions to integers raise inexact, too");
+  add_choice(command, "--nan", options.modes.nan, kNanPolicies,
+             "which NaN results, and which integer for what is none");
+  command.add_flag("--daz", options.modes.denormals_are_zero, "subnormal operands count as zero");
+  command.add_flag("--ftz", options.modes.flush_to_zero, "tiny results become zero");
+  command.add_flag("--saturate", options.modes.saturate,
+                   "the largest finite number in place of an infinity");
+}
+
+}  // namespace
+
+void add_emulate(CLI::App& app, Run& run_out) {
+  CLI::App* command = app.add_subcommand(
+      "emulate", "Compute one operation on each line of operands, with its flags, as TestFloat");
+  const auto options = std::make_shared<Options>();
+  command->add_option("OPERATION", options->operation,
+                      "TestFloat's name: f16_add, f16_mulAdd, f32_to_f16, f16_to_i32, ...");
+  command->add_flag("--list", options->list, "print the names of all operations");
+  add_modes(*command, *options);
+  command->footer(
+      "Reads operands in hex from stdin, one line a case; writes operands, result and flags\n"
+      "(01 inexact, 02 underflow, 04 overflow, 08 divide by zero, 10 invalid).\n"
+      "Example:  echo 39C0 C3FE 07FE | halfscope emulate f16_mulAdd");
+  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+}
+
+}  // namespace halfscope::cli

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processor's floating-point control word while a kernel runs. The caller's own neither matters
+// nor changes: rounding, flushing of subnormals, unmasked exceptions, flags raised before.
+#pragma once
+
+#include <cstdint>
+
+#include "halfscope/number/modes.hpp"
+
+#if defined(__SSE__) || defined(__x86_64__)
+#include <immintrin.h>
+#define HALFSCOPE_HAS_MXCSR 1
+#else
+#define HALFSCOPE_HAS_MXCSR 0
+#endif
+
+namespace halfscope {
+
+/// MXCSR's status bits.
+enum MxcsrFlag : unsigned {
+  kMxcsrInvalid = 0x01,
+  kMxcsrOverflow = 0x08,
+  kMxcsrUnderflow = 0x10,
+  kMxcsrInexact = 0x20
+};
+
+constexpr Flags flags_of_mxcsr(unsigned raised) {
+  return {.invalid = (raised & kMxcsrInvalid) != 0,
+          .overflow = (raised & kMxcsrOverflow) != 0,
+          .underflow = (raised & kMxcsrUnderflow) != 0,
+          .inexact = (raised & kMxcsrInexact) != 0};
+}
+
+constexpr unsigned mxcsr_bits(const Flags& flags) {
+  return (flags.invalid ? kMxcsrInvalid : 0u) | (flags.overflow ? kMxcsrOverflow : 0u) |
+         (flags.underflow ? kMxcsrUnderflow : 0u) | (flags.inexact ? kMxcsrInexact : 0u);
+}
+
+/// What a vector kernel found out itself, and which of MXCSR's flags say the rest.
+struct Raised {
+  unsigned known;
+  unsigned of_mxcsr;
+};
+
+/// Values of MXCSR's rounding control and of the conversions' immediate operand.
+enum class RoundingControl : std::uint8_t { nearest = 0, down = 1, up = 2, zero = 3 };
+
+#if HALFSCOPE_HAS_MXCSR
+/// For one thread and as long as it lives: the given direction, all exceptions masked, no flag
+/// raised, subnormals kept.
+class FloatEnvironment {
+ public:
+  explicit FloatEnvironment(RoundingControl control) : saved_(_mm_getcsr()) {
+    constexpr unsigned kAllMasked = 0x1F80;
+    _mm_setcsr(kAllMasked | static_cast<unsigned>(control) << 13);
+  }
+  ~FloatEnvironment() { _mm_setcsr(saved_); }
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+  Flags flags(const Raised& raised) const {
+    return flags_of_mxcsr(raised.known | (raised.of_mxcsr & _mm_getcsr()));
+  }
+
+ private:
+  unsigned saved_;
+};
+#else
+/// Other processors run the scalar code, which uses integers only.
+class FloatEnvironment {
+ public:
+  explicit FloatEnvironment(RoundingControl) {}
+  Flags flags(const Raised& raised) const { return flags_of_mxcsr(raised.known); }
+};
+#endif
+
+}  // namespace halfscope

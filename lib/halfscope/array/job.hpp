@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call on arrays as its parts see it. Each job has a member for each kernel; a kernel does n
+// elements that start at element `first` of the call, with the widest vectors of the processor.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "halfscope/array/array.hpp"
+#include "halfscope/array/plan.hpp"
+
+namespace halfscope {
+
+/// Which code computes; decided once a call. F16C gives way where the processor has none.
+enum class Way : std::uint8_t { scalar, vector, f16c };
+
+struct NarrowingJob {
+  Format format;
+  ArrayOptions options;
+  Way way;
+  bool stream;  ///< write past the caches
+  NarrowingPlan plan;
+};
+
+struct WideningJob {
+  Format format;
+  ArrayOptions options;
+  Way way;
+  bool stream;
+  WideningPlan plan;
+};
+
+struct ArithmeticJob {
+  ArrayOperation operation;
+  ArrayOptions options;
+  Way way;
+  bool stream;
+  ArithmeticPlan plan;
+};
+
+Flags narrow_part(const NarrowingJob& job, const float* in, std::uint16_t* out, std::size_t first,
+                  std::size_t n);
+Flags narrow_part(const NarrowingJob& job, const float* in, std::uint8_t* out, std::size_t first,
+                  std::size_t n);
+Flags quantise_part(const NarrowingJob& job, float* values, std::size_t first, std::size_t n);
+Flags widen_part(const WideningJob& job, const std::uint16_t* in, float* out, std::size_t first,
+                 std::size_t n);
+Flags widen_part(const WideningJob& job, const std::uint8_t* in, float* out, std::size_t first,
+                 std::size_t n);
+/// c: null unless the operation has three operands.
+Flags compute_part(const ArithmeticJob& job, const std::uint16_t* a, const std::uint16_t* b,
+                   const std::uint16_t* c, std::uint16_t* out, std::size_t first, std::size_t n);
+
+}  // namespace halfscope

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers library in one include, and all its functions on one page.
+//
+// A number is an encoding, held in the low bits of a std::uint64_t, and a Format, a plain value:
+// kBinary16, kBfloat16, kTf32, kBinary32, kBinary64 (conversions only), kFloat8E4M3, kFloat8E5M2,
+// kFloat6E3M2, kFloat6E2M3, kFloat4E2M1. Every operation rounds once and returns the encoding and
+// the IEEE flags; how it rounds is said in its last argument, Modes. Nothing is global.
+//
+//     using namespace halfscope;
+//     Rounded r = add(kBinary16, 0x3C00, 0x1000);  // 1 + 2^-11: r.bits 0x3C00, r.flags.inexact
+//     r = add(kBinary16, 0x3C00, 0x1000, {.rounding = Rounding::upward});  // 0x3C01
+//
+// Or as values with operators, ties to even (number/half.hpp):
+//
+//     half x = 0.1_h + half(2.5f);       // also bfloat16, tf32, float8_e4m3, ..., Float<a format>
+//     std::uint16_t bits = x.bits();
+//
+// Or as arrays (array/array.hpp), which give what the scalar functions give, at memory's speed:
+//
+//     Flags flags = quantise(kBinary16, values, {.modes = {.saturate = true}});
+//
+// Modes (number/modes.hpp) and what each leaves at its default: rounding ties_to_even, tininess
+// after_rounding, nan x86, denormals_are_zero, flush_to_zero and saturate false, random and
+// random_bits for Rounding::stochastic. What the standards leave open is in docs/numerics.md, how
+// to get the library in docs/cpp.md.
+//
+// All functions, with the header that says more. Those of number/ are constexpr and compile for
+// CUDA devices, except those that take or give text, names or spans, and hexp to hlog10.
+//
+// number/arithmetic.hpp
+//   add, subtract, multiply, divide   each rounded once
+//   fused_multiply_add   a * b + c, rounded once
+//   square_root   rounded once
+// number/remainder.hpp
+//   remainder   a - n * b, n nearest to a / b; exact
+// number/compare.hpp
+//   equal, less, less_equal, unordered   with quiet or signaling NaNs
+//   total_order   the order of all encodings
+//   minimum, maximum, minimum_number, maximum_number   of IEEE 754-2019
+//   min_num, max_num   of IEEE 754-2008
+// number/convert.hpp
+//   convert   between any two formats
+//   from_float, from_double, to_double   to and from the processor's types
+//   unpack   an encoding as sign, significand and exponent
+//   convert_nan   what convert does with NaN
+// number/integral.hpp
+//   round_to_integral   an integer in the same format
+//   to_integer, from_integer   32 and 64 bits, with and without sign
+//   width_of, is_signed   of an integer type
+// number/neighbour.hpp
+//   next_up, next_down   the neighbours
+//   scale_b, log_b   times a power of two, and which power it has
+//   negate, absolute, copy_sign   signs, of NaNs too
+//   classify   the ten classes
+// number/nan.hpp
+//   is_nan, is_signaling, is_infinity   what an encoding is
+//   default_nan   the NaN of an invalid operation
+// number/from_text.hpp
+//   from_text   decimal and hexadecimal text, rounded once
+// number/text.hpp
+//   to_text, to_hex_text   the shortest decimal, a given number of digits, hexadecimal
+// number/round.hpp
+//   round_pack   an exact value to a format: where all rounding happens
+// number/format.hpp
+//   find_format   a format by its name
+// number/random.hpp
+//   random_word, philox4x32   random numbers of seed and index, for stochastic rounding
+//
+// number/block.hpp: MX blocks, 32 elements and their scale
+//   quantise_blocks, dequantise_blocks   arrays of any length, or in place
+//   quantise_block, dequantise_element   one block, one element
+//   block_scale, block_count   the scale a rule chooses; blocks in n values
+// number/scale_e8m0.hpp
+//   e8m0_exponent, e8m0_from_exponent, e8m0_to_float   the scale itself
+//
+// number/half.hpp: the types above, numeric_limits, std::hash, literals
+// number/half_math.hpp: <cmath>'s functions on them
+//   fma, sqrt, remainder, fmod, ldexp, logb   arithmetic
+//   floor, ceil, trunc, round, rint   to an integer
+//   abs, fabs, copysign, signbit   signs
+//   isnan, isinf, isfinite, isnormal   classes
+//   fmin, fmax, min, max, nextafter   choices and neighbours
+// number/half_stream.hpp
+//   from_text, to_text   of the types; operator<< and operator>>
+// number/half_fmt.hpp: formatting with {fmt} (not included)
+// number/half_eigen.hpp: Eigen's NumTraits (not included)
+//
+// number/cuda_half.hpp: CUDA's half intrinsics by name, in namespace cuda_half
+//   float2half_rn, float2half_rz, float2half_ru, float2half_rd   from float
+//   double2half, half2float   from double, to float
+//   hadd, hsub, hmul, hdiv, hfma   arithmetic
+//   hadd_sat, hsub_sat, hmul_sat, hfma_sat, hfma_relu   clamped to [0, 1], or at 0 from below
+//   hmax, hmin, hmax_nan, hmin_nan   choices
+//   hrcp, hsqrt, hrsqrt, hexp, hexp2, hexp10, hlog, hlog2, hlog10   correctly rounded
+//
+// array/array.hpp
+//   convert   binary32 to and from formats of 16 and of 8 bits
+//   quantise   binary32 to a format and back, in place
+//   add, multiply, fused_multiply_add   formats of 16 bits
+// array/array_cuda.hpp: the same on device memory, in namespace cuda (not included)
+//   convert, quantise, add, multiply, fused_multiply_add   link halfscope::cuda
+//
+// number/operation_table.hpp: operations by name, for programs (not included)
+//   operations, find_operation, similar_operations   TestFloat's f16_add and all others
+//   flag_bits   TestFloat's flags
+//
+// Not included either: table/ counts where values lie, so that one pass over a tensor tells what
+// underflows at every loss scale; start at table/count.hpp.
+#pragma once
+
+#include "halfscope/array/array.hpp"
+#include "halfscope/number/arithmetic.hpp"
+#include "halfscope/number/block.hpp"
+#include "halfscope/number/compare.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/number/cuda_half.hpp"
+#include "halfscope/number/format.hpp"
+#include "halfscope/number/from_text.hpp"
+#include "halfscope/number/half.hpp"
+#include "halfscope/number/half_math.hpp"
+#include "halfscope/number/half_stream.hpp"
+#include "halfscope/number/integral.hpp"
+#include "halfscope/number/modes.hpp"
+#include "halfscope/number/nan.hpp"
+#include "halfscope/number/neighbour.hpp"
+#include "halfscope/number/random.hpp"
+#include "halfscope/number/remainder.hpp"
+#include "halfscope/number/round.hpp"
+#include "halfscope/number/scale_e8m0.hpp"
+#include "halfscope/number/text.hpp"

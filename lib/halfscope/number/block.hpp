@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of the OCP Microscaling Formats (MX) 1.0: 32 elements of a small format share one E8M0
+// scale. Choices the specification leaves open, and what others do: docs/numerics.md.
+//
+// Elements are encodings of 8 bits or fewer, one a byte; packing two or four to a byte or three is
+// left to whoever stores them. Element formats of MX: e5m2, e4m3, e3m2, e2m3, e2m1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "halfscope/number/bits.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/number/format.hpp"
+#include "halfscope/number/random.hpp"
+#include "halfscope/number/round.hpp"
+#include "halfscope/number/scale_e8m0.hpp"
+
+namespace halfscope {
+
+inline constexpr int kMxBlockSize = 32;
+
+/// Which power of two becomes the scale of a block whose largest magnitude is A > 0. Always clamped
+/// to E8M0's range.
+enum class ScaleRule : std::uint8_t {
+  floor,       ///< 2^(floor(log2 A) - emax): MX 1.0, 6.3. A up to 2^(emax+1) saturates
+  round_even,  ///< the same after rounding A to the element's precision, ties to even
+  round_up     ///< the least that saturates nothing: NVIDIA's recipes for MXFP8 (cuDNN, cuBLAS)
+};
+
+struct BlockOptions {
+  ScaleRule rule = ScaleRule::floor;
+  /// Of the elements' rounding; overflow saturates whatever `saturate` says. Stochastic: element i
+  /// draws R from (seed, first_index + i), `random` is not used.
+  Modes modes = {};
+  std::uint64_t seed = 0;
+  std::uint64_t first_index = 0;
+};
+
+struct BlockScale {
+  std::uint8_t scale;
+  Flags flags;  ///< of all elements together
+};
+
+namespace detail {
+
+/// The significand of a finite nonzero value, its leading bit at bit 63.
+HALFSCOPE_HD constexpr std::uint64_t left_aligned(const Unpacked& x) {
+  return x.significand << (64 - bit_width(x.significand));
+}
+
+HALFSCOPE_HD constexpr Modes element_modes(const BlockOptions& options, std::size_t i) {
+  Modes modes = options.modes;
+  modes.saturate = true;
+  if (modes.rounding == Rounding::stochastic) {
+    modes.random = random_word(options.seed, options.first_index + i) >> (32 - modes.random_bits);
+  }
+  return modes;
+}
+
+HALFSCOPE_HD constexpr std::uint64_t binary32_bits(float x) { return bit_cast<std::uint32_t>(x); }
+
+}  // namespace detail
+
+/// The scale of a block of `element`s whose largest magnitude is `largest`, finite and not zero.
+HALFSCOPE_HD constexpr std::uint8_t block_scale(Format element, const Unpacked& largest,
+                                                ScaleRule rule = ScaleRule::floor) {
+  const std::uint64_t a = detail::left_aligned(largest);
+  const std::uint64_t limit = detail::left_aligned(unpack(element, element.largest_finite()));
+  const int k = largest.exponent + detail::bit_width(largest.significand) - 1 - element.emax;
+  switch (rule) {
+    case ScaleRule::floor: break;
+    case ScaleRule::round_even:  // carries into the next binade when its first p + 1 bits are ones
+      return e8m0_from_exponent(a >= ~(~std::uint64_t{0} >> (element.precision + 1)) ? k + 1 : k);
+    case ScaleRule::round_up: return e8m0_from_exponent(a > limit ? k + 1 : k);
+  }
+  return e8m0_from_exponent(k);
+}
+
+/// Quantises `count` <= 32 binary32 values, P_i = V_i / X rounded once. A block with a NaN or an
+/// infinity gets the scale NaN, and its elements become NaN where the element format has one, else
+/// zero; a block of zeros gets the least scale. Flags: as convert's of V_i / X; `invalid` for a
+/// signaling NaN.
+HALFSCOPE_HD constexpr BlockScale quantise_block(Format element, const float* values,
+                                                 std::size_t count, std::uint8_t* elements,
+                                                 const BlockOptions& options = {}) {
+  std::uint64_t largest = 0;
+  Flags flags;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bits = detail::binary32_bits(values[i]);
+    const std::uint64_t magnitude = bits & kBinary32.magnitude_mask();
+    if (magnitude > largest) largest = magnitude;  // subnormal or zero: the least scale anyway
+    flags.invalid |= is_signaling(kBinary32, bits);
+  }
+  if (largest >= kBinary32.infinity()) {
+    const std::uint64_t nothing = element.has_nan() ? element.quiet_nan() : 0;
+    for (std::size_t i = 0; i < count; ++i) elements[i] = static_cast<std::uint8_t>(nothing);
+    return {kE8M0Nan, flags};
+  }
+  const std::uint8_t scale =
+      largest == 0 ? 0 : block_scale(element, unpack(kBinary32, largest), options.rule);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bits = detail::binary32_bits(values[i]);
+    const Unpacked v = unpack(kBinary32, detail::operand(kBinary32, bits, options.modes));
+    const Rounded p =
+        round_pack(element, v.negative, v.significand, v.exponent - e8m0_exponent(scale),
+                   detail::element_modes(options, i));
+    elements[i] = static_cast<std::uint8_t>(p.bits);
+    flags |= p.flags;
+  }
+  return {scale, flags};
+}
+
+/// X * P rounded once to binary32 (an encoding). Exact unless it overflows: never for blocks that
+/// the rule floor made; the other rules may round a value next to 2^128 up to it. NaN for the scale
+/// NaN; infinities and NaNs of E5M2 and E4M3 as convert gives them.
+HALFSCOPE_HD constexpr Rounded dequantise_element(Format element, std::uint8_t scale,
+                                                  std::uint8_t bits, const Modes& modes = {}) {
+  if (scale == kE8M0Nan) return convert(kBinary32, kFloat8E4M3, kFloat8E4M3.quiet_nan(), modes);
+  const Unpacked p = unpack(element, detail::operand(element, bits, modes));
+  if (p.kind != Kind::finite) return convert(kBinary32, element, bits, modes);
+  return round_pack(kBinary32, p.negative, p.significand, p.exponent + e8m0_exponent(scale), modes);
+}
+
+/// Blocks in n values; the last one may be short.
+HALFSCOPE_HD constexpr std::size_t block_count(std::size_t n) {
+  return (n + kMxBlockSize - 1) / kMxBlockSize;
+}
+
+namespace detail {
+
+inline void check_blocks(Format element, std::size_t values, std::size_t elements,
+                         std::size_t scales) {
+  if (element.width > 8) {
+    throw std::invalid_argument("MX blocks: an element has 8 bits or fewer, this format " +
+                                std::to_string(element.width));
+  }
+  if (values != elements || scales != block_count(values)) {
+    throw std::invalid_argument("MX blocks: " + std::to_string(values) + " values want as many " +
+                                "elements and " + std::to_string(block_count(values)) +
+                                " scales, not " + std::to_string(elements) + " and " +
+                                std::to_string(scales));
+  }
+}
+
+constexpr std::size_t length_of_block(std::size_t n, std::size_t start) {
+  return n - start < kMxBlockSize ? n - start : kMxBlockSize;
+}
+
+}  // namespace detail
+
+/// Quantises values block by block. elements: as many as values. scales:
+/// block_count(values.size()). Returns the or of all flags. Throws std::invalid_argument when
+/// lengths or format do not fit.
+inline Flags quantise_blocks(Format element, std::span<const float> values,
+                             std::span<std::uint8_t> elements, std::span<std::uint8_t> scales,
+                             const BlockOptions& options = {}) {
+  detail::check_blocks(element, values.size(), elements.size(), scales.size());
+  Flags flags;
+  BlockOptions here = options;
+  for (std::size_t i = 0; i < values.size(); i += kMxBlockSize) {
+    here.first_index = options.first_index + i;
+    const BlockScale block =
+        quantise_block(element, values.data() + i, detail::length_of_block(values.size(), i),
+                       elements.data() + i, here);
+    scales[i / kMxBlockSize] = block.scale;
+    flags |= block.flags;
+  }
+  return flags;
+}
+
+/// The values that encodings and scales stand for. Errors as of quantise_blocks.
+inline Flags dequantise_blocks(Format element, std::span<const std::uint8_t> elements,
+                               std::span<const std::uint8_t> scales, std::span<float> values,
+                               const Modes& modes = {}) {
+  detail::check_blocks(element, values.size(), elements.size(), scales.size());
+  Flags flags;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Rounded v = dequantise_element(element, scales[i / kMxBlockSize], elements[i], modes);
+    values[i] = detail::bit_cast<float>(static_cast<std::uint32_t>(v.bits));
+    flags |= v.flags;
+  }
+  return flags;
+}
+
+/// Round trip in place: each value becomes the one its block can hold. Flags are those of both
+/// ways.
+inline Flags quantise_blocks(Format element, std::span<float> values,
+                             const BlockOptions& options = {}) {
+  detail::check_blocks(element, values.size(), values.size(), block_count(values.size()));
+  const Modes back = {.rounding = options.modes.rounding,
+                      .nan = options.modes.nan,
+                      .saturate = options.modes.saturate};
+  Flags flags;
+  BlockOptions here = options;
+  for (std::size_t i = 0; i < values.size(); i += kMxBlockSize) {
+    std::uint8_t elements[kMxBlockSize] = {};
+    const std::span<float> block = values.subspan(i, detail::length_of_block(values.size(), i));
+    here.first_index = options.first_index + i;
+    const BlockScale scaled = quantise_block(element, block.data(), block.size(), elements, here);
+    const std::span<const std::uint8_t> used(elements, block.size());
+    flags |=
+        scaled.flags | dequantise_blocks(element, used, std::span(&scaled.scale, 1), block, back);
+  }
+  return flags;
+}
+
+}  // namespace halfscope

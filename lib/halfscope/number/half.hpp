@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// half, bfloat16, float8_e4m3...: numbers that behave as float does, each operation rounded once.
+//
+//     using namespace halfscope::literals;
+//     constexpr halfscope::half x = 0.1_h;  // 0.0999755859375
+//     static_assert(x + 0.2_h != 0.3_h && 2048_h + 1_h == 2048_h);
+//
+// The functions of <cmath> are in half_math.hpp, formatting in half_fmt.hpp and half_stream.hpp,
+// Eigen's traits in half_eigen.hpp. Other roundings, flags and modes: the functions on encodings
+// (arithmetic.hpp and its neighbours), on bits().
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "halfscope/number/arithmetic.hpp"
+#include "halfscope/number/bits.hpp"
+#include "halfscope/number/compare.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/number/format.hpp"
+#include "halfscope/number/integral.hpp"
+#include "halfscope/number/neighbour.hpp"
+
+namespace halfscope {
+
+/// A number of format F, which may be any within binary32. Holds its encoding and nothing else.
+///
+/// Rounding is to nearest, ties to even; NaNs are those of x86. As with float, a variable that is
+/// not initialised holds anything. Nothing converts implicitly, so that every rounding can be seen:
+/// x * 2.0f does not compile, x * half(2) does.
+template <Format F>
+class Float {
+  static_assert(F.precision <= kBinary32.precision && F.emax <= kBinary32.emax && F.width <= 32);
+
+ public:
+  /// The smallest unsigned type that holds an encoding, in its low bits.
+  using Bits =
+      std::conditional_t<(F.width <= 8), std::uint8_t,
+                         std::conditional_t<(F.width <= 16), std::uint16_t, std::uint32_t>>;
+  static constexpr Format kFormat = F;
+
+  Float() = default;
+  /// Bits above the format's width are dropped.
+  HALFSCOPE_HD static constexpr Float from_bits(Bits bits) {
+    return Encoded{bits & (F.sign_mask() | F.magnitude_mask())};
+  }
+  HALFSCOPE_HD constexpr Bits bits() const { return bits_; }
+
+  // From numbers of other types: one rounding, whatever the type.
+  HALFSCOPE_HD constexpr explicit Float(float x) : Float(Encoded{from_float(F, x).bits}) {}
+  HALFSCOPE_HD constexpr explicit Float(double x) : Float(Encoded{from_double(F, x).bits}) {}
+  template <Format G>
+  requires(F != G) HALFSCOPE_HD constexpr explicit Float(Float<G> x)
+      : Float(Encoded{convert(F, G, x.bits()).bits}) {}
+  template <std::integral Integer>
+  HALFSCOPE_HD constexpr explicit Float(Integer x) : Float(Encoded{encode(x)}) {}
+
+  // To numbers of other types: exact, except to integers, which are toward zero (and, out of range,
+  // what x86 gives: the integer indefinite, which C++ leaves undefined). To bool: is it nonzero?
+  HALFSCOPE_HD constexpr explicit operator float() const {
+    return detail::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, F, bits_).bits));
+  }
+  HALFSCOPE_HD constexpr explicit operator double() const { return to_double(F, bits_); }
+  HALFSCOPE_HD constexpr explicit operator bool() const {
+    return (bits_ & F.magnitude_mask()) != 0;
+  }
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>) HALFSCOPE_HD constexpr explicit operator Integer() const {
+    constexpr Modes kTowardZero = {.rounding = Rounding::toward_zero};
+    return static_cast<Integer>(
+        to_integer(integer_type<Integer>(), F, bits_, kTowardZero, false).bits);
+  }
+
+  HALFSCOPE_HD friend constexpr Float operator+(Float a) { return a; }
+  HALFSCOPE_HD friend constexpr Float operator-(Float a) { return Encoded{negate(F, a.bits_)}; }
+  HALFSCOPE_HD friend constexpr Float operator+(Float a, Float b) {
+    return Encoded{add(F, a.bits_, b.bits_).bits};
+  }
+  HALFSCOPE_HD friend constexpr Float operator-(Float a, Float b) {
+    return Encoded{subtract(F, a.bits_, b.bits_).bits};
+  }
+  HALFSCOPE_HD friend constexpr Float operator*(Float a, Float b) {
+    return Encoded{multiply(F, a.bits_, b.bits_).bits};
+  }
+  HALFSCOPE_HD friend constexpr Float operator/(Float a, Float b) {
+    return Encoded{divide(F, a.bits_, b.bits_).bits};
+  }
+  HALFSCOPE_HD constexpr Float& operator+=(Float b) { return *this = *this + b; }
+  HALFSCOPE_HD constexpr Float& operator-=(Float b) { return *this = *this - b; }
+  HALFSCOPE_HD constexpr Float& operator*=(Float b) { return *this = *this * b; }
+  HALFSCOPE_HD constexpr Float& operator/=(Float b) { return *this = *this / b; }
+  HALFSCOPE_HD constexpr Float& operator++() { return *this += Float(1); }
+  HALFSCOPE_HD constexpr Float& operator--() { return *this -= Float(1); }
+  HALFSCOPE_HD constexpr Float operator++(int) {
+    const Float before = *this;
+    ++*this;
+    return before;
+  }
+  HALFSCOPE_HD constexpr Float operator--(int) {
+    const Float before = *this;
+    --*this;
+    return before;
+  }
+
+  // IEEE 754-2019, 5.11: a NaN is unordered with everything, itself included; -0 == +0.
+  HALFSCOPE_HD friend constexpr bool operator==(Float a, Float b) {
+    return equal(F, a.bits_, b.bits_).result;
+  }
+  HALFSCOPE_HD friend constexpr bool operator<(Float a, Float b) {
+    return less(F, a.bits_, b.bits_).result;
+  }
+  HALFSCOPE_HD friend constexpr bool operator<=(Float a, Float b) {
+    return less_equal(F, a.bits_, b.bits_).result;
+  }
+  HALFSCOPE_HD friend constexpr bool operator>(Float a, Float b) { return b < a; }
+  HALFSCOPE_HD friend constexpr bool operator>=(Float a, Float b) { return b <= a; }
+  friend constexpr std::partial_ordering operator<=>(Float a, Float b) {
+    if (a < b) return std::partial_ordering::less;
+    if (b < a) return std::partial_ordering::greater;
+    return a == b ? std::partial_ordering::equivalent : std::partial_ordering::unordered;
+  }
+
+ private:
+  struct Encoded {  // so that no integer is taken for an encoding
+    std::uint64_t bits;
+  };
+  HALFSCOPE_HD constexpr Float(Encoded x) : bits_(static_cast<Bits>(x.bits)) {}
+
+  template <std::integral Integer>
+  HALFSCOPE_HD static constexpr IntegerType integer_type() {
+    constexpr bool kSigned = std::is_signed_v<Integer>;
+    if (sizeof(Integer) < 4) return IntegerType::i32;
+    if (sizeof(Integer) == 4) return kSigned ? IntegerType::i32 : IntegerType::u32;
+    return kSigned ? IntegerType::i64 : IntegerType::u64;
+  }
+  template <std::integral Integer>
+  HALFSCOPE_HD static constexpr std::uint64_t encode(Integer x) {
+    return from_integer(F, integer_type<Integer>(), static_cast<std::uint64_t>(x)).bits;
+  }
+
+  Bits bits_;
+};
+
+using half = Float<kBinary16>;
+using bfloat16 = Float<kBfloat16>;
+using tf32 = Float<kTf32>;
+using binary32 = Float<kBinary32>;  ///< what float is, computed by the emulator
+using float8_e4m3 = Float<kFloat8E4M3>;
+using float8_e5m2 = Float<kFloat8E5M2>;
+using float6_e3m2 = Float<kFloat6E3M2>;
+using float6_e2m3 = Float<kFloat6E2M3>;
+using float4_e2m1 = Float<kFloat4E2M1>;
+
+static_assert(std::is_trivial_v<half> && sizeof(half) == 2 && sizeof(float8_e4m3) == 1);
+
+}  // namespace halfscope
+
+#include "halfscope/number/half_limits.hpp"    // must be seen wherever the type is
+#include "halfscope/number/half_literals.hpp"  // IWYU pragma: export
