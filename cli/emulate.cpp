@@ -69,7 +69,9 @@ const Operation& named(const std::string& name) {
   for (const std::string_view other : similar_operations(name, 3)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", other);
   }
-  throw BadUsage(fmt::format("'{}' is no operation; did you mean {}? {}", name, near, kHint));
+  const char* why = name.starts_with("f64_") ? " (f64 has conversions only)" : "";
+  throw BadUsage(
+      fmt::format("'{}' is no operation{}; did you mean {}? {}", name, why, near, kHint));
 }
 
 int run(const Options& options) {
@@ -80,7 +82,8 @@ int run(const Options& options) {
 
 void add_modes(CLI::App& command, Options& options) {
   add_choice(command, "--rounding", options.modes.rounding, kRoundings,
-             "direction, in TestFloat's words");
+             "direction, in TestFloat's words: nearest with ties to even or away from zero, toward "
+             "zero, downward, upward, to odd");
   add_choice(command, "--tininess", options.modes.tininess, kTininess,
              "when a result counts as tiny: after or before rounding");
   command.add_flag("--exact", options.exact,

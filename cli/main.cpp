@@ -21,6 +21,16 @@ int say(int code, const std::exception& e) {
   return code;
 }
 
+/// "analyze, emulate or info".
+std::string command_names(const CLI::App& app) {
+  std::string names;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
+  }
+  return names;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app{
       "Measures what 16-bit floating point does to a training run: values flushed to zero, "
@@ -42,6 +52,11 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     const auto used = app.get_subcommands();
+    if (used.empty() && argc > 1 && argv[1][0] != '-') {
+      fmt::print(stderr, "halfscope: '{}' is no command; want {}\n", log::printable(argv[1]),
+                 command_names(app));
+      return cli::kBadUsage;
+    }
     const std::string help =
         used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
     fmt::print(stderr, "halfscope: {}; {} tells what is wanted\n", log::printable(e.what()), help);

@@ -8,12 +8,13 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
 endif()
 
 # halfscope_target(NAME): C++20, warnings, and no contraction of a*b+c, which would round once where
-# the source says twice. Never -ffast-math. -Wno-restrict: g++ 12 warns of its own std::string's
+# the source says twice. Nor -ffast-math, whatever a project that includes this one sets: it would undo
+# the rounding errors that the arrays compute. -Wno-restrict: g++ 12 warns of its own std::string's
 # operator+ (GCC bug 105651).
 function(halfscope_target name)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_compile_options(${name} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -ffp-contract=off>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -fno-fast-math -ffp-contract=off>
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
     $<$<AND:$<BOOL:${HALFSCOPE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>)

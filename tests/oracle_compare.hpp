@@ -38,8 +38,8 @@ inline bool comparison_is_invalid(const Operand& a, const Operand& b, bool signa
 
 /// 5.10: a lies before b, or is b.
 inline bool total_order(const Operand& a, const Operand& b) {
-  // Every negative encoding, -0 and NaNs too, lies before every positive one. Within a sign NaNs lie
-  // outside: quiet ones farther out than signaling ones, then the larger payload (5.10 d).
+  // Every negative encoding, -0 and NaNs too, lies before every positive one. Within a sign NaNs
+  // lie outside: quiet ones farther out than signaling ones, then the larger payload (5.10 d).
   if (a.negative != b.negative) return a.negative;
   const auto distance = [](const Operand& x) {
     return x.kind == Kind::quiet_nan ? 2 : x.kind == Kind::signaling_nan ? 1 : 0;

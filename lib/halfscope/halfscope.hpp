@@ -3,8 +3,8 @@
 //
 // A number is an encoding, held in the low bits of a std::uint64_t, and a Format, a plain value:
 // kBinary16, kBfloat16, kTf32, kBinary32, kBinary64 (conversions only), kFloat8E4M3, kFloat8E5M2,
-// kFloat6E3M2, kFloat6E2M3, kFloat4E2M1. Every operation rounds once and returns the encoding and
-// the IEEE flags; how it rounds is said in its last argument, Modes. Nothing is global.
+// kFloat6E3M2, kFloat6E2M3, kFloat4E2M1. Every operation that rounds does it once and returns the
+// encoding and the IEEE flags; how is said in its last argument, Modes. Nothing is global.
 //
 //     using namespace halfscope;
 //     Rounded r = add(kBinary16, 0x3C00, 0x1000);  // 1 + 2^-11: r.bits 0x3C00, r.flags.inexact
@@ -13,7 +13,7 @@
 // Or as values with operators, ties to even (number/half.hpp):
 //
 //     half x = 0.1_h + half(2.5f);       // also bfloat16, tf32, float8_e4m3, ..., Float<a format>
-//     std::uint16_t bits = x.bits();
+//     std::uint16_t bits = x.bits();  // of a whole vector: bits_of(values)
 //
 // Or as arrays (array/array.hpp), which give what the scalar functions give, at memory's speed:
 //
@@ -21,11 +21,12 @@
 //
 // Modes (number/modes.hpp) and what each leaves at its default: rounding ties_to_even, tininess
 // after_rounding, nan x86, denormals_are_zero, flush_to_zero and saturate false, random and
-// random_bits for Rounding::stochastic. What the standards leave open is in docs/numerics.md, how
-// to get the library in docs/cpp.md.
+// random_bits for Rounding::stochastic; name them in this order. What the standards leave open is
+// in docs/numerics.md, how to get the library in docs/cpp.md.
 //
 // All functions, with the header that says more. Those of number/ are constexpr and compile for
-// CUDA devices, except those that take or give text, names or spans, and hexp to hlog10.
+// CUDA devices, except those that take or give text, names or spans, and exponentials and
+// logarithms.
 //
 // number/arithmetic.hpp
 //   add, subtract, multiply, divide   each rounded once
@@ -34,18 +35,18 @@
 // number/remainder.hpp
 //   remainder   a - n * b, n nearest to a / b; exact
 // number/compare.hpp
-//   equal, less, less_equal, unordered   with quiet or signaling NaNs
+//   equal, less, less_equal, unordered   a result and flags; quiet or signaling for NaNs
 //   total_order   the order of all encodings
 //   minimum, maximum, minimum_number, maximum_number   of IEEE 754-2019
 //   min_num, max_num   of IEEE 754-2008
 // number/convert.hpp
-//   convert   between any two formats
+//   convert   between any two formats, the target first: convert(kBinary16, kBinary32, bits)
 //   from_float, from_double, to_double   to and from the processor's types
 //   unpack   an encoding as sign, significand and exponent
 //   convert_nan   what convert does with NaN
 // number/integral.hpp
 //   round_to_integral   an integer in the same format
-//   to_integer, from_integer   32 and 64 bits, with and without sign
+//   to_integer, from_integer   of an IntegerType: i32, u32, i64, u64
 //   width_of, is_signed   of an integer type
 // number/neighbour.hpp
 //   next_up, next_down   the neighbours
@@ -62,7 +63,7 @@
 // number/round.hpp
 //   round_pack   an exact value to a format: where all rounding happens
 // number/format.hpp
-//   find_format   a format by its name
+//   find_format   a row of the table by its name, "binary16"; null when there is none
 // number/random.hpp
 //   random_word, philox4x32   random numbers of seed and index, for stochastic rounding
 //
@@ -74,14 +75,16 @@
 //   e8m0_exponent, e8m0_from_exponent, e8m0_to_float   the scale itself
 //
 // number/half.hpp: the types above, numeric_limits, std::hash, literals
+//   bits_of   the encodings of a vector of them, for the array functions
 // number/half_math.hpp: <cmath>'s functions on them
 //   fma, sqrt, remainder, fmod, ldexp, logb   arithmetic
 //   floor, ceil, trunc, round, rint   to an integer
 //   abs, fabs, copysign, signbit   signs
 //   isnan, isinf, isfinite, isnormal   classes
 //   fmin, fmax, min, max, nextafter   choices and neighbours
+//   exp, exp2, log, log2, log10   of half, correctly rounded
 // number/half_stream.hpp
-//   from_text, to_text   of the types; operator<< and operator>>
+//   from_text, to_text   of the types; operator<<
 // number/half_fmt.hpp: formatting with {fmt} (not included)
 // number/half_eigen.hpp: Eigen's NumTraits (not included)
 //

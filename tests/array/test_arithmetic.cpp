@@ -140,7 +140,8 @@ TEST_CASE("binary16 arithmetic, all modes", "[array][arithmetic]") { check_all_m
 TEST_CASE("bfloat16 arithmetic, all modes", "[array][arithmetic]") { check_all_modes(kBfloat16); }
 
 TEST_CASE("binary16 arithmetic, F16C's modes, random operands", "[array][arithmetic]") {
-  const Operands two = pairs(kBinary16, 200000), three = triples(kBinary16, 100000);
+  const Operands two = pairs(kBinary16, 200000 / kOneIn),
+                 three = triples(kBinary16, 100000 / kOneIn);
   for (const Modes& modes : f16c_modes()) {
     if (modes.nan == NanPolicy::canonical) continue;  // as cuda, with another constant
     INFO(text(modes));

@@ -67,6 +67,9 @@ TEMPLATE_TEST_CASE("holds its encoding and nothing else", "[number][half]", half
   REQUIRE(wrong == 0);
 }
 
+static_assert(!std::is_constructible_v<half, long double>);
+static_assert(!std::is_constructible_v<half, __int128>);  // it would be cut to 64 bits
+
 TEST_CASE("bits above the width are dropped", "[number][half]") {
   CHECK(float4_e2m1::from_bits(0xFF).bits() == 0xF);
   CHECK(tf32::from_bits(0xFFFF'FFFF).bits() == 0x7'FFFF);

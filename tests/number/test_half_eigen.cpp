@@ -92,6 +92,10 @@ TEMPLATE_TEST_CASE("matrix products are the hand loop, bit for bit", "[number][e
       filled<Eigen::Matrix<TestType, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(30, 40, 4);
   const auto b = filled<Matrix<TestType>>(40, 20, 5);
   CHECK(differing(row_major, b, Matrix<TestType>(row_major * b)) == 0);
+  const auto wide =
+      filled<Matrix<TestType>>(9, 300, 6);  // Eigen's own kernels cut this into blocks
+  const auto x = filled<Vector<TestType>>(300, 1, 7);
+  CHECK(differing(wide, x, Matrix<TestType>(wide * x)) == 0);
 }
 
 TEST_CASE("fixed sizes have the same order", "[number][eigen]") {

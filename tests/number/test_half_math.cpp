@@ -137,6 +137,30 @@ TEST_CASE("generic code finds them", "[number][half]") {
   CHECK(length(bfloat16(-3), bfloat16(4)) == bfloat16(5));
 }
 
+TEST_CASE("exponentials and logarithms of half, rounded from exact values",
+          "[number][half][table]") {
+  CHECK(exp(half(1)).bits() == 0x4170);     // 2.718281828: 2.71875 is 0.24 of a unit away
+  CHECK(exp2(half(-24)).bits() == 0x0001);  // the smallest subnormal
+  CHECK(log(half(2)).bits() == 0x398C);     // 0.693147181 * 2048 = 1419.6
+  CHECK(log2(half(8)) == half(3));
+  CHECK(log10(half(1000)) == half(3));
+  CHECK(isinf(exp(half(12))));
+  CHECK(isnan(log(half(-1))));
+  CHECK(log(half(0)) == -std::numeric_limits<half>::infinity());
+}
+
+TEST_CASE("the encodings of an array of numbers, where it stands", "[number][half]") {
+  std::vector<half> values = {half(1), half(-2)};
+  const std::span<std::uint16_t> bits = bits_of(values);
+  REQUIRE(bits.size() == 2);
+  CHECK((bits[0] == 0x3C00 && bits[1] == 0xC000));
+  bits[1] = 0x4000;
+  CHECK(values[1] == half(2));
+  const std::vector<float8_e4m3> narrow = {float8_e4m3(448)};
+  const std::span<const std::uint8_t> codes = bits_of(narrow);
+  CHECK(codes[0] == 0x7E);
+}
+
 TEST_CASE("formats without NaN: the largest number stands for it", "[number][half]") {
   const float4_e2m1 six(6);
   CHECK(sqrt(float4_e2m1(-1)) == six);

@@ -102,6 +102,34 @@ void for_operands(const judge::Target& t, std::uint64_t cases, const Check& chec
 constexpr const char* kTargets[] = {"binary16", "bfloat16", "tf32", "e4m3",
                                     "e5m2",     "e3m2",     "e2m3", "e2m1"};
 
+/// Worked out by hand from the definition, like the rows of rows.hpp.
+struct Row {
+  const char* reason;
+  double x;
+  int random_bits;
+  std::uint32_t last_up;  ///< the last R that rounds up; all ones: every R does
+  std::uint64_t down, up;
+};
+
+constexpr Row kRows[] = {
+    {"half an ulp, r = 1: R = 0 of 0, 1", 0x1.002p0, 1, 0, 0x3C00, 0x3C01},
+    {"just above half, r = 1: R = 1 as well", 0x1.002002p0, 1, 1, 0x3C00, 0x3C01},
+    {"a quarter, r = 2: 1 of 4", 0x1.001p0, 2, 0, 0x3C00, 0x3C01},
+    {"a quarter and a trace, r = 2: 2 of 4", 0x1.0010000000001p0, 2, 1, 0x3C00, 0x3C01},
+    {"a trace, r = 1: R = 0", 0x1.0000000000001p0, 1, 0, 0x3C00, 0x3C01},
+    {"2^-32 of an ulp, r = 32: R = 0", 0x1.00000000004p0, 32, 0, 0x3C00, 0x3C01},
+    {"2^-32 and a trace, r = 32: R = 1", 0x1.0000000000401p0, 32, 1, 0x3C00, 0x3C01},
+    {"1 - 2^-32 of an ulp: all but the last", 0x1.003fffffffcp0, 32, 0xFFFFFFFE, 0x3C00, 0x3C01},
+    {"a trace more: every R", 0x1.003fffffffc01p0, 32, 0xFFFFFFFF, 0x3C00, 0x3C01},
+    {"negative: the magnitude rounds up", -0x1.001p0, 2, 0, 0xBC00, 0xBC01},
+    {"the least binary64 subnormal: R = 0", 0x1p-1074, 32, 0, 0x0000, 0x0001},
+    {"2^-26, a quarter of the least subnormal", 0x1p-26, 8, 63, 0x0000, 0x0001},
+    {"2.75 of the least subnormals", 0x1.6p-23, 2, 2, 0x0002, 0x0003},
+    {"the largest subnormal and a half: to normal", 0x1.ffcp-15, 4, 7, 0x03FF, 0x0400},
+    {"65504 and a quarter ulp: 1 of 4 to infinity", 65512.0, 2, 0, 0x7BFF, 0x7C00},
+    {"-65504 and 31/32 of an ulp", -65535.0, 5, 30, 0xFBFF, 0xFC00},
+};
+
 }  // namespace
 
 TEST_CASE("stochastic conversions from binary32 round up as often as defined",
@@ -185,32 +213,7 @@ TEST_CASE("an exact result never moves, whatever R", "[number][stochastic][table
 }
 
 TEST_CASE("stochastic rounding at thresholds worked out by hand", "[number][stochastic][table]") {
-  struct Row {
-    const char* reason;
-    double x;
-    int random_bits;
-    std::uint32_t last_up;  ///< the last R that rounds up; all ones: every R does
-    std::uint64_t down, up;
-  };
-  const Row rows[] = {
-      {"half an ulp, r = 1: R = 0 of 0, 1", 0x1.002p0, 1, 0, 0x3C00, 0x3C01},
-      {"just above half, r = 1: R = 1 as well", 0x1.002002p0, 1, 1, 0x3C00, 0x3C01},
-      {"a quarter, r = 2: 1 of 4", 0x1.001p0, 2, 0, 0x3C00, 0x3C01},
-      {"a quarter and a trace, r = 2: 2 of 4", 0x1.0010000000001p0, 2, 1, 0x3C00, 0x3C01},
-      {"a trace, r = 1: R = 0", 0x1.0000000000001p0, 1, 0, 0x3C00, 0x3C01},
-      {"2^-32 of an ulp, r = 32: R = 0", 0x1.00000000004p0, 32, 0, 0x3C00, 0x3C01},
-      {"2^-32 and a trace, r = 32: R = 1", 0x1.0000000000401p0, 32, 1, 0x3C00, 0x3C01},
-      {"1 - 2^-32 of an ulp: all but the last", 0x1.003fffffffcp0, 32, 0xFFFFFFFE, 0x3C00, 0x3C01},
-      {"a trace more: every R", 0x1.003fffffffc01p0, 32, 0xFFFFFFFF, 0x3C00, 0x3C01},
-      {"negative: the magnitude rounds up", -0x1.001p0, 2, 0, 0xBC00, 0xBC01},
-      {"the least binary64 subnormal: R = 0", 0x1p-1074, 32, 0, 0x0000, 0x0001},
-      {"2^-26, a quarter of the least subnormal", 0x1p-26, 8, 63, 0x0000, 0x0001},
-      {"2.75 of the least subnormals", 0x1.6p-23, 2, 2, 0x0002, 0x0003},
-      {"the largest subnormal and a half: to normal", 0x1.ffcp-15, 4, 7, 0x03FF, 0x0400},
-      {"65504 and a quarter ulp: 1 of 4 to infinity", 65512.0, 2, 0, 0x7BFF, 0x7C00},
-      {"-65504 and 31/32 of an ulp", -65535.0, 5, 30, 0xFBFF, 0xFC00},
-  };
-  for (const Row& row : rows) {
+  for (const Row& row : kRows) {
     CAPTURE(row.reason);
     const auto rounded = [&](std::uint32_t random) {
       return from_double(

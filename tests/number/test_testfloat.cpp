@@ -150,6 +150,8 @@ Judged judge(const Case& c, std::string_view text) {
 TEST_CASE("every TestFloat vector that is found is met, flags included", "[testfloat]") {
   const std::vector<fs::path> files = vector_files();
   if (files.empty()) {
+    INFO("HALFSCOPE_TESTFLOAT_VECTORS names a folder without vectors: " << vector_folder());
+    REQUIRE(std::getenv("HALFSCOPE_TESTFLOAT_VECTORS") == nullptr);
     std::cout << "skipped: TestFloat vectors not found in " << vector_folder().string()
               << "; set HALFSCOPE_TESTFLOAT_VECTORS to their folder\n";
     return;  // CTest reports the test as skipped

@@ -161,8 +161,13 @@ def test_bad_usage_exits_with_2(arguments):
     assert err.strip()
 
 
+def test_a_command_that_is_none_is_named():
+    _, err = run("emulat", expect=2)
+    assert "'emulat' is no command" in err and "emulate" in err
+
+
 def test_help_has_an_example_each():
-    for command in ["analyze", "recommend", "report", "info"]:
+    for command in ["analyze", "recommend", "report", "emulate", "info"]:
         out, _ = run(command, "--help")
         assert f"Example:  halfscope {command}" in out
 

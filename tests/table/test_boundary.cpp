@@ -193,7 +193,8 @@ TEST_CASE("standard cuts are the fractions of every 16- and 8-bit boundary",
           "[table][boundary][oracle]") {
   std::set<std::uint64_t> want;
   for (const oracle::Layout& f : oracle::kLayouts) {
-    if (f.fraction_bits <= 10) insert_fractions(want, found_by_oracle(f, 1));
+    const bool with_block_scale = f.exponent_bits + f.fraction_bits < 7;
+    if (f.fraction_bits <= 10 && !with_block_scale) insert_fractions(want, found_by_oracle(f, 1));
   }
   REQUIRE(ascend_inside_a_binade(standard_cuts()));
   CHECK(standard_cuts() == std::vector<std::uint64_t>(want.begin(), want.end()));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "halfscope/array/job.hpp"
+#include "halfscope/number/require.hpp"
 
 namespace halfscope {
 namespace {
@@ -73,6 +74,7 @@ bool streams(std::span<T> out) {
 }
 
 Way way_of(Format f, const Modes& modes, bool vector) {
+  if (modes.rounding == Rounding::stochastic) detail::require_random_bits(modes);
   if (f16c_rounds(f, modes)) return Way::f16c;
   return vector ? Way::vector : Way::scalar;
 }

@@ -23,7 +23,8 @@ struct ArrayOptions {
 
 // Each function returns the or of the flags of all elements. Each throws std::invalid_argument that
 // names the two lengths when they differ, or the format when its encodings do not fit the storage:
-// 9 to 16 bits in 16, at most 8 bits in 8. The floating-point environment of the caller does not
+// 9 to 16 bits in 16, at most 8 bits in 8; and when stochastic rounding is asked with random_bits
+// outside 1 to 32. The floating-point environment of the caller does not
 // matter and is left as it was. Output must not overlap input, but may be an input itself.
 
 /// Binary32 to format `to`, each element rounded once.

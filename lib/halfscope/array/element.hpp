@@ -9,6 +9,7 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/modes.hpp"
 #include "halfscope/number/random.hpp"
+#include "halfscope/number/require.hpp"
 
 namespace halfscope::element {
 
@@ -17,6 +18,7 @@ namespace halfscope::element {
 HALFSCOPE_HD constexpr Modes modes_at(const Modes& modes, std::uint64_t seed, std::uint64_t index) {
   Modes own = modes;
   if (own.rounding == Rounding::stochastic) {
+    detail::require_random_bits(modes);
     own.random = random_word(seed, index) >> (32 - own.random_bits);
   }
   return own;

@@ -7,6 +7,10 @@
 
 #include "halfscope/number/modes.hpp"
 
+#if defined(__FAST_MATH__)
+#error "halfscope: -ffast-math would make the arrays' results wrong; compile with -fno-fast-math"
+#endif
+
 #if defined(__SSE__) || defined(__x86_64__)
 #include <immintrin.h>
 #define HALFSCOPE_HAS_MXCSR 1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/array/plan.hpp"
 
+#include <bit>
+
 #include "halfscope/array/element.hpp"
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/nan.hpp"
@@ -62,7 +64,10 @@ NarrowingPlan::Special special_values(Format f, const Modes& modes) {
   return s;
 }
 
-float smallest_subnormal(Format f) { return static_cast<float>(to_double(f, 1)); }
+/// By integers: the processor's conversion would raise flags, or trap, in the caller's environment.
+float smallest_subnormal(Format f) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, 1).bits));
+}
 
 }  // namespace
 

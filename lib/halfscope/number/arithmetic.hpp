@@ -3,7 +3,8 @@
 // is formed exactly, or with all that follows its first 57 bits folded into the last one, and
 // rounded once by round_pack. Special operands follow clauses 6 and 7.
 //
-// f: the format of operands and result. a, b, c: encodings in the low f.width bits.
+// f: the format of operands and result. a, b, c: encodings in the low f.width bits, 0 above them.
+// Throws std::invalid_argument for binary64.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +85,7 @@ HALFSCOPE_HD constexpr std::uint64_t root_sticky(std::uint64_t radicand, int dig
 
 HALFSCOPE_HD constexpr Rounded add(Format f, std::uint64_t a, std::uint64_t b,
                                    const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   const Unpacked y = unpack(f, detail::operand(f, b, modes));
@@ -98,12 +100,14 @@ HALFSCOPE_HD constexpr Rounded add(Format f, std::uint64_t a, std::uint64_t b,
 /// a - b is a + (-b), but for the sign of a NaN.
 HALFSCOPE_HD constexpr Rounded subtract(Format f, std::uint64_t a, std::uint64_t b,
                                         const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b);
   return add(f, a, b ^ f.sign_mask(), modes);
 }
 
 HALFSCOPE_HD constexpr Rounded multiply(Format f, std::uint64_t a, std::uint64_t b,
                                         const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   const Unpacked y = unpack(f, detail::operand(f, b, modes));
@@ -117,6 +121,7 @@ HALFSCOPE_HD constexpr Rounded multiply(Format f, std::uint64_t a, std::uint64_t
 
 HALFSCOPE_HD constexpr Rounded divide(Format f, std::uint64_t a, std::uint64_t b,
                                       const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   const Unpacked y = unpack(f, detail::operand(f, b, modes));
@@ -142,6 +147,7 @@ HALFSCOPE_HD constexpr Rounded divide(Format f, std::uint64_t a, std::uint64_t b
 /// it open); its default NaN then counts as the first operand.
 HALFSCOPE_HD constexpr Rounded fused_multiply_add(Format f, std::uint64_t a, std::uint64_t b,
                                                   std::uint64_t c, const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b, c);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   const Unpacked y = unpack(f, detail::operand(f, b, modes));
@@ -163,6 +169,7 @@ HALFSCOPE_HD constexpr Rounded fused_multiply_add(Format f, std::uint64_t a, std
 }
 
 HALFSCOPE_HD constexpr Rounded square_root(Format f, std::uint64_t a, const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a)) return detail::propagate_nan(f, modes, a);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   if (x.kind == Kind::zero) return {detail::zero(f, x.negative), {}};

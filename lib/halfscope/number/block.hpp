@@ -16,6 +16,7 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/format.hpp"
 #include "halfscope/number/random.hpp"
+#include "halfscope/number/require.hpp"
 #include "halfscope/number/round.hpp"
 #include "halfscope/number/scale_e8m0.hpp"
 
@@ -56,6 +57,7 @@ HALFSCOPE_HD constexpr Modes element_modes(const BlockOptions& options, std::siz
   Modes modes = options.modes;
   modes.saturate = true;
   if (modes.rounding == Rounding::stochastic) {
+    require_random_bits(modes);
     modes.random = random_word(options.seed, options.first_index + i) >> (32 - modes.random_bits);
   }
   return modes;

@@ -13,6 +13,8 @@
 #include <compare>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <type_traits>
 
 #include "halfscope/number/arithmetic.hpp"
@@ -25,6 +27,10 @@
 
 namespace halfscope {
 
+/// The integers that convert: of at most 64 bits (in GNU dialects __int128 is std::integral, too).
+template <typename T>
+concept MachineInteger = std::integral<T> && sizeof(T) <= 8;
+
 /// A number of format F, which may be any within binary32. Holds its encoding and nothing else.
 ///
 /// Rounding is to nearest, ties to even; NaNs are those of x86. As with float, a variable that is
@@ -32,7 +38,8 @@ namespace halfscope {
 /// x * 2.0f does not compile, x * half(2) does.
 template <Format F>
 class Float {
-  static_assert(F.precision <= kBinary32.precision && F.emax <= kBinary32.emax && F.width <= 32);
+  static_assert(F.precision <= kBinary32.precision && F.emax <= kBinary32.emax && F.width <= 32,
+                "Float<F>: F must be a format within binary32");
 
  public:
   /// The smallest unsigned type that holds an encoding, in its low bits.
@@ -51,10 +58,11 @@ class Float {
   // From numbers of other types: one rounding, whatever the type.
   HALFSCOPE_HD constexpr explicit Float(float x) : Float(Encoded{from_float(F, x).bits}) {}
   HALFSCOPE_HD constexpr explicit Float(double x) : Float(Encoded{from_double(F, x).bits}) {}
+  explicit Float(long double) = delete;  // its format differs from machine to machine
   template <Format G>
   requires(F != G) HALFSCOPE_HD constexpr explicit Float(Float<G> x)
       : Float(Encoded{convert(F, G, x.bits()).bits}) {}
-  template <std::integral Integer>
+  template <MachineInteger Integer>
   HALFSCOPE_HD constexpr explicit Float(Integer x) : Float(Encoded{encode(x)}) {}
 
   // To numbers of other types: exact, except to integers, which are toward zero (and, out of range,
@@ -66,7 +74,7 @@ class Float {
   HALFSCOPE_HD constexpr explicit operator bool() const {
     return (bits_ & F.magnitude_mask()) != 0;
   }
-  template <std::integral Integer>
+  template <MachineInteger Integer>
   requires(!std::same_as<Integer, bool>) HALFSCOPE_HD constexpr explicit operator Integer() const {
     constexpr Modes kTowardZero = {.rounding = Rounding::toward_zero};
     return static_cast<Integer>(
@@ -128,14 +136,14 @@ class Float {
   };
   HALFSCOPE_HD constexpr Float(Encoded x) : bits_(static_cast<Bits>(x.bits)) {}
 
-  template <std::integral Integer>
+  template <MachineInteger Integer>
   HALFSCOPE_HD static constexpr IntegerType integer_type() {
     constexpr bool kSigned = std::is_signed_v<Integer>;
     if (sizeof(Integer) < 4) return IntegerType::i32;
     if (sizeof(Integer) == 4) return kSigned ? IntegerType::i32 : IntegerType::u32;
     return kSigned ? IntegerType::i64 : IntegerType::u64;
   }
-  template <std::integral Integer>
+  template <MachineInteger Integer>
   HALFSCOPE_HD static constexpr std::uint64_t encode(Integer x) {
     return from_integer(F, integer_type<Integer>(), static_cast<std::uint64_t>(x)).bits;
   }
@@ -154,6 +162,17 @@ using float6_e2m3 = Float<kFloat6E2M3>;
 using float4_e2m1 = Float<kFloat4E2M1>;
 
 static_assert(std::is_trivial_v<half> && sizeof(half) == 2 && sizeof(float8_e4m3) == 1);
+
+/// The encodings of an array of numbers (a vector, a span, ...), where it stands: what the
+/// functions of array/array.hpp take and write.
+template <typename Array>
+auto bits_of(Array& values) {
+  using Number = std::remove_pointer_t<decltype(std::data(values))>;
+  using Bits = typename Number::Bits;
+  static_assert(std::is_standard_layout_v<Number> && sizeof(Number) == sizeof(Bits));
+  using Element = std::conditional_t<std::is_const_v<Number>, const Bits, Bits>;
+  return std::span<Element>(reinterpret_cast<Element*>(std::data(values)), std::size(values));
+}
 
 }  // namespace halfscope
 

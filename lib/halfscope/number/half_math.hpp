@@ -5,6 +5,7 @@
 
 #include "halfscope/number/arithmetic.hpp"
 #include "halfscope/number/compare.hpp"
+#include "halfscope/number/cuda_half.hpp"
 #include "halfscope/number/half.hpp"
 #include "halfscope/number/integral.hpp"
 #include "halfscope/number/nan.hpp"
@@ -145,5 +146,13 @@ HALFSCOPE_HD constexpr Float<F> fmod(Float<F> x, Float<F> y) {
   if (!nearest || signbit(nearest) == signbit(x)) return nearest;
   return nearest + copysign(y, x);
 }
+
+// Of half alone, on the host: correctly rounded, a NaN is CUDA's (cuda_half.hpp).
+
+inline half exp(half x) { return half::from_bits(cuda_half::hexp(x.bits())); }
+inline half exp2(half x) { return half::from_bits(cuda_half::hexp2(x.bits())); }
+inline half log(half x) { return half::from_bits(cuda_half::hlog(x.bits())); }
+inline half log2(half x) { return half::from_bits(cuda_half::hlog2(x.bits())); }
+inline half log10(half x) { return half::from_bits(cuda_half::hlog10(x.bits())); }
 
 }  // namespace halfscope

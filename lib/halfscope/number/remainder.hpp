@@ -41,6 +41,7 @@ HALFSCOPE_HD constexpr Rounded remainder_finite(Format f, Unpacked x, Unpacked y
 /// a - n * b in format f. Invalid when a is infinite or b is zero; a zero result has the sign of a.
 HALFSCOPE_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t b,
                                          const Modes& modes = {}) {
+  detail::require_arithmetic(f);
   if (is_nan(f, a) || is_nan(f, b)) return detail::propagate_nan(f, modes, a, b);
   const Unpacked x = unpack(f, detail::operand(f, a, modes));
   const Unpacked y = unpack(f, detail::operand(f, b, modes));

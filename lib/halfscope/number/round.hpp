@@ -7,6 +7,7 @@
 #include "halfscope/number/bits.hpp"
 #include "halfscope/number/format.hpp"
 #include "halfscope/number/modes.hpp"
+#include "halfscope/number/require.hpp"
 
 namespace halfscope {
 namespace detail {
@@ -32,8 +33,8 @@ HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, const Modes& 
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
   const bool odd = (c.kept & 1) != 0;
   switch (modes.rounding) {
-    case Rounding::ties_to_even:
-      return c.discarded > kHalf || (c.discarded == kHalf && (c.sticky || odd));
+    case Rounding::ties_to_even:  // with bits below the 64, the discarded part is under a half
+      return c.discarded > kHalf || (c.discarded == kHalf && odd);
     case Rounding::ties_to_away: return c.discarded >= kHalf;
     case Rounding::toward_zero: return false;
     case Rounding::upward: return c.inexact() && !negative;
@@ -41,6 +42,7 @@ HALFSCOPE_HD constexpr bool rounds_up(const Cut& c, bool negative, const Modes& 
     case Rounding::to_odd: return c.inexact() && !odd;
     case Rounding::stochastic: break;
   }
+  require_random(modes);
   // The discarded fraction exceeds R / 2^r. r <= 32, so R / 2^r is a fraction of 64 bits.
   const std::uint64_t threshold = std::uint64_t{modes.random} << (64 - modes.random_bits);
   return c.discarded > threshold || (c.discarded == threshold && c.sticky);

@@ -136,7 +136,9 @@ const std::vector<std::uint64_t>& standard_cuts() {
   static const std::vector<std::uint64_t> cuts = [] {
     std::vector<std::uint64_t> all;
     for (const NamedFormat& row : kFormats) {
-      if (row.format.precision <= kBinary16.precision) append_cuts(all, row.format, 1.0, 1.0);
+      const bool with_block_scale = row.format.width < 8;  // its values are no tensor's as they are
+      const bool narrow = row.format.precision <= kBinary16.precision;
+      if (narrow && !with_block_scale) append_cuts(all, row.format, 1.0, 1.0);
     }
     sort_unique(all);
     return all;

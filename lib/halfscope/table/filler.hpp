@@ -2,6 +2,7 @@
 // How the counting passes put whole sub-totals into a table. Internal to table/.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
