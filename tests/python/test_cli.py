@@ -3,8 +3,8 @@
 
 import json
 import os
-import re
 import pathlib
+import re
 import struct
 import subprocess
 import time
