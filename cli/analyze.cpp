@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "cli/common.hpp"
+#include "cli/gate.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
 #include "reports/json.hpp"
@@ -21,6 +22,7 @@ namespace text = reports;
 
 struct Options : LogOptions {
   std::string json, csv;
+  std::vector<std::string> fail_if;
 };
 
 double flushed_share(const TensorFindings& t) {
@@ -102,15 +104,18 @@ int run(const Options& options) {
   }
   require_no_input(options.json, options);
   require_no_input(options.csv, options);
+  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::tensor);
   const Analysis analysis = run_analysis(options);
+  const GateLines gate = test_conditions(conditions, analysis);
   if (!options.csv.empty()) write_output(options.csv, reports::to_csv(analysis));
   if (!options.json.empty()) {
     write_output(options.json, reports::json_text(reports::to_json(analysis)) + "\n");
   }
-  if (options.json == "-" || options.csv == "-") return kFine;
-  print_summary(analysis);
-  print_table(analysis);
-  return kFine;
+  if (options.json != "-" && options.csv != "-") {
+    print_summary(analysis);
+    print_table(analysis);
+  }
+  return close_gate(gate);
 }
 
 }  // namespace
@@ -126,8 +131,10 @@ void add_analyze(CLI::App& app, Run& run_out) {
       ->type_name("FILE");
   command->add_option("--csv", options->csv, "write counts per tensor and step; - for stdout")
       ->type_name("FILE");
+  add_fail_if(*command, options->fail_if);
   command->footer(
-      "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'");
+      "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
+      "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");
   command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
 }
 

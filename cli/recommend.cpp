@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cli/common.hpp"
+#include "cli/gate.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
 #include "reports/snippets.hpp"
@@ -23,6 +24,7 @@ namespace text = reports;
 struct Options : LogOptions {
   analyzers::RecommendOptions recommend;
   std::string json;
+  std::vector<std::string> fail_if;
 };
 
 std::string share(const analyzers::Share& s) { return text::share_range_text(s.low(), s.high()); }
@@ -122,12 +124,13 @@ void print(const Recommendation& r, const Options& options) {
 
 int run(const Options& options) {
   require_no_input(options.json, options);
+  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::recommendation);
   const Recommendation r = analyzers::recommend(run_analysis(options), options.recommend);
   if (!options.json.empty()) {
     write_output(options.json, reports::json_text(reports::to_json(r)) + "\n");
   }
   if (options.json != "-") print(r, options);
-  return kFine;
+  return close_gate(test_conditions(conditions, r));
 }
 
 }  // namespace
@@ -141,7 +144,10 @@ void add_recommend(CLI::App& app, Run& run_out) {
   add_targets(*command, options->recommend);
   command->add_option("--json", options->json, "write the recommendation as JSON; - for stdout")
       ->type_name("FILE");
-  command->footer("Example:  halfscope recommend runs/mnist --headroom 2");
+  add_fail_if(*command, options->fail_if);
+  command->footer(
+      "Example:  halfscope recommend runs/mnist --headroom 2\n"
+      "          halfscope recommend runs/mnist --fail-if 'lowest > 1024'");
   command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
 }
 

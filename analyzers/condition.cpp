@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/condition.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/multiprecision/cpp_int.hpp>
+#include <charconv>
+#include <cmath>
+#include <regex>
+#include <span>
+#include <stdexcept>
+
+namespace halfscope::analyzers {
+namespace {
+
+using Whole = boost::multiprecision::cpp_int;
+using Exact = boost::multiprecision::cpp_rational;
+using log::printable;
+
+enum class Base { none, total, nonzero, itself };
+
+struct Field {
+  std::string_view name;
+  Base base;  ///< what a percentage is of
+};
+
+constexpr Field kTensorFields[] = {
+    {"total", Base::none},
+    {"zero", Base::total},
+    {"nan", Base::total},
+    {"inf", Base::total},
+    {"flushed_to_zero", Base::nonzero},
+    {"subnormal", Base::nonzero},
+    {"normal", Base::nonzero},
+    {"overflow", Base::nonzero},
+    {"max_abs", Base::none},
+    {"min_abs_nonzero", Base::none},
+};
+constexpr Field kRecommendationFields[] = {
+    {"static_scale", Base::none},   {"highest", Base::none},
+    {"lowest", Base::none},         {"headroom_bits", Base::none},
+    {"flushed_at_1", Base::itself}, {"flushed_at_recommended", Base::itself},
+};
+
+std::span<const Field> fields_of(Subject subject) {
+  if (subject == Subject::tensor) return kTensorFields;
+  return kRecommendationFields;
+}
+
+const Field* find_field(Subject subject, std::string_view name) {
+  const auto fields = fields_of(subject);
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const Field& field) { return field.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::string names_of(Subject subject) {
+  std::string names;
+  for (const Field& field : fields_of(subject)) {
+    names += (names.empty() ? "" : ", ") + std::string(field.name);
+  }
+  return names;
+}
+
+Relation relation_of(const std::string& text) {
+  if (text == "<") return Relation::less;
+  if (text == "<=") return Relation::less_equal;
+  if (text == ">") return Relation::greater;
+  if (text == ">=") return Relation::greater_equal;
+  return text == "==" ? Relation::equal : Relation::not_equal;
+}
+
+/// The binary64 number nearest to a limit; empty where it is out of range.
+std::optional<double> nearest(std::string_view text) {
+  if (text.starts_with("2^")) return std::ldexp(1.0, std::stoi(std::string(text.substr(2))));
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Exact power(unsigned base, int exponent) {
+  const Whole whole =
+      boost::multiprecision::pow(Whole(base), static_cast<unsigned>(std::abs(exponent)));
+  return exponent < 0 ? Exact(Whole(1), whole) : Exact(whole);
+}
+
+/// The limit as it is written, without rounding.
+Exact exact(std::string_view text) {
+  if (text.starts_with("2^")) return power(2, std::stoi(std::string(text.substr(2))));
+  const std::size_t e = std::min(text.find_first_of("eE"), text.size());
+  int exponent = e == text.size() ? 0 : std::stoi(std::string(text.substr(e + 1)));
+  Whole digits = 0;
+  bool after_point = false;
+  for (const char c : text.substr(0, e)) {
+    if (c == '.') after_point = true;
+    if (c < '0' || c > '9') continue;
+    digits = digits * 10 + (c - '0');
+    if (after_point) --exponent;
+  }
+  const Exact magnitude = Exact(digits) * power(10, exponent);
+  return text.starts_with("-") ? Exact(-magnitude) : magnitude;
+}
+
+template <typename T>
+bool compare(Relation relation, const T& value, const T& limit) {
+  switch (relation) {
+    case Relation::less: return value < limit;
+    case Relation::less_equal: return value <= limit;
+    case Relation::greater: return value > limit;
+    case Relation::greater_equal: return value >= limit;
+    case Relation::equal: return value == limit;
+    case Relation::not_equal: return value != limit;
+  }
+  return false;
+}
+
+template <typename T>
+Verdict decide(Relation relation, const T& low, const T& high, const T& limit) {
+  const bool at_low = compare(relation, low, limit);
+  // (In)equality may change between two ends at which it is the same.
+  const bool equality = relation == Relation::equal || relation == Relation::not_equal;
+  const bool inside = equality && low != high && low <= limit && limit <= high;
+  if (inside || at_low != compare(relation, high, limit)) return Verdict::undecided;
+  return at_low ? Verdict::holds : Verdict::fails;
+}
+
+Exact quotient(std::uint64_t count, std::uint64_t of) {
+  return of == 0 ? Exact(0) : Exact(Whole(count), Whole(of));
+}
+
+Interval count_of(const std::string& field, const Counts& counts) {
+  if (field == "total") return counts.total;
+  if (field == "zero") return counts.zero;
+  if (field == "nan") return counts.nan;
+  if (field == "inf") return counts.inf;
+  if (field == "flushed_to_zero") return counts.classes.flushed_to_zero;
+  if (field == "subnormal") return counts.classes.subnormal;
+  if (field == "normal") return counts.classes.normal;
+  return counts.classes.overflow;
+}
+
+std::optional<Measured> as_number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
+}
+
+std::optional<Measured> as_power(std::optional<int> log2) {
+  return log2 ? as_number(std::ldexp(1.0, *log2)) : std::nullopt;
+}
+
+void require_sense(const Condition& c, Subject subject) {
+  const auto reject = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("'{}': {}", printable(c.text), why));
+  };
+  const Field* field = find_field(subject, c.field);
+  if (field == nullptr) {
+    reject(fmt::format("no field '{}' here; want {}", c.field, names_of(subject)));
+  }
+  if (c.percent && field->base == Base::none) {
+    reject(fmt::format("'{}' is no part of anything; leave the % out", c.field));
+  }
+  if (!nearest(c.limit)) reject(fmt::format("number {} is out of range", c.limit));
+  if (!c.only.empty() && subject == Subject::recommendation) {
+    reject("a recommendation is for all tensors; choose some with --tensor in place of 'for'");
+  }
+}
+
+}  // namespace
+
+Condition parse_condition(std::string_view text, Subject subject) {
+  static const std::regex form(
+      R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*(2\^-?\d{1,3}|-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?))"
+      R"(\s*(%?)(?:\s+for\s+(\S.*?))?\s*)");
+  constexpr std::size_t kLongest = 1000;  // std::regex recurses
+  const std::string typed(text);
+  std::smatch parts;
+  if (typed.size() > kLongest || !std::regex_match(typed, parts, form)) {
+    throw std::invalid_argument(fmt::format(
+        "found '{}', want 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' such as "
+        "'flushed_to_zero > 0.1% for weight_grad', with OP of <, <=, >, >=, ==, != and FIELD of {}",
+        printable(typed), names_of(subject)));
+  }
+  Condition c{typed, parts[1], relation_of(parts[2]), parts[3], parts[4].length() != 0, parts[5]};
+  require_sense(c, subject);
+  return c;
+}
+
+std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor) {
+  if (condition.field == "max_abs") return as_number(tensor.max_abs);
+  if (condition.field == "min_abs_nonzero") return as_number(tensor.min_abs_nonzero);
+  const Interval count = count_of(condition.field, tensor.counts);
+  if (!condition.percent) return count;
+  const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
+  const std::uint64_t of = of_all ? tensor.counts.total : tensor.counts.finite_nonzero();
+  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+}
+
+std::optional<Measured> measure(const Condition& condition, const Recommendation& advice) {
+  if (condition.field == "static_scale") return as_power(advice.static_log2);
+  if (condition.field == "highest") return as_power(advice.highest_log2);
+  if (condition.field == "lowest") return as_power(advice.lowest_log2);
+  if (!advice.static_log2) return std::nullopt;
+  if (condition.field == "headroom_bits") return as_number(advice.headroom_bits);
+  return condition.field == "flushed_at_1" ? advice.flushed_at_1 : advice.flushed_at_recommended;
+}
+
+bool applies(const Condition& condition, const TensorFindings& tensor) {
+  if (condition.only.empty()) return true;
+  if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
+  Selection selection;
+  selection.tensor_glob = condition.only;
+  return selects(selection, tensor.name);
+}
+
+Verdict test(const Condition& condition, const Measured& value) {
+  if (const auto* number = std::get_if<double>(&value)) {
+    return decide(condition.relation, *number, *number, *nearest(condition.limit));
+  }
+  Exact limit = exact(condition.limit);
+  if (condition.percent) limit /= 100;
+  if (const auto* share = std::get_if<Share>(&value)) {
+    // The ends as Share::low and high pair them, exactly.
+    return decide(condition.relation, quotient(share->count.low, share->of.low),
+                  quotient(share->count.high, share->of.high), limit);
+  }
+  const auto& count = std::get<Interval>(value);
+  return decide(condition.relation, Exact(count.low), Exact(count.high), limit);
+}
+
+}  // namespace halfscope::analyzers

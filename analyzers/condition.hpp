@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions on what an analysis found, as --fail-if takes them: 'FIELD OP NUMBER[%] [for WHAT]'.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "analyzers/recommend.hpp"
+
+namespace halfscope::analyzers {
+
+enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
+
+/// What a condition is tested on: every tensor of an analysis, or a recommendation.
+enum class Subject { tensor, recommendation };
+
+struct Condition {
+  std::string text;  ///< as typed
+  std::string field;
+  Relation relation = Relation::greater;
+  std::string limit;     ///< a decimal, or 2^K; kept as text because it is compared exactly
+  bool percent = false;  ///< the field is taken as a share of its base
+  std::string only;      ///< a role or a glob over tensor names; empty for all tensors
+};
+
+/// Throws std::invalid_argument saying what was found and what is wanted.
+Condition parse_condition(std::string_view text, Subject subject);
+
+/// What a field holds: a count, a share, or a number.
+using Measured = std::variant<Interval, Share, double>;
+
+/// Empty where the field has no value: no finite value, no scale, or a share of no values.
+std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor);
+std::optional<Measured> measure(const Condition& condition, const Recommendation& advice);
+
+/// Whether the condition is meant for this tensor.
+bool applies(const Condition& condition, const TensorFindings& tensor);
+
+enum class Verdict { fails, holds, undecided };
+
+/// Counts and shares are compared with the limit as the exact rational it is, numbers with the
+/// binary64 number it parses to. Undecided where the ends of an interval disagree.
+Verdict test(const Condition& condition, const Measured& value);
+
+}  // namespace halfscope::analyzers

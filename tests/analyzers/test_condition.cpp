@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/condition.hpp"
+
+#include <stdexcept>
+
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+namespace {
+
+Verdict judge(const char* text, const Measured& value, Subject subject = Subject::tensor) {
+  return test(parse_condition(text, subject), value);
+}
+
+/// 10 values: 2 zero, 1 NaN, 1 infinite, 6 finite and nonzero, of which 1 to 3 become zero.
+TensorFindings sample() {
+  TensorFindings t;
+  t.name = "weight_grad/conv1/weight";
+  t.role = log::Role::weight_grad;
+  t.counts = {10, 2, 1, 1, {{1, 3}, 2, {1, 3}, 0}};
+  t.max_abs = 0.1;
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("shares and counts are compared with the decimal as written", "[table]") {
+  struct Row {
+    const char* condition;
+    Measured value;
+    Verdict wanted;
+  };
+  constexpr Verdict kNo = Verdict::fails, kYes = Verdict::holds, kOpen = Verdict::undecided;
+  constexpr std::uint64_t kBig = 0xFFFFFFFFFFFFFFFF;
+  const Row row = GENERATE(values<Row>({
+      {"flushed_to_zero > 0.1%", Share{1, 1000}, kNo},
+      {"flushed_to_zero >= 0.1%", Share{1, 1000}, kYes},
+      {"flushed_to_zero == 0.1%", Share{1, 1000}, kYes},
+      {"flushed_to_zero > 0.1%", Share{1001, 1000000}, kYes},
+      {"flushed_to_zero > 0.1%", Share{999, 1000000}, kNo},
+      {"flushed_to_zero == 33.333333333333333333333%", Share{1, 3}, kNo},
+      {"flushed_to_zero < 100%", Share{kBig - 1, kBig}, kYes},
+      {"total == 18446744073709551615", Interval(kBig), kYes},
+      {"total < 18446744073709551615", Interval(kBig - 1), kYes},
+      {"total > 9007199254740992", Interval(9007199254740993), kYes},
+      {"nan > 0", Interval(0), kNo},
+      {"nan != 0", Interval(1), kYes},
+      {"nan > -1", Interval(0), kYes},
+      {"nan <= 010", Interval(9), kYes},
+      {"nan < 1e3", Interval(999), kYes},
+      {"nan < 1e3", Interval(1000), kNo},
+      {"nan > .5", Interval(1), kYes},
+      {"nan < 2^-1", Interval(1), kNo},
+      {"nan == 2^10", Interval(1024), kYes},
+      {"overflow > 5", Interval(5, 6), kOpen},
+      {"overflow > 4", Interval(5, 6), kYes},
+      {"overflow > 6", Interval(5, 6), kNo},
+      {"overflow == 6", Interval(5, 7), kOpen},
+      {"overflow != 6", Interval(5, 7), kOpen},
+      {"overflow == 5", Interval(5, 7), kOpen},
+      {"overflow == 8", Interval(5, 7), kNo},
+      {"overflow != 8", Interval(5, 7), kYes},
+      {"overflow < 5.5", Interval(5, 6), kOpen},
+      {"overflow > 10%", Share{{1, 2}, 10}, kOpen},
+      {"overflow >= 10%", Share{{1, 2}, 10}, kYes},
+      {"max_abs > 0.1", 0.1, kNo},
+      {"max_abs == 0.1", 0.1, kYes},
+      {"max_abs > 0.1", 0.10000000149011612, kYes},
+  }));
+  CAPTURE(row.condition);
+  CHECK(judge(row.condition, row.value) == row.wanted);
+}
+
+TEST_CASE("the ends of a recommendation's share belong together", "[table]") {
+  // 1 of 10, or with 10 perhaps flushed zeros 11 of 20; never 1 of 20.
+  const Measured share = Share{{1, 11}, {10, 20}};
+  CHECK(judge("flushed_at_1 < 10%", share, Subject::recommendation) == Verdict::fails);
+  CHECK(judge("flushed_at_1 <= 0.55", share, Subject::recommendation) == Verdict::holds);
+  CHECK(judge("flushed_at_1 > 54.99%", share, Subject::recommendation) == Verdict::undecided);
+}
+
+TEST_CASE("a percentage is of the finite nonzero values, for zero, nan and inf of all", "[table]") {
+  const TensorFindings t = sample();
+  const auto on = [&](const char* text) {
+    const Condition c = parse_condition(text, Subject::tensor);
+    return test(c, *measure(c, t));
+  };
+  CHECK(on("zero == 20%") == Verdict::holds);
+  CHECK(on("nan == 10 %") == Verdict::holds);
+  CHECK(on("inf>9.99%") == Verdict::holds);
+  CHECK(on("subnormal > 33.4%") == Verdict::fails);
+  CHECK(on("subnormal > 33.3%") == Verdict::holds);
+  CHECK(on("flushed_to_zero > 20%") == Verdict::undecided);
+  CHECK(on("flushed_to_zero <= 50%") == Verdict::holds);
+  CHECK(on("total == 10") == Verdict::holds);
+  CHECK(on("normal < 4") == Verdict::holds);
+  CHECK(on("overflow == 0") == Verdict::holds);
+}
+
+TEST_CASE("what has no value is not measured", "[edge]") {
+  const auto value = [](const char* text, const TensorFindings& t) {
+    return measure(parse_condition(text, Subject::tensor), t);
+  };
+  CHECK_FALSE(value("min_abs_nonzero > 0", sample()));
+  TensorFindings zeros;
+  zeros.counts.total = zeros.counts.zero = 3;
+  CHECK_FALSE(value("overflow > 0%", zeros));
+  CHECK(value("overflow > 0", zeros));
+  CHECK(value("zero > 0%", zeros));
+  const auto lowest = parse_condition("lowest > 2^10", Subject::recommendation);
+  CHECK_FALSE(measure(lowest, Recommendation{}));
+}
+
+TEST_CASE("'for' takes a role, or a glob over names with or without the role", "[table]") {
+  const auto meant = [](const char* text) {
+    return applies(parse_condition(text, Subject::tensor), sample());
+  };
+  CHECK(meant("nan > 0"));
+  CHECK(meant("nan > 0 for weight_grad"));
+  CHECK_FALSE(meant("nan > 0 for activation"));
+  CHECK(meant("nan > 0% for conv1/*"));
+  CHECK(meant("nan > 0 for  weight_grad/* "));
+  CHECK_FALSE(meant("nan > 0 for conv2/*"));
+}
+
+TEST_CASE("conditions that mean nothing are refused", "[edge]") {
+  const char* text = GENERATE("", "nan", "nan > ", "> 0", "nan => 1", "nan > 1 2", "nan > 0x10",
+                              "nan > 1e999", "nan > 1 for ", "nans > 0", "max_abs > 1%",
+                              "total > 1%", "static_scale > 1", "nan > inf", "nan > --1");
+  CAPTURE(text);
+  CHECK_THROWS_AS(parse_condition(text, Subject::tensor), std::invalid_argument);
+}
+
+TEST_CASE("a recommendation has fields of its own and no tensors", "[edge]") {
+  const auto parse = [](const char* text) { parse_condition(text, Subject::recommendation); };
+  CHECK_NOTHROW(parse("static_scale < 1024"));
+  CHECK_THROWS_AS(parse("nan > 0"), std::invalid_argument);
+  CHECK_THROWS_AS(parse("lowest > 4%"), std::invalid_argument);
+  CHECK_THROWS_AS(parse("lowest > 4 for weight_grad"), std::invalid_argument);
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--fail-if: exit codes, one line a violation on stderr, stdout as without it."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+DIGITS = ROOT / "data" / "digits-cnn" / "log"
+
+
+def run(command, log, *conditions, expect=0, options=()):
+    gates = [word for condition in conditions for word in ("--fail-if", condition)]
+    done = subprocess.run(
+        [PROGRAM, command, str(log), *options, *gates], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == expect, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def log(tmp_path):
+    """1000 gradients of which one becomes zero; an activation of NaN alone."""
+    values = np.ones(1000, np.float32)
+    values[7] = 2.0**-30
+    tensors = {"weight_grad/a": values, "activation/b": np.full(3, np.nan, np.float32)}
+    save_file(tensors, tmp_path / "g.safetensors")
+    return tmp_path / "g.safetensors"
+
+
+def test_one_in_a_thousand_is_not_more_than_a_tenth_of_a_percent(log):
+    run("analyze", log, "flushed_to_zero > 0.1% for weight_grad")
+    _, err = run("analyze", log, "flushed_to_zero >= 0.1% for weight_grad", expect=4)
+    line = "tensor 'weight_grad/a': flushed_to_zero 1 of 1,000 (0.10 %) >= 0.1 %"
+    assert err.splitlines()[-1] == f"halfscope: {log}: {line}"
+
+
+def test_one_line_a_violation(log):
+    _, err = run("analyze", log, "nan > 0", "total >= 3", expect=4)
+    lines = [line for line in err.splitlines() if "tensor '" in line]
+    assert [line.partition("': ")[2] for line in lines] == ["nan 3 > 0", "total 1,000 >= 3", "total 3 >= 3"]
+
+
+def test_stdout_is_as_without_conditions(log, tmp_path):
+    for command, condition in (("analyze", "nan > 0"), ("recommend", "static_scale > 0")):
+        for options in ((), ("--json", "-")):
+            wanted, _ = run(command, log, options=options)
+            assert run(command, log, condition, expect=4, options=options)[0] == wanted != ""
+
+
+def test_the_recorded_run_against_its_json():
+    out, _ = run("analyze", DIGITS, options=("--json", "-"))
+    over = [
+        t["name"]
+        for t in json.loads(out)["tensors"]
+        if t["role"] == "activation_grad"
+        and 100 * t["flushed_to_zero"] > t["total"] - t["zero"] - t["nan"] - t["inf"]
+    ]
+    assert over
+    _, err = run("analyze", DIGITS, "flushed_to_zero > 1% for activation_grad", expect=4)
+    assert [line.split("'")[1] for line in err.splitlines()] == over
+    run("analyze", DIGITS, "nan > 0", "inf > 0", "max_abs >= 65520")
+
+
+def test_recommendation(log):
+    out, _ = run("recommend", DIGITS, options=("--json", "-"))
+    advice = json.loads(out)
+    run("recommend", DIGITS, f"static_scale != {advice['static_scale']}", f"headroom_bits != {advice['headroom_bits']}")
+    _, err = run("recommend", DIGITS, f"highest <= {advice['highest']}", expect=4)
+    assert err == f"halfscope: {DIGITS}: highest {advice['highest']:g} <= {advice['highest']}\n"
+    share = advice["flushed_at_1"]
+    _, err = run("recommend", DIGITS, "flushed_at_1 > 0%", expect=4)
+    assert f"flushed_at_1 {share['count']:,} of {share['of']:,} (" in err
+
+
+def test_a_recommendation_that_is_none_stops_the_pipeline(tmp_path):
+    save_file({"weight_grad/a": np.zeros(4, np.float32)}, tmp_path / "z.safetensors")
+    _, err = run("recommend", tmp_path / "z.safetensors", "static_scale < 8", expect=4)
+    assert "static_scale has no value: 'static_scale < 8' is undecided" in err
+
+
+def test_tensors_without_the_value_are_noted(log):
+    _, err = run("analyze", log, "max_abs > 1")
+    assert "tensor 'activation/b': no values to test 'max_abs > 1' on" in err
+    out, err = run("analyze", log, "max_abs > 1 for activation", expect=2)
+    assert out == "" and "no tensor it is for has values to give max_abs of" in err
+
+
+BAD_USAGE = [
+    ("analyze", "flushed > 1%", "min_abs_nonzero"),
+    ("analyze", "nan", "FIELD OP NUMBER"),
+    ("analyze", "nan > 0 for conv9/*", "no selected tensor is of role or name 'conv9/*'"),
+    ("analyze", "max_abs > 1%", "no part of anything"),
+    ("recommend", "nan > 0", "flushed_at_recommended"),
+    ("recommend", "lowest > 1 for weight_grad", "--tensor"),
+]
+
+
+@pytest.mark.parametrize(("command", "condition", "words"), BAD_USAGE)
+def test_bad_conditions_exit_with_2(log, command, condition, words):
+    out, err = run(command, log, condition, expect=2)
+    assert out == "" and words in err and "--fail-if" in err
