@@ -68,7 +68,7 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
       const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, notes);
     };
-    read_run_log(log, selection, {take, visit.peak}, notes, progress);
+    read_run_log(log, selection, {take, visit.peak, rank == ranks.front() ? visit.scalars : ScalarsVisitor()}, notes, progress);
   }
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/advice.hpp"
 #include "analyzers/underflow.hpp"
 
 namespace halfscope::analyzers {
@@ -52,8 +53,20 @@ struct Recommendation {
   std::vector<std::int64_t> nonfinite_steps;   ///< steps with NaN or infinity in a counted role
   /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
   std::vector<std::string> overflow_without_cure;
+
+  // The complete recommendation; complete() fills these.
+  std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
+  std::optional<DynamicAdvice> dynamic;
+  std::optional<RankSum> ranks;
+  std::vector<LayerScale> per_layer;  ///< only where no single scale serves every tensor
+  std::vector<KeepInFp32> keep_in_fp32;
+  std::optional<Footprint> footprint;
 };
 
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options);
+
+/// Adds what goes beyond one static scale; study.cpp.
+void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
+              const RecommendOptions& options);
 
 }  // namespace halfscope::analyzers

@@ -178,10 +178,14 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     frame.name = std::move(record.name);
     frame.shape = std::move(record.shape);
     frame.table = std::move(record.table);
+    frame.moments = record.moments;
     visit.frame(std::move(frame));
   };
   log.for_each(take, wanted);
   if (visit.peak && !s.tensor_glob) visit_peaks(log, s, visit.peak);
+  for (const log::StepScalars& scalars : log.scalars()) {
+    if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);
+  }
   if (s.recorded_scale) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
     notes.push_back(printable(log.folder().string()) +

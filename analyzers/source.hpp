@@ -36,6 +36,8 @@ struct Frame {
   double scale = 1.0;                   ///< unscaled value = recorded value / scale
   std::vector<std::uint64_t> shape;
   BinadeTable table;  ///< of the recorded values
+  /// Of the recorded values, approximate, as a run log has them; empty for tensor files.
+  std::optional<Moments> moments;
 };
 
 /// Which part of a log is wanted, and what the user says about it.
@@ -73,11 +75,13 @@ struct StepPeak {
   std::optional<double> loss_scale;  ///< of the step, where known
 };
 using PeakVisitor = std::function<void(const StepPeak&)>;
+using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
 
-/// What reading a log calls. `peak` may be empty.
+/// What reading a log calls. `peak` and `scalars` may be empty.
 struct Visitor {
   FrameVisitor frame;
   PeakVisitor peak;
+  ScalarsVisitor scalars;  ///< every selected step of a run log, whichever tensors are selected
 };
 
 /// Calls `visit.frame` for every selected frame of one log (a run log, or a tensor file) in the

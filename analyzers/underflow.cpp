@@ -61,6 +61,7 @@ StepFindings find_step(const Frame& frame, const Target& target, double loss_sca
   std::map<int, Interval> binades;
   add_binades(binades, frame.table.scaled_by_power_of_two(-exponent), significand);
   step.binades = to_vector(binades);
+  step.moments = frame.moments;
   step.fits_as_is = frame.table.fits_as_is(kBinary16);
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
@@ -207,7 +208,7 @@ namespace {
     }
     steps.insert(frame.step);
   };
-  for_each_frame(log, everything, {see, {}}, unused);
+  for_each_frame(log, everything, {see, {}, {}}, unused);
   const std::string shown = printable(log.string());
   if (names.empty()) {
     throw log::BadInput(shown + ": holds no tensor of floating-point values" +
@@ -242,7 +243,10 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
   const auto note_peak = [&](const StepPeak& peak) {
     analysis.peaks.emplace_back(log.string(), peak);
   };
-  for_each_frame(log, selection, {take, note_peak}, analysis.notes, progress);
+  const auto note_scalars = [&](const log::StepScalars& scalars) {
+    analysis.scalars.emplace_back(log.string(), scalars);
+  };
+  for_each_frame(log, selection, {take, note_peak, note_scalars}, analysis.notes, progress);
   if (collectors.empty()) refuse_empty(log, selection, analysis.notes);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/format_fit.hpp"
 #include "analyzers/source.hpp"
+#include "analyzers/updates.hpp"
 #include "halfscope/table/binade_table.hpp"
+#include "halfscope/table/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {
 
@@ -56,6 +59,7 @@ struct StepFindings {
   std::optional<double> max_abs;     ///< unscaled, finite values; empty if none
   std::optional<Magnitude> largest;  ///< the same, exactly, as recorded (times scale)
   bool fits_as_is = false;           ///< the recorded values are binary16 values
+  std::optional<Moments> moments;    ///< of the recorded values; approximate
 };
 
 /// Tables of one tensor that carry the same scale, up to a power of two: added over steps.
@@ -86,6 +90,14 @@ struct TensorFindings {
   std::vector<StepFindings> per_step;  ///< ascending by step
   std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
 
+  /// What becomes of a weight's updates, where pairs were sampled; add_updates().
+  std::optional<UpdateFindings> updates;
+  /// The same questions for every format; add_fits().
+  std::vector<FormatFit> fits;
+  std::vector<BlockFit> block_fits;  ///< MX formats, where whole tensors are in the log
+  /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
+  std::optional<MagnitudeSums> sums;
+
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
   /// more.
@@ -101,6 +113,8 @@ struct Analysis {
   std::vector<TensorFindings> tensors;  ///< by log, role, then first appearance
   /// Log and peak of every step that has scalars: also of steps that have no tables.
   std::vector<std::pair<std::string, StepPeak>> peaks;
+  /// Log and scalars of every selected step of a run log; rank 0's where there are ranks.
+  std::vector<std::pair<std::string, log::StepScalars>> scalars;
   Notes notes;
 };
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a recommendation says beyond one static scale. Each part is found by a file of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/skip_risk.hpp"
+#include "analyzers/underflow.hpp"
+#include "halfscope/table/magnitude_sums.hpp"
+
+namespace halfscope::analyzers {
+
+struct Recommendation;
+struct RecommendOptions;
+
+/// What one power-of-two scale would do: the evidence for the range of good scales.
+struct ScaleEvidence {
+  int log2_scale = 0;
+  Interval flushed, of;              ///< finite nonzero values of all counted tensors
+  MassShare lost;                    ///< of their mass
+  std::uint64_t overflow_steps = 0;  ///< recorded steps whose largest magnitude overflows
+  SkipRisk skip;
+};
+
+/// Settings for dynamic loss scaling.
+struct DynamicAdvice {
+  int init_log2 = 0;
+  std::uint64_t growth_interval = 2000;
+  /// Skipped steps per step: the interval's ends, from the tail and from the probe at each growth.
+  double expected_skip_rate = 0, skip_low = 0, skip_high = 0;
+  std::string why;
+};
+
+/// What a sum over data-parallel ranks does in the format. unknown where the log has one rank.
+struct RankSum {
+  int ranks = 1;
+  bool from_ranks = false;  ///< from the tables of each rank; else what-if for `ranks`
+  /// Dividing before the sum, by the smallest power of two >= ranks: more is flushed.
+  Interval flushed_before, flushed_alone, of;
+  /// Dividing after: binades left between the largest possible sum and overflow at static_scale.
+  double headroom_after = 0;
+  std::optional<int> highest_after_log2;  ///< the largest scale at which no sum can overflow
+};
+
+/// A layer that one scale does not serve.
+struct LayerScale {
+  std::string layer;
+  std::optional<int> lowest_log2, highest_log2;
+  Interval flushed_at_static, flushed_at_own, of;
+  std::optional<double> als;  ///< adaptive loss scaling's factor, where the log has its statistics
+};
+
+/// A tensor or a kind of operation to keep in FP32.
+struct KeepInFp32 {
+  std::string name;  ///< tensor, module or kind
+  std::string kind;  ///< "tensor", "softmax", "normalization", "loss", "logits", "reduction"
+  std::string why;
+  std::optional<int> highest_log2_without;  ///< the scale that the rest would allow
+  int binades_gained = 0;
+};
+
+/// Memory, and dimensions that miss the fast kernels.
+struct Footprint {
+  std::uint64_t weights = 0, activations = 0;    ///< elements; activations of one step
+  std::uint64_t bytes_fp32 = 0, bytes_fp16 = 0;  ///< weights and activations
+  std::uint64_t bytes_mixed = 0;                 ///< FP16 with FP32 master weights
+  struct Odd {
+    std::string name;
+    std::vector<std::uint64_t> shape;
+    std::string why;
+  };
+  std::vector<Odd> not_multiples_of_8;
+};
+
+std::vector<ScaleEvidence> scale_evidence(const Analysis&,
+                                          const Recommendation&);  // scale_evidence.cpp
+std::optional<DynamicAdvice> dynamic_advice(const Analysis&, const Recommendation&);  // dynamic.cpp
+std::optional<RankSum> rank_sum(const Analysis&, const Recommendation&,
+                                const Selection&);  // rank_sum.cpp
+std::vector<LayerScale> per_layer(const Analysis&, const Recommendation&, const RecommendOptions&);
+std::vector<KeepInFp32> keep_in_fp32(const Analysis&, const Recommendation&,
+                                     const RecommendOptions&);
+std::optional<Footprint> footprint(const Analysis&);
+
+}  // namespace halfscope::analyzers

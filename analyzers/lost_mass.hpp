@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of the gradients' L1 and L2 mass is flushed, beside how many values are: small values
+// may be many and not matter.
+#pragma once
+
+#include "analyzers/underflow.hpp"
+#include "halfscope/table/magnitude_sums.hpp"
+
+namespace halfscope::analyzers {
+
+/// The share of a tensor's mass that is flushed at loss scale 2^k: exact from whole tensors
+/// (TensorFindings::sums), bounds from the table otherwise.
+MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);
+
+/// The same over several tensors together.
+MassShare lost_mass(const std::vector<const TensorFindings*>& tensors, const Target& target, int k);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How likely a step overflows at a scale, given the steps that were recorded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace halfscope::analyzers {
+
+/// The largest magnitude of one step: log2, unscaled.
+struct StepMaximum {
+  std::int64_t step = 0;
+  double log2_max = 0;  ///< +infinity where it was not finite
+};
+
+enum class RiskMethod : std::uint8_t {
+  binomial,      ///< no model: at most 3 / n where none of n steps exceeded (rule of three)
+  extreme_value  ///< generalized Pareto tail over a high threshold, after removing the trend
+};
+std::string_view name_of(RiskMethod method);
+
+/// Probability that a step's largest magnitude reaches a limit.
+struct SkipRisk {
+  RiskMethod method = RiskMethod::binomial;
+  std::uint64_t steps = 0;        ///< recorded
+  std::uint64_t exceedances = 0;  ///< of them at or above the limit
+  double probability = 0;         ///< estimate, per step
+  double low = 0, high = 0;       ///< interval
+  double confidence = 0.95;       ///< of the interval
+  double trend = 0;               ///< removed slope of log2 max, binades per step
+};
+
+/// limit_log2: log2 of the smallest unscaled magnitude that overflows. From 100 steps on the tail
+/// is fitted, with a bootstrap interval; deterministic for a seed.
+SkipRisk skip_risk(std::span<const StepMaximum> steps, double limit_log2, std::uint64_t seed = 1);
+
+}  // namespace halfscope::analyzers

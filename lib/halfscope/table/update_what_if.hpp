@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other arithmetic would have made of the same updates: apart from the one pass, slower.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "halfscope/table/update_table.hpp"
+
+namespace halfscope {
+
+/// Stochastic rounding of w16 + u, u finite and nonzero.
+struct StochasticMoves {
+  int random_bits = 0;
+  /// Sum over updates of the number of R in [0, 2^random_bits) for which the weight moves: expected
+  /// moves times 2^random_bits, exactly. 128 bits as two words.
+  std::uint64_t moves_low = 0, moves_high = 0;
+  std::uint64_t never = 0;  ///< updates that move the weight for no R
+  double expected_moves() const;
+};
+
+/// The same update N times over, in the format with Kahan's compensation (Kahan 1965; each
+/// operation rounded to the format).
+struct KahanMoves {
+  std::uint64_t steps = 0;
+  std::uint64_t moved = 0;        ///< weights that differ after N updates
+  std::uint64_t moved_plain = 0;  ///< the same without compensation
+};
+
+struct UpdateWhatIf {
+  UpdateCounts bfloat16;                      ///< weights and updates in bfloat16
+  std::map<int, UpdateCounts> learning_rate;  ///< updates times 2^k
+  std::vector<StochasticMoves> stochastic;
+  KahanMoves kahan;
+  /// With a binary32 master weight that starts at the recorded weight: updates by floor(log2(n)), n
+  /// the number of equal updates after which the narrow copy first differs.
+  std::map<int, std::uint64_t> first_move;
+  std::uint64_t master_never = 0;  ///< the master itself stops before the copy moves
+
+  UpdateWhatIf& operator+=(const UpdateWhatIf& other);
+};
+
+struct WhatIfOptions {
+  Format format = kBinary16;
+  std::uint64_t kahan_steps = 1000;
+  int first_log2_factor = -4, last_log2_factor = 4;  ///< of the learning rate
+  std::vector<int> random_bits = {8, 10, 13, 16, 32};
+  int threads = 0;
+};
+
+/// Pairs as count_updates takes them; updates are rounded to binary32 where they are wider.
+UpdateWhatIf what_if(const TensorView& weights, const TensorView& updates,
+                     const WhatIfOptions& options = {});
+
+}  // namespace halfscope
