@@ -3,6 +3,7 @@
 // and L2 mass lies below a boundary.
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
