@@ -18,7 +18,7 @@ using Whole = boost::multiprecision::cpp_int;
 using Exact = boost::multiprecision::cpp_rational;
 using log::printable;
 
-enum class Base { none, total, nonzero, itself };
+enum class Base { none, total, nonzero, updates, itself };
 
 struct Field {
   std::string_view name;
@@ -36,6 +36,12 @@ constexpr Field kTensorFields[] = {
     {"overflow", Base::nonzero},
     {"max_abs", Base::none},
     {"min_abs_nonzero", Base::none},
+    {"updates", Base::none},
+    {"update_underflow", Base::updates},
+    {"swamped", Base::updates},
+    {"swamped_fused", Base::updates},
+    {"rule_2048", Base::updates},
+    {"undetermined", Base::updates},
 };
 constexpr Field kRecommendationFields[] = {
     {"static_scale", Base::none},   {"highest", Base::none},
@@ -141,6 +147,29 @@ Interval count_of(const std::string& field, const Counts& counts) {
   return counts.classes.overflow;
 }
 
+bool is_of_updates(const std::string& field) {
+  return field == "updates" || find_field(Subject::tensor, field)->base == Base::updates;
+}
+
+/// Empty where no updates are known, and for `undetermined` where all of them are.
+std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
+  if (!tensor.updates) return std::nullopt;
+  const UpdateFindings& found = *tensor.updates;
+  const UpdateCounts& counts = found.table.counts;
+  std::uint64_t count = counts.updates(), of = counts.updates();
+  if (c.field == "update_underflow") count = counts.half.underflow;
+  if (c.field == "swamped") count = counts.half.swamped;
+  if (c.field == "swamped_fused") count = counts.fused.swamped;
+  if (c.field == "rule_2048") count = counts.rule_2048;
+  if (c.field == "undetermined") {
+    if (found.source != UpdateSource::difference) return std::nullopt;
+    count = found.undetermined;
+    of += found.undetermined;
+  }
+  if (!c.percent) return Interval(count);
+  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+}
+
 std::optional<Measured> as_number(std::optional<double> value) {
   return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
 }
@@ -189,6 +218,7 @@ Condition parse_condition(std::string_view text, Subject subject) {
 std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor) {
   if (condition.field == "max_abs") return as_number(tensor.max_abs);
   if (condition.field == "min_abs_nonzero") return as_number(tensor.min_abs_nonzero);
+  if (is_of_updates(condition.field)) return measure_updates(condition, tensor);
   const Interval count = count_of(condition.field, tensor.counts);
   if (!condition.percent) return count;
   const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
@@ -206,7 +236,11 @@ std::optional<Measured> measure(const Condition& condition, const Recommendation
 }
 
 bool applies(const Condition& condition, const TensorFindings& tensor) {
-  if (condition.only.empty()) return true;
+  const bool is_weight = tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
+  if (condition.only.empty()) {
+    const Field* field = find_field(Subject::tensor, condition.field);
+    return is_weight || field == nullptr || !is_of_updates(condition.field);
+  }
   if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
   Selection selection;
   selection.tensor_glob = condition.only;

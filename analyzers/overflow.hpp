@@ -23,44 +23,57 @@ enum class Cause : std::uint8_t {
 std::string_view name_of(Cause cause);  ///< "by_scale", ...
 
 /// Room between a tensor's largest magnitude and overflow, in binades, at the scale it is seen at:
-/// the analysis' loss scale for gradients, 1 for all else.
+/// the loss scale of the counts for what a loss scale acts on, 1 for all else. An infinity computed in
+/// binary16 at scale S counts as 65520 / S; NaN, and infinities of wider formats, as nothing.
 struct Headroom {
   std::size_t tensor = 0;     ///< index into Analysis::tensors
-  double least = 0;           ///< over the steps; negative: it overflows
+  double scale = 1.0;         ///< that it is seen at, at least_at
+  double least = 0;           ///< over the steps; zero or negative: it overflows
   std::int64_t least_at = 0;  ///< step
-  double last = 0;            ///< at the last step
-  /// Least-squares slope of log2 of the largest magnitude, binades per 1000 steps; empty below
-  /// three steps. Positive: it grows toward overflow.
+  bool censored = false;      ///< `least` is an infinity's: there is at most this room
+  double last = 0;            ///< at the last step with a value
+  /// Least-squares slope of log2 of the largest finite magnitude, binades per 1000 steps; empty
+  /// below three steps. Positive: it grows toward overflow.
   std::optional<double> trend;
-  std::optional<std::int64_t> overflow_expected_at;  ///< where the trend, if it holds, reaches it
+  /// Where the trend, if it holds, reaches overflow. Only of a clear trend: docs/numerics.md.
+  std::optional<std::int64_t> overflow_expected_at;
 };
 
 /// What one tensor looked like at one step.
 struct Glimpse {
   std::int64_t step = 0;
   std::optional<double> max_abs;  ///< finite, unscaled
-  std::uint64_t nan = 0, inf = 0, overflow = 0;
+  std::uint64_t nan = 0, inf = 0;
+  Interval overflow;  ///< finite values that overflow in the target format
 };
 
 /// A tensor on the way to the event, and its steps before and at it.
 struct Lead {
   std::string name;
-  std::string relation;  ///< "itself", "weight", "input", "output gradient", ...
+  std::string relation;  ///< "itself", "weight", "input", "output gradient", "gradient", "update"
   std::vector<Glimpse> glimpses;
 };
 
-/// A run of steps with infinities, NaN, or values that overflow in the target format.
+/// A run of consecutive recorded steps with infinities or NaN (recorded), or with finite values
+/// that would overflow in the target format (what-if: gradients at the analysis' loss scale; and,
+/// apart from them, all else without one).
 struct OverflowEvent {
   std::string log;
+  bool what_if = false;
   std::int64_t step = 0;       ///< first step
   std::int64_t last_step = 0;  ///< last consecutive recorded step
   std::string tensor;          ///< where it first appears in the order of computation; a role where
                                ///< only scalars tell
-  std::uint64_t nan = 0, inf = 0, overflow = 0;  ///< at the first step, in that tensor
+  log::Role role = log::Role::unknown;
+  bool from_scalars = false;  ///< no table shows it: `tensor` is the role
+  std::uint64_t nan = 0, inf = 0;  ///< at the first step, in that tensor
+  Interval overflow;
+  std::optional<double> loss_scale;  ///< that the values carried when they were computed
   Cause cause = Cause::undetermined;
   std::string why;  ///< one sentence with the numbers
-  /// by_scale: the largest power of two that would have held at that step.
+  /// by_scale: the largest power of two that would have held at all its steps.
   std::optional<int> safe_log2;
+  bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known
   std::vector<Lead> leads;
 };
 
@@ -70,5 +83,8 @@ struct OverflowFindings {
 };
 
 OverflowFindings find_overflow(const Analysis& analysis);
+
+/// The headroom alone, in the order of the tensors; tensors without a value have none.
+std::vector<Headroom> find_headroom(const Analysis& analysis);
 
 }  // namespace halfscope::analyzers

@@ -59,7 +59,7 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
   Frames all;
   std::vector<log::Role> sharded;
   for (const std::filesystem::path& rank : ranks) {
-    const log::RunLog log(rank);
+    const log::RunLog log(rank, progress);
     if (rank == ranks.front()) {
       sharded = log.manifest().sharded;
       require_all_ranks(ranks, log.manifest(), notes);
@@ -68,7 +68,12 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
       const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, notes);
     };
-    read_run_log(log, selection, {take, visit.peak, rank == ranks.front() ? visit.scalars : ScalarsVisitor()}, notes, progress);
+    Visitor of_rank{take, visit.peak, {}, {}};
+    if (rank == ranks.front()) {
+      of_rank.manifest = visit.manifest;
+      of_rank.scalars = visit.scalars;
+    }
+    read_run_log(log, selection, of_rank, notes, progress);
   }
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }

@@ -180,9 +180,9 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
   if (!r.limited_by || peak.limit.max_abs > r.limited_by->max_abs) r.limited_by = peak.limit;
 }
 
-/// Sets limited_by and highest_log2 from the tables, and from the scalars of every step.
-void find_highest(const Analysis& analysis, const Tensors& tensors, const RecommendOptions& options,
-                  Recommendation& r) {
+/// Sets limited_by and highest_log2 from the tables.
+void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
+                     const RecommendOptions& options, Recommendation& r) {
   const Format format = analysis.target.format;
   const StepScales scales = step_scales(analysis);
   for (const TensorFindings* t : tensors) {
@@ -196,7 +196,12 @@ void find_highest(const Analysis& analysis, const Tensors& tensors, const Recomm
         r.reason = "scale_unknown";
     }
   }
-  if (tensors.empty()) return;
+}
+
+/// The same from the scalars of every step, also of those without tables.
+void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
+                      Recommendation& r) {
+  const Format format = analysis.target.format;
   for (const auto& [log, step] : analysis.peaks) {
     if (const auto peak = peak_of(analysis, log, step)) limit_by(*peak, format, options, r);
   }
@@ -237,6 +242,13 @@ double Share::high() const {
   return of.high == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(of.high);
 }
 
+ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
+                       const RecommendOptions& options) {
+  Recommendation r;
+  limit_by_tables(analysis, tensors, options, r);
+  return {lowest_log2(tensors, analysis.target, options.target_underflow), r.highest_log2};
+}
+
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
   Recommendation r;
   r.logs = analysis.logs;
@@ -256,7 +268,8 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
   find_overflow_without_cure(analysis, r);
   r.headroom_asked = options.headroom_bits;
-  find_highest(analysis, tensors, options, r);
+  limit_by_tables(analysis, tensors, options, r);
+  if (!tensors.empty()) limit_by_scalars(analysis, options, r);
   if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value());
   if (!r.reason.empty()) {
     r.highest_log2.reset();

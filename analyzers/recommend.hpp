@@ -63,6 +63,15 @@ struct Recommendation {
   std::optional<Footprint> footprint;
 };
 
+/// The scales that serve some tensors, as their tables tell; highest as highest_log2, lowest as
+/// lowest_log2.
+struct ScaleRange {
+  std::optional<int> lowest_log2, highest_log2;
+  bool serves() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
+};
+ScaleRange scale_range(const Analysis& analysis, const std::vector<const TensorFindings*>& tensors,
+                       const RecommendOptions& options);
+
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options);
 
 /// Adds what goes beyond one static scale; study.cpp.

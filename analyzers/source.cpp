@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 
 #include "analyzers/ranks.hpp"
-#include "analyzers/readers/open.hpp"
+#include "analyzers/tensor_folder.hpp"
+#include "analyzers/tensor_frames.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -17,89 +18,7 @@ using log::BadInput;
 using log::printable;
 using log::Role;
 
-bool in_steps(const Selection& s, std::int64_t step) {
-  return step >= s.first_step && step < s.end_step;
-}
-
-/// The role a name has: by --role, by itself, or (in a file where no name carries one) assumed.
-std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name, bool assume) {
-  for (const auto& [glob, role] : s.roles) {
-    if (matches(glob, name)) return {role, RoleSource::option};
-  }
-  if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
-  if (assume) return {Role::weight_grad, RoleSource::assumed};
-  return {Role::unknown, RoleSource::none};
-}
-
 bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
-
-/// With standard cuts where these are exact, and one element at a time where they are not.
-BinadeTable count(const TensorView& view, const Selection& s, double scale) {
-  const std::vector<std::uint64_t>& standard = standard_cuts();
-  const std::vector<std::uint64_t> wanted = cuts_for(s.target, s.loss_scale, scale);
-  if (std::ranges::includes(standard, wanted)) return count_binades(view);
-  std::vector<std::uint64_t> cuts;
-  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return count_binades_scalar(view, std::move(cuts));
-}
-
-void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
-                      Notes& notes, const Progress& progress) {
-  const auto file = readers::open_tensor_file(path);
-  const std::string shown = printable(path.string());
-  for (const log::SkippedTensor& skipped : file->skipped()) {
-    notes.push_back(shown + ": tensor '" + printable(skipped.name) +
-                    "' skipped: " + skipped.reason);
-  }
-  const std::vector<std::string> names = file->names();
-  const bool assume = std::none_of(names.begin(), names.end(), [](const std::string& name) {
-    return log::role_in_name(name).has_value();
-  });
-  const double scale = s.recorded_scale.value_or(1.0);
-  std::error_code ignored;
-  const std::uint64_t bytes = std::filesystem::file_size(path, ignored);
-  std::uint64_t done = 0;
-  bool assumed = false;
-  file->for_each([&](const log::NamedTensor& tensor) {
-    done += tensor.view.bytes();
-    if (!selects(s, tensor.name) || !in_steps(s, 0)) return;
-    Frame frame;
-    frame.name = tensor.name;
-    std::tie(frame.role, frame.role_source) = role_of(s, tensor.name, assume);
-    assumed |= frame.role_source == RoleSource::assumed;
-    frame.counted = is_gradient(frame.role);
-    frame.source_dtype = tensor.view.dtype;
-    frame.scale = scale;
-    frame.shape = tensor.shape;
-    frame.table = count(tensor.view, s, scale);
-    visit.frame(std::move(frame));
-    if (progress) progress(std::min(done, bytes), bytes);
-  });
-  if (assumed) {
-    notes.push_back(shown +
-                    ": no tensor's name carries a role, all are taken as weight_grad; "
-                    "--role GLOB=ROLE names roles");
-  }
-  if (!s.recorded_scale) {
-    notes.push_back(shown +
-                    ": has no manifest, its values are taken as unscaled; "
-                    "--recorded-scale S says that they carry a loss scale");
-  }
-}
-
-double scale_of(const log::TensorRecord& record, const Selection& s,
-                const std::filesystem::path& log) {
-  if (record.state == log::ScaleState::unscaled) return 1.0;
-  if (s.recorded_scale) return *s.recorded_scale;
-  const bool usable = record.scale > 0 && std::isfinite(record.scale);
-  if (record.scale_known && usable) return record.scale;
-  const std::string found = record.scale_known ? "with loss scale " + std::to_string(record.scale) +
-                                                     ", want a positive finite one"
-                                               : "but without its loss scale";
-  throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
-                 std::to_string(record.step) + ": is recorded as scaled, " + found +
-                 "; give it with --recorded-scale S, or leave the step out with --step");
-}
 
 void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& visit) {
   for (const log::StepScalars& scalars : log.scalars()) {
@@ -113,6 +32,16 @@ void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& 
       }
     }
   }
+}
+
+/// The loss scale of every step whose scalars have a usable one.
+std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
+  std::map<std::int64_t, double> scales;
+  for (const log::StepScalars& scalars : log.scalars()) {
+    const double scale = scalars.loss_scale.value_or(0);
+    if (scale > 0 && std::isfinite(scale)) scales[scalars.step] = scale;
+  }
+  return scales;
 }
 
 /// Names a run log one level below, if there is one.
@@ -157,11 +86,39 @@ bool selects(const Selection& selection, const std::string& tensor_name) {
          matches(*selection.tensor_glob, tensor_name.substr(tensor_name.find('/') + 1));
 }
 
+bool in_steps(const Selection& s, std::int64_t step) {
+  return step >= s.first_step && step < s.end_step;
+}
+
+std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name, bool assume) {
+  for (const auto& [glob, role] : s.roles) {
+    if (matches(glob, name)) return {role, RoleSource::option};
+  }
+  if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
+  if (assume) return {Role::weight_grad, RoleSource::assumed};
+  return {Role::unknown, RoleSource::none};
+}
+
+double scale_of(const log::TensorRecord& record, const Selection& s,
+                const std::filesystem::path& log) {
+  if (record.state == log::ScaleState::unscaled) return 1.0;
+  if (s.recorded_scale) return *s.recorded_scale;
+  const bool usable = record.scale > 0 && std::isfinite(record.scale);
+  if (record.scale_known && usable) return record.scale;
+  const std::string found = record.scale_known ? "with loss scale " + std::to_string(record.scale) +
+                                                     ", want a positive finite one"
+                                               : "but without its loss scale";
+  throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
+                 std::to_string(record.step) + ": is recorded as scaled, " + found +
+                 "; give it with --recorded-scale S, or leave the step out with --step");
+}
+
 void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& visit, Notes& notes,
                   const Progress& progress) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
   const std::uint64_t bytes = event_bytes(log.folder());
   std::uint64_t records = 0;
+  const std::map<std::int64_t, double> run_scales = loss_scales(log);
   const auto wanted = [&](const std::string& name, std::int64_t step) {
     ++records;
     if (progress) progress(bytes * records / log.record_count(), bytes);
@@ -175,6 +132,11 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     frame.source_dtype = record.source_dtype;
     frame.computed_dtype = record.computed_dtype;
     frame.scale = scale_of(record, s, log.folder());
+    if (frame.counted) {
+      const auto of_step = run_scales.find(record.step);
+      const bool carried = record.state == log::ScaleState::scaled;
+      frame.run_scale = carried || of_step == run_scales.end() ? frame.scale : of_step->second;
+    }
     frame.name = std::move(record.name);
     frame.shape = std::move(record.shape);
     frame.table = std::move(record.table);
@@ -183,6 +145,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   };
   log.for_each(take, wanted);
   if (visit.peak && !s.tensor_glob) visit_peaks(log, s, visit.peak);
+  if (visit.manifest) visit.manifest(log.manifest());
   for (const log::StepScalars& scalars : log.scalars()) {
     if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);
   }
@@ -214,12 +177,17 @@ void for_each_frame(const std::filesystem::path& log, const Selection& selection
     return;
   }
   if (!log::RunLog::is_one(log)) {
+    const TensorFolder folder = list_tensor_folder(log);
+    if (!folder.files.empty()) {
+      read_tensor_folder(folder, selection, visit, notes, progress);
+      return;
+    }
     throw BadInput(printable(log.string()) +
                    ": is a folder without run.json; want a run log folder (docs/run-log.md), or a "
                    "safetensors, NPY or NPZ file" +
                    hint_below(log));
   }
-  read_run_log(log::RunLog(log), selection, visit, notes, progress);
+  read_run_log(log::RunLog(log, progress), selection, visit, notes, progress);
 }
 
 }  // namespace halfscope::analyzers

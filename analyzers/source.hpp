@@ -34,6 +34,9 @@ struct Frame {
   Dtype source_dtype = Dtype::f32;
   std::optional<Dtype> computed_dtype;  ///< as recorded; empty where the log does not say
   double scale = 1.0;                   ///< unscaled value = recorded value / scale
+  /// Where a loss scale acts on it, that of its step: the one its values carry, else the one the
+  /// log's scalars tell; 1 where nobody knows.
+  double run_scale = 1.0;
   std::vector<std::uint64_t> shape;
   BinadeTable table;  ///< of the recorded values
   /// Of the recorded values, approximate, as a run log has them; empty for tensor files.
@@ -47,9 +50,11 @@ struct Selection {
   std::optional<std::string> tensor_glob;                            ///< --tensor
   std::vector<std::pair<std::string, log::Role>> roles;              ///< --role, first match holds
   std::optional<double> recorded_scale;                              ///< --recorded-scale
+  std::optional<double> learning_rate;  ///< --lr, where the log does not say
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
+  bool at_run_scale = false;  ///< count at each step's own loss scale (Frame::run_scale) instead
 };
 
 /// Whether `glob` (*, ?, [...]) matches the whole of `text`.
@@ -57,6 +62,17 @@ bool matches(const std::string& glob, const std::string& text);
 
 /// Whether a tensor is selected: by its name, or the part of it after the role.
 bool selects(const Selection& selection, const std::string& tensor_name);
+
+bool in_steps(const Selection& selection, std::int64_t step);
+
+/// The role a name has: by --role, by itself, or (`assume`: no name of its file carries one)
+/// assumed.
+std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::string& name,
+                                         bool assume);
+
+/// The loss scale a record's values carry. Throws log::BadInput naming `log` where nobody knows.
+double scale_of(const log::TensorRecord& record, const Selection& selection,
+                const std::filesystem::path& log);
 
 /// Told how far reading has come: bytes done, bytes in all. May be empty.
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
@@ -75,18 +91,21 @@ struct StepPeak {
   std::optional<double> loss_scale;  ///< of the step, where known
 };
 using PeakVisitor = std::function<void(const StepPeak&)>;
+using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
 
-/// What reading a log calls. `peak` and `scalars` may be empty.
+/// What reading a log calls. All but `frame` may be empty.
 struct Visitor {
   FrameVisitor frame;
   PeakVisitor peak;
-  ScalarsVisitor scalars;  ///< every selected step of a run log, whichever tensors are selected
+  ManifestVisitor manifest;  ///< of a run log; rank 0's where there are ranks
+  ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
 };
 
-/// Calls `visit.frame` for every selected frame of one log (a run log, or a tensor file) in the
-/// log's order, and `visit.peak` for the selected steps' peaks unless tensors are selected by name.
-/// Holds one table at a time, but for logs of several ranks, whose tables are added first. Throws
+/// Calls `visit.frame` for every selected frame of one log (a run log, a tensor file, or a folder of
+/// tensor files: tensor_folder.hpp) in the log's order, and `visit.peak` for the selected steps'
+/// peaks unless tensors are selected by name. Holds one table at a time of a run log, a file's or a
+/// step's of tensor files, and all of logs of several ranks, whose tables are added first. Throws
 /// log::BadInput.
 void for_each_frame(const std::filesystem::path& log, const Selection& selection,
                     const Visitor& visit, Notes& notes, const Progress& progress = {});

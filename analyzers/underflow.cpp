@@ -56,6 +56,7 @@ StepFindings find_step(const Frame& frame, const Target& target, double loss_sca
   StepFindings step;
   step.step = frame.step;
   step.scale = frame.scale;
+  step.loss_scale = loss_scale;
   step.counts = counts_of(frame.table, target.boundaries(loss_scale, frame.scale));
   const auto [significand, exponent] = normalised(frame.scale);
   std::map<int, Interval> binades;
@@ -63,6 +64,7 @@ StepFindings find_step(const Frame& frame, const Target& target, double loss_sca
   step.binades = to_vector(binades);
   step.moments = frame.moments;
   step.fits_as_is = frame.table.fits_as_is(kBinary16);
+  step.overflow_at_1 = classify(frame.table, target.boundaries(1.0, frame.scale)).overflow;
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
   return step;
@@ -208,7 +210,7 @@ namespace {
     }
     steps.insert(frame.step);
   };
-  for_each_frame(log, everything, {see, {}, {}}, unused);
+  for_each_frame(log, everything, {see, {}, {}, {}}, unused);
   const std::string shown = printable(log.string());
   if (names.empty()) {
     throw log::BadInput(shown + ": holds no tensor of floating-point values" +
@@ -238,7 +240,8 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
       c.tensor.counted = frame.counted;
       collectors.push_back(std::move(c));
     }
-    collectors[at->second].add(frame, analysis.target, analysis.loss_scale);
+    collectors[at->second].add(frame, analysis.target,
+                               selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
   const auto note_peak = [&](const StepPeak& peak) {
     analysis.peaks.emplace_back(log.string(), peak);
@@ -246,7 +249,11 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
   const auto note_scalars = [&](const log::StepScalars& scalars) {
     analysis.scalars.emplace_back(log.string(), scalars);
   };
-  for_each_frame(log, selection, {take, note_peak, note_scalars}, analysis.notes, progress);
+  const auto note_manifest = [&](const log::Manifest& manifest) {
+    analysis.manifests.emplace_back(log.string(), manifest);
+  };
+  for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars}, analysis.notes,
+                 progress);
   if (collectors.empty()) refuse_empty(log, selection, analysis.notes);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });

@@ -53,12 +53,14 @@ struct BinadeCount {
 
 struct StepFindings {
   std::int64_t step = 0;
-  double scale = 1.0;  ///< the scale the recorded bits carry
+  double scale = 1.0;       ///< the scale the recorded bits carry
+  double loss_scale = 1.0;  ///< the scale `counts` are for
   Counts counts;
   std::vector<BinadeCount> binades;  ///< occupied only, ascending
   std::optional<double> max_abs;     ///< unscaled, finite values; empty if none
   std::optional<Magnitude> largest;  ///< the same, exactly, as recorded (times scale)
   bool fits_as_is = false;           ///< the recorded values are binary16 values
+  Interval overflow_at_1;            ///< finite values that overflow without a loss scale
   std::optional<Moments> moments;    ///< of the recorded values; approximate
 };
 
@@ -113,6 +115,8 @@ struct Analysis {
   std::vector<TensorFindings> tensors;  ///< by log, role, then first appearance
   /// Log and peak of every step that has scalars: also of steps that have no tables.
   std::vector<std::pair<std::string, StepPeak>> peaks;
+  /// Log and manifest of every run log.
+  std::vector<std::pair<std::string, log::Manifest>> manifests;
   /// Log and scalars of every selected step of a run log; rank 0's where there are ranks.
   std::vector<std::pair<std::string, log::StepScalars>> scalars;
   Notes notes;

@@ -72,6 +72,9 @@ Selection selection_of(const LogOptions& options) {
   if (!options.recorded_scale.empty()) {
     selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
   }
+  if (!options.learning_rate.empty()) {
+    selection.learning_rate = parse_scale("--lr", options.learning_rate);
+  }
   if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
   parse_steps(options.steps, selection);
   for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));

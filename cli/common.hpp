@@ -20,6 +20,8 @@ struct LogOptions {
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
   std::string steps, tensor;
   std::vector<std::string> roles;
+  bool updates = false, what_if = false;  ///< whether weight updates are wanted, and what-ifs
+  std::string learning_rate;
 };
 
 /// LOG... and --recorded-scale: what every subcommand that reads logs takes.

@@ -73,7 +73,8 @@ void test_condition(const Condition& c, const analyzers::Analysis& analysis, Gat
   if (tested != 0) return;
   throw BadUsage(fmt::format(
       "--fail-if '{}': {}", printable(c.text),
-      meant == 0 ? fmt::format("no selected tensor is of role or name '{}'", printable(c.only))
+      meant == 0 && c.only.empty() ? fmt::format("no selected tensor is a weight")
+      : meant == 0 ? fmt::format("no selected tensor is of role or name '{}'", printable(c.only))
                  : fmt::format("no tensor it is for has values to give {}{} of", c.field,
                                c.percent ? " as a share" : "")));
 }

@@ -4,20 +4,12 @@
 #include <cmath>
 
 #include "halfscope/version.hpp"
-#include "reports/snippets.hpp"
+#include "reports/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using namespace analyzers;
-
-/// A double, or null when there is none or it is not finite.
-Json number(std::optional<double> x) { return x && std::isfinite(*x) ? Json(*x) : Json(nullptr); }
-
-Json power_of_two(std::optional<int> log2) {
-  return log2 ? Json(std::ldexp(1.0, *log2)) : Json(nullptr);
-}
 
 void put_classes(Json& to, const Classes& c) {
   to["flushed_to_zero"] = to_json(c.flushed_to_zero);
@@ -84,11 +76,12 @@ Json tensor_json(const TensorFindings& t) {
   to["steps"] = steps_json(t.per_step);
   to["shape"] = t.shape;
   put_counts(to, t.counts);
-  to["max_abs"] = number(t.max_abs);
-  to["min_abs_nonzero"] = number(t.min_abs_nonzero);
+  to["max_abs"] = number_json(t.max_abs);
+  to["min_abs_nonzero"] = number_json(t.min_abs_nonzero);
   to["binades"] = binades_json(t.binades);
   to["by_scale"] = by_scale_json(t.by_scale);
   to["per_step"] = per_step_json(t.per_step);
+  if (t.updates) put_updates(to, *t.updates);
   return to;
 }
 
@@ -100,7 +93,7 @@ Json share_json(const Share& share) {
 }
 
 Json limit_json(const Limit& limit, bool several_logs) {
-  Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number(limit.max_abs)}};
+  Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number_json(limit.max_abs)}};
   if (limit.censored) to["censored"] = true;
   if (limit.from_scalars) to["from_scalars"] = true;
   if (several_logs) to["log"] = limit.log;
@@ -111,6 +104,14 @@ Json limit_json(const Limit& limit, bool several_logs) {
 
 Json to_json(const Interval& count) {
   return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
+}
+
+Json number_json(std::optional<double> x) {
+  return x && std::isfinite(*x) ? Json(*x) : Json(nullptr);
+}
+
+Json power_json(std::optional<int> log2) {
+  return log2 ? Json(std::ldexp(1.0, *log2)) : Json(nullptr);
 }
 
 std::string json_text(const Json& value) {
@@ -135,21 +136,21 @@ Json to_json(const Recommendation& r) {
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
   to["logs"] = r.logs;
-  to["static_scale"] = power_of_two(r.static_log2);
-  to["highest"] = power_of_two(r.highest_log2);
-  to["lowest"] = power_of_two(r.lowest_log2);
+  to["static_scale"] = power_json(r.static_log2);
+  to["highest"] = power_json(r.highest_log2);
+  to["lowest"] = power_json(r.lowest_log2);
   to["reason"] = r.reason.empty() ? Json(nullptr) : Json(r.reason);
   to["roles_found"] = r.roles_found;
   to["nonfinite_steps"] = r.nonfinite_steps;
   if (!r.overflow_without_cure.empty()) to["overflow_without_cure"] = r.overflow_without_cure;
   if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
+  put_cures(to, r);
   if (!r.static_log2) return to;
   to["underflow_not_identifiable"] = r.underflow_not_identifiable;
   to["above_target"] = r.above_target;
-  to["headroom_bits"] = number(r.headroom_bits);
+  to["headroom_bits"] = number_json(r.headroom_bits);
   to["flushed_at_1"] = share_json(r.flushed_at_1);
   to["flushed_at_recommended"] = share_json(r.flushed_at_recommended);
-  to["snippets"] = {{"pytorch", pytorch_static_scale(*r.static_log2)}};
   return to;
 }
 

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines to paste into a training script.
+// Lines to paste into a training script, by framework. Names and defaults are those of the versions
+// that tests/python/framework_signatures.json records.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/recommend.hpp"
 
 namespace halfscope::reports {
+
+/// Settings for one framework.
+struct Snippet {
+  std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
+  std::string_view label;      ///< as people write it: "PyTorch"
+  std::string fixed;           ///< a static loss scale
+  std::string dynamic;         ///< dynamic loss scaling; empty where `advice` has none
+  std::string_view note;       ///< what to know of it; may be empty
+};
+
+/// One a framework, PyTorch first; none where no scale is recommended.
+std::vector<Snippet> snippets(const analyzers::Recommendation& advice);
 
 /// The PyTorch line for a static loss scale of 2^log2; runs on PyTorch 1.6 and later. GradScaler
 /// has no truly static mode: it never grows again, but a step that overflows still halves the

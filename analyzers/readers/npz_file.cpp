@@ -98,20 +98,44 @@ class NpzFile final : public log::TensorFile {
   }
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
-    for (const auto& [member, array] : arrays_) {
-      const auto stream = unpack(member);
-      std::byte* const data = stream.get() + array.data_offset;
-      if (array.big_endian && array.count > 0) {
-        const std::uint64_t bytes = member.unpacked - array.data_offset;
-        swap_bytes(data, array.count, static_cast<std::size_t>(bytes / array.count));
-      }
-      visit({member.name, array.shape, {array.dtype, data, static_cast<std::size_t>(array.count)}});
-    }
+    for (const auto& [member, array] : arrays_) visit(*load(member, array));
   }
 
   const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
 
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    for (const auto& [member, array] : arrays_) all.push_back(member.name);
+    return all;
+  }
+
+  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
+    for (const auto& [member, array] : arrays_) {
+      if (member.name == name) return load(member, array);
+    }
+    return nullptr;
+  }
+
  private:
+  /// An unpacked member, and the tensor in it.
+  struct Held {
+    std::unique_ptr<std::byte[]> stream;
+    NamedTensor tensor;
+  };
+
+  std::shared_ptr<const NamedTensor> load(const Member& member, const NpyArray& array) const {
+    auto held = std::make_shared<Held>();
+    held->stream = unpack(member);
+    std::byte* const data = held->stream.get() + array.data_offset;
+    if (array.big_endian && array.count > 0) {
+      const std::uint64_t bytes = member.unpacked - array.data_offset;
+      swap_bytes(data, array.count, static_cast<std::size_t>(bytes / array.count));
+    }
+    held->tensor = {
+        member.name, array.shape, {array.dtype, data, static_cast<std::size_t>(array.count)}};
+    return {held, &held->tensor};
+  }
+
   [[noreturn]] void refuse_zip(zip_error_t* error) const {
     const std::string found = log::printable(zip_error_strerror(error));
     zip_error_fini(error);

@@ -21,21 +21,36 @@ class NpyFile final : public log::TensorFile {
   }
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
-    if (!array_.skip.empty()) return;
-    const auto data = file_.bytes().subspan(static_cast<std::size_t>(array_.data_offset));
-    std::vector<std::byte> swapped;
-    const std::byte* start = data.data();
-    if (array_.big_endian && array_.count > 0) {
-      swapped.assign(data.begin(), data.end());
-      swap_bytes(swapped.data(), array_.count, swapped.size() / array_.count);
-      start = swapped.data();
-    }
-    visit({name_, array_.shape, {array_.dtype, start, static_cast<std::size_t>(array_.count)}});
+    if (const auto only = tensor(name_)) visit(*only);
   }
 
   const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
 
+  std::vector<std::string> names() const override {
+    return array_.skip.empty() ? std::vector{name_} : std::vector<std::string>();
+  }
+
+  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
+    if (!array_.skip.empty() || name != name_) return nullptr;
+    const auto data = file_.bytes().subspan(static_cast<std::size_t>(array_.data_offset));
+    auto held = std::make_shared<Held>();
+    const std::byte* start = data.data();
+    if (array_.big_endian && array_.count > 0) {
+      held->swapped.assign(data.begin(), data.end());
+      swap_bytes(held->swapped.data(), array_.count, held->swapped.size() / array_.count);
+      start = held->swapped.data();
+    }
+    held->tensor = {
+        name_, array_.shape, {array_.dtype, start, static_cast<std::size_t>(array_.count)}};
+    return {held, &held->tensor};
+  }
+
  private:
+  struct Held {
+    std::vector<std::byte> swapped;  ///< the data, where the file's byte order is not ours
+    NamedTensor tensor;
+  };
+
   NpyArray read_header() const {
     const std::string place = log::place_text(file_.name(), name_);
     const auto bytes = file_.bytes();

@@ -104,13 +104,6 @@ void set_words(proto::TensorProto& tensor, const std::vector<std::int64_t>& word
   }
 }
 
-const proto::TensorProto& tensor_of(const proto::Summary& summary, const std::string& tag) {
-  for (const proto::Summary::Value& value : summary.value()) {
-    if (value.has_tensor() && value.tag() == tag) return value.tensor();
-  }
-  throw std::invalid_argument("its event has no tensor '" + printable(tag) + "'");
-}
-
 }  // namespace
 
 bool is_utf8(std::string_view text) {
@@ -156,25 +149,28 @@ proto::Summary record_values(const TensorRecord& record, std::string_view where)
   return summary;
 }
 
-std::vector<std::string> record_names(const proto::Summary& summary) {
-  std::vector<std::string> names;
-  for (const proto::Summary::Value& value : summary.value()) {
-    if (value.has_tensor() && value.tag().starts_with(kBinades)) {
-      names.push_back(value.tag().substr(kBinades.size()));
-    }
+RecordEvent::RecordEvent(const proto::Event& event) : event_(event) {
+  for (const proto::Summary::Value& value : event.summary().value()) {
+    if (!value.has_tensor()) continue;
+    tensors_.try_emplace(value.tag(), &value.tensor());  // of a tag that is there twice, the first
+    if (value.tag().starts_with(kBinades)) names_.push_back(value.tag().substr(kBinades.size()));
   }
-  return names;
 }
 
-TensorRecord read_record(const proto::Event& event, const std::string& name) {
+const proto::TensorProto& RecordEvent::tensor(const std::string& tag) const {
+  const auto found = tensors_.find(tag);
+  if (found != tensors_.end()) return *found->second;
+  throw std::invalid_argument("its event has no tensor '" + printable(tag) + "'");
+}
+
+TensorRecord RecordEvent::read(const std::string& name) const {
   TensorRecord record;
   record.name = name;
-  record.step = event.step();
+  record.step = event_.step();
   if (!is_utf8(name)) throw std::invalid_argument("its name is no UTF-8");
-  const std::vector<std::int64_t> words =
-      words_of(tensor_of(event.summary(), std::string(kBinades) + name));
+  const std::vector<std::int64_t> words = words_of(tensor(std::string(kBinades) + name));
   record.table = BinadeTable::decode(words);
-  const proto::TensorProto& text = tensor_of(event.summary(), std::string(kStatistics) + name);
+  const proto::TensorProto& text = tensor(std::string(kStatistics) + name);
   if (text.dtype() != proto::DT_STRING || text.string_val_size() != 1) {
     throw std::invalid_argument("its statistics are no text");
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "halfscope/log/event_file.pb.h"
@@ -42,9 +43,22 @@ void for_each_scalar(const proto::Summary& summary,
 /// Sets the scalar of a tag.
 void set_scalar(StepScalars& scalars, const std::string& tag, double value);
 
-/// Names of the tensor records a summary holds.
-std::vector<std::string> record_names(const proto::Summary& summary);
-/// The record of one of these names. Throws std::invalid_argument saying what is wrong with it.
-TensorRecord read_record(const proto::Event& event, const std::string& name);
+/// The tensor records of one event, which must outlive it. Tags are looked up, not searched: one
+/// event may hold thousands.
+class RecordEvent {
+ public:
+  explicit RecordEvent(const proto::Event& event);
+
+  const std::vector<std::string>& names() const { return names_; }
+  /// The record of one of these names. Throws std::invalid_argument saying what is wrong with it.
+  TensorRecord read(const std::string& name) const;
+
+ private:
+  const proto::TensorProto& tensor(const std::string& tag) const;
+
+  const proto::Event& event_;
+  std::unordered_map<std::string_view, const proto::TensorProto*> tensors_;  ///< by tag
+  std::vector<std::string> names_;
+};
 
 }  // namespace halfscope::log

@@ -111,10 +111,14 @@ class RunLogIndex {
  public:
   explicit RunLogIndex(RunLog& log) : log_(log) {}
 
-  void read() {
+  void read(const RunLog::Progress& progress) {
+    const std::vector<std::uint64_t> starts = starts_of_files();
     for (std::size_t file = 0; file < log_.files_.size(); ++file) {
       EventReader reader(log_.files_[file]);
-      while (const auto event = reader.next()) take(*event, file, reader.offset());
+      while (const auto event = reader.next()) {
+        take(*event, file, reader.offset());
+        if (progress) progress(starts[file] + reader.offset(), starts.back());
+      }
       log_.notes_.insert(log_.notes_.end(), reader.notes().begin(), reader.notes().end());
     }
     for (const auto& [name, by_step] : places_) {
@@ -128,6 +132,17 @@ class RunLogIndex {
   }
 
  private:
+  /// How many bytes lie before each file, and in all.
+  std::vector<std::uint64_t> starts_of_files() const {
+    std::vector<std::uint64_t> starts = {0};
+    for (const fs::path& path : log_.files_) {
+      std::error_code ignored;
+      const std::uint64_t size = fs::file_size(path, ignored);
+      starts.push_back(starts.back() + (ignored ? 0 : size));
+    }
+    return starts;
+  }
+
   void take(const proto::Event& event, std::size_t file, std::uint64_t offset) {
     if (event.session_log().status() == proto::SessionLog::START) forget_from(event.step());
     for_each_scalar(event.summary(), [&](const std::string& tag, double value) {
@@ -136,9 +151,10 @@ class RunLogIndex {
       scalars.step = event.step();
       set_scalar(scalars, tag, value);
     });
-    for (const std::string& name : record_names(event.summary())) {
+    const RecordEvent records(event);
+    for (const std::string& name : records.names()) {
       try {
-        static_cast<void>(read_record(event, name));
+        static_cast<void>(records.read(name));
         places_[name][event.step()] = {file, offset};
       } catch (const std::invalid_argument& error) {
         skip(file, offset,
@@ -185,14 +201,14 @@ bool RunLog::is_one(const fs::path& folder) {
                  "how it was recorded (docs/run-log.md)");
 }
 
-RunLog::RunLog(const fs::path& folder) : folder_(folder) {
+RunLog::RunLog(const fs::path& folder, const Progress& progress) : folder_(folder) {
   if (!is_one(folder)) {
     throw BadInput(printable(folder.string()) +
                    ": is no run log, which is a folder with a run.json; name such a folder");
   }
   manifest_ = read_manifest(folder / kManifestFile);
   files_ = event_files(folder);
-  RunLogIndex(*this).read();
+  RunLogIndex(*this).read(progress);
 }
 
 std::vector<StepScalars> RunLog::scalars() const {
@@ -204,25 +220,31 @@ std::vector<StepScalars> RunLog::scalars() const {
 void RunLog::for_each(const std::function<void(TensorRecord&&)>& visit,
                       const Wanted& wanted) const {
   std::optional<EventReader> reader;
-  std::size_t open = files_.size();
+  std::optional<proto::Event> event;  // held, because one event may have thousands of records
+  std::optional<RecordEvent> records;
+  const Place* held = nullptr;
+  const auto record_at = [&](const Place& place) {
+    if (held == nullptr || held->file != place.file) reader.emplace(files_[place.file]);
+    if (held == nullptr || held->file != place.file || held->offset != place.offset) {
+      reader->seek(place.offset);
+      event = reader->next();
+      if (!event || reader->offset() != place.offset) throw std::invalid_argument("it is gone");
+      records.emplace(*event);
+    }
+    held = &place;
+    return records->read(place.name);
+  };
   for (const Place& place : records_) {
     if (wanted && !wanted(place.name, place.step)) continue;
-    if (place.file != open) reader.emplace(files_[place.file]);
-    open = place.file;
-    visit(record_at(*reader, place));
-  }
-}
-
-TensorRecord RunLog::record_at(EventReader& reader, const Place& place) const {
-  reader.seek(place.offset);
-  const auto event = reader.next();
-  try {
-    if (!event || reader.offset() != place.offset) throw std::invalid_argument("it is gone");
-    return read_record(*event, place.name);
-  } catch (const std::invalid_argument& error) {
-    throw BadInput(printable(files_[place.file].string()) + ": tensor '" + printable(place.name) +
-                   "' at step " + std::to_string(place.step) + " changed while it was read (" +
-                   error.what() + "); read the log again");
+    std::optional<TensorRecord> record;
+    try {
+      record = record_at(place);
+    } catch (const std::invalid_argument& error) {
+      throw BadInput(printable(files_[place.file].string()) + ": tensor '" +
+                     printable(place.name) + "' at step " + std::to_string(place.step) +
+                     " changed while it was read (" + error.what() + "); read the log again");
+    }
+    visit(std::move(*record));
   }
 }
 

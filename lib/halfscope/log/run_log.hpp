@@ -115,7 +115,9 @@ class RunLogWriter {
 /// mark (SessionLog START) what came before it from its step on is dropped. Throws BadInput.
 class RunLog {
  public:
-  explicit RunLog(const std::filesystem::path& folder);
+  /// `progress`, where given, is told the bytes of events read and there are.
+  using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
+  explicit RunLog(const std::filesystem::path& folder, const Progress& progress = {});
 
   /// True when the folder has a manifest; throws BadInput when it is laid out as a run log
   /// (event files, tensors/) but has none.
@@ -149,8 +151,6 @@ class RunLog {
     std::string name;
     std::int64_t step;
   };
-  TensorRecord record_at(EventReader& reader, const Place& place) const;
-
   std::filesystem::path folder_;
   Manifest manifest_;
   std::vector<std::filesystem::path> files_;

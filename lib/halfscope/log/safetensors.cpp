@@ -160,6 +160,7 @@ Safetensors::Safetensors(const std::filesystem::path& path)
       skipped_.push_back({std::move(entry.name), skip_reason(entry.dtype)});
     }
   }
+  for (const NamedTensor& tensor : tensors_) by_name_.emplace(tensor.name, &tensor);
   metadata_ = std::move(header.metadata);
 }
 
@@ -167,6 +168,18 @@ Safetensors::~Safetensors() = default;
 
 void Safetensors::for_each(const std::function<void(const NamedTensor&)>& visit) const {
   for (const NamedTensor& tensor : tensors_) visit(tensor);
+}
+
+std::vector<std::string> Safetensors::names() const {
+  std::vector<std::string> all;
+  for (const NamedTensor& tensor : tensors_) all.push_back(tensor.name);
+  return all;
+}
+
+std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return nullptr;
+  return {std::shared_ptr<void>(), found->second};  // owns nothing: the data is mapped
 }
 
 }  // namespace halfscope::log

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "halfscope/log/tensor_file.hpp"
@@ -25,12 +26,15 @@ class Safetensors : public TensorFile {
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override;
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
+  std::vector<std::string> names() const override;
+  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
   const std::vector<NamedTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   std::unique_ptr<MappedFile> file_;
   std::vector<NamedTensor> tensors_;
+  std::map<std::string_view, const NamedTensor*> by_name_;  ///< into tensors_
   std::vector<SkippedTensor> skipped_;
   std::map<std::string, std::string> metadata_;
 };

@@ -37,19 +37,18 @@ struct SkippedTensor {
 };
 
 /// An open file of tensors. Data is mapped, not read; what must be unpacked is unpacked a tensor at
-/// a time by `for_each`.
+/// a time.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
   /// Calls `visit` for every readable tensor in file order; the view is valid during the call.
   virtual void for_each(const std::function<void(const NamedTensor&)>& visit) const = 0;
   virtual const std::vector<SkippedTensor>& skipped() const = 0;
-  /// Names of the readable tensors in file order, without their data where the format allows.
-  virtual std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for_each([&](const NamedTensor& tensor) { all.push_back(tensor.name); });
-    return all;
-  }
+  /// Names of the readable tensors in file order, without their data.
+  virtual std::vector<std::string> names() const = 0;
+  /// One readable tensor; null where none has the name. Its view stays valid as long as both the
+  /// pointer and the file live: what had to be unpacked is freed with the pointer.
+  virtual std::shared_ptr<const NamedTensor> tensor(std::string_view name) const = 0;
 };
 
 }  // namespace halfscope::log

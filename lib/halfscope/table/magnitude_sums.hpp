@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "halfscope/table/boundary.hpp"
@@ -21,26 +23,53 @@ struct Bounds {
 /// L1: sum of magnitudes. L2: here the sum of squares, whose share is what a norm loses.
 struct MassShare {
   Bounds l1, l2;
+  friend bool operator==(const MassShare&, const MassShare&) = default;
+};
+
+/// The mass below a magnitude, and from it on; l1 in units of 2^r, l2 in units of 2^(2r), r being
+/// the reference that was asked for. low is rounded down, high is rounded up.
+struct MassSplit {
+  MassShare below, above;
 };
 
 /// Sums over finite nonzero values by (binade, segment between cuts), as whole multiples of a power
-/// of two: nothing is rounded, and sums add in any order to the same bits.
+/// of two: nothing is rounded, and sums add in any order to the same bits. No limb can overflow: a
+/// significand has 53 bits, its square 106, and 64 bits count the values (117 and 170 bits in all).
 class MagnitudeSums {
  public:
+  /// cuts: as BinadeTable's. Throws std::invalid_argument when they do not ascend in (0, 2^52).
   explicit MagnitudeSums(std::vector<std::uint64_t> cuts = standard_cuts());
 
-  void add(const TensorView& tensor);
-  /// Both have the same cuts. `log2_factor`: the other's values are multiplied by 2^log2_factor.
+  /// threads: 0 takes all the machine has. The sums are the same for every number of threads.
+  void add(const TensorView& tensor, int threads = 0);
+  /// `times` values of one magnitude.
+  void add(Magnitude magnitude, std::uint64_t times = 1);
+  /// log2_factor: the other's values are multiplied by 2^log2_factor. Throws std::invalid_argument
+  /// when the cuts differ.
   void merge(const MagnitudeSums& other, int log2_factor = 0);
 
-  /// The share of the mass below m; bounds where m lies inside a segment. {1, 1} of nothing is 0.
+  /// The share of the mass below m, rounded once to nearest; bounds where m lies inside a segment.
+  /// Nothing has the share 0.
   MassShare share_below(Magnitude m) const;
 
+  MassSplit split_at(Magnitude m, int reference) const;
+  /// The highest binade with values; empty where there are none.
+  std::optional<int> top_exponent() const;
+
+  const std::vector<std::uint64_t>& cuts() const { return cuts_; }
+  friend bool operator==(const MagnitudeSums&, const MagnitudeSums&) = default;
+
  private:
+  friend class SumsFiller;
   struct Sums {
     std::array<std::uint64_t, 2> magnitudes{};  ///< 128 bits, in units of 2^(exponent - 52)
     std::array<std::uint64_t, 3> squares{};     ///< 192 bits, in units of 2^(2 * exponent - 104)
+    friend bool operator==(const Sums&, const Sums&) = default;
   };
+  struct Totals;
+  Totals totals(Magnitude m) const;
+  std::vector<Sums>& row_at(int exponent);
+
   std::vector<std::uint64_t> cuts_;
   std::map<int, std::vector<Sums>> rows_;  ///< by exponent; one a segment
 };

@@ -20,6 +20,7 @@ struct UpdateOutcomes {
   std::uint64_t overflow = 0;   ///< the sum is infinite
 
   std::uint64_t lost() const { return underflow + swamped; }
+  UpdateOutcomes& operator+=(const UpdateOutcomes& other);
   friend bool operator==(const UpdateOutcomes&, const UpdateOutcomes&) = default;
 };
 
@@ -41,6 +42,7 @@ struct UpdateCounts {
 struct UpdateCell {
   std::uint64_t count = 0;
   std::uint64_t lost = 0;  ///< of these: underflow or swamped, `half` arithmetic
+  UpdateCell& operator+=(const UpdateCell& other);
   friend bool operator==(const UpdateCell&, const UpdateCell&) = default;
 };
 
@@ -73,7 +75,9 @@ UpdateTable count_updates(const TensorView& weights, const TensorView& updates,
                           const UpdateOptions& options = {});
 
 /// Plain SGD: u = -lr * g / scale. `half` rounds the exact product of RN32(lr) and the unscaled
-/// gradient once; `fused` has u32 = -RN32(RN32(lr) * RN32(g / scale)).
+/// gradient once; `fused` has u32 = -RN32(RN32(lr) * RN32(g / scale)). The unscaled gradient g /
+/// scale is exact where scale is a power of two and g no wider than binary32, else RN32(g / scale).
+/// Throws std::invalid_argument unless lr is finite in binary32 and scale positive and finite.
 UpdateTable count_sgd_updates(const TensorView& weights, const TensorView& gradients, double lr,
                               double scale, const UpdateOptions& options = {});
 

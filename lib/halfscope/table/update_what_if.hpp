@@ -10,22 +10,32 @@
 
 namespace halfscope {
 
-/// Stochastic rounding of w16 + u, u finite and nonzero.
+/// The exact sum w16 + u rounded stochastically, u finite and nonzero: up in magnitude if and only
+/// if its discarded fraction is above R / 2^r, R uniform in [0, 2^r) (docs/numerics.md, section 9).
 struct StochasticMoves {
-  int random_bits = 0;
+  int random_bits = 0;  ///< r
   /// Sum over updates of the number of R in [0, 2^random_bits) for which the weight moves: expected
   /// moves times 2^random_bits, exactly. 128 bits as two words.
   std::uint64_t moves_low = 0, moves_high = 0;
-  std::uint64_t never = 0;  ///< updates that move the weight for no R
+  /// Updates that move the weight for no R: toward zero, by less than 2^-r of the place.
+  std::uint64_t never = 0;
+  /// The same where R is added below the last place and the sum is truncated, as hardware does it:
+  /// the discarded fraction loses what lies below r bits. Away from zero, by less than 2^-r.
+  std::uint64_t never_truncated = 0;
+
   double expected_moves() const;
+  StochasticMoves& operator+=(const StochasticMoves& other);
 };
 
 /// The same update N times over, in the format with Kahan's compensation (Kahan 1965; each
-/// operation rounded to the format).
+/// operation rounded to the format): u = RN(u), c = 0, then N times y = u - c; t = w + y;
+/// c = (t - w) - y; w = t.
 struct KahanMoves {
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;        ///< N
   std::uint64_t moved = 0;        ///< weights that differ after N updates
   std::uint64_t moved_plain = 0;  ///< the same without compensation
+
+  KahanMoves& operator+=(const KahanMoves& other);
 };
 
 struct UpdateWhatIf {
@@ -38,6 +48,8 @@ struct UpdateWhatIf {
   std::map<int, std::uint64_t> first_move;
   std::uint64_t master_never = 0;  ///< the master itself stops before the copy moves
 
+  /// Throws std::invalid_argument where other random bits or Kahan steps were asked about; an
+  /// answer about nothing adds to any.
   UpdateWhatIf& operator+=(const UpdateWhatIf& other);
 };
 
@@ -50,6 +62,7 @@ struct WhatIfOptions {
 };
 
 /// Pairs as count_updates takes them; updates are rounded to binary32 where they are wider.
+/// random_bits: 1 to 32. Factors: 2^-64 to 2^64. Throws std::invalid_argument otherwise.
 UpdateWhatIf what_if(const TensorView& weights, const TensorView& updates,
                      const WhatIfOptions& options = {});
 

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+
+/// a's share of all against b's.
+Change change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
+  using Wide = unsigned __int128;
+  if (of_a == 0 || of_b == 0) return Change::unknown;
+  const auto product = [](std::uint64_t x, std::uint64_t y) { return Wide{x} * y; };
+  if (product(b.high, of_a) < product(a.low, of_b)) return Change::less;
+  if (product(b.low, of_a) > product(a.high, of_b)) return Change::more;
+  const bool exact = a.exact() && b.exact();
+  return exact && product(a.low, of_b) == product(b.low, of_a) ? Change::same : Change::unknown;
+}
+
+std::int64_t difference(std::uint64_t b, std::uint64_t a) {
+  return b >= a ? static_cast<std::int64_t>(b - a) : -static_cast<std::int64_t>(a - b);
+}
+
+/// Elements zero in B and not in A, of tensors of the same size: zB - zA at least, for the common
+/// zeros are no more than zA; and no more than either zB or A's nonzero elements.
+Interval new_zeros(const Counts& a, const Counts& b) {
+  return {b.zero > a.zero ? b.zero - a.zero : 0, std::min(b.zero, a.total - a.zero)};
+}
+
+/// The steps of two tensors: pairs that both have, and what each has alone.
+struct Paired {
+  std::vector<std::pair<const StepFindings*, const StepFindings*>> both;
+  Both<std::vector<std::int64_t>> alone;
+};
+
+Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
+  Paired out;
+  auto x = a.per_step.begin();
+  auto y = b.per_step.begin();
+  while (x != a.per_step.end() || y != b.per_step.end()) {
+    if (y == b.per_step.end() || (x != a.per_step.end() && x->step < y->step)) {
+      out.alone.a.push_back(x++->step);
+    } else if (x == a.per_step.end() || y->step < x->step) {
+      out.alone.b.push_back(y++->step);
+    } else {
+      out.both.emplace_back(&*x++, &*y++);
+    }
+  }
+  return out;
+}
+
+/// One run's side of a tensor over the common steps.
+struct Side {
+  Counts counts;
+  std::optional<double> max_abs;
+  std::map<int, Interval> binades;
+
+  void add(const StepFindings& step) {
+    counts += step.counts;
+    if (step.max_abs) max_abs = std::max(max_abs.value_or(0.0), *step.max_abs);
+    for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
+  }
+  bool exact() const {
+    return std::all_of(binades.begin(), binades.end(),
+                       [](const auto& row) { return row.second.exact(); });
+  }
+  std::vector<BinadeCount> list() const {
+    std::vector<BinadeCount> out;
+    for (const auto& [exponent, count] : binades) out.push_back({exponent, count});
+    return out;
+  }
+};
+
+/// The binade of the lower median of the finite nonzero magnitudes.
+std::optional<int> median_binade(const Side& side) {
+  const std::uint64_t n = side.counts.finite_nonzero();
+  std::uint64_t up_to = 0;
+  for (const auto& [exponent, count] : side.binades) {
+    up_to += count.low;
+    if (up_to >= n - n / 2) return exponent;
+  }
+  return std::nullopt;
+}
+
+/// Kolmogorov-Smirnov distance of the magnitudes of finite values, at the powers of two.
+std::optional<double> share_difference(const Side& a, const Side& b) {
+  const auto finite = [](const Counts& c) { return c.total - c.nan - c.inf; };
+  if (finite(a.counts) == 0 || finite(b.counts) == 0) return std::nullopt;
+  const double of_a = static_cast<double>(finite(a.counts));
+  const double of_b = static_cast<double>(finite(b.counts));
+  std::set<int> exponents;
+  for (const Side* side : {&a, &b}) {
+    for (const auto& [exponent, count] : side->binades) exponents.insert(exponent);
+  }
+  std::uint64_t below_a = a.counts.zero, below_b = b.counts.zero;
+  double largest = 0;
+  const auto look = [&] {
+    largest = std::max(largest, std::abs(static_cast<double>(below_a) / of_a -
+                                         static_cast<double>(below_b) / of_b));
+  };
+  look();
+  for (const int exponent : exponents) {
+    if (const auto row = a.binades.find(exponent); row != a.binades.end()) {
+      below_a += row->second.low;
+    }
+    if (const auto row = b.binades.find(exponent); row != b.binades.end()) {
+      below_b += row->second.low;
+    }
+    look();
+  }
+  return largest;
+}
+
+void set_shifts(ComparedTensor& t, const Side& a, const Side& b) {
+  const double largest_a = a.max_abs.value_or(0), largest_b = b.max_abs.value_or(0);
+  if (largest_a > 0 && largest_b > 0) {
+    t.max_abs_shift = std::log2(largest_b) - std::log2(largest_a);
+  }
+  if (!a.exact() || !b.exact()) return;
+  const auto median_a = median_binade(a), median_b = median_binade(b);
+  if (median_a && median_b) t.median_shift = *median_b - *median_a;
+  t.largest_share_difference = share_difference(a, b);
+}
+
+/// Updates over the common steps, where both have them.
+std::optional<Both<UpdateCounts>> common_updates(const TensorFindings& a, const TensorFindings& b) {
+  if (!a.updates || !b.updates) return std::nullopt;
+  Both<UpdateCounts> sum;
+  bool any = false;
+  for (const auto& [step, of_a] : a.updates->per_step) {
+    for (const auto& [other, of_b] : b.updates->per_step) {
+      if (other != step) continue;
+      sum.a += of_a;
+      sum.b += of_b;
+      any = true;
+    }
+  }
+  return any ? std::optional(sum) : std::nullopt;
+}
+
+ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) {
+  ComparedTensor t;
+  t.name = meeting_name(a.role, a.name);
+  t.role = a.role;
+  t.counted = a.counted || b.counted;
+  Paired steps = pair_steps(a, b);
+  t.left_out = std::move(steps.alone);
+  Side side_a, side_b;
+  Interval zeros;
+  bool same_size = true;
+  for (const auto& [of_a, of_b] : steps.both) {
+    t.steps.push_back(of_a->step);
+    side_a.add(*of_a);
+    side_b.add(*of_b);
+    same_size = same_size && of_a->counts.total == of_b->counts.total;
+    if (same_size) zeros += new_zeros(of_a->counts, of_b->counts);
+  }
+  t.counts = {side_a.counts, side_b.counts};
+  t.max_abs = {side_a.max_abs, side_b.max_abs};
+  t.binades = {side_a.list(), side_b.list()};
+  t.zero_difference = difference(side_b.counts.zero, side_a.counts.zero);
+  if (same_size) t.new_zeros = zeros;
+  set_shifts(t, side_a, side_b);
+  t.updates = common_updates(a, b);
+  return t;
+}
+
+/// How much worse B is, most important first: values no longer finite, values lost to zero, weight
+/// updates lost, each as a share; then how far the magnitudes moved.
+std::tuple<double, double, double, double> harm(const ComparedTensor& t) {
+  const auto more = [&](const Interval& a, const Interval& b) {
+    const double of_a = static_cast<double>(std::max<std::uint64_t>(1, t.counts.a.total));
+    const double of_b = static_cast<double>(std::max<std::uint64_t>(1, t.counts.b.total));
+    return static_cast<double>(b.high) / of_b - static_cast<double>(a.high) / of_a;
+  };
+  const auto updates_lost = [](const UpdateCounts& u) {
+    return u.updates() == 0 ? 0.0
+                            : static_cast<double>(u.half.lost()) / static_cast<double>(u.updates());
+  };
+  return {std::max(0.0, more(not_finite(t.counts.a), not_finite(t.counts.b))),
+          more(lost_to_zero(t.counts.a), lost_to_zero(t.counts.b)),
+          t.updates ? updates_lost(t.updates->b) - updates_lost(t.updates->a) : 0.0,
+          t.largest_share_difference.value_or(0.0)};
+}
+
+void rank(std::vector<ComparedTensor>& tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const auto& x, const auto& y) { return harm(x) > harm(y); });
+}
+
+std::string some_names(const Analysis& analysis) {
+  std::string out;
+  for (std::size_t i = 0; i < analysis.tensors.size() && i < 3; ++i) {
+    out += (i == 0 ? "'" : ", '") + printable(analysis.tensors[i].name) + "'";
+  }
+  return out + (analysis.tensors.size() > 3 ? ", ..." : "");
+}
+
+std::string some_steps(const Analysis& analysis) {
+  std::set<std::int64_t> steps;
+  for (const TensorFindings& t : analysis.tensors) {
+    for (const StepFindings& step : t.per_step) steps.insert(step.step);
+  }
+  std::string out;
+  std::size_t shown = 0;
+  for (const std::int64_t step : steps) {
+    if (shown++ == 3) return out + ", ... to " + std::to_string(*steps.rbegin());
+    out += (out.empty() ? "" : ", ") + std::to_string(step);
+  }
+  return out;
+}
+
+[[noreturn]] void refuse_names(const Analysis& a, const Analysis& b) {
+  throw log::BadInput(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
+                      ": no tensor has one name in both; the first holds " + some_names(a) +
+                      ", the second " + some_names(b) +
+                      "; name roles with --role GLOB=ROLE, or give two runs of one model");
+}
+
+[[noreturn]] void refuse_steps(const Analysis& a, const Analysis& b) {
+  throw log::BadInput(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
+                      ": their tensors have no step in common; the first has steps " +
+                      some_steps(a) + ", the second " + some_steps(b) +
+                      "; record both at the same steps, or give one file of each");
+}
+
+/// Matches tensors by name; a tensor whose steps all differ counts as matched, and is left out.
+void match(Comparison& c, const Analysis& a, const Analysis& b) {
+  std::map<std::string, std::size_t> in_b;
+  for (std::size_t i = 0; i < b.tensors.size(); ++i) {
+    in_b.emplace(meeting_name(b.tensors[i].role, b.tensors[i].name), i);
+  }
+  std::set<std::size_t> met;
+  std::uint64_t without_step = 0;
+  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
+    const std::string name = meeting_name(a.tensors[i].role, a.tensors[i].name);
+    const auto found = in_b.find(name);
+    if (found == in_b.end()) {
+      c.only.a.push_back(name);
+      continue;
+    }
+    met.insert(found->second);
+    ComparedTensor t = compare_tensor(a.tensors[i], b.tensors[found->second]);
+    t.index = {i, found->second};
+    if (t.steps.empty()) {
+      ++without_step;
+    } else {
+      c.tensors.push_back(std::move(t));
+    }
+  }
+  if (met.empty()) refuse_names(a, b);
+  if (c.tensors.empty()) refuse_steps(a, b);
+  for (const auto& [name, i] : in_b) {
+    if (!met.contains(i)) c.only.b.push_back(name);
+  }
+  if (without_step != 0) {
+    c.notes.push_back(std::to_string(without_step) +
+                      " of the tensors that both runs have share no step, and are left out");
+  }
+}
+
+void set_scalars(RunTotals& run, const Analysis& analysis) {
+  for (const auto& [log, scalars] : analysis.scalars) {
+    ++run.steps;
+    if (scalars.loss) run.loss.emplace_back(scalars.step, *scalars.loss);
+    if (scalars.found_inf.value_or(false)) run.skipped.push_back(scalars.step);
+  }
+}
+
+/// Adds a gradient to the sums of one run.
+void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& counts,
+                  const std::vector<std::int64_t>& steps) {
+  run.gradients += counts;
+  run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
+  for (const StepFindings& step : tensor.per_step) {
+    if (!std::binary_search(steps.begin(), steps.end(), step.step)) continue;
+    auto& [least, largest] = run.loss_scales
+                                 ? *run.loss_scales
+                                 : run.loss_scales.emplace(step.loss_scale, step.loss_scale);
+    least = std::min(least, step.loss_scale);
+    largest = std::max(largest, step.loss_scale);
+  }
+}
+
+void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
+  Interval zeros;
+  bool all_sizes = true;
+  for (const ComparedTensor& t : c.tensors) {
+    if (t.updates) {
+      if (!c.updates) c.updates.emplace();
+      c.updates->a += t.updates->a;
+      c.updates->b += t.updates->b;
+    }
+    if (!t.counted) continue;
+    ++c.gradients;
+    add_gradient(c.runs.a, a.tensors[t.index.a], t.counts.a, t.steps);
+    add_gradient(c.runs.b, b.tensors[t.index.b], t.counts.b, t.steps);
+    c.zero_difference += t.zero_difference;
+    all_sizes = all_sizes && t.new_zeros;
+    if (t.new_zeros) zeros += *t.new_zeros;
+  }
+  if (c.gradients != 0 && all_sizes) c.new_zeros = zeros;
+  const Counts &of_a = c.runs.a.gradients, &of_b = c.runs.b.gradients;
+  c.underflow = change_of(lost_to_zero(of_a), of_a.total, lost_to_zero(of_b), of_b.total);
+  c.overflow = change_of(not_finite(of_a), of_a.total, not_finite(of_b), of_b.total);
+}
+
+std::optional<CommonLoss> last_common_loss(const RunTotals& a, const RunTotals& b) {
+  std::map<std::int64_t, double> of_a(a.loss.begin(), a.loss.end());
+  std::optional<CommonLoss> last;
+  for (const auto& [step, loss] : b.loss) {
+    const auto found = of_a.find(step);
+    if (found != of_a.end()) last = {step, found->second, loss};
+  }
+  return last;
+}
+
+}  // namespace
+
+std::string_view name_of(Change change) {
+  switch (change) {
+    case Change::unknown: return "unknown";
+    case Change::less: return "less";
+    case Change::same: return "same";
+    case Change::more: return "more";
+  }
+  return "unknown";
+}
+
+std::string meeting_name(log::Role role, const std::string& name) {
+  const std::string path = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
+  return std::string(log::name_of(role)) + "/" + path;
+}
+
+Interval lost_to_zero(const Counts& counts) {
+  return Interval(counts.zero) + counts.classes.flushed_to_zero;
+}
+
+Interval not_finite(const Counts& counts) {
+  return Interval(counts.nan + counts.inf) + counts.classes.overflow;
+}
+
+Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections) {
+  Comparison c;
+  c.logs = {a.logs.front(), b.logs.front()};
+  c.target = a.target;
+  if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
+  match(c, a, b);
+  rank(c.tensors);
+  set_scalars(c.runs.a, a);
+  set_scalars(c.runs.b, b);
+  sum_up(c, a, b);
+  c.last_loss = last_common_loss(c.runs.a, c.runs.b);
+  return c;
+}
+
+}  // namespace halfscope::analyzers

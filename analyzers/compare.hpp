@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two runs, tensor by tensor: FP32 against FP16, before against after. `halfscope compare`.
+// Definitions: docs/compare.md.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+#include "halfscope/table/update_table.hpp"
+
+namespace halfscope::analyzers {
+
+/// The same of both runs.
+template <typename T>
+struct Both {
+  T a{}, b{};
+};
+
+/// Whole tensors of both runs, element by element, unscaled. The counts are not apart: an element
+/// may be equal and have become subnormal. Zeros of both signs are zeros.
+struct ElementChanges {
+  std::vector<std::int64_t> steps;  ///< at which both have the whole tensor
+  bool exact = true;                ///< all scales are powers of two: nothing is rounded here
+  std::uint64_t elements = 0;
+  std::uint64_t equal = 0;             ///< the same value and sign; two NaN count as equal
+  std::uint64_t became_zero = 0;       ///< finite and nonzero in A, zero in B
+  std::uint64_t became_nonzero = 0;    ///< zero in A, finite and nonzero in B
+  std::uint64_t became_subnormal = 0;  ///< of the format each run computed in; normal in A
+  std::uint64_t became_infinite = 0, became_nan = 0;  ///< finite in A
+  std::uint64_t became_finite = 0;                    ///< infinite or NaN in A
+  /// |b - a| / |a| over values finite in both, A's nonzero; empty where there are none.
+  std::optional<double> largest_relative_error;
+  /// |b - a| in ulps that the target has at A's value times the scale B's values carry.
+  std::optional<double> largest_ulps;
+
+  ElementChanges& operator+=(const ElementChanges& other);
+};
+
+/// One tensor over the steps that both runs have.
+struct ComparedTensor {
+  std::string name;  ///< role/path: --role may give the runs' names one role
+  log::Role role = log::Role::unknown;
+  bool counted = false;     ///< a loss scale acts on it
+  Both<std::size_t> index;  ///< into the tensors of each Analysis
+  std::vector<std::int64_t> steps;
+  Both<std::vector<std::int64_t>> left_out;  ///< steps that only this run has
+  Both<Counts> counts;
+  Both<std::optional<double>> max_abs;  ///< unscaled, finite
+  Both<std::vector<BinadeCount>> binades;
+  std::int64_t zero_difference = 0;  ///< zeros of B less zeros of A
+  /// Elements that are zero in B and not in A: bounds from the counts of each step. Empty where the
+  /// runs' tensors differ in size.
+  std::optional<Interval> new_zeros;
+  std::optional<double> max_abs_shift;  ///< log2 of max_abs of B over that of A
+  /// The binade that holds the median finite nonzero magnitude, B's less A's; empty where it is not
+  /// known exactly.
+  std::optional<int> median_shift;
+  /// Largest difference between the runs in the share of finite values (zeros among them) below
+  /// some power of two; empty where it is not known exactly.
+  std::optional<double> largest_share_difference;
+  std::optional<Both<UpdateCounts>> updates;
+  std::optional<ElementChanges> elements;
+};
+
+/// Values that are zero in the target format: zero already, or flushed.
+Interval lost_to_zero(const Counts& counts);
+/// NaN, infinite, or overflowing in the target format.
+Interval not_finite(const Counts& counts);
+
+/// What one run's scalars say, and its gradients over the tensors and steps that both have.
+struct RunTotals {
+  Counts gradients;
+  std::optional<std::pair<double, double>> loss_scales;  ///< least and largest that counts are for
+  bool underflow_identifiable = true;                    ///< of every compared gradient
+  std::uint64_t steps = 0;                               ///< that have scalars
+  std::vector<std::pair<std::int64_t, double>> loss;     ///< ascending by step
+  std::vector<std::int64_t> skipped;                     ///< found_inf
+};
+
+/// How B's share stands to A's. unknown: no values, or only bounds are known and they overlap.
+enum class Change : std::uint8_t { unknown, less, same, more };
+std::string_view name_of(Change change);
+
+struct CommonLoss {
+  std::int64_t step = 0;
+  double a = 0, b = 0;
+};
+
+struct Comparison {
+  Both<std::string> logs;
+  Target target;
+  std::optional<double> loss_scale;     ///< counts are for; empty: each step's own
+  std::vector<ComparedTensor> tensors;  ///< worst first
+  Both<std::vector<std::string>> only;  ///< tensors of one run
+  Both<RunTotals> runs;
+  std::uint64_t gradients = 0;  ///< tensors compared that a loss scale acts on
+  Change underflow = Change::unknown, overflow = Change::unknown;  ///< of the gradients
+  std::int64_t zero_difference = 0;                                ///< of the gradients
+  std::optional<Interval> new_zeros;                               ///< of the gradients
+  std::optional<Both<UpdateCounts>> updates;  ///< of all weights that have them
+  std::optional<CommonLoss> last_loss;        ///< at the last step for which both have one
+  Notes notes;
+};
+
+/// Of analyses of one log each, for the same target. Throws log::BadInput where the runs have no
+/// tensor, or no step of one, in common.
+Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections);
+
+/// Sets `elements` of the tensors that both logs have whole. Throws log::BadInput.
+void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
+                  const Both<Selection>& selections, const Progress& progress = {});
+
+/// The name under which tensors of two runs meet: role/path.
+std::string meeting_name(log::Role role, const std::string& name);
+
+}  // namespace halfscope::analyzers

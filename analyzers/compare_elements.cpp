@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "analyzers/compare.hpp"
+#include "analyzers/readers/open.hpp"
+#include "analyzers/samples.hpp"
+#include "halfscope/number/convert.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// A whole tensor of B, to be opened when A's turn comes.
+struct Place {
+  std::filesystem::path file;
+  std::string name;
+  double scale = 1.0;
+};
+/// Step, rank, name: several where a folder holds shards.
+using Key = std::tuple<std::int64_t, int, std::string>;
+using Places = std::map<Key, std::vector<Place>>;
+
+/// An NPY file has one tensor, whichever name its folder gives it.
+std::shared_ptr<const log::NamedTensor> tensor_of(const log::TensorFile& file,
+                                                  const std::string& name) {
+  const auto tensor = file.tensor(name);
+  const auto names = tensor ? std::vector<std::string>() : file.names();
+  return names.size() == 1 ? file.tensor(names.front()) : tensor;
+}
+
+/// What of a replicated tensor the other ranks repeat is not looked at again.
+bool is_taken(const WholeStep& step, log::Role role) {
+  return step.rank == 0 || step.is_sharded(role);
+}
+
+Places places_of(const std::filesystem::path& log, const Selection& selection, Notes& notes,
+                 const Progress& progress) {
+  Places places;
+  const auto visit = [&](const WholeStep& step) {
+    for (const std::string& name : step.tensors->names()) {
+      const log::Role role = step.role_of(selection, name);
+      if (!selects(selection, name) || !is_taken(step, role)) continue;
+      places[{step.step, step.rank, meeting_name(role, name)}].push_back(
+          {step.file, name, step.scale_of(selection, name)});
+    }
+  };
+  for_each_whole_step(log, selection, visit, notes, progress);
+  return places;
+}
+
+/// The format whose subnormals a tensor's values may be: that of what it was computed in.
+Format own_format(const TensorFindings& tensor) {
+  if (tensor.suspected_fp16) return kBinary16;
+  const Format stored = format_of(tensor.source_dtype);
+  const Format computed = format_of(tensor.computed_dtype.value_or(tensor.source_dtype));
+  return computed.emin() > stored.emin() ? computed : stored;
+}
+
+/// The value of every encoding of an 8- or 16-bit dtype; made once.
+const std::vector<double>& values_of(Dtype dtype) {
+  static std::array<std::once_flag, kAllDtypes.size()> made;
+  static std::array<std::vector<double>, kAllDtypes.size()> values;
+  const auto at = static_cast<std::size_t>(dtype);
+  std::call_once(made[at], [&] {
+    const Format format = format_of(dtype);
+    for (std::uint64_t bits = 0; bits < std::uint64_t{1} << format.width; ++bits) {
+      values[at].push_back(to_double(format, bits));
+    }
+  });
+  return values[at];
+}
+
+/// Elements of a tensor as recorded, exactly, in binary64.
+class Reader {
+ public:
+  explicit Reader(const TensorView& view)
+      : view_(view),
+        width_(format_of(view.dtype).width),
+        narrow_(width_ <= 16 ? values_of(view.dtype).data() : nullptr) {}
+
+  double operator[](std::size_t i) const {
+    switch (width_) {
+      case 8: return narrow_[load<std::uint8_t>(i)];
+      case 16: return narrow_[load<std::uint16_t>(i)];
+      case 32: return double{std::bit_cast<float>(load<std::uint32_t>(i))};
+      default: return std::bit_cast<double>(load<std::uint64_t>(i));
+    }
+  }
+
+ private:
+  template <typename Bits>
+  Bits load(std::size_t i) const {
+    Bits bits;
+    std::memcpy(&bits, view_.data + i * sizeof(Bits), sizeof(Bits));
+    return bits;
+  }
+
+  TensorView view_;
+  int width_;
+  const double* narrow_;  ///< by encoding
+};
+
+/// One run's side of a pair.
+struct Side {
+  Reader values;
+  double scale;
+  double smallest_normal;  ///< of what it was computed in
+
+  bool is_subnormal(double recorded) const {
+    return recorded != 0 && std::abs(recorded) < smallest_normal;
+  }
+};
+
+void keep_larger(std::optional<double>& largest, double value) {
+  largest = std::max(largest.value_or(value), value);
+}
+
+/// The target's unit in the last place at x, subnormals included, exponents above emax too.
+double ulp(Format target, double x) {
+  const int exponent = x == 0 ? target.emin() : std::max(std::ilogb(x), target.emin());
+  return std::ldexp(1.0, exponent - (target.precision - 1));
+}
+
+void compare_finite(double a, double b, double scale_b, Format target, ElementChanges& to) {
+  const double change = std::abs(b - a);
+  to.became_zero += a != 0 && b == 0 ? 1 : 0;
+  to.became_nonzero += a == 0 && b != 0 ? 1 : 0;
+  if (a != 0) keep_larger(to.largest_relative_error, change / std::abs(a));
+  keep_larger(to.largest_ulps, change * scale_b / ulp(target, a * scale_b));
+}
+
+void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Format target,
+                     ElementChanges& to) {
+  const double recorded_a = side_a.values[i], recorded_b = side_b.values[i];
+  const double a = recorded_a / side_a.scale, b = recorded_b / side_b.scale;
+  const bool same = a == b && std::signbit(a) == std::signbit(b);
+  to.equal += same || (std::isnan(a) && std::isnan(b)) ? 1 : 0;
+  if (!std::isfinite(a)) {
+    to.became_finite += std::isfinite(b) ? 1 : 0;
+    return;
+  }
+  to.became_infinite += std::isinf(b) ? 1 : 0;
+  to.became_nan += std::isnan(b) ? 1 : 0;
+  if (!std::isfinite(b)) return;
+  const bool was_normal = a != 0 && !side_a.is_subnormal(recorded_a);
+  to.became_subnormal += was_normal && side_b.is_subnormal(recorded_b) ? 1 : 0;
+  compare_finite(a, b, side_b.scale, target, to);
+}
+
+/// The sums are of whole numbers and the extremes are extremes: any split gives the same.
+ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target) {
+  using Range = tbb::blocked_range<std::size_t>;
+  constexpr std::size_t kGrain = std::size_t{1} << 16;
+  const auto part = [&](const Range& range, ElementChanges sum) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) {
+      compare_element(a, b, i, target, sum);
+    }
+    sum.elements += range.size();
+    return sum;
+  };
+  const auto join = [](ElementChanges x, const ElementChanges& y) { return x += y; };
+  return tbb::parallel_reduce(Range(0, count, kGrain), ElementChanges(), part, join);
+}
+
+/// Which of the comparison's tensors has a name; and its findings in either analysis.
+struct Meeting {
+  ComparedTensor* tensor;
+  Format own_a, own_b;
+};
+
+std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const Analysis& b) {
+  std::map<std::string, Meeting> out;
+  for (ComparedTensor& t : c.tensors) {
+    out.emplace(t.name,
+                Meeting{&t, own_format(a.tensors[t.index.a]), own_format(b.tensors[t.index.b])});
+  }
+  return out;
+}
+
+double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
+
+void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
+                  double scale_b, std::int64_t step, const Meeting& at, Format target) {
+  if (a.view.count != b.view.count) return;  // new_zeros is absent too, and the totals show why
+  const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
+  const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
+  ElementChanges found = compare_values(side_a, side_b, a.view.count, target);
+  found.exact = exact_log2(scale_a) && exact_log2(scale_b);
+  if (!at.tensor->elements) at.tensor->elements.emplace();
+  ElementChanges& sum = *at.tensor->elements;
+  sum += found;
+  if (sum.steps.empty() || sum.steps.back() != step) sum.steps.push_back(step);
+}
+
+}  // namespace
+
+ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
+  exact = exact && other.exact;
+  elements += other.elements;
+  equal += other.equal;
+  became_zero += other.became_zero;
+  became_nonzero += other.became_nonzero;
+  became_subnormal += other.became_subnormal;
+  became_infinite += other.became_infinite;
+  became_nan += other.became_nan;
+  became_finite += other.became_finite;
+  if (other.largest_relative_error) {
+    keep_larger(largest_relative_error, *other.largest_relative_error);
+  }
+  if (other.largest_ulps) keep_larger(largest_ulps, *other.largest_ulps);
+  return *this;
+}
+
+void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
+                  const Both<Selection>& selections, const Progress& progress) {
+  const Places places = places_of(comparison.logs.b, selections.b, comparison.notes, {});
+  if (places.empty()) return;
+  const auto meeting = meetings(comparison, a, b);
+  std::map<Key, std::size_t> turn;  // which of several shards of B comes next
+  std::map<std::filesystem::path, std::unique_ptr<log::TensorFile>> open;
+  const auto visit = [&](const WholeStep& step) {
+    open.clear();
+    for (const std::string& name : step.tensors->names()) {
+      const log::Role role = step.role_of(selections.a, name);
+      const std::string met = meeting_name(role, name);
+      const Key key{step.step, step.rank, met};
+      const auto at = meeting.find(met);
+      const auto found = places.find(key);
+      if (at == meeting.end() || found == places.end()) continue;
+      if (!selects(selections.a, name) || !is_taken(step, role)) continue;
+      const std::size_t shard = turn[key]++;
+      if (shard >= found->second.size()) continue;
+      const Place& place = found->second[shard];
+      auto& file = open[place.file];
+      if (!file) file = readers::open_tensor_file(place.file);
+      const auto of_a = step.tensors->tensor(name), of_b = tensor_of(*file, place.name);
+      if (!of_a || !of_b) continue;
+      compare_pair(*of_a, step.scale_of(selections.a, name), *of_b, place.scale, step.step,
+                   at->second, comparison.target.format);
+    }
+  };
+  for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/computation_order.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+/// Modules that have no place of their own follow another at this distance: far more of them fit
+/// between two activations than networks have.
+constexpr double kBeside = 1e-6;
+
+/// "conv1" of "conv1.weight"; a path without a part is its own module.
+std::string module_of_parameter(std::string_view path) {
+  return std::string(path.substr(0, path.find_last_of("./")));
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_parameter(Role role) {
+  return role == Role::weight || role == Role::master_weight || role == Role::weight_grad;
+}
+
+}  // namespace
+
+std::string_view path_of(const TensorFindings& tensor) {
+  std::string_view path = tensor.name;
+  const int slashes = !log::role_in_name(path) ? 0 : tensor.role == Role::optimizer_state ? 2 : 1;
+  for (int i = 0; i < slashes; ++i) {
+    const std::size_t slash = path.find('/');
+    if (slash != std::string_view::npos) path.remove_prefix(slash + 1);
+  }
+  return path;
+}
+
+Phase phase_of(Role role) {
+  switch (role) {
+    case Role::weight:
+    case Role::master_weight: return Phase::weights;
+    case Role::activation: return Phase::forward;
+    case Role::loss: return Phase::loss;
+    case Role::weight_grad:
+    case Role::activation_grad: return Phase::backward;
+    case Role::update:
+    case Role::optimizer_state:
+    case Role::weight_after: return Phase::optimizer;
+    case Role::unknown: return Phase::unknown;
+  }
+  return Phase::unknown;
+}
+
+ComputationOrder::ComputationOrder(const Analysis& analysis, const std::string& log)
+    : analysis_(analysis) {
+  std::vector<std::size_t> activations, parameters, gradients;
+  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
+    const TensorFindings& t = analysis.tensors[i];
+    if (t.log != log) continue;
+    tensors_.push_back(i);
+    names_.try_emplace(t.name, i);
+    if (t.role == Role::activation) activations.push_back(i);
+    if (t.role == Role::activation_grad) gradients.push_back(i);
+    if (is_parameter(t.role)) parameters.push_back(i);
+  }
+  add_activations(activations);
+  add_weights(parameters);
+  add_gradients(gradients);
+  sort_modules();
+  sort_tensors();
+}
+
+/// The module of that path, made where there is none.
+std::size_t ComputationOrder::module_at(const std::string& path, double position) {
+  const auto [at, is_new] = paths_.try_emplace(path, modules_.size());
+  if (is_new) {
+    modules_.emplace_back();
+    modules_.back().position = position;
+  }
+  return at->second;
+}
+
+void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) {
+  double position = 0;
+  for (const std::size_t i : tensors) {
+    const std::size_t module =
+        module_at(std::string(path_of(analysis_.tensors[i])), position += 1.0);
+    modules_[module].activation = i;
+    module_[i] = module;
+  }
+  // "lstm.0" may be an output of "lstm", whose weights stand under that name.
+  for (const std::size_t i : tensors) {
+    const std::string_view path = path_of(analysis_.tensors[i]);
+    const std::size_t dot = path.rfind('.');
+    if (dot != std::string_view::npos && is_number(path.substr(dot + 1))) {
+      paths_.try_emplace(std::string(path.substr(0, dot)), module_[i]);
+    }
+  }
+}
+
+void ComputationOrder::add_weights(const std::vector<std::size_t>& tensors) {
+  double position = 0;
+  for (const std::size_t i : tensors) {
+    const std::string path = module_of_parameter(path_of(analysis_.tensors[i]));
+    const std::size_t module = module_at(path, position + kBeside);
+    position = modules_[module].position;
+    if (analysis_.tensors[i].role != Role::weight_grad) modules_[module].weights.push_back(i);
+    module_[i] = module;
+  }
+}
+
+/// Gradients are recorded as they come, backward.
+void ComputationOrder::add_gradients(const std::vector<std::size_t>& tensors) {
+  double position = 0;
+  for (const Module& module : modules_) position = std::max(position, module.position);
+  position += kBeside * static_cast<double>(tensors.size() + 1);
+  for (const std::size_t i : tensors) {
+    const std::size_t module =
+        module_at(std::string(path_of(analysis_.tensors[i])), position - kBeside);
+    position = modules_[module].position;
+    modules_[module].activation_grad = i;
+    module_[i] = module;
+  }
+}
+
+void ComputationOrder::sort_modules() {
+  std::vector<std::size_t> order(modules_.size()), place(modules_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return modules_[a].position < modules_[b].position;
+  });
+  std::vector<Module> sorted;
+  for (const std::size_t i : order) {
+    place[i] = sorted.size();
+    sorted.push_back(std::move(modules_[i]));
+  }
+  modules_ = std::move(sorted);
+  for (auto& [tensor, module] : module_) module = place[module];
+  for (auto& [path, module] : paths_) module = place[module];
+}
+
+void ComputationOrder::sort_tensors() {
+  const auto key = [&](std::size_t i) {
+    const Role role = analysis_.tensors[i].role;
+    const auto module = module_.find(i);
+    const auto at = module == module_.end() ? std::ptrdiff_t{0}
+                                            : static_cast<std::ptrdiff_t>(module->second);
+    const bool backward = phase_of(role) == Phase::backward;
+    // The optimizer makes the update and its state before the next weight.
+    const int last = role == Role::weight_grad || role == Role::weight_after ? 1 : 0;
+    return std::tuple(phase_of(role), backward ? -at : at, last, i);
+  };
+  std::sort(tensors_.begin(), tensors_.end(),
+            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+}
+
+std::optional<std::size_t> ComputationOrder::find(std::string_view role,
+                                                  std::string_view path) const {
+  const auto at = names_.find(std::string(role) + "/" + std::string(path));
+  return at == names_.end() ? std::nullopt : std::optional(at->second);
+}
+
+std::optional<std::size_t> ComputationOrder::activation_before(std::size_t module) const {
+  while (module-- > 0) {
+    if (modules_[module].activation) return modules_[module].activation;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> ComputationOrder::gradient_after(std::size_t module) const {
+  while (++module < modules_.size()) {
+    if (modules_[module].activation_grad) return modules_[module].activation_grad;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> ComputationOrder::incoming_gradient(std::size_t tensor) const {
+  const auto module = module_.find(tensor);
+  if (module == module_.end()) return std::nullopt;
+  const auto own = modules_[module->second].activation_grad;
+  if (own && *own != tensor) return own;
+  return gradient_after(module->second);
+}
+
+bool ComputationOrder::is_last(std::size_t tensor) const {
+  const auto module = module_.find(tensor);
+  if (module == module_.end()) return false;
+  const std::optional<std::size_t> activation = modules_[module->second].activation;
+  return activation && activation == activation_before(modules_.size());
+}
+
+std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
+  std::vector<Origin> origins;
+  const auto add = [&](std::optional<std::size_t> from, std::string_view relation) {
+    if (from && *from != tensor) origins.push_back({*from, relation});
+  };
+  const auto add_weights_of = [&](std::size_t module) {
+    if (module >= modules_.size()) return;
+    for (const std::size_t weight : modules_[module].weights) add(weight, "weight");
+  };
+  const TensorFindings& t = analysis_.tensors[tensor];
+  const auto found = module_.find(tensor);
+  const std::size_t module = found == module_.end() ? 0 : found->second;
+  switch (phase_of(t.role)) {
+    case Phase::weights:
+      add(find("weight_grad", path_of(t)), "gradient");
+      add(find("update", path_of(t)), "update");
+      break;
+    case Phase::forward:
+      add(activation_before(module), "input");
+      add_weights_of(module);
+      break;
+    case Phase::loss: add(activation_before(modules_.size()), "input"); break;
+    case Phase::backward:
+      add(incoming_gradient(tensor), "output gradient");
+      if (t.role == Role::weight_grad) add(activation_before(module), "input");
+      // A gradient comes back through the weights of the module that follows.
+      add_weights_of(t.role == Role::weight_grad ? module : module + 1);
+      break;
+    case Phase::optimizer:
+      add(find("weight_grad", path_of(t)), "gradient");
+      add(find("weight", path_of(t)), "weight");
+      break;
+    case Phase::unknown: break;
+  }
+  return origins;
+}
+
+}  // namespace halfscope::analyzers

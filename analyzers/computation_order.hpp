@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which a training step computes its tensors, as far as a log tells, and what each is
+// computed from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+/// The part of a tensor's name after its role: "conv1.weight" of "weight_grad/conv1.weight"; of an
+/// optimizer's state also without the kind of state.
+std::string_view path_of(const TensorFindings& tensor);
+
+/// Parts of a step: weights are there first, then the forward pass, the loss, the gradients
+/// backward, and what the optimizer makes.
+enum class Phase : std::uint8_t { weights, forward, loss, backward, optimizer, unknown };
+Phase phase_of(log::Role role);
+
+/// A tensor's source, by what it is to the tensor.
+struct Origin {
+  std::size_t tensor;  ///< index into Analysis::tensors
+  std::string_view relation;
+};
+
+/// The tensors of one log in the order of computation. The forward order is that of the activation
+/// records; gradients run backward through it, an output's gradient before the weight gradients it
+/// makes. A weight whose module has no activation keeps its place among the weights.
+class ComputationOrder {
+ public:
+  ComputationOrder(const Analysis& analysis, const std::string& log);
+
+  /// Indices into Analysis::tensors, what is computed first first.
+  const std::vector<std::size_t>& tensors() const { return tensors_; }
+  /// What a tensor is computed from, as far as it is recorded.
+  std::vector<Origin> origins(std::size_t tensor) const;
+  /// The gradient that flowed into a gradient, where it is recorded.
+  std::optional<std::size_t> incoming_gradient(std::size_t tensor) const;
+  /// Whether a gradient comes from the loss directly: it is of the last activation.
+  bool is_last(std::size_t tensor) const;
+
+ private:
+  /// A module of the network: what it holds, and where it stands in the forward order.
+  struct Module {
+    double position = 0;
+    std::optional<std::size_t> activation, activation_grad;
+    std::vector<std::size_t> weights;
+  };
+  std::optional<std::size_t> find(std::string_view role, std::string_view path) const;
+  void add_activations(const std::vector<std::size_t>& tensors);
+  void add_weights(const std::vector<std::size_t>& tensors);
+  void add_gradients(const std::vector<std::size_t>& tensors);
+  std::size_t module_at(const std::string& path, double position);
+  void sort_modules();
+  void sort_tensors();
+  std::optional<std::size_t> activation_before(std::size_t module) const;
+  std::optional<std::size_t> gradient_after(std::size_t module) const;
+
+  const Analysis& analysis_;
+  std::vector<std::size_t> tensors_;
+  std::vector<Module> modules_;                          ///< in the forward order
+  std::unordered_map<std::string, std::size_t> paths_;   ///< module path -> module
+  std::unordered_map<std::size_t, std::size_t> module_;  ///< tensor -> module
+  std::unordered_map<std::string, std::size_t> names_;   ///< tensor's name -> tensor
+};
+
+}  // namespace halfscope::analyzers

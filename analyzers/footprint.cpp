@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that FP16 saves, and dimensions that miss the Tensor Cores.
+#include <fmt/format.h>
+
+#include "analyzers/advice.hpp"
+#include "halfscope/log/tensor_file.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+constexpr std::uint64_t kMultiple = 8;  // of FP16 matrix dimensions on Tensor Cores
+
+/// Which extents of a weight are no multiple of 8; empty when all are. Vectors take part in no
+/// matrix product.
+std::string odd_extents(const std::vector<std::uint64_t>& shape) {
+  if (shape.size() < 2) return "";
+  const bool out = shape[0] % kMultiple != 0, in = shape[1] % kMultiple != 0;
+  if (!out && !in) return "";
+  const std::string outputs = fmt::format("{} outputs", shape[0]);
+  const std::string inputs = fmt::format("{} inputs", shape[1]);
+  return (out && in ? outputs + " and " + inputs : out ? outputs : inputs) + ": no multiple of 8";
+}
+
+}  // namespace
+
+std::optional<Footprint> footprint(const Analysis& analysis) {
+  Footprint sum;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log != analysis.logs.front()) continue;  // several logs are runs of one network
+    const std::uint64_t elements = log::element_count(t.shape).value_or(0);
+    if (t.role == Role::activation) sum.activations += elements;
+    if (t.role != Role::weight) continue;
+    sum.weights += elements;
+    const std::string why = odd_extents(t.shape);
+    if (!why.empty()) sum.not_multiples_of_8.push_back({t.name, t.shape, why});
+  }
+  if (sum.weights + sum.activations == 0) return std::nullopt;
+  sum.bytes_fp32 = 4 * (sum.weights + sum.activations);
+  sum.bytes_fp16 = 2 * (sum.weights + sum.activations);
+  sum.bytes_mixed = sum.bytes_fp16 + 4 * sum.weights;
+  return sum;
+}
+
+}  // namespace halfscope::analyzers

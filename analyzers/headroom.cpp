@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headroom per tensor, and its trend over the steps.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analyzers/overflow.hpp"
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// log2 of a tensor's largest magnitude at a step.
+struct Point {
+  double step, log2_max;
+};
+
+/// A least-squares line. `uncertainty` is the slope's standard error, enlarged where neighbouring
+/// residuals are alike: then the steps say less than so many independent ones would.
+struct Line {
+  double slope = 0, uncertainty = 0, at_last = 0;
+};
+
+Line fit(const std::vector<Point>& points) {
+  const auto n = static_cast<double>(points.size());
+  double mean_x = 0, mean_y = 0;
+  for (const Point& p : points) mean_x += p.step / n, mean_y += p.log2_max / n;
+  double xx = 0, xy = 0;
+  for (const Point& p : points) {
+    xx += (p.step - mean_x) * (p.step - mean_x);
+    xy += (p.step - mean_x) * (p.log2_max - mean_y);
+  }
+  Line line;
+  line.slope = xy / xx;
+  line.at_last = mean_y + line.slope * (points.back().step - mean_x);
+  double squares = 0, products = 0, before = 0;
+  for (const Point& p : points) {
+    const double residual = p.log2_max - mean_y - line.slope * (p.step - mean_x);
+    squares += residual * residual;
+    products += residual * before;
+    before = residual;
+  }
+  const double alike = squares > 0 ? std::clamp(products / squares, 0.0, 0.99) : 0.0;
+  line.uncertainty = std::sqrt(squares / (n - 2) / xx * (1 + alike) / (1 - alike));
+  return line;
+}
+
+/// A trend is clear with eight steps or more, a rise of half a binade over them, and a slope of four
+/// times its uncertainty; and it is not carried on for longer than it was seen.
+std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, const Line& line,
+                                              double limit) {
+  constexpr std::size_t kFewest = 8;
+  constexpr double kRise = 0.5, kSure = 4;
+  const double seen = points.back().step - points.front().step;
+  const bool clear = points.size() >= kFewest && line.slope * seen >= kRise &&
+                     line.slope >= kSure * line.uncertainty;
+  if (!clear || line.at_last >= limit) return std::nullopt;
+  const double ahead = std::ceil((limit - line.at_last) / line.slope);
+  if (!(ahead <= seen)) return std::nullopt;
+  return static_cast<std::int64_t>(points.back().step + ahead);
+}
+
+/// log2 of the least magnitude that an infinity of a step stands for, unscaled.
+std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
+                                    const LogScalars& scalars) {
+  if (step.counts.inf == 0 || !tensor.computed_in_fp16()) return std::nullopt;
+  const std::optional<double> scale = computed_scale(tensor, step, scalars);
+  if (!scale) return std::nullopt;
+  return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(*scale);
+}
+
+/// log2 of the largest finite magnitude, unscaled: from the exact one, which binary64 need not hold.
+double largest_log2(const StepFindings& step) {
+  const Magnitude m = *step.largest;
+  return m.exponent + std::log2(to_double({0, m.fraction})) - std::log2(step.scale);
+}
+
+/// A step's room: log2 of the largest unscaled magnitude that would not fit, less the one there is.
+struct Room {
+  double limit, room;
+  bool censored;
+};
+
+std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tensor,
+                            const StepFindings& step, const LogScalars& scalars) {
+  const std::optional<double> censored = censored_log2(tensor, step, scalars);
+  if (!step.largest && !censored) return std::nullopt;
+  const double finite = step.largest ? largest_log2(step) : -INFINITY;
+  const double limit = std::log2(to_double(boundaries(analysis.target.format).overflow)) -
+                       std::log2(scale_seen(tensor, step));
+  const bool is_censored = censored && *censored >= finite;
+  return Room{limit, limit - (is_censored ? *censored : finite), is_censored};
+}
+
+std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
+                                    const LogScalars& scalars) {
+  const TensorFindings& tensor = analysis.tensors[index];
+  std::optional<Headroom> h;
+  std::vector<Point> points;
+  double limit = 0;
+  for (const StepFindings& step : tensor.per_step) {
+    const std::optional<Room> room = room_of(analysis, tensor, step, scalars);
+    if (!room) continue;
+    if (!h || room->room < h->least) {
+      h = Headroom{index, scale_seen(tensor, step), room->room, step.step, room->censored, 0, {}, {}};
+    }
+    h->last = room->room;
+    limit = room->limit;
+    if (!nonfinite(step)) points.push_back({static_cast<double>(step.step), largest_log2(step)});
+  }
+  if (points.size() >= 3) {
+    const Line line = fit(points);
+    h->trend = line.slope * 1000;
+    if (h->least > 0) h->overflow_expected_at = expected_overflow(points, line, limit);
+  }
+  return h;
+}
+
+}  // namespace
+
+std::vector<Headroom> find_headroom(const Analysis& analysis) {
+  std::map<std::string, LogScalars> scalars;
+  for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
+  std::vector<Headroom> all;
+  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
+    const auto found = headroom_of(analysis, i, scalars.at(analysis.tensors[i].log));
+    if (found) all.push_back(*found);
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to keep in FP32: tensors that overflow whatever the scale, operations whose inner values
+// would, and the layers that hold the scale of all others down.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analyzers/advice.hpp"
+#include "analyzers/modules.hpp"
+#include "analyzers/recommend.hpp"
+#include "halfscope/number/convert.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+using Tensors = std::vector<const TensorFindings*>;
+
+/// The format's largest finite value, and the text that names it.
+struct Range {
+  explicit Range(const Target& target)
+      : largest(to_double(target.format, target.format.largest_finite())),
+        text(fmt::format("{}'s largest, {:.5g}", target.name, largest)) {}
+  /// Beyond it e^x overflows.
+  double largest_exponent() const { return std::log(largest); }
+
+  double largest;
+  std::string text;
+};
+
+double largest_of(const TensorFindings* t) { return t && t->max_abs ? *t->max_abs : 0; }
+
+/// Sum of the magnitudes' squares and of the values themselves is known only approximately; that
+/// is enough to tell what is far beyond the format.
+double largest_sum_of_squares(const TensorFindings* t) {
+  double most = 0;
+  if (t == nullptr) return most;
+  for (const StepFindings& step : t->per_step) {
+    if (step.moments) most = std::max(most, step.moments->sum_squares / (step.scale * step.scale));
+  }
+  return most;
+}
+
+/// A kind of operation that mixed-precision recipes keep in FP32 (NVIDIA, "Training with Mixed
+/// Precision"; the deny lists of AMP), and which module classes do it.
+enum class Kind { softmax, normalization, loss, reduction };
+
+struct Classified {
+  std::string_view part;  ///< of the class name
+  Kind kind;
+};
+constexpr Classified kClasses[] = {
+    {"Softmax", Kind::softmax},   {"Norm", Kind::normalization}, {"Loss", Kind::loss},
+    {"AvgPool", Kind::reduction}, {"Mean", Kind::reduction},     {"Attention", Kind::softmax},
+};
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::softmax: return "softmax";
+    case Kind::normalization: return "normalization";
+    case Kind::loss: return "loss";
+    case Kind::reduction: return "reduction";
+  }
+  return "";
+}
+
+std::optional<Kind> kind_of(std::string_view type) {
+  for (const Classified& row : kClasses) {
+    if (type.find(row.part) != std::string_view::npos) return row.kind;
+  }
+  return std::nullopt;
+}
+
+/// The activations of one log in the order of computation.
+Tensors activations_of(const Analysis& analysis, const std::string& log) {
+  Tensors all;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log == log && t.role == Role::activation) all.push_back(&t);
+  }
+  return all;
+}
+
+/// The activation before a module's own, which is its input where modules follow each other; the
+/// log does not tell the graph. Null for the first.
+const TensorFindings* input_of(const Tensors& activations, const Modules& modules,
+                               const std::string& module) {
+  for (std::size_t i = 1; i < activations.size(); ++i) {
+    if (modules.of(*activations[i]) == module) return activations[i - 1];
+  }
+  return nullptr;
+}
+
+/// Why the operation would leave the range on the recorded values; empty where it would not.
+std::string evidence(Kind kind, const TensorFindings* input, const Range& range) {
+  const double largest = largest_of(input);
+  if (kind == Kind::softmax && largest > range.largest_exponent()) {
+    return fmt::format("its inputs reach {:.3g}, and e^{:.3g} is beyond {}", largest, largest,
+                       range.text);
+  }
+  if (kind == Kind::normalization && largest * largest > range.largest) {
+    return fmt::format("its inputs reach {:.3g}, whose square is beyond {}", largest, range.text);
+  }
+  const double squares = largest_sum_of_squares(input);
+  if (kind == Kind::reduction && squares > range.largest) {
+    return fmt::format("the squares of its inputs add up to {:.3g}, beyond {}", squares,
+                       range.text);
+  }
+  return "";
+}
+
+/// One entry a kind, of the modules that have evidence; modules of one kind without any are no
+/// entry: they are rules of thumb, and AMP follows them by itself.
+void find_operations(const Analysis& analysis, const std::string& log, const Range& range,
+                     std::vector<KeepInFp32>& found) {
+  const Modules modules(analysis, log);
+  const Tensors activations = activations_of(analysis, log);
+  for (const std::string& module : modules.with_class()) {
+    const std::optional<Kind> kind = kind_of(modules.class_of(module));
+    if (!kind) continue;
+    const std::string why = evidence(*kind, input_of(activations, modules, module), range);
+    if (!why.empty()) {
+      found.push_back({module, std::string(name_of(*kind)), why, std::nullopt, 0});
+    }
+  }
+}
+
+/// The last activation feeds the loss, whose softmax exponentiates it.
+void find_logits(const Analysis& analysis, const std::string& log, const Range& range,
+                 std::vector<KeepInFp32>& found) {
+  const Tensors activations = activations_of(analysis, log);
+  if (activations.empty()) return;
+  const double largest = largest_of(activations.back());
+  if (largest <= range.largest_exponent()) return;
+  found.push_back({activations.back()->name, "logits",
+                   fmt::format("the last activation reaches {:.3g}: where a softmax or "
+                               "cross entropy follows, e^{:.3g} is beyond {}",
+                               largest, largest, range.text),
+                   std::nullopt, 0});
+}
+
+/// The loss itself is multiplied by the scale.
+void find_loss(const Analysis& analysis, const std::string& log, const Range& range,
+               int static_log2, std::vector<KeepInFp32>& found) {
+  double largest = 0;
+  for (const auto& [of, scalars] : analysis.scalars) {
+    if (of == log && scalars.loss && std::isfinite(*scalars.loss)) {
+      largest = std::max(largest, std::abs(*scalars.loss));
+    }
+  }
+  const double scaled = std::ldexp(largest, static_log2);
+  if (scaled <= range.largest) return;
+  found.push_back({"loss", "loss",
+                   fmt::format("at the recommended scale the loss, {:.3g} at its largest, becomes "
+                               "{:.3g}, beyond {}",
+                               largest, scaled, range.text),
+                   std::nullopt, 0});
+}
+
+/// Gradients by module, each with the highest scale it allows.
+struct Group {
+  std::string name;
+  Tensors tensors;
+  int highest_log2 = 0;
+};
+
+std::vector<Group> groups_of(const Analysis& analysis, const RecommendOptions& options) {
+  std::map<std::string, Modules> modules;
+  for (const std::string& log : analysis.logs) modules.try_emplace(log, analysis, log);
+  std::map<std::string, Tensors> by_name;  // a module of several logs is one: all must fit
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.counted) by_name[modules.at(t.log).of(t)].push_back(&t);
+  }
+  std::vector<Group> groups;
+  for (auto& [name, tensors] : by_name) {
+    const auto highest = scale_range(analysis, tensors, options).highest_log2;
+    if (highest) groups.push_back({name, std::move(tensors), *highest});
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.highest_log2 < b.highest_log2; });
+  return groups;
+}
+
+/// The layers that hold the scale down, until the rest has a scale that serves it; none where that
+/// takes more than kMost.
+void find_limiting(const Analysis& analysis, const Recommendation& advice,
+                   const RecommendOptions& options, std::vector<KeepInFp32>& found) {
+  constexpr std::size_t kMost = 4;
+  if (!advice.static_log2 || advice.above_target.empty()) return;
+  const std::vector<Group> groups = groups_of(analysis, options);
+  if (groups.size() < 2) return;
+  std::vector<KeepInFp32> removed;
+  for (std::size_t i = 0; i + 1 < groups.size() && i < kMost; ++i) {
+    const int next = groups[i + 1].highest_log2, gained = next - groups[0].highest_log2;
+    removed.push_back({groups[i].name, "tensor",
+                       fmt::format("its gradients allow a scale of 2^{} at most, all others 2^{}",
+                                   groups[i].highest_log2, next),
+                       next, gained});
+    Tensors rest;
+    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+      rest.insert(rest.end(), groups[j].tensors.begin(), groups[j].tensors.end());
+    }
+    if (scale_range(analysis, rest, options).serves() && gained > 0) {
+      found.insert(found.end(), removed.begin(), removed.end());
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<KeepInFp32> keep_in_fp32(const Analysis& analysis, const Recommendation& advice,
+                                     const RecommendOptions& options) {
+  const Range range(analysis.target);
+  std::vector<KeepInFp32> found;
+  for (const std::string& name : advice.overflow_without_cure) {
+    found.push_back(
+        {name, "tensor", "its values overflow whatever the loss scale", std::nullopt, 0});
+  }
+  for (const std::string& log : analysis.logs) {
+    find_operations(analysis, log, range, found);
+    find_logits(analysis, log, range, found);
+    if (advice.static_log2) find_loss(analysis, log, range, *advice.static_log2, found);
+  }
+  find_limiting(analysis, advice, options, found);
+  return found;
+}
+
+}  // namespace halfscope::analyzers

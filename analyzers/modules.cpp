@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/modules.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+/// Roles whose tensors are parameters, named module.parameter.
+bool of_parameter(Role role) {
+  return role == Role::weight || role == Role::weight_grad || role == Role::master_weight ||
+         role == Role::update || role == Role::weight_after;
+}
+
+bool is_index(std::string_view word) {
+  return !word.empty() &&
+         std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// "a.b" of "a.b.c"; empty where there is no dot.
+std::string_view parent(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view last_word(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+/// "(conv1): Conv2d(3, 8, ...)" behind its indentation; false for other lines.
+bool read_line(std::string_view line, std::size_t& depth, std::string& name, std::string& type) {
+  const std::size_t indent = line.find_first_not_of(' ');
+  if (indent == std::string_view::npos || indent == 0 || line[indent] != '(') return false;
+  const std::size_t close = line.find("): ", indent);
+  if (close == std::string_view::npos) return false;
+  depth = indent / 2;  // PyTorch indents each level by two
+  name = line.substr(indent + 1, close - indent - 1);
+  const std::string_view rest = line.substr(close + 3);
+  type = rest.substr(0, rest.find('('));
+  return !name.empty() && !type.empty();
+}
+
+}  // namespace
+
+std::string_view path_of(std::string_view tensor_name) {
+  if (!log::role_in_name(tensor_name)) return tensor_name;
+  return tensor_name.substr(tensor_name.find('/') + 1);
+}
+
+Modules::Modules(const Analysis& analysis, const std::string& log) {
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log != log || !of_parameter(t.role)) continue;
+    const std::string_view module = parent(path_of(t.name));
+    if (!module.empty()) classes_.try_emplace(std::string(module));
+  }
+  for (const auto& [of, manifest] : analysis.manifests) {
+    if (of != log) continue;
+    const auto network = manifest.about.find("network");
+    if (network == manifest.about.end() || !network->is_object()) continue;
+    const auto text = network->find("text");
+    if (text != network->end() && text->is_string()) read_text(text->get<std::string>());
+  }
+}
+
+void Modules::read_text(const std::string& text) {
+  std::vector<std::string> above;  // names from the outermost module down to the last one read
+  std::istringstream lines(text);
+  std::size_t depth = 0;
+  std::string name, type;
+  for (std::string line; std::getline(lines, line);) {
+    if (!read_line(line, depth, name, type) || depth > above.size() + 1) continue;
+    above.resize(depth - 1);
+    above.push_back(name);
+    std::string path;
+    for (const std::string& word : above) path += (path.empty() ? "" : ".") + word;
+    classes_[path] = type;
+    order_.push_back(path);
+  }
+}
+
+std::string Modules::of(const TensorFindings& tensor) const {
+  const std::string_view path = path_of(tensor.name);
+  for (std::string_view known = path; !known.empty(); known = parent(known)) {
+    if (classes_.contains(known)) return std::string(known);
+  }
+  const bool ends_apart = of_parameter(tensor.role) || is_index(last_word(path));
+  const std::string_view above = parent(path);
+  return std::string(ends_apart && !above.empty() ? above : path);
+}
+
+std::string_view Modules::class_of(const std::string& module) const {
+  const auto found = classes_.find(module);
+  return found == classes_.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/optimizer_update.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "halfscope/number/convert.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using nlohmann::json;
+using Kind = Optimizer::Kind;
+
+constexpr std::size_t kBlock = 4096;
+
+/// One of PyTorch's own; subclasses and optimizers of other makers may do anything.
+std::optional<Kind> kind_of(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos && !name.starts_with("torch.optim.")) return std::nullopt;
+  const std::string_view last = dot == std::string_view::npos ? name : name.substr(dot + 1);
+  if (last == "SGD") return Kind::sgd;
+  if (last == "Adam") return Kind::adam;
+  if (last == "AdamW") return Kind::adamw;
+  return std::nullopt;
+}
+
+/// A key of a JSON object, or null.
+const json& at(const json& object, const char* key) {
+  static const json null;
+  if (!object.is_object()) return null;
+  const auto found = object.find(key);
+  return found == object.end() ? null : *found;
+}
+
+void take(const json& group, const char* key, double& to) {
+  if (const json& value = at(group, key); value.is_number()) to = value.get<double>();
+}
+
+void take(const json& group, const char* key, bool& to) {
+  if (const json& value = at(group, key); value.is_boolean()) to = value.get<bool>();
+}
+
+/// The sampled step's parameter groups, else the run's; null where neither has them.
+json groups_of(const WholeStep& step) {
+  const auto found = step.metadata.find("hyperparameters");
+  if (found != step.metadata.end()) {
+    json groups = json::parse(found->second, nullptr, false);
+    if (groups.is_array()) return groups;
+  }
+  return at(at(step.run->manifest().about, "optimizer"), "param_groups");
+}
+
+/// The group that has the parameter; its index counts learning rates. An only group that does not
+/// list its parameters has them all.
+std::optional<std::size_t> group_with(const json& groups, const std::string& parameter) {
+  if (!groups.is_array()) return std::nullopt;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const json& names = at(groups[i], "params");
+    if (names.is_null() && groups.size() == 1) return i;
+    if (names.is_array() && std::find(names.begin(), names.end(), json(parameter)) != names.end()) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Of this very step: the run's first learning rate may have been changed by a scheduler.
+std::optional<double> learning_rate(const WholeStep& step, const json& group, std::size_t index) {
+  if (step.metadata.contains("hyperparameters") && at(group, "lr").is_number()) {
+    return at(group, "lr").get<double>();
+  }
+  if (step.scalars == nullptr) return std::nullopt;
+  if (index == 0) return step.scalars->learning_rate;
+  const auto found = step.scalars->more.find("learning_rate/group-" + std::to_string(index));
+  return found == step.scalars->more.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Elements [first, first + n) of a tensor; exact for a T as wide as its type.
+template <typename T>
+void load(const TensorView& view, std::size_t first, std::size_t n, T* to) {
+  const Format format = format_of(view.dtype);
+  const auto width = static_cast<std::size_t>(format.width / 8);
+  const std::byte* from = view.data + first * width;
+  for (std::size_t i = 0; i < n; ++i, from += width) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, from, width);
+    if (view.dtype == Dtype::f32) {
+      to[i] = static_cast<T>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    } else {
+      to[i] = static_cast<T>(to_double(format, bits));
+    }
+  }
+}
+
+/// Blocks of what an update is computed from.
+template <typename T>
+struct Blocks {
+  using Block = std::array<T, kBlock>;
+  Block weight, gradient, buffer, first, second;
+
+  void load_all(const OptimizerInputs& in, std::size_t start, std::size_t n) {
+    const auto load_one = [&](const TensorView& view, Block& to) {
+      if (view.count != 0) load(view, start, n, to.data());
+    };
+    load_one(in.weight, weight);
+    load_one(in.gradient, gradient);
+    load_one(in.momentum_buffer, buffer);
+    load_one(in.exp_avg, first);
+    load_one(in.exp_avg_sq, second);
+  }
+};
+
+/// torch.add(a, b, alpha): a fused multiply-add in PyTorch's vector kernels.
+template <typename T>
+T add(T a, T b, T alpha) {
+  return std::fma(alpha, b, a);
+}
+
+template <typename T>
+class Sgd {
+ public:
+  Sgd(const Optimizer& o, const OptimizerInputs& in)
+      : o_(o),
+        scale_(static_cast<T>(in.gradient_scale)),
+        factor_(static_cast<T>(-*o.lr)),
+        decay_(static_cast<T>(o.weight_decay)),
+        momentum_(static_cast<T>(o.momentum)) {}
+
+  T operator()(const Blocks<T>& b, std::size_t i) const {
+    if (o_.has_buffer() && !o_.nesterov) return factor_ * b.buffer[i];
+    T direction = b.gradient[i] / scale_;
+    if (o_.maximize) direction = -direction;
+    if (o_.weight_decay != 0) direction = add(direction, b.weight[i], decay_);
+    if (o_.has_buffer()) direction = add(direction, b.buffer[i], momentum_);
+    return factor_ * direction;
+  }
+
+ private:
+  Optimizer o_;
+  T scale_, factor_, decay_, momentum_;
+};
+
+template <typename T>
+class Adam {
+ public:
+  Adam(const Optimizer& o, const OptimizerInputs& in)
+      : decays_(o.decoupled && o.weight_decay != 0),
+        factor_(static_cast<T>(-(*o.lr / (1 - std::pow(o.beta1, in.steps))))),
+        correction_(static_cast<T>(std::sqrt(1 - std::pow(o.beta2, in.steps)))),
+        eps_(static_cast<T>(o.eps)),
+        kept_(static_cast<T>(1 - *o.lr * o.weight_decay) - 1) {}
+
+  T operator()(const Blocks<T>& b, std::size_t i) const {
+    const T denominator = std::sqrt(b.second[i]) / correction_ + eps_;
+    const T change = factor_ * b.first[i] / denominator;
+    return decays_ ? change + b.weight[i] * kept_ : change;
+  }
+
+ private:
+  bool decays_;
+  T factor_, correction_, eps_, kept_;
+};
+
+template <typename T, typename Rule>
+ComputedUpdate compute(const OptimizerInputs& in, std::size_t count, const Rule& rule) {
+  std::vector<T> values(count);
+  const auto blocks = std::make_unique<Blocks<T>>();
+  for (std::size_t start = 0; start < count; start += kBlock) {
+    const std::size_t n = std::min(kBlock, count - start);
+    blocks->load_all(in, start, n);
+    for (std::size_t i = 0; i < n; ++i) values[start + i] = rule(*blocks, i);
+  }
+  return {std::move(values)};
+}
+
+template <typename T>
+ComputedUpdate compute(const Optimizer& optimizer, const OptimizerInputs& in, std::size_t count) {
+  if (optimizer.kind == Kind::sgd) return compute<T>(in, count, Sgd<T>(optimizer, in));
+  return compute<T>(in, count, Adam<T>(optimizer, in));
+}
+
+}  // namespace
+
+std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& parameter) {
+  if (step.run == nullptr) return std::nullopt;
+  const json& name = at(at(step.run->manifest().about, "optimizer"), "class");
+  const auto kind = name.is_string() ? kind_of(name.get<std::string>()) : std::nullopt;
+  if (!kind) return std::nullopt;
+  const json groups = groups_of(step);
+  const auto index = group_with(groups, parameter);
+  if (!index) return std::nullopt;
+  const json& group = groups[*index];
+  Optimizer o;
+  o.kind = *kind;
+  o.lr = learning_rate(step, group, *index);
+  take(group, "momentum", o.momentum);
+  take(group, "weight_decay", o.weight_decay);
+  take(group, "eps", o.eps);
+  take(group, "nesterov", o.nesterov);
+  take(group, "maximize", o.maximize);
+  take(group, "amsgrad", o.amsgrad);
+  take(group, "decoupled_weight_decay", o.decoupled);
+  o.decoupled = o.decoupled || *kind == Kind::adamw;
+  if (const json& betas = at(group, "betas"); betas.is_array() && betas.size() == 2) {
+    if (betas[0].is_number()) o.beta1 = betas[0].get<double>();
+    if (betas[1].is_number()) o.beta2 = betas[1].get<double>();
+  }
+  return o;
+}
+
+TensorView ComputedUpdate::view() const {
+  return std::visit(
+      [](const auto& held) { return halfscope::view_of(std::span(held.data(), held.size())); },
+      values);
+}
+
+ComputedUpdate compute_update(const Optimizer& optimizer, const OptimizerInputs& inputs) {
+  const TensorView views[] = {inputs.weight, inputs.gradient, inputs.momentum_buffer,
+                              inputs.exp_avg, inputs.exp_avg_sq};
+  std::size_t count = 0;
+  bool wide = false;
+  for (const TensorView& view : views) {
+    count = std::max(count, view.count);
+    wide = wide || (view.data != nullptr && view.dtype == Dtype::f64);
+  }
+  return wide ? compute<double>(optimizer, inputs, count)
+              : compute<float>(optimizer, inputs, count);
+}
+
+ComputedUpdate subtract(const TensorView& after, const TensorView& before) {
+  OptimizerInputs in;
+  in.weight = before;
+  in.gradient = after;
+  return compute<double>(in, after.count, [](const Blocks<double>& b, std::size_t i) {
+    return b.gradient[i] - b.weight[i];
+  });
+}
+
+double first_element(const TensorView& tensor) {
+  double value = 0;
+  load(tensor, 0, 1, &value);
+  return value;
+}
+
+}  // namespace halfscope::analyzers

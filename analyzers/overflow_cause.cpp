@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow_cause.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/overflow_evidence.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+std::string missing(std::string_view what) {
+  return fmt::format("not to be told: {}", what);
+}
+
+/// The first marked values: what they are and hold.
+struct First {
+  const TensorFindings* tensor = nullptr;  ///< null: known by scalars alone
+  const StepFindings* step = nullptr;
+  Role role = Role::unknown;
+  std::int64_t at = 0;
+  bool nan = false, inf = false;
+  std::string held;  ///< "3 infinities and 1 NaN"
+
+  bool narrow(const LogView& view) const {
+    return tensor == nullptr ? view.any_narrow : computed_narrow(*tensor);
+  }
+};
+
+std::string held_text(const Counts& counts) {
+  const auto some = [](std::uint64_t n, std::string_view one, std::string_view more) {
+    return fmt::format("{} {}", n, n == 1 ? one : more);
+  };
+  std::string text;
+  if (counts.inf != 0) text = some(counts.inf, "infinity", "infinities");
+  if (counts.nan != 0) text += (text.empty() ? "" : " and ") + some(counts.nan, "NaN", "NaN");
+  return text;
+}
+
+First first_of(const LogView& view, const Run& run) {
+  First first;
+  const Mark& mark = run.first();
+  first.role = mark.role;
+  first.at = run.first_step();
+  if (!mark.tensor) {
+    first.nan = std::isnan(mark.scalar);
+    first.inf = !first.nan;
+    first.held = first.nan ? "NaN" : "an infinity";
+    return first;
+  }
+  first.tensor = &view.tensor(*mark.tensor);
+  first.step = find_step(*first.tensor, first.at);
+  first.nan = first.step->counts.nan != 0;
+  first.inf = first.step->counts.inf != 0;
+  first.held = held_text(first.step->counts);
+  return first;
+}
+
+Judgement judge_weights(const LogView& view, const First& first) {
+  if (first.inf && first.narrow(view)) {
+    return {Cause::at_scale_1,
+            fmt::format("the weights hold {} before step {} begins: in {} they overflow, and no "
+                        "loss scale acts on them; keep them in FP32 or BF16",
+                        first.held, first.at, name_of(first.tensor->source_dtype))};
+  }
+  return {Cause::nan_in_model,
+          fmt::format("the weights hold {} before step {} begins, with no sign of trouble in the "
+                      "recorded step before: no loss scale helps",
+                      first.held, first.at)};
+}
+
+Judgement judge_forward(const LogView& view, const First& first) {
+  const bool loss_alone = first.role == Role::loss;
+  if (!first.narrow(view)) {
+    return {Cause::nan_in_model,
+            fmt::format("the forward pass of step {} makes {} although it is not computed in FP16: "
+                        "no loss scale helps",
+                        first.at, first.held)};
+  }
+  // Of a loss that only a scalar shows, the activations tell whether an infinity came in.
+  if (loss_alone && first.tensor == nullptr && !has_role(view, Role::activation, first.at)) {
+    return {Cause::undetermined,
+            missing(fmt::format("the loss of step {} is {}, but that step's activations are not "
+                                "recorded; record tables of activations at it",
+                                first.at, first.nan ? "NaN" : "infinite"))};
+  }
+  if (!first.inf) {
+    return {Cause::nan_in_model,
+            fmt::format("the forward pass of step {} makes NaN, and nothing recorded before it in "
+                        "that step is infinite: no loss scale helps",
+                        first.at)};
+  }
+  if (loss_alone && first.tensor == nullptr) {
+    return {Cause::undetermined,
+            missing(fmt::format("the loss of step {} is infinite, the activations are finite, and "
+                                "what the loss is computed in is not recorded (loss_dtype)",
+                                first.at))};
+  }
+  return {Cause::at_scale_1,
+          fmt::format("the forward pass of step {} reaches 65520 in FP16, where no loss scale acts: "
+                      "keep this tensor in FP32 or BF16",
+                      first.at)};
+}
+
+/// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
+/// may have brought them.
+Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& first) {
+  bool isolated = !view.any_narrow;
+  if (!isolated && run.first().tensor) {
+    const auto incoming = view.order.incoming_gradient(*run.first().tensor);
+    const StepFindings* from =
+        incoming ? find_step(view.tensor(*incoming), first.at) : nullptr;
+    isolated = incoming ? from != nullptr : view.order.is_last(*run.first().tensor);
+  }
+  if (isolated) {
+    return {Cause::nan_in_model,
+            fmt::format("the gradient holds {} at step {} although it is not computed in FP16 and "
+                        "what came into it is finite: no loss scale helps",
+                        first.held, first.at)};
+  }
+  return {Cause::undetermined,
+          missing(fmt::format("the gradient is not computed in FP16 itself, but others of the run "
+                              "are, and the one that came into it at step {} is not recorded "
+                              "(activation_grad)",
+                              first.at))};
+}
+
+/// Infinities at scale 1 or less are not the scale's doing.
+Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
+  if (first.inf) {
+    return {Cause::at_scale_1,
+            fmt::format("gradients overflow at step {} even at loss scale {}: they reach {:.4g} "
+                        "themselves; keep this tensor in FP32 or BF16",
+                        step, scale, 65520 / scale)};
+  }
+  return {Cause::nan_in_model,
+          fmt::format("gradients are NaN at step {} even at loss scale {}, and none of them is "
+                      "infinite: no loss scale helps",
+                      step, scale)};
+}
+
+std::string steps_text(const std::vector<std::int64_t>& steps) {
+  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
+}
+
+/// Gradients computed in FP16 at a scale above 1, the forward pass finite: what do other steps say?
+Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
+                       const ScaleSpan& span) {
+  const Neighbours near = neighbours(view, run);
+  const std::string at = fmt::format("at loss scale {} the gradients of step {} hold {}",
+                                     span.first, first.at, first.held);
+  if (!near.largest) {
+    return {Cause::undetermined,
+            missing(fmt::format("{}, and no other step has finite gradients to estimate their "
+                                "magnitude by",
+                                at))};
+  }
+  const bool infinity_somewhere = first.inf || any_infinite_gradient(view, first.at);
+  if (!infinity_somewhere && !near.held_at_smaller_scale) {
+    return {Cause::undetermined,
+            missing(fmt::format("{} without an infinity, and no step right after has finite "
+                                "gradients at a smaller scale",
+                                at))};
+  }
+  const int by_magnitude = highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
+  const std::string evidence =
+      fmt::format("{}, while {} is finite; at {} gradients reach at most {:.3g} unscaled", at,
+                  forward_text(view, first.at), steps_text(near.steps), *near.largest);
+  if (by_magnitude < 0) {
+    return {Cause::at_scale_1, evidence + ", which overflows without any scale too; only a scale "
+                                          "below 1, FP32 or BF16 helps"};
+  }
+  const int safe = std::min(by_magnitude, below(span.least));
+  return {Cause::by_scale,
+          fmt::format("{}: 2^{} would have held, by that estimate", evidence, safe), safe, true};
+}
+
+Judgement judge_gradient(const LogView& view, const Run& run, const First& first) {
+  if (!first.narrow(view)) return judge_wide_gradient(view, run, first);
+  const std::optional<ScaleSpan> span = scale_span(view, run);
+  if (!span) {
+    return {Cause::undetermined,
+            missing(fmt::format("the gradients of step {} hold {}, but the loss scale they carry "
+                                "is not recorded; --recorded-scale S gives it",
+                                first.at, first.held))};
+  }
+  if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
+  if (!forward_known(view, first.at)) {
+    return {Cause::undetermined,
+            missing(fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
+                                "loss nor its activations are recorded",
+                                first.at, first.held, span->first))};
+  }
+  return judge_scaled(view, run, first, *span);
+}
+
+Judgement judge_after(const LogView& view, const First& first) {
+  if (first.inf && first.narrow(view)) {
+    return {Cause::at_scale_1,
+            fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
+                        "finite: it overflows in FP16, where no loss scale acts; keep it in FP32",
+                        first.at, first.held)};
+  }
+  return {Cause::nan_in_model,
+          fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
+                      "finite: no loss scale helps",
+                      first.at, first.held)};
+}
+
+}  // namespace
+
+Judgement judge_recorded(const LogView& view, const Run& run) {
+  const First first = first_of(view, run);
+  switch (phase_of(first.role)) {
+    case Phase::weights: return judge_weights(view, first);
+    case Phase::forward:
+    case Phase::loss: return judge_forward(view, first);
+    case Phase::backward: return judge_gradient(view, run, first);
+    case Phase::optimizer: return judge_after(view, first);
+    case Phase::unknown: break;
+  }
+  return {Cause::undetermined,
+          missing(fmt::format("the tensor holds {} at step {}, but has no role; --role GLOB=ROLE "
+                              "names it",
+                              first.held, first.at))};
+}
+
+Judgement judge_what_if(const LogView& view, const Run& run) {
+  const std::string_view format = view.analysis.target.name;
+  const double limit = to_double(boundaries(view.analysis.target.format).overflow);
+  if (run.kind == Kind::what_if_forward) {
+    const StepFindings& step = *find_step(view.tensor(*run.first().tensor), run.first_step());
+    return {Cause::at_scale_1,
+            fmt::format("its largest magnitude at step {} is {:.6g}; {} overflows from {} on, and no "
+                        "loss scale acts on it; keep this tensor in FP32 or BF16",
+                        run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
+  }
+  const Largest largest = largest_gradient(view, run);
+  const double scale = scale_of(view, run).value_or(1.0);
+  const std::string found = fmt::format(
+      "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}, and {} overflows "
+      "from {} on",
+      largest.unscaled, largest.step, scale, largest.unscaled * scale, format, limit);
+  if (largest.safe_log2 < 0) {
+    return {Cause::at_scale_1, found + fmt::format("; it overflows without any scale too; only a "
+                                                   "scale of 2^{} or less, FP32 or BF16 helps",
+                                                   largest.safe_log2)};
+  }
+  return {Cause::by_scale,
+          found + fmt::format("; 2^{} is the largest power of two that holds", largest.safe_log2),
+          largest.safe_log2, false};
+}
+
+std::optional<double> scale_of(const LogView& view, const Run& run) {
+  const Mark& mark = run.first();
+  const std::int64_t step = run.first_step();
+  if (phase_of(mark.role) != Phase::backward && mark.role != Role::loss) return std::nullopt;
+  if (run.kind == Kind::what_if_gradient) {
+    return mark.tensor ? scale_seen(view.tensor(*mark.tensor),
+                                    *find_step(view.tensor(*mark.tensor), step))
+                       : view.scale_seen(step);
+  }
+  if (phase_of(mark.role) != Phase::backward) return std::nullopt;
+  if (!mark.tensor) return view.scalars.loss_scale(step);
+  const TensorFindings& tensor = view.tensor(*mark.tensor);
+  return computed_scale(tensor, *find_step(tensor, step), view.scalars);
+}
+
+}  // namespace halfscope::analyzers

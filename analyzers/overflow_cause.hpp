@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a run of steps overflows: by the loss scale, without one, or because of NaN in the model.
+// Private to the overflow analyzer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "analyzers/overflow.hpp"
+#include "analyzers/overflow_runs.hpp"
+
+namespace halfscope::analyzers {
+
+/// An answer, and what it rests on.
+struct Judgement {
+  Cause cause = Cause::undetermined;
+  std::string why;
+  std::optional<int> safe_log2 = {};
+  bool estimated = false;
+};
+
+/// Of recorded infinities and NaN.
+Judgement judge_recorded(const LogView& view, const Run& run);
+
+/// Of finite values that would overflow.
+Judgement judge_what_if(const LogView& view, const Run& run);
+
+/// The loss scale at which the first marked values were computed, where it acts on them and is
+/// known; of a what-if, the scale that was asked about.
+std::optional<double> scale_of(const LogView& view, const Run& run);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow_evidence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+using log::StepScalars;
+
+/// The step's largest gradient by its scalars.
+std::optional<double> scalar_peak(const StepScalars& s) {
+  if (!s.max_abs_weight_grad && !s.max_abs_activation_grad) return std::nullopt;
+  const double a = s.max_abs_weight_grad.value_or(0.0);
+  const double b = s.max_abs_activation_grad.value_or(0.0);
+  // std::max would lose a NaN in its second place.
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+}
+
+std::optional<double> loss_of(const LogView& view, std::int64_t step) {
+  const StepScalars* scalars = view.scalars.at(step);
+  return scalars == nullptr ? std::nullopt : scalars->loss;
+}
+
+/// The steps at which gradients were seen finite, for each log once: ascending.
+std::vector<std::int64_t> gradient_steps(const LogView& view, const Run& run) {
+  std::vector<std::int64_t> steps;
+  if (run.first().tensor) {
+    for (const StepFindings& step : view.tensor(*run.first().tensor).per_step) {
+      if (!nonfinite(step)) steps.push_back(step.step);
+    }
+  }
+  for (const auto& [step, scalars] : view.scalars.steps()) {
+    const std::optional<double> peak = scalar_peak(*scalars);
+    const bool skipped = scalars->found_inf.value_or(false);
+    if (peak && std::isfinite(*peak) && !skipped) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+/// The largest unscaled magnitude of a step over its finite gradients and its scalars.
+std::optional<double> step_peak(const LogView& view, std::int64_t at) {
+  double peak = 0;
+  for (const std::size_t i : view.order.tensors()) {
+    const TensorFindings& tensor = view.tensor(i);
+    if (phase_of(tensor.role) != Phase::backward || !computed_narrow(tensor)) continue;
+    const StepFindings* step = find_step(tensor, at);
+    if (step != nullptr && step->max_abs) peak = std::max(peak, *step->max_abs);
+  }
+  if (const StepScalars* scalars = view.scalars.at(at)) {
+    const double scalar = scalar_peak(*scalars).value_or(0.0);
+    if (std::isfinite(scalar)) peak = std::max(peak, scalar);
+  }
+  return peak > 0 ? std::optional(peak) : std::nullopt;
+}
+
+}  // namespace
+
+bool has_role(const LogView& view, Role role, std::int64_t step) {
+  const auto& order = view.order.tensors();
+  return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+    return view.tensor(i).role == role && find_step(view.tensor(i), step) != nullptr;
+  });
+}
+
+bool forward_known(const LogView& view, std::int64_t step) {
+  return loss_of(view, step) || has_role(view, Role::loss, step) ||
+         has_role(view, Role::activation, step);
+}
+
+std::string forward_text(const LogView& view, std::int64_t step) {
+  if (const auto loss = loss_of(view, step)) return fmt::format("the loss ({:.4g})", *loss);
+  return has_role(view, Role::activation, step) ? "every recorded activation" : "the loss";
+}
+
+bool any_infinite_gradient(const LogView& view, std::int64_t step) {
+  const StepScalars* scalars = view.scalars.at(step);
+  const auto infinite = [](std::optional<double> x) { return x && std::isinf(*x); };
+  if (scalars != nullptr &&
+      (infinite(scalars->max_abs_weight_grad) || infinite(scalars->max_abs_activation_grad))) {
+    return true;
+  }
+  const auto& order = view.order.tensors();
+  return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
+    const TensorFindings& tensor = view.tensor(i);
+    if (phase_of(tensor.role) != Phase::backward || !computed_narrow(tensor)) return false;
+    const StepFindings* found = find_step(tensor, step);
+    return found != nullptr && found->counts.inf != 0;
+  });
+}
+
+std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
+  std::optional<ScaleSpan> span;
+  for (const auto& [at, mark] : run.steps) {
+    if (phase_of(mark.role) != Phase::backward) break;
+    std::optional<double> scale = view.scalars.loss_scale(at);
+    if (mark.tensor) {
+      const TensorFindings& tensor = view.tensor(*mark.tensor);
+      scale = computed_scale(tensor, *find_step(tensor, at), view.scalars);
+    }
+    if (!scale && !span) return std::nullopt;
+    if (!scale) continue;
+    if (!span) span = ScaleSpan{*scale, *scale, at};
+    if (*scale < span->least) {
+      span->least = *scale;
+      span->least_at = at;
+    }
+  }
+  return span;
+}
+
+Neighbours neighbours(const LogView& view, const Run& run) {
+  constexpr std::ptrdiff_t kEach = 3;
+  const std::vector<std::int64_t> steps = gradient_steps(view, run);
+  const auto before = std::lower_bound(steps.begin(), steps.end(), run.first_step());
+  const auto after = std::upper_bound(steps.begin(), steps.end(), run.last_step());
+  Neighbours near;
+  near.steps.assign(before - std::min(kEach, before - steps.begin()), before);
+  near.steps.insert(near.steps.end(), after, after + std::min(kEach, steps.end() - after));
+  for (const std::int64_t step : near.steps) {
+    const std::optional<double> peak = step_peak(view, step);
+    if (peak) near.largest = std::max(near.largest.value_or(0.0), *peak);
+  }
+  if (after != steps.end()) {
+    const auto then = view.scalars.loss_scale(*after);
+    const auto span = scale_span(view, run);
+    near.held_at_smaller_scale = then && span && *then < span->least;
+  }
+  return near;
+}
+
+Largest largest_gradient(const LogView& view, const Run& run) {
+  const Format format = view.analysis.target.format;
+  Largest largest;
+  largest.safe_log2 = std::numeric_limits<int>::max();
+  const auto take = [&](Magnitude recorded, double scale, double unscaled, std::int64_t step) {
+    largest.safe_log2 = std::min(largest.safe_log2, highest_safe_log2(recorded, scale, format));
+    if (unscaled > largest.unscaled) {
+      largest.unscaled = unscaled;
+      largest.step = step;
+    }
+  };
+  for (const auto& [at, unused] : run.steps) {
+    for (const std::size_t i : view.order.tensors()) {
+      const TensorFindings& tensor = view.tensor(i);
+      const StepFindings* step = tensor.counted ? find_step(tensor, at) : nullptr;
+      if (step != nullptr && step->largest) take(*step->largest, step->scale, *step->max_abs, at);
+    }
+    const StepScalars* scalars = view.scalars.at(at);
+    const auto peak = scalars == nullptr ? std::nullopt : scalar_peak(*scalars);
+    if (peak && std::isfinite(*peak) && *peak > 0) take(magnitude_of(*peak), 1.0, *peak, at);
+  }
+  return largest;
+}
+
+int below(double x) {
+  int exponent = 0;
+  const double half = std::frexp(x, &exponent);  // x = half * 2^exponent, half in [1/2, 1)
+  return half == 0.5 ? exponent - 2 : exponent - 1;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+using log::StepScalars;
+
+/// Steps where something could have been seen, and what was.
+struct Seen {
+  std::vector<std::int64_t> steps;
+  std::map<std::int64_t, Mark> marks;
+};
+
+bool concerns(Kind kind, const TensorFindings& tensor) {
+  switch (kind) {
+    case Kind::recorded: return true;
+    case Kind::what_if_forward: return !tensor.counted && tensor.role != Role::unknown;
+    case Kind::what_if_gradient: return tensor.counted;
+  }
+  return false;
+}
+
+bool shows(Kind kind, const LogView& view, const TensorFindings& tensor,
+           const StepFindings& step) {
+  if (kind == Kind::recorded) return nonfinite(step);
+  return overflows(step, view.analysis.target.format, scale_seen(tensor, step));
+}
+
+/// What the scalars show of infinities and NaN: the loss, else the gradients, backward.
+std::optional<Mark> nonfinite_mark(const StepScalars& s) {
+  const auto is_bad = [](std::optional<double> x) { return x && !std::isfinite(*x); };
+  if (is_bad(s.loss)) return Mark{{}, Role::loss, *s.loss};
+  if (is_bad(s.max_abs_activation_grad)) {
+    return Mark{{}, Role::activation_grad, *s.max_abs_activation_grad};
+  }
+  if (is_bad(s.max_abs_weight_grad)) return Mark{{}, Role::weight_grad, *s.max_abs_weight_grad};
+  if (s.found_inf.value_or(false)) {
+    return Mark{{}, Role::weight_grad, std::numeric_limits<double>::infinity()};
+  }
+  return std::nullopt;
+}
+
+/// What they show of gradients that would overflow.
+std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
+  const Magnitude limit =
+      boundaries(view.analysis.target.format, view.scale_seen(s.step)).overflow;
+  const auto reaches = [&](std::optional<double> x) {
+    return x && std::isfinite(*x) && *x > 0 && magnitude_of(*x) >= limit;
+  };
+  if (reaches(s.max_abs_activation_grad)) {
+    return Mark{{}, Role::activation_grad, *s.max_abs_activation_grad};
+  }
+  if (reaches(s.max_abs_weight_grad)) return Mark{{}, Role::weight_grad, *s.max_abs_weight_grad};
+  return std::nullopt;
+}
+
+bool says_anything(Kind kind, const StepScalars& s) {
+  const bool gradients = s.max_abs_weight_grad || s.max_abs_activation_grad;
+  return gradients || (kind == Kind::recorded && (s.loss || s.found_inf));
+}
+
+/// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase.
+void add_scalars(Kind kind, const LogView& view, Seen& seen) {
+  for (const auto& [step, scalars] : view.scalars.steps()) {
+    if (!says_anything(kind, *scalars)) continue;
+    seen.steps.push_back(step);
+    const auto mark =
+        kind == Kind::recorded ? nonfinite_mark(*scalars) : overflow_mark(view, *scalars);
+    if (!mark) continue;
+    const auto [at, is_new] = seen.marks.try_emplace(step, *mark);
+    if (!is_new && phase_of(mark->role) < phase_of(at->second.role)) at->second = *mark;
+  }
+}
+
+Seen look(const LogView& view, Kind kind) {
+  Seen seen;
+  for (const std::size_t i : view.order.tensors()) {  // first computed first: the first mark stays
+    const TensorFindings& tensor = view.tensor(i);
+    if (!concerns(kind, tensor)) continue;
+    for (const StepFindings& step : tensor.per_step) {
+      seen.steps.push_back(step.step);
+      if (shows(kind, view, tensor, step)) {
+        seen.marks.try_emplace(step.step, Mark{i, tensor.role, 0.0});
+      }
+    }
+  }
+  if (kind != Kind::what_if_forward) add_scalars(kind, view, seen);
+  std::sort(seen.steps.begin(), seen.steps.end());
+  seen.steps.erase(std::unique(seen.steps.begin(), seen.steps.end()), seen.steps.end());
+  return seen;
+}
+
+}  // namespace
+
+LogView::LogView(const Analysis& of, const std::string& name)
+    : analysis(of), log(name), order(of, name), scalars(of, name) {
+  any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(),
+                           [&](std::size_t i) { return computed_narrow(of.tensors[i]); });
+  at_run_scale = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
+    const TensorFindings& t = of.tensors[i];
+    return t.counted && std::any_of(t.per_step.begin(), t.per_step.end(), [&](const auto& step) {
+             return step.loss_scale != of.loss_scale;
+           });
+  });
+}
+
+double LogView::scale_seen(std::int64_t step) const {
+  return at_run_scale ? scalars.loss_scale(step).value_or(1.0) : analysis.loss_scale;
+}
+
+std::vector<Run> find_runs(const LogView& view, Kind kind) {
+  const Seen seen = look(view, kind);
+  std::vector<Run> runs;
+  bool going_on = false;
+  for (const std::int64_t step : seen.steps) {
+    const auto mark = seen.marks.find(step);
+    const bool marked = mark != seen.marks.end();
+    if (marked && !going_on) runs.push_back({kind, {}});
+    if (marked) runs.back().steps.emplace_back(step, mark->second);
+    going_on = marked;
+  }
+  return runs;
+}
+
+}  // namespace halfscope::analyzers

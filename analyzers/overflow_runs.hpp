@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of consecutive recorded steps that hold infinities, NaN or overflow, and where each first
+// appears. Private to the overflow analyzer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/computation_order.hpp"
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+
+/// One log as the overflow analyzer looks at it.
+struct LogView {
+  LogView(const Analysis& of, const std::string& name);
+
+  const Analysis& analysis;
+  std::string log;
+  ComputationOrder order;
+  LogScalars scalars;
+  bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
+  bool at_run_scale = false;  ///< gradients are seen at each step's own loss scale
+
+  /// The loss scale that gradients of a step without tables are seen at.
+  double scale_seen(std::int64_t step) const;
+  const TensorFindings& tensor(std::size_t index) const { return analysis.tensors[index]; }
+};
+
+/// What is looked for. Recorded infinities and NaN are one matter; what would overflow is another,
+/// and the two kinds of it have different cures.
+enum class Kind : std::uint8_t { recorded, what_if_forward, what_if_gradient };
+
+/// Where something first appears in a step's order of computation.
+struct Mark {
+  std::optional<std::size_t> tensor;  ///< empty: only the step's scalars show it, of `role`
+  log::Role role = log::Role::unknown;
+  double scalar = 0;  ///< what they show; infinity where they say found_inf alone
+};
+
+/// Consecutive recorded steps with a mark, ascending.
+struct Run {
+  Kind kind = Kind::recorded;
+  std::vector<std::pair<std::int64_t, Mark>> steps;
+
+  std::int64_t first_step() const { return steps.front().first; }
+  std::int64_t last_step() const { return steps.back().first; }
+  const Mark& first() const { return steps.front().second; }
+};
+
+std::vector<Run> find_runs(const LogView& view, Kind kind);
+
+}  // namespace halfscope::analyzers

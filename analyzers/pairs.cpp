@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/pairs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+using log::Role;
+using Kind = Optimizer::Kind;
+
+/// What two tensors of a pair share: the name after the role. Where --role names the role, it is
+/// what the wildcards of its glob stand for, so that --role '*_w=weight' --role '*_u=update' pairs.
+std::string key_of(const Selection& selection, const std::string& name) {
+  if (log::role_in_name(name)) return name.substr(name.find('/') + 1);
+  for (const auto& [glob, role] : selection.roles) {
+    if (!matches(glob, name)) continue;
+    const std::size_t before = std::min(glob.find_first_of("*?[\\"), glob.size());
+    if (before == glob.size()) return "";
+    const std::size_t last = glob.find_last_of("*?]\\");
+    const std::size_t after = glob.size() - 1 - last;
+    return before + after <= name.size() ? name.substr(before, name.size() - before - after) : name;
+  }
+  return name;
+}
+
+/// The step's tensors by role and key.
+class Names {
+ public:
+  Names(const WholeStep& step, const Selection& selection) : step_(step) {
+    for (std::string& name : step.tensors->names()) {
+      const Role role = step.role_of(selection, name);
+      const auto key = std::pair(role, key_of(selection, name));
+      if (!names_.emplace(key, std::move(name)).second) ambiguous_.insert(key);
+    }
+  }
+
+  /// The one tensor of this role and key; of several none can be told to be meant.
+  std::string find(Role role, const std::string& key) const {
+    const auto found = names_.find({role, key});
+    if (found == names_.end() || ambiguous_.contains(found->first)) return "";
+    return found->second;
+  }
+
+  /// The same for a partner of a weight: each rank's part goes with each rank's part.
+  std::string partner(Role weight, Role role, const std::string& key) const {
+    return step_.is_sharded(weight) == step_.is_sharded(role) ? find(role, key) : "";
+  }
+
+  std::string state(Role weight, const char* name, const std::string& key) const {
+    return partner(weight, Role::optimizer_state, std::string(name) + "/" + key);
+  }
+
+  const auto& all() const { return names_; }
+
+ private:
+  const WholeStep& step_;
+  std::map<std::pair<Role, std::string>, std::string> names_;
+  std::set<std::pair<Role, std::string>> ambiguous_;
+};
+
+/// A step the loss scaler skipped made no update.
+bool was_skipped(const WholeStep& step) {
+  const auto found = step.metadata.find("found_inf");
+  if (found != step.metadata.end()) return found->second == "1";
+  return step.scalars != nullptr && step.scalars->found_inf.value_or(false);
+}
+
+bool names_an_optimizer(const WholeStep& step) {
+  return step.run != nullptr && step.run->manifest().about.contains("optimizer");
+}
+
+bool is_rate(double lr) { return std::isfinite(lr) && std::isfinite(static_cast<float>(lr)); }
+
+/// What is known of the optimizer, with its learning rate; plain SGD where a log names none and the
+/// user gives --lr. Empty where the update cannot be recomputed.
+std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection& selection,
+                                          const std::string& key, Notes& notes) {
+  std::optional<Optimizer> optimizer = optimizer_of(step, key);
+  if (!optimizer && !names_an_optimizer(step) && selection.learning_rate) optimizer.emplace();
+  if (!optimizer) return std::nullopt;
+  if (!optimizer->lr) optimizer->lr = selection.learning_rate;
+  if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
+  note_once(notes, fmt::format("{}: step {}: {}, so updates are not computed from gradients or "
+                               "optimizer state{}",
+                               printable(step.log.string()), step.step,
+                               optimizer->lr ? "the learning rate is not finite"
+                                             : "no learning rate is recorded",
+                               optimizer->lr ? "" : "; give it with --lr X"));
+  return std::nullopt;
+}
+
+/// PyTorch rounds Adam's every operation to 16-bit state, which is not done again here.
+bool is_narrow(const WholeStep& step, const std::string& name) {
+  return format_of(step.tensors->tensor(name)->view.dtype).width < 32;
+}
+
+/// Fills in the state that the optimizer needs; false where it is not there.
+bool take_state(const WholeStep& step, const Names& names, Role weight, const std::string& key,
+                PairNames& pair, Notes& notes) {
+  const Optimizer& o = *pair.optimizer;
+  const bool needs_gradient = o.kind == Kind::sgd && (o.momentum == 0 || o.nesterov);
+  if (needs_gradient) pair.partner = names.partner(weight, Role::weight_grad, key);
+  if (needs_gradient && pair.partner.empty()) return false;
+  if (o.kind == Kind::sgd) {
+    if (o.has_buffer()) pair.momentum_buffer = names.state(weight, "momentum_buffer", key);
+    return !o.has_buffer() || !pair.momentum_buffer.empty();
+  }
+  pair.exp_avg = names.state(weight, "exp_avg", key);
+  pair.exp_avg_sq = names.state(weight, o.amsgrad ? "max_exp_avg_sq" : "exp_avg_sq", key);
+  pair.step = names.state(weight, "step", key);
+  if (pair.exp_avg.empty() || pair.exp_avg_sq.empty()) return false;
+  if (!is_narrow(step, pair.exp_avg) && !is_narrow(step, pair.exp_avg_sq)) return true;
+  note_once(notes, fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
+                               "from it",
+                               printable(step.log.string())));
+  return false;
+}
+
+std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selection,
+                                 const Names& names, Role role, const std::string& key,
+                                 const std::string& weight, Notes& notes) {
+  PairNames pair;
+  pair.weight = weight;
+  pair.partner = names.partner(role, Role::update, key);
+  if (!pair.partner.empty()) return pair;
+  if (was_skipped(step)) return std::nullopt;
+  pair.optimizer = usable_optimizer(step, selection, key, notes);
+  if (pair.optimizer && take_state(step, names, role, key, pair, notes)) {
+    const bool stateless = pair.optimizer->kind == Kind::sgd && !pair.optimizer->has_buffer();
+    pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
+    return pair;
+  }
+  PairNames difference;
+  difference.weight = weight;
+  difference.source = UpdateSource::difference;
+  difference.partner = names.partner(role, Role::weight_after, key);
+  return difference.partner.empty() ? std::nullopt : std::optional(difference);
+}
+
+/// Steps an optimizer has taken up to this one: those that were skipped it did not take.
+double steps_taken(const WholeStep& step) {
+  double taken = static_cast<double>(step.step) + 1;
+  for (const log::StepScalars& scalars : step.run->scalars()) {
+    if (scalars.step < step.step && scalars.found_inf.value_or(false)) taken -= 1;
+  }
+  return std::max(taken, 1.0);
+}
+
+}  // namespace
+
+std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes) {
+  const Names names(step, selection);
+  std::vector<PairNames> pairs;
+  for (const auto& [role_and_key, name] : names.all()) {
+    const auto& [role, key] = role_and_key;
+    if (role != Role::weight && role != Role::master_weight) continue;
+    if (role == Role::master_weight && !names.find(Role::weight, key).empty()) continue;
+    if (!selects(selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
+    if (names.find(role, key).empty()) continue;
+    auto pair = pair_of(step, selection, names, role, key, name, notes);
+    if (pair) pairs.push_back(std::move(*pair));
+  }
+  return pairs;
+}
+
+Pair::Pair(const WholeStep& step, const Selection& selection, PairNames names)
+    : step_(step), names_(std::move(names)), weight_(step.tensors->tensor(names_.weight)) {
+  partner_ = load(names_.partner);
+  momentum_buffer_ = load(names_.momentum_buffer);
+  exp_avg_ = load(names_.exp_avg);
+  exp_avg_sq_ = load(names_.exp_avg_sq);
+  if (!names_.optimizer) return;
+  if (!names_.partner.empty()) scale_ = step.scale_of(selection, names_.partner);
+  if (names_.exp_avg.empty()) return;
+  const TensorPointer counter = names_.step.empty() ? nullptr : step.tensors->tensor(names_.step);
+  const bool tells =
+      counter != nullptr && counter->view.count == 1 && first_element(counter->view) >= 1;
+  steps_ = tells ? first_element(counter->view) : steps_taken(step);
+}
+
+TensorPointer Pair::load(const std::string& name) const {
+  if (name.empty()) return nullptr;
+  TensorPointer tensor = step_.tensors->tensor(name);
+  if (tensor->shape == weight_->shape) return tensor;
+  throw log::BadInput(fmt::format(
+      "{}, step {}, has shape {}, and '{}' has {}: a weight and its update have one shape; choose "
+      "others with --tensor, or say with --role what they are",
+      log::place_text(printable(step_.file.string()), names_.weight), step_.step,
+      log::shape_text(weight_->shape), printable(name), log::shape_text(tensor->shape)));
+}
+
+const log::NamedTensor* Pair::too_narrow() const {
+  const auto narrow = [](const TensorPointer& tensor) {
+    return tensor && format_of(tensor->view.dtype).width < 16;
+  };
+  return narrow(weight_) ? weight_.get() : narrow(partner_) ? partner_.get() : nullptr;
+}
+
+bool Pair::is_plain() const {
+  return names_.source == UpdateSource::gradient && names_.optimizer->is_plain_sgd();
+}
+
+OptimizerInputs Pair::inputs() const {
+  OptimizerInputs in;
+  in.weight = weight_->view;
+  if (partner_) in.gradient = partner_->view;
+  in.gradient_scale = scale_;
+  if (momentum_buffer_) in.momentum_buffer = momentum_buffer_->view;
+  if (exp_avg_) in.exp_avg = exp_avg_->view;
+  if (exp_avg_sq_) in.exp_avg_sq = exp_avg_sq_->view;
+  in.steps = steps_;
+  return in;
+}
+
+ComputedUpdate Pair::computed() const {
+  if (names_.source == UpdateSource::difference) {
+    return subtract(partner_->view, weight_->view);
+  }
+  return compute_update(*names_.optimizer, inputs());
+}
+
+UpdateTable Pair::count(const UpdateOptions& options) const {
+  const TensorView& weight = weight_->view;
+  if (names_.source == UpdateSource::update) return count_updates(weight, partner_->view, options);
+  if (names_.source == UpdateSource::difference) {
+    return count_differences(weight, partner_->view, options);
+  }
+  if (is_plain()) {
+    return count_sgd_updates(weight, partner_->view, *names_.optimizer->lr, scale_, options);
+  }
+  return count_updates(weight, computed().view(), options);
+}
+
+UpdateWhatIf Pair::what_if(const WhatIfOptions& options) const {
+  if (names_.source == UpdateSource::update) {
+    return halfscope::what_if(weight_->view, partner_->view, options);
+  }
+  return halfscope::what_if(weight_->view, computed().view(), options);
+}
+
+}  // namespace halfscope::analyzers

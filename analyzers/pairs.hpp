@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of a step are a weight and its update. Rules: docs/run-log.md and docs/json.md.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/optimizer_update.hpp"
+#include "analyzers/updates.hpp"
+
+namespace halfscope::analyzers {
+
+using TensorPointer = std::shared_ptr<const log::NamedTensor>;
+
+/// A weight and what its update is made of, by the names the step's file has.
+struct PairNames {
+  std::string weight;
+  UpdateSource source = UpdateSource::update;
+  std::string partner;  ///< update, gradient or weight_after; empty where only state is needed
+  /// `optimizer_state` and `gradient`: its lr is known.
+  std::optional<Optimizer> optimizer;
+  std::string momentum_buffer, exp_avg, exp_avg_sq, step;  ///< state; empty where not needed
+};
+
+/// Pairs of the selected weights, or master weights where there is no weight, by the best source
+/// each has. Of a rank other than 0 only what is sharded.
+std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes);
+
+/// A pair's tensors: as few at once as the source needs.
+class Pair {
+ public:
+  /// Throws log::BadInput naming two tensors whose shapes differ.
+  Pair(const WholeStep& step, const Selection& selection, PairNames names);
+
+  /// The tensor that updates are not counted of, since its elements are narrower than 16 bits; null
+  /// where there is none.
+  const log::NamedTensor* too_narrow() const;
+
+  UpdateTable count(const UpdateOptions& options) const;
+  UpdateWhatIf what_if(const WhatIfOptions& options) const;
+
+ private:
+  OptimizerInputs inputs() const;
+  TensorPointer load(const std::string& name) const;
+  bool is_plain() const;
+  /// The update, element by element, where it is not recorded.
+  ComputedUpdate computed() const;
+
+  const WholeStep& step_;
+  PairNames names_;
+  double scale_ = 1.0;  ///< the gradient's
+  double steps_ = 1;    ///< taken by the optimizer
+  TensorPointer weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_;
+};
+
+}  // namespace halfscope::analyzers

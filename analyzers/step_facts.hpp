@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of one tensor at one step beyond its counts: the scale its values were computed at,
+// and whether they overflow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+/// The scalars of one log by step.
+class LogScalars {
+ public:
+  LogScalars(const Analysis& analysis, const std::string& log);
+  const log::StepScalars* at(std::int64_t step) const;
+  /// A usable loss scale of the step; empty where the log does not say.
+  std::optional<double> loss_scale(std::int64_t step) const;
+  bool empty() const { return steps_.empty(); }
+  const std::unordered_map<std::int64_t, const log::StepScalars*>& steps() const { return steps_; }
+
+ private:
+  std::unordered_map<std::int64_t, const log::StepScalars*> steps_;
+};
+
+/// Whether an infinity in the tensor is a value that was too large for a 16-bit or narrower format
+/// with binary16's range or less. In wider formats it is one that no rounding to such a format made.
+bool computed_narrow(const TensorFindings& tensor);
+
+/// The loss scale at which a step's values were computed: the one they carry. For gradients recorded
+/// unscaled it is the one the step's scalars tell; a run log without any has none (1) where they are
+/// binary16 values as they are. Else empty: not known.
+std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
+                                     const LogScalars& scalars);
+
+/// The scale a step is seen at: the one its counts are for where a loss scale acts on the tensor,
+/// else 1.
+inline double scale_seen(const TensorFindings& tensor, const StepFindings& step) {
+  return tensor.counted ? step.loss_scale : 1.0;
+}
+
+/// Whether the largest finite value of a step overflows in `format` at a loss scale. Exact.
+bool overflows(const StepFindings& step, Format format, double loss_scale);
+
+/// log2 of the largest power-of-two scale at which recorded / recorded_scale does not overflow.
+int highest_safe_log2(Magnitude recorded, double recorded_scale, Format format);
+
+/// The step of a tensor, or none.
+const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step);
+
+inline bool nonfinite(const StepFindings& step) {
+  return step.counts.nan != 0 || step.counts.inf != 0;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The signal-to-quantisation-noise ratio of a tensor of which only tables are known.
+#pragma once
+
+#include "analyzers/format_fit.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+/// At scale 2^k, at which nothing overflows. The estimate takes the values of a segment of the table
+/// as spread evenly over it, which makes the noise ulp^2 / 12 wherever a segment holds many
+/// representable numbers (Bennett 1948); the bounds take them where they lie best and worst. Empty
+/// where no value is finite and nonzero.
+std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Target& target, int k);
+
+/// The same out of sums of squares: `sure` of noise and signal at least and at most.
+struct SquaresEstimate {
+  double low = 0, likely = 0, high = 0;
+};
+NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noise);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/tensor_frames.hpp"
+
+#include <tbb/info.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "analyzers/readers/open.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::BadInput;
+using log::printable;
+using log::Role;
+
+/// With standard cuts where these are exact, and one element at a time where they are not.
+BinadeTable count(const TensorView& view, const Selection& s, double scale) {
+  const std::vector<std::uint64_t>& standard = standard_cuts();
+  const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
+  const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
+  if (std::ranges::includes(standard, wanted)) return count_binades(view);
+  std::vector<std::uint64_t> cuts;
+  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
+  return count_binades_scalar(view, std::move(cuts));
+}
+
+/// Bytes read, told from whichever thread has read some.
+class Meter {
+ public:
+  Meter(const Progress& progress, std::uint64_t all) : progress_(progress), all_(all) {}
+  void add(std::uint64_t bytes) {
+    if (!progress_) return;
+    const std::lock_guard lock(mutex_);
+    done_ = std::min(all_, done_ + bytes);
+    progress_(done_, all_);
+  }
+
+ private:
+  const Progress& progress_;
+  std::uint64_t all_, done_ = 0;
+  std::mutex mutex_;
+};
+
+/// What one file holds: kept apart until its turn comes, so that order and notes never change.
+struct FileFrames {
+  std::vector<Frame> frames;
+  Notes notes;
+  bool assumed = false;
+  std::exception_ptr failed;
+};
+
+Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
+               bool assume) {
+  Frame frame;
+  frame.name = tensor.name;
+  std::tie(frame.role, frame.role_source) = role_of(s, frame.name, assume);
+  frame.counted = frame.role == Role::weight_grad || frame.role == Role::activation_grad;
+  frame.step = file.step;
+  frame.source_dtype = tensor.view.dtype;
+  frame.scale = scale_of(file, frame.role, s);
+  frame.run_scale = frame.counted ? frame.scale : 1.0;
+  frame.shape = tensor.shape;
+  frame.table = count(tensor.view, s, frame.scale);
+  return frame;
+}
+
+void read_file(const StepFile& file, const Selection& s, bool assume, Meter& meter,
+               FileFrames& out) {
+  const auto opened = open_step_file(file);
+  for (const log::SkippedTensor& skipped : opened->skipped()) {
+    out.notes.push_back(printable(file.path.string()) + ": tensor '" + printable(skipped.name) +
+                        "' skipped: " + skipped.reason);
+  }
+  std::uint64_t told = 0;
+  opened->for_each([&](const log::NamedTensor& tensor) {
+    if (selects(s, tensor.name)) {
+      out.frames.push_back(frame_of(file, tensor, s, assume));
+      out.assumed |= out.frames.back().role_source == RoleSource::assumed;
+    }
+    const std::uint64_t bytes = std::min(tensor.view.bytes(), file.bytes - told);
+    told += bytes;
+    meter.add(bytes);
+  });
+  meter.add(file.bytes - told);
+}
+
+std::string assumed_note(const std::string& shown) {
+  return shown +
+         ": no tensor's name carries a role, all are taken as weight_grad; --role GLOB=ROLE names "
+         "roles";
+}
+
+std::string unscaled_note(const std::string& shown) {
+  return shown +
+         ": has no manifest, its values are taken as unscaled; --recorded-scale S says that they "
+         "carry a loss scale";
+}
+
+/// The frames of one step, in order of first appearance; shards of a name are added.
+struct StepFrames {
+  std::vector<Frame> frames;
+  std::map<std::string, std::size_t> index;
+  bool shards = false;
+
+  void add(Frame&& frame, const StepFile& file) {
+    const auto [at, is_new] = index.try_emplace(frame.name, frames.size());
+    if (is_new) {
+      frames.push_back(std::move(frame));
+      return;
+    }
+    Frame& sum = frames[at->second];
+    if (sum.scale != frame.scale) {
+      throw BadInput(printable(file.path.string()) + ": tensor '" + printable(frame.name) +
+                     "', step " + std::to_string(file.step) + ": carries loss scale " +
+                     std::to_string(frame.scale) + ", another file of that step says " +
+                     std::to_string(sum.scale) +
+                     "; shards of one tensor must agree: analyse the files one by one");
+    }
+    const bool coarser = format_of(frame.source_dtype).min_quantum_exponent() >
+                         format_of(sum.source_dtype).min_quantum_exponent();
+    if (coarser) sum.source_dtype = frame.source_dtype;
+    sum.table.merge(frame.table);
+    sum.shape = {sum.table.total()};  // how shards lie beside each other is not known
+    shards = true;
+  }
+};
+
+/// Reads files side by side; what they hold is in their order.
+std::vector<FileFrames> read_files(std::span<const StepFile> files, const Selection& s, bool assume,
+                                   Meter& meter) {
+  std::vector<FileFrames> read(files.size());
+  tbb::parallel_for(std::size_t{0}, files.size(), [&](std::size_t i) {
+    try {
+      read_file(files[i], s, assume, meter, read[i]);
+    } catch (...) {
+      read[i].failed = std::current_exception();
+    }
+  });
+  return read;
+}
+
+std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {
+  std::vector<StepFile> files;
+  for (const StepFile& file : folder.files) {
+    if (in_steps(s, file.step)) files.push_back(file);
+  }
+  return files;
+}
+
+/// Passes a step's frames on and starts anew.
+void finish_step(StepFrames& step, const Visitor& visit) {
+  for (Frame& frame : step.frames) visit.frame(std::move(frame));
+  step.frames.clear();
+  step.index.clear();
+}
+
+}  // namespace
+
+void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
+                      Notes& notes, const Progress& progress) {
+  const StepFile file = single_file(path);
+  const std::vector<std::string> names = readers::open_tensor_file(path)->names();
+  const bool assume = std::none_of(names.begin(), names.end(), [](const std::string& name) {
+    return log::role_in_name(name).has_value();
+  });
+  if (!in_steps(s, 0)) return;
+  Meter meter(progress, file.bytes);
+  FileFrames read;
+  read_file(file, s, assume, meter, read);
+  for (Frame& frame : read.frames) visit.frame(std::move(frame));
+  notes.insert(notes.end(), read.notes.begin(), read.notes.end());
+  const std::string shown = printable(path.string());
+  if (read.assumed) notes.push_back(assumed_note(shown));
+  if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
+}
+
+void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Visitor& visit,
+                        Notes& notes, const Progress& progress) {
+  const std::vector<StepFile> files = selected_files(folder, s);
+  std::uint64_t bytes = 0;
+  for (const StepFile& file : files) bytes += file.bytes;
+  Meter meter(progress, bytes);
+  StepFrames step;
+  bool assumed = false, unscaled = false;
+  // So many at a time: their tables are held until their turn comes. A power of all threads.
+  const auto batch = static_cast<std::size_t>(4 * tbb::info::default_concurrency());
+  for (std::size_t first = 0; first < files.size(); first += batch) {
+    const auto part = std::span(files).subspan(first, std::min(batch, files.size() - first));
+    std::vector<FileFrames> read = read_files(part, s, !folder.roles_in_names, meter);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (read[i].failed) std::rethrow_exception(read[i].failed);
+      if (first + i > 0 && files[first + i - 1].step != part[i].step) finish_step(step, visit);
+      for (Frame& frame : read[i].frames) step.add(std::move(frame), part[i]);
+      notes.insert(notes.end(), read[i].notes.begin(), read[i].notes.end());
+      assumed |= read[i].assumed;
+      unscaled |= !part[i].scaled;
+    }
+  }
+  finish_step(step, visit);
+  const std::string shown = printable(folder.folder.string());
+  if (step.shards) {
+    notes.push_back(shown +
+                    ": tensors of one name and step in several files are taken as shards, and "
+                    "their counts are added");
+  }
+  if (folder.npy_names_cut) {
+    notes.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
+  }
+  if (assumed) notes.push_back(assumed_note(shown));
+  if (unscaled && !s.recorded_scale) notes.push_back(unscaled_note(shown));
+}
+
+}  // namespace halfscope::analyzers

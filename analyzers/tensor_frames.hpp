@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames of tensor files that have no manifest: one file, or a folder of shards and steps.
+#pragma once
+
+#include "analyzers/source.hpp"
+#include "analyzers/tensor_folder.hpp"
+
+namespace halfscope::analyzers {
+
+void read_tensor_file(const std::filesystem::path& path, const Selection& selection,
+                      const Visitor& visit, Notes& notes, const Progress& progress);
+
+/// Step by step; files of a step are read in parallel, and the tables of a name that several of
+/// them have are added. Holds one step's tables at a time. The frames and notes are the same for
+/// any number of threads.
+void read_tensor_folder(const TensorFolder& folder, const Selection& selection,
+                        const Visitor& visit, Notes& notes, const Progress& progress);
+
+}  // namespace halfscope::analyzers

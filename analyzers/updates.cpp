@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/updates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "analyzers/pairs.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+
+/// Findings of one weight by source: what is preferred at one step may be missing at another.
+using BySource = std::map<UpdateSource, UpdateFindings>;
+
+struct Wanted {
+  UpdateOptions options;
+  bool what_if = false;
+};
+
+void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const Pair& pair,
+              const Wanted& wanted) {
+  UpdateFindings& found = by_source[source];
+  found.source = source;
+  UpdateTable table = pair.count(wanted.options);
+  if (source == UpdateSource::difference) {
+    found.undetermined += table.counts.zero;
+    table.counts.pairs -= table.counts.zero;
+    table.counts.zero = 0;
+  }
+  // Ranks of one step follow each other.
+  if (found.per_step.empty() || found.per_step.back().first != step) {
+    found.per_step.emplace_back(step, UpdateCounts());
+  }
+  found.per_step.back().second += table.counts;
+  found.table += table;
+  if (!wanted.what_if) return;
+  WhatIfOptions options;
+  options.format = wanted.options.format;
+  if (!found.what_if) found.what_if.emplace();
+  *found.what_if += pair.what_if(options);
+}
+
+void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, Notes& notes) {
+  note_once(notes, fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
+                               log::place_text(printable(step.file.string()), tensor.name),
+                               halfscope::name_of(tensor.view.dtype)));
+}
+
+/// The most preferred source; steps that have only others are left out, and a note says so.
+UpdateFindings preferred(const std::string& weight, BySource&& by_source, Notes& notes) {
+  UpdateFindings best = std::move(by_source.begin()->second);
+  for (auto other = std::next(by_source.begin()); other != by_source.end(); ++other) {
+    notes.push_back(fmt::format(
+        "tensor '{}': updates are taken from source '{}'; {} that {} only source "
+        "'{}' left out",
+        printable(weight), name_of(best.source),
+        other->second.per_step.size() == 1 ? "a step"
+                                           : fmt::format("{} steps", other->second.per_step.size()),
+        other->second.per_step.size() == 1 ? "has" : "have", name_of(other->first)));
+  }
+  return best;
+}
+
+void add_log(Analysis& analysis, const std::string& log, const Selection& selection,
+             const Wanted& wanted, const Progress& progress) {
+  std::map<std::string, TensorFindings*> tensors;
+  for (TensorFindings& tensor : analysis.tensors) {
+    if (tensor.log == log) tensors.emplace(tensor.name, &tensor);
+  }
+  std::map<std::string, BySource> found;
+  const auto visit = [&](const WholeStep& step) {
+    for (PairNames& names : pairs_of(step, selection, analysis.notes)) {
+      if (!tensors.contains(names.weight)) {
+        note_once(analysis.notes,
+                  fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
+                              "its updates are not shown",
+                              printable(log), printable(names.weight)));
+        continue;
+      }
+      const UpdateSource source = names.source;
+      const std::string weight = names.weight;
+      const Pair pair(step, selection, std::move(names));
+      if (const log::NamedTensor* narrow = pair.too_narrow()) {
+        note_narrow(step, *narrow, analysis.notes);
+      } else {
+        add_pair(found[weight], source, step.step, pair, wanted);
+      }
+    }
+  };
+  for_each_whole_step(log, selection, visit, analysis.notes, progress);
+  for (auto& [weight, by_source] : found) {
+    tensors.at(weight)->updates = preferred(weight, std::move(by_source), analysis.notes);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(UpdateSource source) {
+  switch (source) {
+    case UpdateSource::update: return "update";
+    case UpdateSource::optimizer_state: return "optimizer_state";
+    case UpdateSource::gradient: return "gradient";
+    case UpdateSource::difference: return "difference";
+  }
+  return "update";
+}
+
+void add_updates(Analysis& analysis, const Selection& selection, bool with_what_if,
+                 const Progress& progress) {
+  for (TensorFindings& tensor : analysis.tensors) tensor.updates.reset();
+  if (analysis.target.format.width != 16) return;
+  Wanted wanted;
+  wanted.options.format = analysis.target.format;
+  wanted.what_if = with_what_if;
+  for (const std::string& log : analysis.logs) {
+    add_log(analysis, log, selection, wanted, progress);
+  }
+  const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+                               [](const TensorFindings& t) { return t.updates.has_value(); });
+  if (any && analysis.target.flush_subnormals) {
+    analysis.notes.push_back(
+        "--subnormals flush is not applied to weight updates: subnormals are kept there");
+  }
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/table/magnitude_sums.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "halfscope/table/wide_sum.hpp"
+
+namespace halfscope {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+template <std::size_t N>
+void add_limbs(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t, N>& addend) {
+  Wide carry = 0;
+  for (std::size_t i = 0; i < N; ++i) {
+    carry += Wide{to[i]} + addend[i];
+    to[i] = static_cast<std::uint64_t>(carry);
+    carry >>= 64;
+  }
+}
+
+}  // namespace
+
+MagnitudeSums::MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {
+  const bool ascending =
+      std::adjacent_find(cuts_.begin(), cuts_.end(), std::greater_equal<>()) == cuts_.end();
+  if (!ascending || (!cuts_.empty() && (cuts_.front() == 0 || cuts_.back() >= kFractionUnit))) {
+    throw std::invalid_argument("magnitude sums: cuts must ascend strictly within (0, 2^52)");
+  }
+}
+
+std::vector<MagnitudeSums::Sums>& MagnitudeSums::row_at(int exponent) {
+  std::vector<Sums>& row = rows_[exponent];
+  if (row.empty()) row.resize(cuts_.size() + 1);
+  return row;
+}
+
+void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
+  if (times == 0) return;
+  const auto segment = static_cast<std::size_t>(
+      std::upper_bound(cuts_.begin(), cuts_.end(), m.fraction) - cuts_.begin());
+  const std::uint64_t significand = m.fraction + kFractionUnit;
+  const Wide sum = Wide{significand} * times;
+  const Wide square = Wide{significand} * significand;
+  const Wide low = Wide{static_cast<std::uint64_t>(square)} * times;
+  const Wide high = (square >> 64) * times + (low >> 64);  // 42 + 64 bits and a carry
+  Sums& sums = row_at(m.exponent)[segment];
+  add_limbs<2>(sums.magnitudes,
+               {static_cast<std::uint64_t>(sum), static_cast<std::uint64_t>(sum >> 64)});
+  add_limbs<3>(sums.squares, {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
+                              static_cast<std::uint64_t>(high >> 64)});
+}
+
+void MagnitudeSums::merge(const MagnitudeSums& other, int log2_factor) {
+  if (cuts_ != other.cuts_) {
+    throw std::invalid_argument("magnitude sums: sums of different cuts do not merge");
+  }
+  for (const auto& [exponent, segments] : other.rows_) {
+    std::vector<Sums>& row = row_at(exponent + log2_factor);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      add_limbs(row[i].magnitudes, segments[i].magnitudes);
+      add_limbs(row[i].squares, segments[i].squares);
+    }
+  }
+}
+
+/// What surely lies below a magnitude, what surely does not, and the segment between.
+struct MagnitudeSums::Totals {
+  detail::WideSum l1[3], l2[3];
+};
+
+MagnitudeSums::Totals MagnitudeSums::totals(Magnitude m) const {
+  const int base = rows_.empty() ? 0 : rows_.begin()->first;
+  Totals t;
+  for (int part = 0; part < 3; ++part) {
+    t.l1[part] = detail::WideSum(base - 52);
+    t.l2[part] = detail::WideSum(2 * base - 104);
+  }
+  for (const auto& [exponent, segments] : rows_) {
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      const std::uint64_t start = i == 0 ? 0 : cuts_[i - 1];
+      const std::uint64_t end = i < cuts_.size() ? cuts_[i] : kFractionUnit;
+      const bool below = exponent < m.exponent || (exponent == m.exponent && end <= m.fraction);
+      const bool above = exponent > m.exponent || (exponent == m.exponent && start >= m.fraction);
+      const int part = below ? 0 : above ? 1 : 2;
+      t.l1[part].add(segments[i].magnitudes, exponent - 52);
+      t.l2[part].add(segments[i].squares, 2 * exponent - 104);
+    }
+  }
+  return t;
+}
+
+namespace {
+
+Bounds share(const detail::WideSum* parts) {
+  detail::WideSum most = parts[0];
+  most.add(parts[2]);
+  detail::WideSum all = most;
+  all.add(parts[1]);
+  return {detail::WideSum::ratio(parts[0], all), detail::WideSum::ratio(most, all)};
+}
+
+/// The bounds of parts[sure], to which the segment between may belong.
+Bounds mass(const detail::WideSum* parts, int sure, int unit) {
+  detail::WideSum most = parts[sure];
+  most.add(parts[2]);
+  return {parts[sure].rounded(unit, false), most.rounded(unit, true)};
+}
+
+}  // namespace
+
+MassShare MagnitudeSums::share_below(Magnitude m) const {
+  const Totals t = totals(m);
+  return {share(t.l1), share(t.l2)};
+}
+
+MassSplit MagnitudeSums::split_at(Magnitude m, int reference) const {
+  const Totals t = totals(m);
+  return {{mass(t.l1, 0, reference), mass(t.l2, 0, 2 * reference)},
+          {mass(t.l1, 1, reference), mass(t.l2, 1, 2 * reference)}};
+}
+
+std::optional<int> MagnitudeSums::top_exponent() const {
+  return rows_.empty() ? std::nullopt : std::optional(rows_.rbegin()->first);
+}
+
+}  // namespace halfscope

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
+#include "reports/json_parts.hpp"
+#include "reports/snippets.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using analyzers::Footprint;
+using analyzers::KeepInFp32;
+using analyzers::LayerScale;
+using analyzers::Recommendation;
+
+Json layer_json(const LayerScale& layer) {
+  Json to = {{"layer", layer.layer},
+             {"lowest", power_json(layer.lowest_log2)},
+             {"highest", power_json(layer.highest_log2)},
+             {"of", to_json(layer.of)},
+             {"flushed_at_static", to_json(layer.flushed_at_static)},
+             {"flushed_at_highest", to_json(layer.flushed_at_own)}};
+  if (layer.als) to["als"] = number_json(layer.als);
+  return to;
+}
+
+Json keep_json(const KeepInFp32& keep) {
+  Json to = {{"name", keep.name}, {"kind", keep.kind}, {"why", keep.why}};
+  if (keep.highest_log2_without) {
+    to["highest_without"] = power_json(keep.highest_log2_without);
+    to["binades_gained"] = keep.binades_gained;
+  }
+  return to;
+}
+
+Json footprint_json(const Footprint& f) {
+  Json to = {{"weights", f.weights},         {"activations", f.activations},
+             {"bytes_fp32", f.bytes_fp32},   {"bytes_fp16", f.bytes_fp16},
+             {"bytes_mixed", f.bytes_mixed}, {"not_multiples_of_8", Json::array()}};
+  for (const Footprint::Odd& odd : f.not_multiples_of_8) {
+    to["not_multiples_of_8"].push_back(
+        {{"name", odd.name}, {"shape", odd.shape}, {"why", odd.why}});
+  }
+  return to;
+}
+
+}  // namespace
+
+void put_cures(Json& to, const Recommendation& advice) {
+  for (const LayerScale& layer : advice.per_layer) to["per_layer"].push_back(layer_json(layer));
+  for (const KeepInFp32& keep : advice.keep_in_fp32) {
+    to["keep_in_fp32"].push_back(keep_json(keep));
+  }
+  if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
+  for (const Snippet& snippet : snippets(advice)) {
+    const std::string key(snippet.framework);
+    to["snippets"][key] = snippet.fixed;
+    if (!snippet.dynamic.empty()) to["dynamic_snippets"][key] = snippet.dynamic;
+  }
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a weight's updates, as JSON.
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using analyzers::UpdateFindings;
+
+Json outcomes_json(const UpdateOutcomes& o) {
+  return {{"underflow", o.underflow},
+          {"swamped", o.swamped},
+          {"applied", o.applied},
+          {"exact", o.exact},
+          {"overflow", o.overflow}};
+}
+
+/// The fields of design's table: `half` arithmetic, and the two it is compared with.
+void put_lost(Json& to, const UpdateCounts& c) {
+  to["updates"] = c.updates();
+  to["update_underflow"] = c.half.underflow;
+  to["swamped"] = c.half.swamped;
+  to["swamped_fused"] = c.fused.swamped;
+  to["rule_2048"] = c.rule_2048;
+}
+
+void put_counts(Json& to, const UpdateCounts& c) {
+  to["pairs"] = c.pairs;
+  to["zero"] = c.zero;
+  to["nonfinite"] = c.nonfinite;
+  to["half"] = outcomes_json(c.half);
+  to["fused"] = outcomes_json(c.fused);
+}
+
+Json all_counts_json(const UpdateCounts& c) {
+  Json to;
+  put_lost(to, c);
+  put_counts(to, c);
+  return to;
+}
+
+template <typename Map>
+Json pairs_json(const Map& map) {
+  Json list = Json::array();
+  for (const auto& [log2, count] : map) list.push_back(Json::array({log2, count}));
+  return list;
+}
+
+Json cells_json(const UpdateTable& table) {
+  Json list = Json::array();
+  for (const auto& [binades, cell] : table.cells) {
+    const bool zero_weight = binades.first == UpdateTable::kZeroWeight;
+    list.push_back(Json::array({zero_weight ? Json(nullptr) : Json(binades.first), binades.second,
+                                cell.count, cell.lost}));
+  }
+  return list;
+}
+
+Json ratios_json(const UpdateTable& table) {
+  Json list = Json::array();
+  for (const auto& [log2, cell] : table.ratios) {
+    list.push_back(Json::array({log2, cell.count, cell.lost}));
+  }
+  return list;
+}
+
+Json per_step_json(const UpdateFindings& found) {
+  Json list = Json::array();
+  for (const auto& [step, counts] : found.per_step) {
+    Json entry = {{"step", step}};
+    entry.update(all_counts_json(counts));
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json what_if_json(const UpdateWhatIf& w) {
+  Json to = {{"bfloat16", all_counts_json(w.bfloat16)}};
+  to["learning_rate"] = Json::array();
+  for (const auto& [log2_factor, counts] : w.learning_rate) {
+    Json entry = {{"log2_factor", log2_factor}};
+    entry.update(all_counts_json(counts));
+    to["learning_rate"].push_back(std::move(entry));
+  }
+  to["stochastic"] = Json::array();
+  for (const StochasticMoves& s : w.stochastic) {
+    to["stochastic"].push_back({{"random_bits", s.random_bits},
+                                {"expected_moves", s.expected_moves()},
+                                {"never", s.never},
+                                {"never_truncated", s.never_truncated}});
+  }
+  to["kahan"] = {
+      {"steps", w.kahan.steps}, {"moved", w.kahan.moved}, {"moved_without", w.kahan.moved_plain}};
+  to["fp32_master"] = {{"first_move", pairs_json(w.first_move)}, {"never", w.master_never}};
+  return to;
+}
+
+}  // namespace
+
+void put_updates(Json& to, const UpdateFindings& found) {
+  const UpdateCounts& counts = found.table.counts;
+  put_lost(to, counts);
+  to["update_source"] = name_of(found.source);
+  if (found.source == analyzers::UpdateSource::difference) {
+    to["undetermined"] = found.undetermined;
+  }
+  Json detail;
+  put_counts(detail, counts);
+  detail["ratios"] = ratios_json(found.table);
+  detail["errors"] = pairs_json(found.table.errors);
+  detail["cells"] = cells_json(found.table);
+  detail["per_step"] = per_step_json(found);
+  if (found.what_if) detail["what_if"] = what_if_json(*found.what_if);
+  to["update_detail"] = std::move(detail);
+}
+
+}  // namespace halfscope::reports
