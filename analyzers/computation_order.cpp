@@ -148,8 +148,8 @@ void ComputationOrder::sort_tensors() {
   const auto key = [&](std::size_t i) {
     const Role role = analysis_.tensors[i].role;
     const auto module = module_.find(i);
-    const auto at = module == module_.end() ? std::ptrdiff_t{0}
-                                            : static_cast<std::ptrdiff_t>(module->second);
+    const auto at =
+        module == module_.end() ? std::ptrdiff_t{0} : static_cast<std::ptrdiff_t>(module->second);
     const bool backward = phase_of(role) == Phase::backward;
     // The optimizer makes the update and its state before the next weight.
     const int last = role == Role::weight_grad || role == Role::weight_after ? 1 : 0;

@@ -39,7 +39,7 @@ inline constexpr std::array<std::string_view, 5> kMxElements = {"e4m3", "e5m2", 
                                                                 "e2m1"};
 
 /// Signal-to-quantisation-noise ratio in decibels: 10 log10(sum x^2 / sum (q - x)^2) over finite
-/// nonzero values. Infinite where nothing is rounded.
+/// nonzero values. Infinite where nothing is rounded (or by less than 2^-500 of the largest value).
 struct NoiseRatio {
   double db = 0;
   double low_db = 0, high_db = 0;  ///< true bounds; of an exact one, 1e-11 around db

@@ -47,8 +47,8 @@ Line fit(const std::vector<Point>& points) {
   return line;
 }
 
-/// A trend is clear with eight steps or more, a rise of half a binade over them, and a slope of four
-/// times its uncertainty; and it is not carried on for longer than it was seen.
+/// A trend is clear with eight steps or more, a rise of half a binade over them, and a slope of
+/// four times its uncertainty; and it is not carried on for longer than it was seen.
 std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, const Line& line,
                                               double limit) {
   constexpr std::size_t kFewest = 8;
@@ -71,7 +71,8 @@ std::optional<double> censored_log2(const TensorFindings& tensor, const StepFind
   return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(*scale);
 }
 
-/// log2 of the largest finite magnitude, unscaled: from the exact one, which binary64 need not hold.
+/// log2 of the largest finite magnitude, unscaled: from the exact one, which binary64 need not
+/// hold.
 double largest_log2(const StepFindings& step) {
   const Magnitude m = *step.largest;
   return m.exponent + std::log2(to_double({0, m.fraction})) - std::log2(step.scale);
@@ -104,7 +105,8 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
     const std::optional<Room> room = room_of(analysis, tensor, step, scalars);
     if (!room) continue;
     if (!h || room->room < h->least) {
-      h = Headroom{index, scale_seen(tensor, step), room->room, step.step, room->censored, 0, {}, {}};
+      h = Headroom{index, scale_seen(tensor, step), room->room, step.step, room->censored, 0, {},
+                   {}};
     }
     h->last = room->room;
     limit = room->limit;

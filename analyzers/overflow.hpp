@@ -23,8 +23,8 @@ enum class Cause : std::uint8_t {
 std::string_view name_of(Cause cause);  ///< "by_scale", ...
 
 /// Room between a tensor's largest magnitude and overflow, in binades, at the scale it is seen at:
-/// the loss scale of the counts for what a loss scale acts on, 1 for all else. An infinity computed in
-/// binary16 at scale S counts as 65520 / S; NaN, and infinities of wider formats, as nothing.
+/// the loss scale of the counts for what a loss scale acts on, 1 for all else. An infinity computed
+/// in binary16 at scale S counts as 65520 / S; NaN, and infinities of wider formats, as nothing.
 struct Headroom {
   std::size_t tensor = 0;     ///< index into Analysis::tensors
   double scale = 1.0;         ///< that it is seen at, at least_at
@@ -65,7 +65,7 @@ struct OverflowEvent {
   std::string tensor;          ///< where it first appears in the order of computation; a role where
                                ///< only scalars tell
   log::Role role = log::Role::unknown;
-  bool from_scalars = false;  ///< no table shows it: `tensor` is the role
+  bool from_scalars = false;       ///< no table shows it: `tensor` is the role
   std::uint64_t nan = 0, inf = 0;  ///< at the first step, in that tensor
   Interval overflow;
   std::optional<double> loss_scale;  ///< that the values carried when they were computed

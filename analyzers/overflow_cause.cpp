@@ -13,9 +13,7 @@ namespace {
 
 using log::Role;
 
-std::string missing(std::string_view what) {
-  return fmt::format("not to be told: {}", what);
-}
+std::string missing(std::string_view what) { return fmt::format("not to be told: {}", what); }
 
 /// The first marked values: what they are and hold.
 struct First {
@@ -24,12 +22,27 @@ struct First {
   Role role = Role::unknown;
   std::int64_t at = 0;
   bool nan = false, inf = false;
-  std::string held;  ///< "3 infinities and 1 NaN"
-
-  bool narrow(const LogView& view) const {
-    return tensor == nullptr ? view.any_narrow : computed_narrow(*tensor);
-  }
+  std::string held;            ///< "3 infinities and 1 NaN"
+  std::optional<bool> narrow;  ///< computed in a format of binary16's range; empty: not known
 };
+
+/// What a role was computed in, where only scalars show it. A loss comes from activations.
+std::optional<bool> narrow_role(const LogView& view, Role role) {
+  if (const auto known = view.narrow(role)) return known;
+  if (role == Role::loss) return view.narrow(Role::activation);
+  return view.narrow(role == Role::weight_grad ? Role::activation_grad : Role::weight_grad);
+}
+
+/// The loss's own format, by its table or the manifest.
+std::optional<bool> narrow_loss(const LogView& view) {
+  if (const auto known = view.narrow(Role::loss)) return known;
+  for (const auto& [log, manifest] : view.analysis.manifests) {
+    if (log == view.log && manifest.loss_dtype) {
+      return format_of(*manifest.loss_dtype).emax <= kBinary16.emax;
+    }
+  }
+  return std::nullopt;
+}
 
 std::string held_text(const Counts& counts) {
   const auto some = [](std::uint64_t n, std::string_view one, std::string_view more) {
@@ -49,7 +62,10 @@ First first_of(const LogView& view, const Run& run) {
   if (!mark.tensor) {
     first.nan = std::isnan(mark.scalar);
     first.inf = !first.nan;
-    first.held = first.nan ? "NaN" : "an infinity";
+    first.held = first.nan          ? "NaN"
+                 : mark.scalar != 0 ? "an infinity"
+                                    : "an infinity or NaN (found_inf)";
+    first.narrow = narrow_role(view, mark.role);
     return first;
   }
   first.tensor = &view.tensor(*mark.tensor);
@@ -57,11 +73,12 @@ First first_of(const LogView& view, const Run& run) {
   first.nan = first.step->counts.nan != 0;
   first.inf = first.step->counts.inf != 0;
   first.held = held_text(first.step->counts);
+  first.narrow = computed_narrow(*first.tensor);
   return first;
 }
 
-Judgement judge_weights(const LogView& view, const First& first) {
-  if (first.inf && first.narrow(view)) {
+Judgement judge_weights(const First& first) {
+  if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
             fmt::format("the weights hold {} before step {} begins: in {} they overflow, and no "
                         "loss scale acts on them; keep them in FP32 or BF16",
@@ -73,37 +90,62 @@ Judgement judge_weights(const LogView& view, const First& first) {
                       first.held, first.at)};
 }
 
-Judgement judge_forward(const LogView& view, const First& first) {
-  const bool loss_alone = first.role == Role::loss;
-  if (!first.narrow(view)) {
-    return {Cause::nan_in_model,
-            fmt::format("the forward pass of step {} makes {} although it is not computed in FP16: "
-                        "no loss scale helps",
-                        first.at, first.held)};
-  }
-  // Of a loss that only a scalar shows, the activations tell whether an infinity came in.
-  if (loss_alone && first.tensor == nullptr && !has_role(view, Role::activation, first.at)) {
+Judgement not_recorded_dtype(const First& first) {
+  return {Cause::undetermined,
+          missing(fmt::format("step {} holds {} in role {}, and what that is computed in is not "
+                              "recorded: its tables tell",
+                              first.at, first.held, name_of(first.role)))};
+}
+
+/// A loss that only a scalar shows: the activations tell whether an infinity came in.
+Judgement judge_loss_scalar(const LogView& view, const First& first) {
+  const std::string_view is = first.nan ? "NaN" : "infinite";
+  if (*first.narrow && !has_role(view, Role::activation, first.at)) {
     return {Cause::undetermined,
             missing(fmt::format("the loss of step {} is {}, but that step's activations are not "
                                 "recorded; record tables of activations at it",
-                                first.at, first.nan ? "NaN" : "infinite"))};
+                                first.at, is))};
   }
-  if (!first.inf) {
-    return {Cause::nan_in_model,
-            fmt::format("the forward pass of step {} makes NaN, and nothing recorded before it in "
-                        "that step is infinite: no loss scale helps",
-                        first.at)};
-  }
-  if (loss_alone && first.tensor == nullptr) {
+  const std::optional<bool> narrow = narrow_loss(view);
+  if (first.inf && *first.narrow && !narrow) {
     return {Cause::undetermined,
             missing(fmt::format("the loss of step {} is infinite, the activations are finite, and "
                                 "what the loss is computed in is not recorded (loss_dtype)",
                                 first.at))};
   }
+  if (first.inf && narrow.value_or(false)) {
+    return {
+        Cause::at_scale_1,
+        fmt::format("the loss of step {} is infinite while every recorded activation is finite: "
+                    "it overflows in FP16, where no loss scale acts; compute it in FP32",
+                    first.at)};
+  }
+  return {Cause::nan_in_model,
+          fmt::format("the loss of step {} is {}, and no recorded activation that was computed in "
+                      "FP16 is infinite: no loss scale helps",
+                      first.at, is)};
+}
+
+Judgement judge_forward(const LogView& view, const First& first) {
+  if (!first.narrow) return not_recorded_dtype(first);
+  if (first.tensor == nullptr) return judge_loss_scalar(view, first);
+  if (!*first.narrow) {
+    return {Cause::nan_in_model,
+            fmt::format("the forward pass of step {} makes {} although this tensor is not computed "
+                        "in FP16, and nothing recorded before it in that step is infinite: no loss "
+                        "scale helps",
+                        first.at, first.held)};
+  }
+  if (!first.inf) {
+    return {Cause::nan_in_model,
+            fmt::format("the forward pass of step {} makes {}, and nothing recorded before it in "
+                        "that step is infinite: no loss scale helps",
+                        first.at, first.held)};
+  }
   return {Cause::at_scale_1,
-          fmt::format("the forward pass of step {} reaches 65520 in FP16, where no loss scale acts: "
-                      "keep this tensor in FP32 or BF16",
-                      first.at)};
+          fmt::format("the forward pass of step {} makes {}: it reaches 65520 in FP16, where no "
+                      "loss scale acts; keep this tensor in FP32 or BF16",
+                      first.at, first.held)};
 }
 
 /// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
@@ -112,8 +154,7 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
   bool isolated = !view.any_narrow;
   if (!isolated && run.first().tensor) {
     const auto incoming = view.order.incoming_gradient(*run.first().tensor);
-    const StepFindings* from =
-        incoming ? find_step(view.tensor(*incoming), first.at) : nullptr;
+    const StepFindings* from = incoming ? find_step(view.tensor(*incoming), first.at) : nullptr;
     isolated = incoming ? from != nullptr : view.order.is_last(*run.first().tensor);
   }
   if (isolated) {
@@ -171,8 +212,9 @@ Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
       fmt::format("{}, while {} is finite; at {} gradients reach at most {:.3g} unscaled", at,
                   forward_text(view, first.at), steps_text(near.steps), *near.largest);
   if (by_magnitude < 0) {
-    return {Cause::at_scale_1, evidence + ", which overflows without any scale too; only a scale "
-                                          "below 1, FP32 or BF16 helps"};
+    return {Cause::at_scale_1, evidence +
+                                   ", which overflows without any scale too; only a scale "
+                                   "below 1, FP32 or BF16 helps"};
   }
   const int safe = std::min(by_magnitude, below(span.least));
   return {Cause::by_scale,
@@ -180,7 +222,8 @@ Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
 }
 
 Judgement judge_gradient(const LogView& view, const Run& run, const First& first) {
-  if (!first.narrow(view)) return judge_wide_gradient(view, run, first);
+  if (!first.narrow) return not_recorded_dtype(first);
+  if (!*first.narrow) return judge_wide_gradient(view, run, first);
   const std::optional<ScaleSpan> span = scale_span(view, run);
   if (!span) {
     return {Cause::undetermined,
@@ -190,16 +233,17 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
   }
   if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
   if (!forward_known(view, first.at)) {
-    return {Cause::undetermined,
-            missing(fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
-                                "loss nor its activations are recorded",
-                                first.at, first.held, span->first))};
+    return {
+        Cause::undetermined,
+        missing(fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
+                            "loss nor its activations are recorded",
+                            first.at, first.held, span->first))};
   }
   return judge_scaled(view, run, first, *span);
 }
 
-Judgement judge_after(const LogView& view, const First& first) {
-  if (first.inf && first.narrow(view)) {
+Judgement judge_after(const First& first) {
+  if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
             fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
                         "finite: it overflows in FP16, where no loss scale acts; keep it in FP32",
@@ -216,11 +260,11 @@ Judgement judge_after(const LogView& view, const First& first) {
 Judgement judge_recorded(const LogView& view, const Run& run) {
   const First first = first_of(view, run);
   switch (phase_of(first.role)) {
-    case Phase::weights: return judge_weights(view, first);
+    case Phase::weights: return judge_weights(first);
     case Phase::forward:
     case Phase::loss: return judge_forward(view, first);
     case Phase::backward: return judge_gradient(view, run, first);
-    case Phase::optimizer: return judge_after(view, first);
+    case Phase::optimizer: return judge_after(first);
     case Phase::unknown: break;
   }
   return {Cause::undetermined,
@@ -234,15 +278,17 @@ Judgement judge_what_if(const LogView& view, const Run& run) {
   const double limit = to_double(boundaries(view.analysis.target.format).overflow);
   if (run.kind == Kind::what_if_forward) {
     const StepFindings& step = *find_step(view.tensor(*run.first().tensor), run.first_step());
-    return {Cause::at_scale_1,
-            fmt::format("its largest magnitude at step {} is {:.6g}; {} overflows from {} on, and no "
-                        "loss scale acts on it; keep this tensor in FP32 or BF16",
-                        run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
+    return {
+        Cause::at_scale_1,
+        fmt::format("its largest magnitude at step {} is {:.6g}; {} overflows from {} on, and no "
+                    "loss scale acts on it; keep this tensor in FP32 or BF16",
+                    run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
   }
   const Largest largest = largest_gradient(view, run);
   const double scale = scale_of(view, run).value_or(1.0);
   const std::string found = fmt::format(
-      "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}, and {} overflows "
+      "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}, and {} "
+      "overflows "
       "from {} on",
       largest.unscaled, largest.step, scale, largest.unscaled * scale, format, limit);
   if (largest.safe_log2 < 0) {
@@ -260,9 +306,9 @@ std::optional<double> scale_of(const LogView& view, const Run& run) {
   const std::int64_t step = run.first_step();
   if (phase_of(mark.role) != Phase::backward && mark.role != Role::loss) return std::nullopt;
   if (run.kind == Kind::what_if_gradient) {
-    return mark.tensor ? scale_seen(view.tensor(*mark.tensor),
-                                    *find_step(view.tensor(*mark.tensor), step))
-                       : view.scale_seen(step);
+    return mark.tensor
+               ? scale_seen(view.tensor(*mark.tensor), *find_step(view.tensor(*mark.tensor), step))
+               : view.scale_seen(step);
   }
   if (phase_of(mark.role) != Phase::backward) return std::nullopt;
   if (!mark.tensor) return view.scalars.loss_scale(step);

@@ -27,24 +27,6 @@ std::optional<double> loss_of(const LogView& view, std::int64_t step) {
   return scalars == nullptr ? std::nullopt : scalars->loss;
 }
 
-/// The steps at which gradients were seen finite, for each log once: ascending.
-std::vector<std::int64_t> gradient_steps(const LogView& view, const Run& run) {
-  std::vector<std::int64_t> steps;
-  if (run.first().tensor) {
-    for (const StepFindings& step : view.tensor(*run.first().tensor).per_step) {
-      if (!nonfinite(step)) steps.push_back(step.step);
-    }
-  }
-  for (const auto& [step, scalars] : view.scalars.steps()) {
-    const std::optional<double> peak = scalar_peak(*scalars);
-    const bool skipped = scalars->found_inf.value_or(false);
-    if (peak && std::isfinite(*peak) && !skipped) steps.push_back(step);
-  }
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  return steps;
-}
-
 /// The largest unscaled magnitude of a step over its finite gradients and its scalars.
 std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   double peak = 0;
@@ -118,7 +100,7 @@ std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
 
 Neighbours neighbours(const LogView& view, const Run& run) {
   constexpr std::ptrdiff_t kEach = 3;
-  const std::vector<std::int64_t> steps = gradient_steps(view, run);
+  const std::vector<std::int64_t>& steps = view.clean_steps;
   const auto before = std::lower_bound(steps.begin(), steps.end(), run.first_step());
   const auto after = std::upper_bound(steps.begin(), steps.end(), run.last_step());
   Neighbours near;

@@ -34,8 +34,8 @@ std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run);
 
 /// Finite steps nearest to a run, up to three on either side.
 struct Neighbours {
-  std::vector<std::int64_t> steps;   ///< ascending
-  std::optional<double> largest;     ///< unscaled magnitude over all their gradients
+  std::vector<std::int64_t> steps;     ///< ascending
+  std::optional<double> largest;       ///< unscaled magnitude over all their gradients
   bool held_at_smaller_scale = false;  ///< the step right after is finite at a smaller scale
 };
 Neighbours neighbours(const LogView& view, const Run& run);

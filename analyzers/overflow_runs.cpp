@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
 
 namespace halfscope::analyzers {
 namespace {
@@ -26,8 +26,7 @@ bool concerns(Kind kind, const TensorFindings& tensor) {
   return false;
 }
 
-bool shows(Kind kind, const LogView& view, const TensorFindings& tensor,
-           const StepFindings& step) {
+bool shows(Kind kind, const LogView& view, const TensorFindings& tensor, const StepFindings& step) {
   if (kind == Kind::recorded) return nonfinite(step);
   return overflows(step, view.analysis.target.format, scale_seen(tensor, step));
 }
@@ -41,15 +40,14 @@ std::optional<Mark> nonfinite_mark(const StepScalars& s) {
   }
   if (is_bad(s.max_abs_weight_grad)) return Mark{{}, Role::weight_grad, *s.max_abs_weight_grad};
   if (s.found_inf.value_or(false)) {
-    return Mark{{}, Role::weight_grad, std::numeric_limits<double>::infinity()};
+    return Mark{{}, Role::weight_grad, 0.0};
   }
   return std::nullopt;
 }
 
 /// What they show of gradients that would overflow.
 std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
-  const Magnitude limit =
-      boundaries(view.analysis.target.format, view.scale_seen(s.step)).overflow;
+  const Magnitude limit = boundaries(view.analysis.target.format, view.scale_seen(s.step)).overflow;
   const auto reaches = [&](std::optional<double> x) {
     return x && std::isfinite(*x) && *x > 0 && magnitude_of(*x) >= limit;
   };
@@ -60,9 +58,18 @@ std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
   return std::nullopt;
 }
 
+bool has_gradients(const StepScalars& s) {
+  return s.max_abs_weight_grad || s.max_abs_activation_grad;
+}
+
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> steps) {
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
 bool says_anything(Kind kind, const StepScalars& s) {
-  const bool gradients = s.max_abs_weight_grad || s.max_abs_activation_grad;
-  return gradients || (kind == Kind::recorded && (s.loss || s.found_inf));
+  return has_gradients(s) || (kind == Kind::recorded && (s.loss || s.found_inf));
 }
 
 /// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase.
@@ -91,9 +98,26 @@ Seen look(const LogView& view, Kind kind) {
     }
   }
   if (kind != Kind::what_if_forward) add_scalars(kind, view, seen);
-  std::sort(seen.steps.begin(), seen.steps.end());
-  seen.steps.erase(std::unique(seen.steps.begin(), seen.steps.end()), seen.steps.end());
+  seen.steps = sorted(std::move(seen.steps));
   return seen;
+}
+
+std::vector<std::int64_t> find_clean_steps(const LogView& view) {
+  std::vector<std::int64_t> with_gradients, bad, clean;
+  for (const std::size_t i : view.order.tensors()) {
+    const TensorFindings& tensor = view.tensor(i);
+    for (const StepFindings& step : tensor.per_step) {
+      if (phase_of(tensor.role) == Phase::backward) with_gradients.push_back(step.step);
+      if (nonfinite(step)) bad.push_back(step.step);
+    }
+  }
+  for (const auto& [step, scalars] : view.scalars.steps()) {
+    if (has_gradients(*scalars)) with_gradients.push_back(step);
+    if (nonfinite_mark(*scalars)) bad.push_back(step);
+  }
+  std::ranges::set_difference(sorted(std::move(with_gradients)), sorted(std::move(bad)),
+                              std::back_inserter(clean));
+  return clean;
 }
 
 }  // namespace
@@ -108,6 +132,19 @@ LogView::LogView(const Analysis& of, const std::string& name)
              return step.loss_scale != of.loss_scale;
            });
   });
+  clean_steps = find_clean_steps(*this);
+  for (const auto& [step, unused] : scalars.steps()) scalar_steps.push_back(step);
+  std::sort(scalar_steps.begin(), scalar_steps.end());
+}
+
+std::optional<bool> LogView::narrow(Role role) const {
+  bool found = false;
+  for (const std::size_t i : order.tensors()) {
+    if (tensor(i).role != role) continue;
+    if (computed_narrow(tensor(i))) return true;
+    found = true;
+  }
+  return found ? std::optional(false) : std::nullopt;
 }
 
 double LogView::scale_seen(std::int64_t step) const {

@@ -23,10 +23,15 @@ struct LogView {
   ComputationOrder order;
   LogScalars scalars;
   bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
-  bool at_run_scale = false;  ///< gradients are seen at each step's own loss scale
+  /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
+  std::vector<std::int64_t> clean_steps;
+  std::vector<std::int64_t> scalar_steps;  ///< ascending
+  bool at_run_scale = false;               ///< gradients are seen at each step's own loss scale
 
   /// The loss scale that gradients of a step without tables are seen at.
   double scale_seen(std::int64_t step) const;
+  /// Whether what has this role was computed in such a format; empty where the log does not tell.
+  std::optional<bool> narrow(log::Role role) const;
   const TensorFindings& tensor(std::size_t index) const { return analysis.tensors[index]; }
 };
 
@@ -38,7 +43,7 @@ enum class Kind : std::uint8_t { recorded, what_if_forward, what_if_gradient };
 struct Mark {
   std::optional<std::size_t> tensor;  ///< empty: only the step's scalars show it, of `role`
   log::Role role = log::Role::unknown;
-  double scalar = 0;  ///< what they show; infinity where they say found_inf alone
+  double scalar = 0;  ///< what they show; 0 where they say found_inf alone
 };
 
 /// Consecutive recorded steps with a mark, ascending.

@@ -78,4 +78,23 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }
 
+std::size_t rank_count(const std::filesystem::path& log) {
+  if (!std::filesystem::is_directory(log)) return 0;
+  const std::vector<std::filesystem::path> ranks = log::rank_folders(log);
+  if (ranks.empty()) return 0;
+  const int wanted = log::RunLog(ranks.front()).manifest().world_size;
+  return static_cast<int>(ranks.size()) == wanted ? ranks.size() : 0;
+}
+
+void for_each_rank_frame(const std::filesystem::path& log, const Selection& selection,
+                         const std::function<void(std::size_t rank, Frame&&)>& visit) {
+  Notes known;  // of an earlier reading
+  std::size_t rank = 0;
+  for (const std::filesystem::path& folder : log::rank_folders(log)) {
+    const auto take = [&](Frame&& frame) { visit(rank, std::move(frame)); };
+    read_run_log(log::RunLog(folder), selection, {take, {}, {}, {}}, known, {});
+    ++rank;
+  }
+}
+
 }  // namespace halfscope::analyzers

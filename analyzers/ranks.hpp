@@ -2,6 +2,10 @@
 // A run of several ranks as one: one folder a rank.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+
 #include "analyzers/source.hpp"
 
 namespace halfscope::analyzers {
@@ -14,5 +18,13 @@ void read_run_log(const log::RunLog& log, const Selection& selection, const Visi
 /// others rank 0 is taken, and a difference between ranks is noted.
 void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection& selection,
                 const Visitor& visit, Notes& notes, const Progress& progress);
+
+/// Ranks of a log: 0 where it is no folder of rank folders, or where ranks are missing, so that no
+/// sum over them is known.
+std::size_t rank_count(const std::filesystem::path& log);
+
+/// Every selected frame of every rank, rank by rank, before anything is added. One table at a time.
+void for_each_rank_frame(const std::filesystem::path& log, const Selection& selection,
+                         const std::function<void(std::size_t rank, Frame&&)>& visit);
 
 }  // namespace halfscope::analyzers

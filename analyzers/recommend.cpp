@@ -249,6 +249,14 @@ ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
   return {lowest_log2(tensors, analysis.target, options.target_underflow), r.highest_log2};
 }
 
+Share flushed_at(const Analysis& analysis, int k) {
+  Share share;
+  for (const TensorFindings* t : counted(analysis)) {
+    add_share(share, *t, t->classes_at(analysis.target, k));
+  }
+  return share;
+}
+
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
   Recommendation r;
   r.logs = analysis.logs;
@@ -281,10 +289,8 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   const Magnitude overflow = boundaries(analysis.target.format).overflow;
   r.headroom_bits =
       std::log2(to_double(overflow)) - std::log2(r.limited_by->max_abs) - *r.static_log2;
-  for (const TensorFindings* t : tensors) {
-    add_share(r.flushed_at_1, *t, t->classes_at(analysis.target, 0));
-    add_share(r.flushed_at_recommended, *t, t->classes_at(analysis.target, *r.static_log2));
-  }
+  r.flushed_at_1 = flushed_at(analysis, 0);
+  r.flushed_at_recommended = flushed_at(analysis, *r.static_log2);
   return r;
 }
 

@@ -56,6 +56,8 @@ struct Recommendation {
 
   // The complete recommendation; complete() fills these.
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
+  std::optional<MassShare> lost_at_1, lost_at_recommended;  ///< of all counted tensors' mass
+  std::optional<SkipRisk> skip;                             ///< at static_scale
   std::optional<DynamicAdvice> dynamic;
   std::optional<RankSum> ranks;
   std::vector<LayerScale> per_layer;  ///< only where no single scale serves every tensor
@@ -72,9 +74,12 @@ struct ScaleRange {
 ScaleRange scale_range(const Analysis& analysis, const std::vector<const TensorFindings*>& tensors,
                        const RecommendOptions& options);
 
+/// What is flushed of all counted tensors at loss scale 2^k.
+Share flushed_at(const Analysis& analysis, int k);
+
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options);
 
-/// Adds what goes beyond one static scale; study.cpp.
+/// Adds what goes beyond one static scale; complete.cpp.
 void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
               const RecommendOptions& options);
 

@@ -27,12 +27,13 @@ class LogScalars {
 };
 
 /// Whether an infinity in the tensor is a value that was too large for a 16-bit or narrower format
-/// with binary16's range or less. In wider formats it is one that no rounding to such a format made.
+/// with binary16's range or less. In wider formats it is one that no rounding to such a format
+/// made.
 bool computed_narrow(const TensorFindings& tensor);
 
-/// The loss scale at which a step's values were computed: the one they carry. For gradients recorded
-/// unscaled it is the one the step's scalars tell; a run log without any has none (1) where they are
-/// binary16 values as they are. Else empty: not known.
+/// The loss scale at which a step's values were computed: the one they carry. For gradients
+/// recorded unscaled it is the one the step's scalars tell; a run log without any has none (1)
+/// where they are binary16 values as they are. Else empty: not known.
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
                                      const LogScalars& scalars);
 

@@ -21,8 +21,8 @@ SquaresEstimate squares_between(double low, double high) {
 /// The integral of the squared distance to the nearest integer, from 0 to t.
 double distance_integral(double t) {
   const double whole = std::floor(t), rest = t - whole;
-  const double part = rest <= 0.5 ? rest * rest * rest / 3
-                                  : 1.0 / 12 - (1 - rest) * (1 - rest) * (1 - rest) / 3;
+  const double part =
+      rest <= 0.5 ? rest * rest * rest / 3 : 1.0 / 12 - (1 - rest) * (1 - rest) * (1 - rest) / 3;
   return whole / 12 + part;
 }
 
@@ -103,10 +103,15 @@ class TableNoise {
     const Format& f = target_.format;
     const int quantum = std::max(binade, f.emin()) - f.fraction_bits();
     if (high < flushed_below_) return squares_between(low, high);
-    if (t.scale == 1 && multiples_of(t.table, row) + k_ >= quantum && flushed_below_ == 0) {
+    if (t.scale == 1 && multiples_of(t.table, row) + k_ >= quantum && low >= flushed_below_) {
       return {};  // every value is a number of the format
     }
-    SquaresEstimate error = rounding_error({low, high, std::ldexp(1.0, quantum - unit_)});
+    const double step = std::ldexp(1.0, quantum - unit_);
+    SquaresEstimate error = rounding_error({low, high, step});
+    if (t.scale != 1) {  // the ends were rounded: take them as anywhere
+      error.low = 0;
+      error.high = step * step / 4;
+    }
     if (low < flushed_below_) error.high = std::max(error.high, high * high);
     return error;
   }

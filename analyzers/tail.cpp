@@ -13,8 +13,8 @@ constexpr double kOneSide = 0.025;      // of a 95 % interval
 constexpr double kTwoSigma = 1.959964;  // the normal's quantile for it
 constexpr int kReplicates = 300;
 /// Half of chi squared with one degree of freedom at 95 % is 1.92. That is for many exceedances,
-/// and for a tail that is Pareto exactly; 4 is what gave 95 % on synthetic runs of few.
-constexpr double kDeficit = 4;
+/// and for a tail that is Pareto exactly; 3 is what gave 95 % on synthetic runs of few.
+constexpr double kDeficit = 3;
 
 /// Uniform numbers in (0, 1).
 class Uniform {
@@ -187,7 +187,8 @@ Proportion Tail::by_likelihood(double limit, const ParetoRegion& region) const {
     const double above = fit_.reaching(limit - margin, exceedances_);
     const double below = fit_.reaching(limit + margin, exceedances_);
     const Proportion counted = binomial(here * n, n);
-    return {here, std::min(counted.low, below), std::max(counted.high, above)};
+    if (here <= 0) return {0, 0, std::max(counted.high, above)};
+    return product({counted, {1, below / here, above / here}});
   }
   const double over = share(static_cast<double>(exceedances_), residuals_.size());
   Proportion threshold = binomial(over * n, n);
@@ -232,8 +233,9 @@ std::vector<Proportion> Tail::reaching(std::span<const double> limits) const {
     risk.estimate = fit_.reaching(limits[j], exceedances_);
     risk.low = std::min(risk.low, at(kOneSide));
     risk.high = std::max({risk.high, at(1 - kOneSide), binomial_above(limits[j])});
-    // Nothing came near: zero cannot be excluded.
-    const double reached = limits[j] - fit_.level + kTwoSigma * correlation_.level_error;
+    // Nothing came near, given that the trend may be off here and the other way where it began:
+    // zero cannot be excluded.
+    const double reached = limits[j] - fit_.level + 2 * kTwoSigma * correlation_.level_error;
     if (reached > fit_.residuals.back()) risk.low = 0;
     risk.low = std::min(risk.low, risk.estimate);
     risk.high = std::max(risk.high, risk.estimate);

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
+#include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
 #include "reports/json.hpp"
@@ -114,6 +115,8 @@ int run(const Options& options) {
   if (options.json != "-" && options.csv != "-") {
     print_summary(analysis);
     print_table(analysis);
+    const std::string updates = updates_text(analysis);
+    if (!updates.empty()) fmt::print("\n{}", updates);
   }
   return close_gate(gate);
 }
@@ -125,12 +128,21 @@ void add_analyze(CLI::App& app, Run& run_out) {
       "analyze",
       "Count, per tensor and step, what rounding to a 16- or 8-bit format does to a log");
   const auto options = std::make_shared<Options>();
+  options->updates = true;
   add_logs(*command, *options);
   add_selections(*command, *options);
   command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
       ->type_name("FILE");
   command->add_option("--csv", options->csv, "write counts per tensor and step; - for stdout")
       ->type_name("FILE");
+  command
+      ->add_option("--lr", options->learning_rate,
+                   "the learning rate of plain SGD, where the log does not say: updates are "
+                   "-X times the gradients")
+      ->type_name("X");
+  command->add_flag("--what-if", options->what_if,
+                    "also say what FP32 master weights, BF16, another learning rate, stochastic "
+                    "rounding and Kahan's compensation would do to weight updates; slower");
   add_fail_if(*command, options->fail_if);
   command->footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"

@@ -31,6 +31,7 @@ using Run = std::function<int()>;
 void add_analyze(CLI::App& app, Run& run);
 void add_recommend(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
+void add_compare(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_emulate(CLI::App& app, Run& run);
 

@@ -2,6 +2,7 @@
 #include "cli/common.hpp"
 
 #include <fmt/format.h>
+#include <tbb/global_control.h>
 
 #include <algorithm>
 #include <charconv>
@@ -66,28 +67,18 @@ std::pair<std::string, log::Role> parse_role(const std::string& text) {
   return {text.substr(0, equals), *role};
 }
 
-Selection selection_of(const LogOptions& options) {
-  Selection selection;
-  selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
-  if (!options.recorded_scale.empty()) {
-    selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
-  }
-  if (!options.learning_rate.empty()) {
-    selection.learning_rate = parse_scale("--lr", options.learning_rate);
-  }
-  if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
-  parse_steps(options.steps, selection);
-  for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));
-  return selection;
-}
-
 }  // namespace
 
 void add_logs(CLI::App& command, LogOptions& options) {
   command
       .add_option("LOG", options.logs,
-                  "run log folders, or .safetensors, .npy, .npz files; several stay apart")
+                  "run log folders, folders of tensor files, or .safetensors, .npy, .npz files; "
+                  "several stay apart")
       ->required();
+  add_reading(command, options);
+}
+
+void add_reading(CLI::App& command, LogOptions& options) {
   command
       .add_option("--recorded-scale", options.recorded_scale,
                   "the loss scale the recorded values carry, where the log does not say")
@@ -95,6 +86,16 @@ void add_logs(CLI::App& command, LogOptions& options) {
   command.add_option("--role", options.roles, "the role of tensors by name; the first match holds")
       ->type_name("GLOB=ROLE")
       ->allow_extra_args(false);
+  command
+      .add_option_function<unsigned>(
+          "--threads",
+          [&options](const unsigned& threads) {
+            options.thread_limit = std::make_shared<tbb::global_control>(
+                tbb::global_control::max_allowed_parallelism, threads);
+          },
+          "at most N threads; results are the same for any number (default: all cores)")
+      ->type_name("N")
+      ->check(CLI::TypeValidator<unsigned>("a whole number") & CLI::Range(1u, 4096u));
 }
 
 void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
@@ -162,15 +163,41 @@ double parse_scale(std::string_view option, const std::string& text) {
   return scale;
 }
 
-analyzers::Analysis run_analysis(const LogOptions& options) {
+Selection selection_of(const LogOptions& options) {
+  Selection selection;
+  selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
+  if (!options.recorded_scale.empty()) {
+    selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
+  }
+  if (!options.learning_rate.empty()) {
+    selection.learning_rate = parse_scale("--lr", options.learning_rate);
+  }
+  if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
+  parse_steps(options.steps, selection);
+  for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));
+  return selection;
+}
+
+analyzers::Target target_of(const LogOptions& options) {
   const NamedFormat& format = *find_format(options.format);
-  const analyzers::Target target{format.name, format.format, options.subnormals == "flush"};
+  return {format.name, format.format, options.subnormals == "flush"};
+}
+
+analyzers::Analysis run_analysis(const LogOptions& options) {
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
+  const Selection selection = selection_of(options);
   Progress bar("reading");
-  const auto analysis =
-      analyzers::analyze(logs, target, selection_of(options),
+  auto analysis =
+      analyzers::analyze(logs, target_of(options), selection,
                          [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
   bar.clear();
+  if (options.updates) {
+    Progress pairs("weight updates");
+    analyzers::add_updates(
+        analysis, selection, options.what_if,
+        [&](std::uint64_t done, std::uint64_t all) { pairs.show(done, all); });
+    pairs.clear();
+  }
   for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return analysis;
 }

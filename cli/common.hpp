@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +23,21 @@ struct LogOptions {
   std::vector<std::string> roles;
   bool updates = false, what_if = false;  ///< whether weight updates are wanted, and what-ifs
   std::string learning_rate;
+  std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
-/// LOG... and --recorded-scale: what every subcommand that reads logs takes.
+/// LOG..., --recorded-scale, --role and --threads: what every subcommand that reads logs takes.
 void add_logs(CLI::App& command, LogOptions& options);
+/// --recorded-scale, --role and --threads alone.
+void add_reading(CLI::App& command, LogOptions& options);
 /// --step and --tensor.
 void add_steps_and_tensors(CLI::App& command, LogOptions& options);
 /// The selections of `analyze`: scale, format, subnormals, steps, tensors.
 void add_selections(CLI::App& command, LogOptions& options);
+
+/// What the options select, and the format they ask for. Throws BadUsage.
+analyzers::Selection selection_of(const LogOptions& options);
+analyzers::Target target_of(const LogOptions& options);
 
 /// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
 /// Throws BadUsage and log::BadInput.

@@ -10,6 +10,9 @@
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_advice.hpp"
+#include "cli/text_cures.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
 #include "reports/snippets.hpp"
@@ -112,7 +115,9 @@ void print(const Recommendation& r, const Options& options) {
     fmt::print("Use a loss scale of {}.\n\n  {}\n\n", text::power_text(*r.static_log2),
                reports::pytorch_static_scale(*r.static_log2));
     print_evidence(r, options);
+    fmt::print("{}", advice_text(r));
   }
+  fmt::print("{}", cures_text(r));
   if (!r.nonfinite_steps.empty()) {
     fmt::print("Gradients hold NaN or infinity at {}, first at step {}.\n",
                text::plural(r.nonfinite_steps.size(), "step"), r.nonfinite_steps.front());
@@ -122,10 +127,22 @@ void print(const Recommendation& r, const Options& options) {
   }
 }
 
+Recommendation find(const Options& options) {
+  const analyzers::Selection selection = selection_of(options);
+  analyzers::Analysis analysis = run_analysis(options);
+  Progress bar("whole tensors");
+  analyzers::add_sums(analysis, selection,
+                      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
+  bar.clear();
+  Recommendation r = analyzers::recommend(analysis, options.recommend);
+  analyzers::complete(r, analysis, selection, options.recommend);
+  return r;
+}
+
 int run(const Options& options) {
   require_no_input(options.json, options);
   const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::recommendation);
-  const Recommendation r = analyzers::recommend(run_analysis(options), options.recommend);
+  const Recommendation r = find(options);
   if (!options.json.empty()) {
     write_output(options.json, reports::json_text(reports::to_json(r)) + "\n");
   }

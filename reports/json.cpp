@@ -18,20 +18,6 @@ void put_classes(Json& to, const Classes& c) {
   to["overflow"] = to_json(c.overflow);
 }
 
-void put_counts(Json& to, const Counts& c) {
-  to["total"] = c.total;
-  to["zero"] = c.zero;
-  to["nan"] = c.nan;
-  to["inf"] = c.inf;
-  put_classes(to, c.classes);
-}
-
-Json binades_json(const std::vector<BinadeCount>& binades) {
-  Json list = Json::array();
-  for (const BinadeCount& b : binades) list.push_back(Json::array({b.exponent, to_json(b.count)}));
-  return list;
-}
-
 Json by_scale_json(const std::vector<Classes>& by_scale) {
   Json list = Json::array();
   int k = kFirstLog2Scale;
@@ -102,6 +88,20 @@ Json limit_json(const Limit& limit, bool several_logs) {
 
 }  // namespace
 
+void put_counts(Json& to, const Counts& c) {
+  to["total"] = c.total;
+  to["zero"] = c.zero;
+  to["nan"] = c.nan;
+  to["inf"] = c.inf;
+  put_classes(to, c.classes);
+}
+
+Json binades_json(const std::vector<BinadeCount>& binades) {
+  Json list = Json::array();
+  for (const BinadeCount& b : binades) list.push_back(Json::array({b.exponent, to_json(b.count)}));
+  return list;
+}
+
 Json to_json(const Interval& count) {
   return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
 }
@@ -128,6 +128,7 @@ Json to_json(const Analysis& analysis) {
   if (analysis.target.flush_subnormals) to["subnormals"] = "flush";
   to["tensors"] = Json::array();
   for (const TensorFindings& t : analysis.tensors) to["tensors"].push_back(tensor_json(t));
+  put_headroom(to["tensors"], analysis);
   return to;
 }
 
@@ -144,6 +145,7 @@ Json to_json(const Recommendation& r) {
   to["nonfinite_steps"] = r.nonfinite_steps;
   if (!r.overflow_without_cure.empty()) to["overflow_without_cure"] = r.overflow_without_cure;
   if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
+  put_advice(to, r);
   put_cures(to, r);
   if (!r.static_log2) return to;
   to["underflow_not_identifiable"] = r.underflow_not_identifiable;

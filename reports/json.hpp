@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "analyzers/compare.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -18,6 +19,7 @@ nlohmann::ordered_json to_json(const Interval& count);
 
 nlohmann::ordered_json to_json(const analyzers::Analysis& analysis);
 nlohmann::ordered_json to_json(const analyzers::Recommendation& advice);
+nlohmann::ordered_json to_json(const analyzers::Comparison& comparison);  // json_compare.cpp
 
 /// On one line. Names that are not UTF-8 do not stop the numbers: damaged bytes are replaced.
 std::string json_text(const nlohmann::ordered_json& value);

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
+#include "analyzers/overflow.hpp"
 #include "analyzers/recommend.hpp"
 #include "reports/json.hpp"
 
@@ -17,10 +19,24 @@ Json number_json(std::optional<double> x);
 /// 2^log2, or null.
 Json power_json(std::optional<int> log2);
 
+/// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json.cpp.
+void put_counts(Json& to, const analyzers::Counts& counts);
+/// [e, count], ascending; json.cpp.
+Json binades_json(const std::vector<analyzers::BinadeCount>& binades);
+
+/// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
+void put_advice(Json& to, const analyzers::Recommendation& advice);
+
 /// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
 void put_cures(Json& to, const analyzers::Recommendation& advice);
 
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::UpdateFindings& found);
+
+/// `headroom` of every tensor that has one, into the analysis' `tensors`; json_overflow.cpp.
+void put_headroom(Json& tensors, const analyzers::Analysis& analysis);
+/// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
+void put_overflow(Json& to, const analyzers::Analysis& analysis,
+                  const analyzers::OverflowFindings& found);
 
 }  // namespace halfscope::reports

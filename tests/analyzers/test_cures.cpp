@@ -128,28 +128,44 @@ TEST_CASE("One scale that serves all leaves layers alone", "[advice]") {
   CHECK(keep_in_fp32(run.analysis, advice, {}).empty());
 }
 
+namespace {
+
+/// The factor for a layer of 1000 gradients and a weight of `rows` rows, by mean and deviation.
+std::optional<double> adaptive_factor(double mean_g, double dev_g, double mean_w, double dev_w,
+                                      std::uint64_t rows) {
+  const Values some(1000, 1e-6f);
+  auto gradient = record_of("activation_grad/layer", 0, some);
+  gradient.moments = {mean_g, 1000 * (mean_g * mean_g + dev_g * dev_g)};
+  auto weight = record_of("weight/layer.weight", 0, some);
+  weight.moments = {mean_w, 1000 * (mean_w * mean_w + dev_w * dev_w)};
+  weight.shape = {rows, 1000 / rows};
+  const Run run({}, {gradient, weight, record_of("weight_grad/big.weight", 0, {0x1p14f}),
+                     record_of("weight_grad/tiny.weight", 0, {0x1p-60f})});
+  return layer_called(per_layer(run.analysis, recommend(run.analysis, {}), {}), "layer").als;
+}
+
+}  // namespace
+
 TEST_CASE("Adaptive loss scaling's factor is that of its authors' code", "[advice]") {
-  // Shapes, means and deviations of the four rows; factors 8, 16, 1 and 16 are what their code
-  // gave.
+  // What the authors' code gave for four layers: before the bounds, and after them.
   struct Row {
     double mean_g, dev_g, mean_w, dev_w;
     std::uint64_t rows;
-    double factor;
+    double unbounded, factor;
   };
-  for (const Row& row : {Row{-1.56932e-07, 9.87338e-06, -3.12023e-05, .049908, 128, 8},
-                         Row{1.05087e-09, 9.98637e-08, 3.28937e-05, .0199918, 512, 16},
-                         Row{-4.55203e-05, 9.98837e-04, -6.44666e-04, .0503532, 64, 1},
-                         Row{-6.65949e-08, 1.06908e-06, -7.1761e-03, .089192, 10, 16}}) {
-    const Values some(1000, 1e-6f);
-    auto gradient = record_of("activation_grad/layer", 0, some);
-    gradient.moments = {row.mean_g, 1000 * (row.mean_g * row.mean_g + row.dev_g * row.dev_g)};
-    auto weight = record_of("weight/layer.weight", 0, some);
-    weight.moments = {row.mean_w, 1000 * (row.mean_w * row.mean_w + row.dev_w * row.dev_w)};
-    weight.shape = {row.rows, 1000 / row.rows};
-    const Run run({}, {gradient, weight, record_of("weight_grad/big.weight", 0, {0x1p14f}),
-                       record_of("weight_grad/tiny.weight", 0, {0x1p-60f})});
-    const Recommendation advice = recommend(run.analysis, {});
-    CHECK(layer_called(per_layer(run.analysis, advice, {}), "layer").als == row.factor);
+  for (const Row& row : {Row{-1.56932e-07, 9.87338e-06, -3.12023e-05, .049908, 128, 12.142545, 8},
+                         Row{1.05087e-09, 9.98637e-08, 3.28937e-05, .0199918, 512, 1498.6031, 16},
+                         Row{-4.55203e-05, 9.98837e-04, -6.44666e-04, .0503532, 64, 1, 1},
+                         Row{-6.65949e-08, 1.06908e-06, -7.1761e-03, .089192, 10, 223.37167, 16}}) {
+    CHECK(adaptive_factor(row.mean_g, row.dev_g, row.mean_w, row.dev_w, row.rows) == row.factor);
+    if (row.factor == 1) continue;
+    // The factor falls as gradients grow: just above and just below 8 it rounds down to 8 and 4.
+    const double to_8 = row.unbounded / 8;
+    for (const auto& [nudge, want] : {std::pair(0.9999, 8.0), {1.0001, 4.0}}) {
+      const double by = to_8 * nudge;
+      CHECK(adaptive_factor(by * row.mean_g, by * row.dev_g, row.mean_w, row.dev_w, row.rows) ==
+            want);
+    }
   }
 }
 

@@ -48,7 +48,7 @@ struct Arithmetic {
     if (rest > step || (rest == step && down % 2 != 0)) down += 1;
     const Integer rounded = down * step;
     const int above = (1 << f.exponent_bits) - 1 - f.bias;  // exponent of the first infinity
-    if (log2(rounded) >= above) return std::nullopt;
+    if (rounded != 0 && log2(rounded) >= above) return std::nullopt;
     return x < 0 ? Integer(-rounded) : rounded;
   }
   /// floor(log2(|a| / |b|)).

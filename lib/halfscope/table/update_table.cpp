@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/table/update_table.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
+#include "halfscope/array/environment.hpp"
 #include "halfscope/table/update_pair.hpp"
+#include "halfscope/table/update_pass.hpp"
 #include "halfscope/table/update_source.hpp"
 
 namespace halfscope {
@@ -15,19 +19,45 @@ void add_map(std::map<Key, Value>& to, const std::map<Key, Value>& from) {
   for (const auto& [key, value] : from) to[key] += value;
 }
 
-/// One pair at a time.
-template <typename MakeUpdate>
-UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options,
-                        const MakeUpdate& make_update) {
-  constexpr std::size_t kGrain = std::size_t{1} << 16;
+/// Where the two arrays of a block are, as binary32 numbers.
+struct Block {
+  const std::byte *weights, *updates;
+};
+
+/// stage(first, n, room) -> Block; exactly(i) -> Update.
+template <typename Stage, typename Exactly>
+UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options, const Stage& stage,
+                        const Exactly& exactly) {
+  constexpr std::size_t kGrain = std::size_t{1} << 18;  // amortises what folding costs
+  constexpr std::size_t kFold = std::size_t{1} << 30;   // 32-bit counts hold so many
   const Format from = format_of(weights.dtype);
-  const auto add_range = [&](UpdateTable& table, std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) {
-      const std::uint64_t w16 = convert(options.format, from, element(weights, i)).bits;
-      add_pair(table, options.format, w16, make_update(i), options.distributions);
+  const auto add_some = [&](UpdateTable& table, std::size_t first, std::size_t end) {
+    const FloatEnvironment environment(RoundingControl::nearest);
+    PairScratch& scratch = pair_scratch();
+    PairRoom room;
+    for (std::size_t i = first; i < end; i += kPairBlock) {
+      const std::size_t n = std::min(kPairBlock, end - i);
+      const Block block = stage(i, n, room);
+      const auto one = [&](std::size_t k) {
+        const std::uint64_t w16 = convert(options.format, from, element(weights, i + k)).bits;
+        add_pair(table, options.format, w16, exactly(i + k), options.distributions);
+      };
+      add_pair_block(options.format, block.weights, block.updates, 0, n, options.distributions,
+                     scratch, one);
     }
+    fold_pairs(scratch, table);
+  };
+  const auto add_range = [&](UpdateTable& table, std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; i += kFold) add_some(table, i, std::min(i + kFold, end));
   };
   return reduce_pairs<UpdateTable>(weights.count, kGrain, options.threads, add_range);
+}
+
+/// update(i): in binary64, exactly; NaN where it cannot be.
+template <typename OfPair>
+void stage_updates(std::size_t first, std::size_t n, PairRoom& room, const OfPair& update) {
+  room.updates.fill(0);
+  for (std::size_t k = 0; k < n; ++k) room.updates[k] = if_binary32(update(first + k));
 }
 
 }  // namespace
@@ -83,7 +113,11 @@ UpdateTable count_updates(const TensorView& weights, const TensorView& updates,
                           const UpdateOptions& options) {
   require_pairs(weights, updates, options.format);
   const Format from = format_of(updates.dtype);
-  return count_pairs(weights, options,
+  const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
+    return Block{weights_as_binary32(weights, options.format, first, n, room.weights),
+                 as_binary32(updates, first, n, room.updates)};
+  };
+  return count_pairs(weights, options, stage,
                      [&](std::size_t i) { return recorded_update(from, element(updates, i)); });
 }
 
@@ -92,17 +126,30 @@ UpdateTable count_sgd_updates(const TensorView& weights, const TensorView& gradi
   require_pairs(weights, gradients, options.format);
   const SgdStep step(lr, scale);
   const Format from = format_of(gradients.dtype);
-  return count_pairs(weights, options,
+  const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
+    room.updates.fill(std::numeric_limits<float>::quiet_NaN());
+    std::fill(room.updates.begin() + static_cast<std::ptrdiff_t>(n), room.updates.end(), 0.0f);
+    return Block{weights_as_binary32(weights, options.format, first, n, room.weights),
+                 std::as_bytes(std::span(room.updates)).data()};
+  };
+  return count_pairs(weights, options, stage,
                      [&](std::size_t i) { return step.update(from, element(gradients, i)); });
 }
 
 UpdateTable count_differences(const TensorView& before, const TensorView& after,
                               const UpdateOptions& options) {
   require_pairs(before, after, options.format);
-  return count_pairs(before, options, [&](std::size_t i) {
-    const double difference = to_double(format_of(after.dtype), element(after, i)) -
-                              to_double(format_of(before.dtype), element(before, i));
-    return recorded_update(kBinary64, detail::bit_cast<std::uint64_t>(difference));
+  const auto difference = [&](std::size_t i) {
+    return to_double(format_of(after.dtype), element(after, i)) -
+           to_double(format_of(before.dtype), element(before, i));
+  };
+  const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
+    stage_updates(first, n, room, difference);
+    return Block{weights_as_binary32(before, options.format, first, n, room.weights),
+                 std::as_bytes(std::span(room.updates)).data()};
+  };
+  return count_pairs(before, options, stage, [&](std::size_t i) {
+    return recorded_update(kBinary64, detail::bit_cast<std::uint64_t>(difference(i)));
   });
 }
 

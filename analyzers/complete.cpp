@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/lost_mass.hpp"
+#include "analyzers/recommend.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// What static_scale itself does, out of the evidence for every scale.
+void put_static(Recommendation& advice, const Analysis& analysis) {
+  std::vector<const TensorFindings*> counted;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.counted) counted.push_back(&t);
+  }
+  advice.lost_at_1 = lost_mass(counted, analysis.target, 0);
+  for (const ScaleEvidence& scale : advice.scales) {
+    if (scale.log2_scale != *advice.static_log2) continue;
+    advice.lost_at_recommended = scale.lost;
+    if (scale.skip.steps != 0) advice.skip = scale.skip;
+  }
+}
+
+}  // namespace
+
+void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
+              const RecommendOptions& options) {
+  advice.scales = scale_evidence(analysis, advice);
+  if (advice.static_log2) put_static(advice, analysis);
+  advice.dynamic = dynamic_advice(analysis, advice);
+  advice.ranks = rank_sum(analysis, advice, selection);
+  advice.per_layer = per_layer(analysis, advice, options);
+  advice.keep_in_fp32 = keep_in_fp32(analysis, advice, options);
+  advice.footprint = footprint(analysis);
+}
+
+}  // namespace halfscope::analyzers

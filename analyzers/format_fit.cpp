@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/format_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/table_noise.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+bool is_narrow(const Format& f) { return f.width <= 8; }
+
+/// The largest k at which no value overflows: multiplying by 2^k moves exponents alone, so one
+/// comparison of fractions decides.
+std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
+  std::optional<int> best;
+  for (const ScaledTable& t : tensor.tables) {
+    if (!t.table.largest()) continue;
+    const Magnitude overflow = boundaries(f, 1.0, t.scale).overflow;
+    const Magnitude largest = *t.table.largest();
+    const int k =
+        overflow.exponent - largest.exponent - (largest.fraction >= overflow.fraction ? 1 : 0);
+    best = std::min(best.value_or(kLastOwnLog2), k);
+  }
+  return best && *best >= kFirstOwnLog2 ? best : std::nullopt;
+}
+
+bool fits(const Classes& c, bool saturating, std::uint64_t n, double target) {
+  const std::uint64_t lost = c.flushed_to_zero.high + (saturating ? c.overflow.high : 0);
+  if (!saturating && c.overflow.high != 0) return false;
+  return static_cast<long double>(lost) <=
+         static_cast<long double>(target) * static_cast<long double>(n);
+}
+
+/// Whether infinities stand for values of unknown size.
+bool hides_its_largest(const TensorFindings& t) {
+  return t.counts.inf != 0 && t.computed_in_fp16();
+}
+
+FormatFit fit_of(const TensorFindings& tensor, const Target& target, double target_underflow) {
+  FormatFit fit;
+  fit.format = target.name;
+  fit.at_1 = tensor.classes_at(target, 0);
+  fit.best_log2 = best_log2(tensor, target.format);
+  if (fit.best_log2) {
+    fit.at_best = tensor.classes_at(target, *fit.best_log2);
+    fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
+  }
+  const std::uint64_t n = tensor.counts.finite_nonzero();
+  const bool known = !hides_its_largest(tensor);
+  fit.fits_at_1 = known && fits(fit.at_1, false, n, target_underflow);
+  fit.fits_at_best = known && fit.best_log2 && fits(fit.at_best, false, n, target_underflow);
+  return fit;
+}
+
+/// Whether binary32 holds the tensor's values: its boundaries are no cuts of the table, so a source
+/// as wide is asked for its extremes.
+bool fits_binary32(const TensorFindings& t) {
+  return std::all_of(t.tables.begin(), t.tables.end(), [](const ScaledTable& scaled) {
+    if (!scaled.table.largest()) return true;
+    const Boundaries limits = boundaries(kBinary32, 1.0, scaled.scale);
+    return *scaled.table.largest() < limits.overflow && *scaled.table.smallest() >= limits.nonzero;
+  });
+}
+
+}  // namespace
+
+std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
+                                        double target_underflow) {
+  std::vector<FormatFit> all;
+  for (const std::string_view name : kFitFormats) {
+    const NamedFormat& row = *find_format(name);
+    const Target target{row.name, row.format, flush_subnormals};
+    all.push_back(fit_of(tensor, target, target_underflow));
+    if (!is_narrow(row.format)) continue;
+    FormatFit saturating = all.back();
+    saturating.saturating = true;
+    const std::uint64_t n = tensor.counts.finite_nonzero();
+    saturating.fits_at_1 =
+        !hides_its_largest(tensor) && fits(saturating.at_1, true, n, target_underflow);
+    all.push_back(saturating);
+  }
+  return all;
+}
+
+std::optional<Narrowest> narrowest(const TensorFindings& tensor) {
+  if (tensor.fits.empty() || tensor.counts.finite_nonzero() == 0) return std::nullopt;
+  for (const int width : {8, 16, 19}) {
+    for (const bool needs_scale : {false, true}) {
+      for (const FormatFit& fit : tensor.fits) {  // more precision first
+        const bool serves = needs_scale ? fit.fits_at_best : fit.fits_at_1;
+        const bool wanted = find_format(fit.format)->format.width == width && !fit.saturating;
+        if (serves && wanted) return Narrowest{fit.format, needs_scale};
+      }
+    }
+  }
+  return Narrowest{fits_binary32(tensor) ? "binary32" : "binary64", false};
+}
+
+}  // namespace halfscope::analyzers

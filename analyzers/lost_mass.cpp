@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/lost_mass.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace halfscope::analyzers {
+namespace {
+
+using Tensors = std::vector<const TensorFindings*>;
+
+/// Where values start that are kept at loss scale 2^k, among values that carry `scale`.
+Magnitude kept_from(const Target& target, double scale, int k) {
+  return before_scaling(target.boundaries(1.0, scale), k).nonzero;
+}
+
+/// Whether values of unknown size hide behind zeros or infinities.
+bool is_censored(const TensorFindings& t) {
+  return t.computed_in_fp16() && t.counts.zero + t.counts.inf != 0;
+}
+
+/// Masses that are flushed and that are kept, l1 in units of 2^unit, l2 of 2^(2 unit).
+class Masses {
+ public:
+  Masses(const Target& target, int k, int unit) : target_(target), k_(k), unit_(unit) {}
+
+  void add(const TensorFindings& t) {
+    if (t.sums) {
+      add(t.sums->split_at(kept_from(target_, 1.0, k_), unit_));
+    } else {
+      for (const ScaledTable& scaled : t.tables) add(scaled);
+    }
+    if (is_censored(t)) add_censored(t);
+  }
+
+  MassShare share() const {
+    return {share(split_.below.l1, split_.above.l1), share(split_.below.l2, split_.above.l2)};
+  }
+
+ private:
+  static void add(Bounds& to, double low, double high) {
+    to.low += low;
+    to.high += high;
+  }
+  static void add(Bounds& to, const Bounds& b) { add(to, b.low, b.high); }
+  void add(const MassSplit& s) {
+    add(split_.below.l1, s.below.l1);
+    add(split_.below.l2, s.below.l2);
+    add(split_.above.l1, s.above.l1);
+    add(split_.above.l2, s.above.l2);
+  }
+  /// From `fewest` values of at least `low` to `most` of at most `high`.
+  static void add(MassShare& to, double fewest, double low, double most, double high) {
+    add(to.l1, fewest * low, most * high);
+    add(to.l2, fewest * low * low, most * high * high);
+  }
+
+  double in_units(const Magnitude& m, double scale) const {
+    return to_double(Magnitude{m.exponent - unit_, m.fraction}) / scale;
+  }
+
+  void add(const ScaledTable& t) {
+    const Magnitude limit = kept_from(target_, t.scale, k_);
+    const std::vector<std::uint64_t>& cuts = t.table.cuts();
+    for (const BinadeTable::Row& row : t.table.rows()) {
+      for (std::size_t i = 0; i < row.segments.size(); ++i) {
+        if (row.segments[i] == 0) continue;
+        const Magnitude start{row.exponent, i == 0 ? 0 : cuts[i - 1]};
+        const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
+        add_segment(std::max(start, *t.table.smallest()), std::min(last, *t.table.largest()), limit,
+                    t.scale, static_cast<double>(row.segments[i]));
+      }
+    }
+  }
+
+  void add_segment(const Magnitude& first, const Magnitude& last, const Magnitude& limit,
+                   double scale, double n) {
+    const double low = in_units(first, scale), high = in_units(last, scale);
+    const double between = in_units(limit, scale);
+    if (last < limit) {
+      add(split_.below, n, low, n, high);
+    } else if (!(first < limit)) {
+      add(split_.above, n, low, n, high);
+    } else {  // each value on one side or the other
+      add(split_.below, 0, low, n, between);
+      add(split_.above, 0, between, n, high);
+    }
+  }
+
+  /// Zeros and infinities of values computed in binary16 at a scale S: a zero stands for at most
+  /// 2^-25 / S, an infinity for 65520 / S or more.
+  void add_censored(const TensorFindings& t) {
+    const double limit = in_units(kept_from(target_, 1.0, k_), 1.0);
+    for (const StepFindings& step : t.per_step) {
+      const double most = in_units(largest_flushed(step), 1.0);
+      const auto zeros = static_cast<double>(step.counts.zero);
+      add(split_.below, 0, 0, zeros, std::min(most, limit));
+      if (most > limit) add(split_.above, 0, 0, zeros, most);
+      if (step.counts.inf == 0) continue;
+      const double least =
+          knows_scale(step) ? in_units(boundaries(kBinary16).overflow, step.scale) : 0.0;
+      const double infinity = std::numeric_limits<double>::infinity();
+      add(split_.above, static_cast<double>(step.counts.inf), least, 1, infinity);
+    }
+  }
+
+  /// Whether the scale that values carry is the one they were computed at. Values may have been
+  /// unscaled since.
+  static bool knows_scale(const StepFindings& step) {
+    return step.scale != 1.0 || step.fits_as_is || !step.largest;
+  }
+
+  /// What a zero stands for at most, unscaled. Where S is not known, some value of the step is at
+  /// least its smallest nonzero one, 2^-24 / S.
+  static Magnitude largest_flushed(const StepFindings& step) {
+    if (!knows_scale(step)) return {step.binades.front().exponent, 0};
+    return magnitude_of(to_double(boundaries(kBinary16).nonzero) / step.scale);
+  }
+
+  /// Of what is flushed in what there is: least where all that may be kept is.
+  static Bounds share(const Bounds& lost, const Bounds& kept) {
+    constexpr double kSlack = 1e-9;  // some 10^5 roundings of 2^-53
+    const auto part = [](double of, double beside) {
+      return of == 0 ? 0 : std::isinf(beside) ? 0 : of / (of + beside);
+    };
+    const double low = part(lost.low, kept.high), high = part(lost.high, kept.low);
+    return {std::max(0.0, low * (1 - kSlack)), std::min(1.0, high * (1 + kSlack))};
+  }
+
+  const Target& target_;
+  int k_, unit_;
+  MassSplit split_;
+};
+
+/// A binade that holds the largest values, so that no square leaves binary64's range.
+int top_exponent(const Tensors& tensors) {
+  int top = std::numeric_limits<int>::min();
+  for (const TensorFindings* t : tensors) {
+    for (const ScaledTable& scaled : t->tables) {
+      if (scaled.table.largest()) top = std::max(top, scaled.table.largest()->exponent);
+    }
+  }
+  return top == std::numeric_limits<int>::min() ? 0 : top;
+}
+
+}  // namespace
+
+MassShare lost_mass(const Tensors& tensors, const Target& target, int k) {
+  const bool exact = std::all_of(tensors.begin(), tensors.end(), [](const TensorFindings* t) {
+    return t->sums && !is_censored(*t);
+  });
+  if (!exact) {
+    Masses masses(target, k, top_exponent(tensors));
+    for (const TensorFindings* t : tensors) masses.add(*t);
+    return masses.share();
+  }
+  const Magnitude limit = kept_from(target, 1.0, k);
+  if (tensors.size() == 1) return tensors.front()->sums->share_below(limit);
+  MagnitudeSums all;
+  for (const TensorFindings* t : tensors) all.merge(*t->sums);
+  return all.share_below(limit);
+}
+
+MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
+  return lost_mass(Tensors{&tensor}, target, k);
+}
+
+}  // namespace halfscope::analyzers

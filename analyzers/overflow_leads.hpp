@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frames that lead to an overflow. Private to the overflow analyzer.
+#pragma once
+
+#include <vector>
+
+#include "analyzers/overflow.hpp"
+#include "analyzers/overflow_runs.hpp"
+
+namespace halfscope::analyzers {
+
+/// Of one tensor at one step; `overflow` is what its kind of tensor would overflow.
+Glimpse glimpse_of(const TensorFindings& tensor, const StepFindings& step);
+
+/// The tensor where a run first shows, what it is computed from, and their last recorded steps up
+/// to it. A few of each.
+std::vector<Lead> find_leads(const LogView& view, const Run& run);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sum of weight gradients over data-parallel ranks does in the target format.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "analyzers/ranks.hpp"
+#include "analyzers/recommend.hpp"
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// A number that tables share when they are equal, and hardly when not.
+std::uint64_t digest(const BinadeTable& table) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
+  for (const std::int64_t word : table.encode()) {
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+/// One tensor at one step over the ranks.
+struct Summed {
+  long double largest = 0;  ///< sum over ranks of the largest magnitudes, unscaled
+  std::uint64_t first = 0;  ///< rank 0's table
+};
+
+/// What the ranks of one log hold before the sum.
+class Ranks {
+ public:
+  Ranks(const Analysis& analysis, const std::string& log, const Recommendation& advice,
+        int divide_log2)
+      : analysis_(analysis),
+        scalars_(analysis, log),
+        at_(*advice.static_log2),
+        divided_(at_ - divide_log2) {
+    for (const TensorFindings& t : analysis.tensors) {
+      if (t.log == log) tensors_[t.name] = &t;
+    }
+  }
+
+  void add(std::size_t rank, const Frame& frame) {
+    if (frame.role != log::Role::weight_grad) return;
+    const auto tensor = tensors_.find(frame.name);
+    const bool zeros_unsure = tensor != tensors_.end() && !tensor->second->underflow_identifiable;
+    const std::uint64_t perhaps = zeros_unsure ? frame.table.specials().zero : 0;
+    const std::uint64_t n = frame.table.finite_nonzero();
+    of += Interval(n, n + perhaps);
+    alone += Interval(0, perhaps) + flushed(frame, at_);
+    before += Interval(0, perhaps) + flushed(frame, divided_);
+
+    const auto [at, is_new] = sums_.try_emplace({frame.step, frame.name});
+    if (is_new) at->second.first = digest(frame.table);
+    differ = differ || (rank != 0 && digest(frame.table) != at->second.first);
+    at->second.largest += largest(frame, tensor == tensors_.end() ? nullptr : tensor->second);
+  }
+
+  /// The largest sum possible, unscaled.
+  long double largest_sum() const {
+    long double most = 0;
+    for (const auto& [key, sum] : sums_) most = std::max(most, sum.largest);
+    return most;
+  }
+
+  Interval alone, before, of;
+  bool differ = false;  ///< some rank's values differ from rank 0's
+
+ private:
+  Interval flushed(const Frame& frame, int k) const {
+    const Boundaries limits = analysis_.target.boundaries(1.0, frame.scale);
+    return classify(frame.table, before_scaling(limits, k)).flushed_to_zero;
+  }
+
+  long double largest(const Frame& frame, const TensorFindings* tensor) const {
+    const auto& table = frame.table;
+    const long double finite =
+        table.largest() ? static_cast<long double>(to_double(*table.largest())) / frame.scale : 0;
+    if (table.infinities() == 0 && table.specials().nan == 0) return finite;
+    // An infinity in values computed in binary16 stands for at least 65520 over the scale.
+    const auto scale = frame.scale != 1.0 ? frame.scale : scalars_.loss_scale(frame.step);
+    if (tensor == nullptr || !tensor->computed_in_fp16() || !scale) return finite;
+    return std::max<long double>(finite, to_double(boundaries(kBinary16).overflow) / *scale);
+  }
+
+  const Analysis& analysis_;
+  LogScalars scalars_;
+  int at_, divided_;
+  std::map<std::string, const TensorFindings*> tensors_;
+  std::map<std::tuple<std::int64_t, std::string>, Summed> sums_;
+};
+
+/// A bound of |sum| in the format, in any order of W - 1 additions of rounded terms: each rounding
+/// adds a factor of at most 1 + 2^-precision (N. J. Higham, SIAM J. Sci. Comput. 14, 1993).
+double bound_of(long double sum, std::size_t ranks, Format format) {
+  const long double unit = std::ldexp(1.0L, -format.precision);
+  const long double roundings = static_cast<long double>(ranks - 1);
+  const long double bound = sum * std::exp(roundings * std::log1p(unit));
+  return std::nextafter(static_cast<double>(bound), HUGE_VAL);
+}
+
+/// What one log says; empty where its ranks hold the same, so that the sum was taken before.
+std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& advice,
+                              const Selection& selection, const std::string& log) {
+  const std::size_t ranks = rank_count(log);
+  if (ranks < 2) return std::nullopt;
+  const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)
+  Ranks found(analysis, log, advice, divide_log2);
+  Selection exact = selection;  // the target's boundaries, on values
+  exact.target = analysis.target.format;
+  for_each_rank_frame(log, exact,
+                      [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
+  const long double largest = found.largest_sum();
+  if (!found.differ || largest <= 0) return std::nullopt;
+
+  RankSum sum;
+  sum.ranks = static_cast<int>(ranks);
+  sum.from_ranks = true;
+  sum.flushed_alone = found.alone;
+  sum.flushed_before = found.before;
+  sum.of = found.of;
+  const Format format = analysis.target.format;
+  const double bound = bound_of(largest, ranks, format);
+  sum.headroom_after =
+      std::log2(to_double(boundaries(format).overflow)) - std::log2(bound) - *advice.static_log2;
+  if (std::isfinite(bound)) {
+    sum.highest_after_log2 =
+        std::min(kLastLog2Scale, highest_safe_log2(magnitude_of(bound), 1.0, format));
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::optional<RankSum> rank_sum(const Analysis& analysis, const Recommendation& advice,
+                                const Selection& selection) {
+  if (!advice.static_log2) return std::nullopt;
+  std::optional<RankSum> tightest;
+  for (const std::string& log : analysis.logs) {
+    const auto sum = of_log(analysis, advice, selection, log);
+    if (sum && (!tightest || sum->headroom_after < tightest->headroom_after)) tightest = sum;
+  }
+  return tightest;
+}
+
+}  // namespace halfscope::analyzers

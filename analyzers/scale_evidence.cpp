@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each power-of-two scale around the good ones would do.
+#include <algorithm>
+
+#include "analyzers/lost_mass.hpp"
+#include "analyzers/recommend.hpp"
+#include "analyzers/step_maxima.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+constexpr int kMore = 4;   ///< scales beyond the range on either side
+constexpr int kMost = 16;  ///< binades shown below static_scale, where the range is wider
+
+/// First and last log2 of the scales shown.
+std::pair<int, int> shown(const Recommendation& advice) {
+  const int at = *advice.static_log2;
+  const int lowest = std::clamp(advice.lowest_log2.value_or(at), at - kMost, at + kMost);
+  const int first = std::min(at, lowest) - kMore;
+  const int last = std::max(at + std::max(advice.headroom_asked, 0), lowest) + kMore;
+  return {first, last};
+}
+
+std::uint64_t overflowing(const LogMaxima& maxima, int k) {
+  return static_cast<std::uint64_t>(std::count_if(maxima.highest_log2.begin(),
+                                                  maxima.highest_log2.end(),
+                                                  [k](int highest) { return k > highest; }));
+}
+
+}  // namespace
+
+std::vector<ScaleEvidence> scale_evidence(const Analysis& analysis, const Recommendation& advice) {
+  if (!advice.static_log2) return {};
+  std::vector<const TensorFindings*> counted;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.counted) counted.push_back(&t);
+  }
+  std::vector<ScaleEvidence> scales;
+  std::vector<double> limits;
+  const auto [first, last] = shown(advice);
+  for (int k = first; k <= last; ++k) {
+    const Share flushed = flushed_at(analysis, k);
+    ScaleEvidence scale;
+    scale.log2_scale = k;
+    scale.flushed = flushed.count;
+    scale.of = flushed.of;
+    scale.lost = lost_mass(counted, analysis.target, k);
+    scales.push_back(scale);
+    limits.push_back(limit_log2(analysis.target, k));
+  }
+  // Of several logs the one that overflows most easily.
+  for (const LogMaxima& log : step_maxima(analysis)) {
+    const std::vector<SkipRisk> risks = skip_risks(log.steps, limits);
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      scales[i].overflow_steps += overflowing(log, scales[i].log2_scale);
+      if (risks[i].high >= scales[i].skip.high) scales[i].skip = risks[i];
+    }
+  }
+  return scales;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/step_maxima.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// What is known of one step.
+struct Step {
+  double log2_max = -INFINITY;
+  bool censored = false;
+  int highest_log2 = std::numeric_limits<int>::max();
+};
+
+/// Collects the steps of one log.
+class Collector {
+ public:
+  Collector(const Analysis& analysis, std::string log)
+      : analysis_(analysis), log_(std::move(log)), scalars_(analysis, log_) {
+    for (const TensorFindings& t : analysis.tensors) {
+      if (t.log != log_ || !t.counted) continue;
+      if (t.computed_in_fp16()) in_fp16_.insert(t.role);
+      any_ = true;
+      for (const StepFindings& step : t.per_step) add(t, step);
+    }
+    for (const auto& [name, peak] : analysis.peaks) {
+      if (any_ && name == log_) add(peak);
+    }
+  }
+
+  LogMaxima maxima() const {
+    LogMaxima all;
+    all.log = log_;
+    for (const auto& [number, step] : steps_) {
+      all.steps.push_back({number, step.log2_max, step.censored});
+      all.highest_log2.push_back(step.highest_log2);
+    }
+    return all;
+  }
+
+ private:
+  void add(const TensorFindings& t, const StepFindings& found) {
+    if (found.largest) {
+      add_finite(found.step, *found.largest, found.scale);
+    }
+    if (!nonfinite(found)) return;
+    const auto scale = computed_scale(t, found, scalars_);
+    add_nonfinite(found.step, t.computed_in_fp16() ? scale : std::nullopt);
+  }
+
+  void add(const StepPeak& peak) {
+    if (std::isfinite(peak.max_abs)) {
+      if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
+      return;
+    }
+    const bool narrow = in_fp16_.count(peak.role) != 0;
+    add_nonfinite(peak.step, narrow ? scalars_.loss_scale(peak.step) : std::nullopt);
+  }
+
+  void add_finite(std::int64_t number, Magnitude recorded, double scale) {
+    Step& step = steps_[number];
+    step.log2_max = std::max(step.log2_max, std::log2(to_double(recorded)) - std::log2(scale));
+    step.highest_log2 =
+        std::min(step.highest_log2, highest_safe_log2(recorded, scale, analysis_.target.format));
+  }
+
+  /// computed_at: the loss scale of values computed in binary16, of which an infinity is one of
+  /// 65520 or more. Without it, the infinity was there before rounding.
+  void add_nonfinite(std::int64_t number, std::optional<double> computed_at) {
+    if (computed_at) {
+      add_finite(number, boundaries(kBinary16).overflow, *computed_at);
+      steps_[number].censored = true;
+      return;
+    }
+    steps_[number] = {INFINITY, false, kNoScale};
+  }
+
+  const Analysis& analysis_;
+  std::string log_;
+  LogScalars scalars_;
+  std::set<log::Role> in_fp16_;
+  std::map<std::int64_t, Step> steps_;
+  bool any_ = false;
+};
+
+}  // namespace
+
+std::vector<LogMaxima> step_maxima(const Analysis& analysis) {
+  std::vector<LogMaxima> all;
+  for (const std::string& log : std::set<std::string>(analysis.logs.begin(), analysis.logs.end())) {
+    LogMaxima maxima = Collector(analysis, log).maxima();
+    if (!maxima.steps.empty()) all.push_back(std::move(maxima));
+  }
+  return all;
+}
+
+double limit_log2(const Target& target, int k) {
+  return std::log2(to_double(boundaries(target.format).overflow)) - k;
+}
+
+}  // namespace halfscope::analyzers

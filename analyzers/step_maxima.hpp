@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The largest magnitude of every step: of the tables, and of the scalars that a run log has for
+// every step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyzers/skip_risk.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+/// Steps of one log, ascending, over the roles a loss scale acts on.
+struct LogMaxima {
+  std::string log;
+  std::vector<StepMaximum> steps;
+  /// Beside each step: log2 of the largest power-of-two scale at which it does not overflow in the
+  /// target format, as far as its values are known. Exact; kNoScale where an infinity or NaN was
+  /// there before any rounding to the format.
+  std::vector<int> highest_log2;
+};
+inline constexpr int kNoScale = -1'000'000;
+
+/// Logs without such steps are left out.
+std::vector<LogMaxima> step_maxima(const Analysis& analysis);
+
+/// log2 of the smallest unscaled magnitude that overflows at loss scale 2^k.
+double limit_log2(const Target& target, int k);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What whole tensors add to the fits: exact noise, MX formats, exact sums.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "analyzers/format_fit.hpp"
+#include "analyzers/samples.hpp"
+#include "analyzers/underflow.hpp"
+#include "analyzers/whole_noise.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// Scales beyond this are no loss scales of this world; sums could leave binary64's range.
+constexpr int kMostLog2 = 128;
+
+/// log2 of a scale that is a power of two of usable size.
+std::optional<int> usable_log2(double scale) {
+  const std::optional<int> k = exact_log2(scale);
+  return k && std::abs(*k) <= kMostLog2 ? k : std::nullopt;
+}
+
+/// The exponent that brings the tensor's largest value near 1, so that squares stay in range.
+int reference_of(const TensorFindings& t) {
+  const int top = t.max_abs ? std::ilogb(*t.max_abs) : 0;
+  return std::clamp(-top, -700, 700);
+}
+
+/// Collects the whole tensors of one name.
+class Collector {
+ public:
+  Collector(TensorFindings& tensor, bool sums_alone) : tensor_(tensor), sums_alone_(sums_alone) {
+    rounding_.reference = reference_of(tensor);
+    for (BlockSums& block : blocks_) block.reference = rounding_.reference;
+  }
+
+  /// flush_subnormals is a property of the analysis' target.
+  void take(const WholeTensor& whole, bool flush_subnormals, int threads) {
+    const bool known = std::any_of(tensor_.per_step.begin(), tensor_.per_step.end(),
+                                   [&](const auto& step) { return step.step == whole.step; });
+    const std::optional<int> recorded = usable_log2(whole.scale);
+    if (!known || !recorded) {  // the best scale is the tables', which do not cover this step
+      complete_ = false;
+      return;
+    }
+    elements_[whole.step] += whole.view.count;
+    MagnitudeSums sums;
+    sums.add(whole.view, threads);
+    sums_.merge(sums, -*recorded);
+    if (sums_alone_) return;
+    if (jobs_.empty()) plan(flush_subnormals);
+    add_rounding(rounding_, jobs_, whole, *recorded, threads);
+    add_blocks(blocks_, whole, *recorded, threads);
+  }
+
+  void finish() {
+    if (elements_.empty()) return;
+    for (const auto& [step, count] : elements_) tensor_.whole_steps.push_back(step);
+    const bool all_steps =
+        std::all_of(tensor_.per_step.begin(), tensor_.per_step.end(), [&](const auto& step) {
+          const auto found = elements_.find(step.step);
+          return found != elements_.end() && found->second == step.counts.total;
+        });
+    if (complete_ && all_steps) tensor_.sums = std::move(sums_);
+    if (sums_alone_) return;
+    for (FormatFit& fit : tensor_.fits) set_noise(fit);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      BlockFit fit = blocks_[i].counts;
+      fit.element = kMxElements[i];
+      fit.noise = noise_of(blocks_[i]);
+      tensor_.block_fits.push_back(fit);
+    }
+  }
+
+ private:
+  void plan(bool flush_subnormals) {
+    for (const FormatFit& fit : tensor_.fits) {
+      if (fit.saturating || !fit.best_log2) continue;
+      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, flush_subnormals});
+    }
+  }
+
+  void set_noise(FormatFit& fit) const {
+    const Format format = find_format(fit.format)->format;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, jobs_[i], i);
+    }
+  }
+
+  TensorFindings& tensor_;
+  bool sums_alone_;
+  bool complete_ = true;
+  std::map<std::int64_t, std::uint64_t> elements_;  // by step, over ranks
+  MagnitudeSums sums_;
+  std::vector<RoundingJob> jobs_;
+  RoundingSums rounding_;
+  std::array<BlockSums, kMxElements.size()> blocks_;
+};
+
+/// Reads the whole tensors of all logs.
+void collect(Analysis& analysis, const Selection& selection, bool sums_alone, int threads,
+             const Progress& progress) {
+  for (TensorFindings& t : analysis.tensors) {
+    t.sums.reset();
+    t.whole_steps.clear();
+  }
+  // A log that is given twice has its tensors twice; it is read once.
+  for (const std::string& log : std::set(analysis.logs.begin(), analysis.logs.end())) {
+    std::multimap<std::string, Collector> collectors;
+    for (TensorFindings& t : analysis.tensors) {
+      if (t.log == log) collectors.emplace(t.name, Collector(t, sums_alone));
+    }
+    const auto take = [&](const WholeTensor& whole) {
+      const auto [first, end] = collectors.equal_range(whole.name);
+      for (auto at = first; at != end; ++at) {
+        at->second.take(whole, analysis.target.flush_subnormals, threads);
+      }
+    };
+    for_each_whole_tensor(log, selection, take, analysis.notes, progress);
+    for (auto& [name, collector] : collectors) collector.finish();
+  }
+}
+
+}  // namespace
+
+void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
+              const Progress& progress) {
+  for (TensorFindings& t : analysis.tensors) {
+    t.fits = fits_from_tables(t, analysis.target.flush_subnormals, options.target_underflow);
+    t.block_fits.clear();
+  }
+  collect(analysis, selection, false, options.threads, progress);
+}
+
+void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress) {
+  collect(analysis, selection, true, 0, progress);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/whole_noise.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "analyzers/tensor_parts.hpp"
+#include "halfscope/array/array.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+template <class T>
+std::vector<T> copy(const TensorView& view, std::size_t first, std::size_t n) {
+  std::vector<T> values(n);
+  if (n != 0) std::memcpy(values.data(), view.data + first * sizeof(T), n * sizeof(T));
+  return values;
+}
+
+template <class Bits>
+std::vector<double> widen(const TensorView& view, std::size_t first, std::size_t n) {
+  const std::vector<Bits> bits = copy<Bits>(view, first, n);
+  std::vector<float> values(n);
+  convert(format_of(view.dtype), std::span<const Bits>(bits), values, {.threads = 1});
+  return {values.begin(), values.end()};
+}
+
+/// Elements as binary64, exactly.
+std::vector<double> load(const TensorView& view, std::size_t first, std::size_t n) {
+  switch (format_of(view.dtype).width) {
+    case 8: return widen<std::uint8_t>(view, first, n);
+    case 16: return widen<std::uint16_t>(view, first, n);
+    case 32: {
+      const std::vector<float> values = copy<float>(view, first, n);
+      return {values.begin(), values.end()};
+    }
+    default: return copy<double>(view, first, n);
+  }
+}
+
+/// Binary64 to binary32, rounded to odd: rounding the result once more to a format that is shorter
+/// by two bits or more rounds the original (docs/numerics.md, section 6).
+float to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::abs(static_cast<double>(nearest)) > std::abs(x)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+/// The sum of value(i)^2 over i < n, in lanes: at memory's speed, and always in the same order.
+template <class Value>
+double sum_of_squares(std::size_t n, const Value& value) {
+  std::array<double, kSumLanes> lanes{};
+  std::size_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
+      const double x = value(i + lane);
+      lanes[lane] += x * x;
+    }
+  }
+  for (; i < n; ++i) {
+    const double x = value(i);
+    lanes[i % kSumLanes] += x * x;
+  }
+  double total = 0;
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+
+/// 2^k; k is far inside binary64's range.
+double power_of_two(int k) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(k + kBinary64.emax)
+                               << kBinary64.fraction_bits());
+}
+
+double noise_of_part(const std::vector<double>& x, const RoundingJob& job, double factor) {
+  std::vector<float> rounded(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) rounded[i] = to_odd(x[i] * factor);
+  quantise(job.format, rounded, {.threads = 1});
+  const double least = job.flush_subnormals ? power_of_two(job.format.emin()) : 0.0;
+  return sum_of_squares(x.size(), [&](std::size_t i) {
+    const double q = static_cast<double>(rounded[i]);
+    return x[i] * factor - (std::abs(q) < least ? 0.0 : q);
+  });
+}
+
+/// The sums' relative error, as a ratio: the header says why.
+constexpr double kSlackDb = 1e-11;
+
+std::optional<NoiseRatio> exact_ratio(double signal, double noise, int log2_units) {
+  if (!(signal > 0)) return std::nullopt;
+  NoiseRatio ratio;
+  ratio.exact = true;
+  ratio.db = noise == 0 ? std::numeric_limits<double>::infinity()
+                        : 10 * std::log10(std::ldexp(signal / noise, log2_units));
+  ratio.low_db = ratio.db - kSlackDb;
+  ratio.high_db = ratio.db + kSlackDb;
+  return ratio;
+}
+
+}  // namespace
+
+void CompensatedSum::add(double x) {
+  const double sum = high + x;
+  const double back = sum - high;
+  low += (high - (sum - back)) + (x - back);
+  high = sum;
+}
+
+void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
+                  const WholeTensor& tensor, int log2_recorded, int threads) {
+  sums.noise.resize(jobs.size());
+  using Part = std::vector<double>;  // signal, then the jobs' noise
+  const auto work = [&](std::size_t part) {
+    const std::size_t first = part * kPartElements;
+    std::vector<double> x =
+        load(tensor.view, first, std::min(kPartElements, tensor.view.count - first));
+    for (double& value : x) value = std::isfinite(value) ? value : 0.0;
+    const double unit = power_of_two(sums.reference - log2_recorded);
+    Part squared = {sum_of_squares(x.size(), [&](std::size_t i) { return x[i] * unit; })};
+    for (const RoundingJob& job : jobs) {
+      squared.push_back(noise_of_part(x, job, power_of_two(job.log2_scale - log2_recorded)));
+    }
+    return squared;
+  };
+  const auto join = [&](const Part& squared) {
+    sums.signal.add(squared[0]);
+    for (std::size_t i = 0; i < jobs.size(); ++i) sums.noise[i].add(squared[i + 1]);
+  };
+  const std::size_t parts = (tensor.view.count + kPartElements - 1) / kPartElements;
+  in_order<Part>(parts, threads, work, join);
+}
+
+namespace {
+
+/// The blocks of a tensor: so many in a row, none across rows.
+struct BlockGrid {
+  std::size_t row = 1;       ///< elements
+  std::size_t per_row = 1;   ///< blocks
+  std::size_t per_part = 1;  ///< blocks
+  std::size_t blocks = 0, parts = 0;
+
+  explicit BlockGrid(const WholeTensor& tensor) {
+    if (tensor.view.count == 0) return;
+    row = tensor.shape.empty() ? 1 : static_cast<std::size_t>(tensor.shape.back());
+    per_row = block_count(row);
+    blocks = tensor.view.count / row * per_row;
+    per_part = kPartElements / std::min<std::size_t>(row, kMxBlockSize);
+    parts = (blocks + per_part - 1) / per_part;
+  }
+  std::size_t start(std::size_t block) const {
+    return block / per_row * row + block % per_row * kMxBlockSize;
+  }
+};
+
+/// What one part comes to in one format.
+struct BlockPart {
+  std::uint64_t values = 0, flushed = 0, saturated = 0, in_nan = 0;
+  double signal = 0, noise = 0;
+};
+
+/// Elements of a part, and for each the exponent of its block's scale.
+struct ScaledPart {
+  std::vector<double> x;
+  std::vector<int> log2_block;  ///< of the block's largest magnitude; kNoBlock: not finite
+  std::uint64_t in_nan = 0, values = 0;
+  static constexpr int kNoBlock = std::numeric_limits<int>::max();
+};
+
+/// Finds each block's largest magnitude; elements of blocks with an infinity or NaN become zeros.
+void scan_block(ScaledPart& part, std::size_t first, std::size_t end) {
+  double largest = 0;
+  bool finite = true;
+  std::uint64_t values = 0;
+  for (std::size_t i = first; i < end; ++i) {
+    finite = finite && std::isfinite(part.x[i]);
+    if (std::isfinite(part.x[i]) && part.x[i] != 0) ++values;
+    largest = std::max(largest, std::abs(part.x[i]));
+  }
+  part.values += values;
+  if (!finite) part.in_nan += values;
+  const bool nothing = !finite || largest == 0;
+  for (std::size_t i = first; i < end; ++i) {
+    if (!finite) part.x[i] = 0;
+    part.log2_block[i] = nothing ? ScaledPart::kNoBlock : std::ilogb(largest);
+  }
+}
+
+BlockPart round_blocks(const ScaledPart& part, Format f, double unit) {
+  const std::size_t n = part.x.size();
+  std::vector<float> rounded(n);
+  std::vector<double> scaled(n), back(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool none = part.log2_block[i] == ScaledPart::kNoBlock;
+    const int k = none ? 0 : e8m0_exponent(e8m0_from_exponent(part.log2_block[i] - f.emax));
+    back[i] = power_of_two(k);
+    scaled[i] = part.x[i] * power_of_two(-k);
+    rounded[i] = to_odd(scaled[i]);
+  }
+  quantise(f, rounded, {.modes = {.saturate = true}, .threads = 1});
+  const double overflow = to_double(boundaries(f).overflow);
+  BlockPart sums{part.values, 0, 0, part.in_nan, 0, 0};
+  for (std::size_t i = 0; i < n; ++i) {
+    sums.flushed += rounded[i] == 0 && scaled[i] != 0 ? 1 : 0;
+    sums.saturated += std::abs(scaled[i]) >= overflow ? 1 : 0;
+  }
+  sums.signal = sum_of_squares(n, [&](std::size_t i) { return part.x[i] * unit; });
+  sums.noise = sum_of_squares(n, [&](std::size_t i) {
+    return (scaled[i] - static_cast<double>(rounded[i])) * back[i] * unit;
+  });
+  return sums;
+}
+
+void join_block(BlockSums& sums, const BlockPart& part) {
+  sums.counts.values += part.values;
+  sums.counts.flushed_to_zero += part.flushed;
+  sums.counts.saturated += part.saturated;
+  sums.counts.in_nan_blocks += part.in_nan;
+  sums.signal.add(part.signal);
+  sums.noise.add(part.noise);
+}
+
+}  // namespace
+
+void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
+                int log2_recorded, int threads) {
+  const BlockGrid grid(tensor);
+  using Parts = std::array<BlockPart, kMxElements.size()>;
+  const double unscale = power_of_two(-log2_recorded);
+  const double unit = power_of_two(sums[0].reference);
+  const auto work = [&](std::size_t part_index) {
+    const std::size_t block = part_index * grid.per_part;
+    const std::size_t last = std::min(block + grid.per_part, grid.blocks);
+    const std::size_t first = grid.start(block);
+    const std::size_t end = last == grid.blocks ? tensor.view.count : grid.start(last);
+    ScaledPart part;
+    part.x = load(tensor.view, first, end - first);
+    for (double& x : part.x) x *= unscale;
+    part.log2_block.resize(part.x.size());
+    for (std::size_t b = block; b < last; ++b) {
+      const std::size_t next = b + 1 == grid.blocks ? tensor.view.count : grid.start(b + 1);
+      scan_block(part, grid.start(b) - first, next - first);
+    }
+    Parts rounded;
+    for (std::size_t i = 0; i < rounded.size(); ++i) {
+      rounded[i] = round_blocks(part, find_format(kMxElements[i])->format, unit);
+    }
+    return rounded;
+  };
+  const auto join = [&](const Parts& parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) join_block(sums[i], parts[i]);
+  };
+  in_order<Parts>(grid.parts, threads, work, join);
+}
+
+std::optional<NoiseRatio> noise_of(const RoundingSums& sums, const RoundingJob& job,
+                                   std::size_t index) {
+  return exact_ratio(sums.signal.value(), sums.noise.at(index).value(),
+                     2 * (job.log2_scale - sums.reference));
+}
+
+std::optional<NoiseRatio> noise_of(const BlockSums& sums) {
+  return exact_ratio(sums.signal.value(), sums.noise.value(), 0);
+}
+
+}  // namespace halfscope::analyzers

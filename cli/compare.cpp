@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope compare`: two runs, tensor by tensor.
+#include "analyzers/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.hpp"
+#include "cli/common.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_compare.hpp"
+#include "reports/json.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Analysis;
+using analyzers::Both;
+using analyzers::Comparison;
+using analyzers::Selection;
+
+struct Options : LogOptions {
+  std::string json;
+};
+
+/// "S" for both runs, or "S,T": S for the first, T for the second.
+Both<std::string> recorded_scales(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) return {text, text};
+  return {text.substr(0, comma), text.substr(comma + 1)};
+}
+
+Selection selection_of_run(const Options& options, const std::string& recorded_scale) {
+  LogOptions of_run = options;
+  of_run.recorded_scale = recorded_scale;
+  if (options.loss_scale == "own") of_run.loss_scale = "1";
+  Selection selection = selection_of(of_run);
+  selection.at_run_scale = options.loss_scale == "own";
+  return selection;
+}
+
+Comparison run_comparison(const Options& options) {
+  const Both<std::string> scales = recorded_scales(options.recorded_scale);
+  const Both<Selection> selections = {selection_of_run(options, scales.a),
+                                      selection_of_run(options, scales.b)};
+  Progress bar("reading");
+  const auto progress = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
+  const auto analyze = [&](const std::string& log, const Selection& selection) {
+    Analysis analysis = analyzers::analyze({log}, target_of(options), selection, progress);
+    analyzers::add_updates(analysis, selection, false, progress);
+    return analysis;
+  };
+  const Analysis a = analyze(options.logs[0], selections.a);
+  const Analysis b = analyze(options.logs[1], selections.b);
+  Comparison comparison = analyzers::compare(a, b, selections);
+  const analyzers::Notes& own = comparison.notes;
+  analyzers::add_elements(comparison, a, b, selections, progress);
+  bar.clear();
+  for (const analyzers::Notes* notes : {&a.notes, &b.notes, &own}) {
+    for (const std::string& note : *notes) fmt::print(stderr, "halfscope: {}\n", note);
+  }
+  return comparison;
+}
+
+int run(const Options& options) {
+  require_no_input(options.json, options);
+  const Comparison comparison = run_comparison(options);
+  if (!options.json.empty()) {
+    write_output(options.json, reports::json_text(reports::to_json(comparison)) + "\n");
+  }
+  if (options.json != "-") print_comparison(comparison);
+  return kFine;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Run& run_out) {
+  CLI::App* command = app.add_subcommand(
+      "compare", "Two runs tensor by tensor: FP32 against FP16, before against after a loss scale");
+  const auto options = std::make_shared<Options>();
+  command
+      ->add_option("RUN", options->logs,
+                   "two runs, A then B: run log folders, folders of tensor files, or .safetensors, "
+                   ".npy, .npz files")
+      ->required()
+      ->expected(2);
+  add_reading(*command, *options);
+  add_selections(*command, *options);
+  options->loss_scale = "own";
+  command->get_option("--loss-scale")
+      ->description(
+          "count for S times the unscaled values in both runs; 'own': each step's own scale")
+      ->capture_default_str();
+  command->get_option("--recorded-scale")
+      ->type_name("S[,T]")
+      ->description(
+          "the loss scale the recorded values carry, where the logs do not say; of A, of B");
+  command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
+      ->type_name("FILE");
+  command->footer(
+      "Example:  halfscope compare runs/fp32 runs/fp16\n"
+      "          halfscope compare runs/before runs/after --out compare.html");
+  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+}
+
+}  // namespace halfscope::cli

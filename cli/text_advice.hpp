@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statistics of a recommendation, for the terminal.
+#pragma once
+
+#include <string>
+
+#include "analyzers/recommend.hpp"
+
+namespace halfscope::cli {
+
+/// Lost mass, the chance of a skipped step, dynamic scaling's settings, ranks, and a few scales
+/// side by side: none where there is nothing to say.
+std::string advice_text(const analyzers::Recommendation& advice);
+
+}  // namespace halfscope::cli

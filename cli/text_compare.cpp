@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text_compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "halfscope/log/error.hpp"
+#include "reports/compare_words.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+namespace text = reports;
+using analyzers::ComparedTensor;
+using analyzers::Comparison;
+using analyzers::ElementChanges;
+using analyzers::RunTotals;
+using log::printable;
+
+void print_line(std::string_view what, const std::string& a, const std::string& b) {
+  fmt::print("  {:<28} {:>24} {:>24}\n", what, a, b);
+}
+
+std::string share(const Interval& count, const RunTotals& run) {
+  return text::share_of_total(count, run.gradients.total);
+}
+
+std::string updates_text(const UpdateCounts& u) {
+  return text::share_text(u.half.lost(), u.updates());
+}
+
+void print_sums(const Comparison& c) {
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  print_line("", "A", "B");
+  if (c.gradients != 0) {
+    print_line("loss scale", text::scales_text(a), text::scales_text(b));
+    print_line("gradients zero already", share(a.gradients.zero, a), share(b.gradients.zero, b));
+    print_line("gradients that become zero", share(a.gradients.classes.flushed_to_zero, a),
+               share(b.gradients.classes.flushed_to_zero, b));
+    print_line("NaN, infinite or overflow", text::count_text(not_finite(a.gradients)),
+               text::count_text(not_finite(b.gradients)));
+  }
+  if (c.updates) print_line("updates lost", updates_text(c.updates->a), updates_text(c.updates->b));
+  if (c.last_loss) {
+    print_line(fmt::format("loss at step {}", c.last_loss->step),
+               fmt::format("{:.6g}", c.last_loss->a), fmt::format("{:.6g}", c.last_loss->b));
+  }
+  if (a.steps + b.steps != 0) {
+    print_line("skipped", text::skipped_text(a), text::skipped_text(b));
+  }
+  fmt::print("\n");
+}
+
+void print_new_zeros(const Comparison& c) {
+  if (!c.new_zeros || c.new_zeros->high == 0) return;
+  fmt::print("Zero in B and not in A: {} of {} gradient values{}.\n",
+             text::count_text(*c.new_zeros), text::count_text(c.runs.b.gradients.total),
+             c.new_zeros->exact() ? "" : ", as far as counts tell");
+  if (c.runs.a.underflow_identifiable && !c.runs.b.underflow_identifiable) {
+    fmt::print(
+        "B was computed in FP16 and A was not: at one step of one model these are underflow that "
+        "happened.\n");
+  }
+  fmt::print("\n");
+}
+
+/// The elements of all tensors that both runs have whole.
+void print_elements(const Comparison& c) {
+  ElementChanges sum;
+  std::uint64_t tensors = 0;
+  for (const ComparedTensor& t : c.tensors) {
+    if (!t.elements) continue;
+    sum += *t.elements;
+    ++tensors;
+  }
+  if (tensors == 0) return;
+  fmt::print(
+      "Element by element ({}, {}): {} equal; {} became zero, {} subnormal, {} infinite, {} "
+      "NaN.\n\n",
+      text::plural(tensors, "whole tensor"), text::plural(sum.elements, "element"),
+      text::share_text(sum.equal, sum.elements), text::count_text(sum.became_zero),
+      text::count_text(sum.became_subnormal), text::count_text(sum.became_infinite),
+      text::count_text(sum.became_nan));
+}
+
+std::string lost(const analyzers::Counts& counts) {
+  return text::share_of_total(lost_to_zero(counts), counts.total);
+}
+
+void print_row(const ComparedTensor& t) {
+  fmt::print("{:>15} {:>15} {:>17} {:>14} {:>11} {:>8}  {}\n", lost(t.counts.a), lost(t.counts.b),
+             t.new_zeros ? text::count_text(*t.new_zeros) : "other size", text::more_not_finite(t),
+             t.max_abs_shift ? text::shift_text(*t.max_abs_shift) : "none",
+             t.median_shift ? fmt::format("{:+d}", *t.median_shift) : "none", printable(t.name));
+}
+
+void print_table(const Comparison& c) {
+  constexpr std::size_t kShown = 15;
+  fmt::print("{:>15} {:>15} {:>17} {:>14} {:>11} {:>8}  {}\n", "zero: A", "B", "new zeros",
+             "NaN, inf, over", "max, 2^", "median", "tensor, most harmed in B first");
+  for (std::size_t i = 0; i < std::min(kShown, c.tensors.size()); ++i) print_row(c.tensors[i]);
+  if (c.tensors.size() > kShown) {
+    fmt::print("and {} more; --json - gives all\n", c.tensors.size() - kShown);
+  }
+}
+
+void print_left_out(const Comparison& c) {
+  std::size_t steps_a = 0, steps_b = 0, steps = 0;
+  for (const ComparedTensor& t : c.tensors) {
+    steps = std::max(steps, t.steps.size());
+    steps_a = std::max(steps_a, t.left_out.a.size());
+    steps_b = std::max(steps_b, t.left_out.b.size());
+  }
+  fmt::print("{} in both, at {} or fewer that both have.", text::plural(c.tensors.size(), "tensor"),
+             text::plural(steps, "step"));
+  if (steps_a + steps_b != 0) {
+    fmt::print(" Left out: {} of A alone, {} of B alone.", text::plural(steps_a, "step"),
+               text::plural(steps_b, "step"));
+  }
+  if (!c.only.a.empty() || !c.only.b.empty()) {
+    fmt::print(" {} only in A, {} only in B.", text::plural(c.only.a.size(), "tensor"),
+               text::plural(c.only.b.size(), "tensor"));
+  }
+  fmt::print("\n\n");
+}
+
+}  // namespace
+
+void print_comparison(const Comparison& c) {
+  fmt::print("A: {}\nB: {}\nIn {}, {}.\n\n{}\n\n", printable(c.logs.a), printable(c.logs.b),
+             c.target.name,
+             c.loss_scale ? fmt::format("at loss scale {}", text::scale_text(*c.loss_scale))
+                          : "each at its own loss scale",
+             text::comparison_answer(c));
+  print_sums(c);
+  print_new_zeros(c);
+  print_elements(c);
+  print_left_out(c);
+  print_table(c);
+}
+
+}  // namespace halfscope::cli

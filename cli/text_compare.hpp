@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `halfscope compare` prints.
+#pragma once
+
+#include "analyzers/compare.hpp"
+
+namespace halfscope::cli {
+
+/// The answer, the sums of both runs, and the tensors that changed most, a screenful.
+void print_comparison(const analyzers::Comparison& comparison);
+
+}  // namespace halfscope::cli

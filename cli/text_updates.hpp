@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of weight updates, for people.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::cli {
+
+/// A paragraph over all weights, then the weights that lose the most; empty where no pairs of
+/// weight and update are known.
+std::string updates_text(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::cli

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statistics of a recommendation: evidence by scale, skipped steps, lost mass, ranks.
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using namespace analyzers;
+
+/// A number, or [low, high] where only bounds are known.
+Json bounds_json(const Bounds& b) {
+  return b.low == b.high ? number_json(b.low)
+                         : Json::array({number_json(b.low), number_json(b.high)});
+}
+
+Json mass_json(const MassShare& lost) {
+  return {{"l1", bounds_json(lost.l1)}, {"l2", bounds_json(lost.l2)}};
+}
+
+Json skip_json(const SkipRisk& risk) {
+  Json to = {{"method", name_of(risk.method)},
+             {"steps", risk.steps},
+             {"exceedances", to_json(Interval(risk.exceedances, risk.exceedances + risk.perhaps))},
+             {"probability", number_json(risk.probability)},
+             {"interval", Json::array({number_json(risk.low), number_json(risk.high)})},
+             {"confidence", risk.confidence}};
+  if (risk.method == RiskMethod::extreme_value) to["trend"] = number_json(risk.trend);
+  return to;
+}
+
+Json scale_json(const ScaleEvidence& scale) {
+  Json to = {{"log2_scale", scale.log2_scale},
+             {"flushed_to_zero", to_json(scale.flushed)},
+             {"of", to_json(scale.of)},
+             {"lost_mass", mass_json(scale.lost)}};
+  if (scale.skip.steps == 0) return to;
+  to["overflow_steps"] = scale.overflow_steps;
+  to["skip"] = skip_json(scale.skip);
+  return to;
+}
+
+Json dynamic_json(const DynamicAdvice& dynamic) {
+  return {{"init", power_json(dynamic.init_log2)},
+          {"growth_interval", dynamic.growth_interval},
+          {"expected_skip_rate", number_json(dynamic.expected_skip_rate)},
+          {"expected_skip_interval",
+           Json::array({number_json(dynamic.skip_low), number_json(dynamic.skip_high)})},
+          {"why", dynamic.why}};
+}
+
+Json ranks_json(const RankSum& ranks) {
+  return {{"ranks", ranks.ranks},
+          {"of", to_json(ranks.of)},
+          {"flushed_undivided", to_json(ranks.flushed_alone)},
+          {"flushed_divided_before", to_json(ranks.flushed_before)},
+          {"headroom_divided_after", number_json(ranks.headroom_after)},
+          {"highest_divided_after", power_json(ranks.highest_after_log2)}};
+}
+
+}  // namespace
+
+void put_advice(Json& to, const Recommendation& advice) {
+  if (advice.lost_at_1 && advice.lost_at_recommended) {
+    to["lost_mass"] = {{"at_1", mass_json(*advice.lost_at_1)},
+                       {"at_recommended", mass_json(*advice.lost_at_recommended)}};
+  }
+  if (advice.skip) to["skip"] = skip_json(*advice.skip);
+  for (const ScaleEvidence& scale : advice.scales) to["scales"].push_back(scale_json(scale));
+  if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);
+  if (advice.ranks) to["ranks"] = ranks_json(*advice.ranks);
+}
+
+}  // namespace halfscope::reports

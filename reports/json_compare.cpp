@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two runs side by side, as JSON. Fields: docs/compare.md; schema: docs/schema/compare.schema.json.
+#include "halfscope/version.hpp"
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using namespace analyzers;
+
+Json update_json(const UpdateCounts& c) {
+  return {{"updates", c.updates()},
+          {"update_underflow", c.half.underflow},
+          {"swamped", c.half.swamped},
+          {"lost", c.half.lost()}};
+}
+
+Json updates_json(const Both<UpdateCounts>& updates) {
+  return {{"a", update_json(updates.a)}, {"b", update_json(updates.b)}};
+}
+
+Json elements_json(const ElementChanges& e) {
+  Json to = {{"steps", e.steps},
+             {"unscale", e.exact ? "exact" : "rounded"},
+             {"elements", e.elements},
+             {"equal", e.equal},
+             {"became_zero", e.became_zero},
+             {"became_nonzero", e.became_nonzero},
+             {"became_subnormal", e.became_subnormal},
+             {"became_infinite", e.became_infinite},
+             {"became_nan", e.became_nan},
+             {"became_finite", e.became_finite}};
+  if (e.largest_relative_error)
+    to["largest_relative_error"] = number_json(e.largest_relative_error);
+  if (e.largest_ulps) to["largest_ulps"] = number_json(e.largest_ulps);
+  return to;
+}
+
+Json side_json(const Counts& counts, std::optional<double> max_abs,
+               const std::vector<std::int64_t>& left_out, const std::vector<BinadeCount>& binades) {
+  Json to;
+  put_counts(to, counts);
+  to["max_abs"] = number_json(max_abs);
+  to["steps_left_out"] = left_out;
+  to["binades"] = binades_json(binades);
+  return to;
+}
+
+Json tensor_json(const ComparedTensor& t) {
+  Json to = {{"name", t.name}, {"role", log::name_of(t.role)}, {"steps", t.steps}};
+  to["a"] = side_json(t.counts.a, t.max_abs.a, t.left_out.a, t.binades.a);
+  to["b"] = side_json(t.counts.b, t.max_abs.b, t.left_out.b, t.binades.b);
+  to["zero_difference"] = t.zero_difference;
+  if (t.new_zeros) to["new_zeros"] = to_json(*t.new_zeros);
+  if (t.max_abs_shift) to["max_abs_shift"] = *t.max_abs_shift;
+  if (t.median_shift) to["median_shift"] = *t.median_shift;
+  if (t.largest_share_difference) to["largest_share_difference"] = *t.largest_share_difference;
+  if (t.updates) to["updates"] = updates_json(*t.updates);
+  if (t.elements) to["elements"] = elements_json(*t.elements);
+  return to;
+}
+
+Json run_json(const RunTotals& run) {
+  Json to;
+  put_counts(to, run.gradients);
+  to["lost_to_zero"] = to_json(lost_to_zero(run.gradients));
+  to["not_finite"] = to_json(not_finite(run.gradients));
+  to["underflow_identifiable"] = run.underflow_identifiable;
+  if (run.loss_scales) to["loss_scales"] = {run.loss_scales->first, run.loss_scales->second};
+  to["steps_with_scalars"] = run.steps;
+  to["skipped"] = run.skipped;
+  return to;
+}
+
+Json summary_json(const Comparison& c) {
+  Json to = {{"gradients", c.gradients},        {"underflow", name_of(c.underflow)},
+             {"overflow", name_of(c.overflow)}, {"a", run_json(c.runs.a)},
+             {"b", run_json(c.runs.b)},         {"zero_difference", c.zero_difference}};
+  if (c.new_zeros) to["new_zeros"] = to_json(*c.new_zeros);
+  if (c.updates) to["updates"] = updates_json(*c.updates);
+  if (c.last_loss) {
+    to["last_loss"] = {{"step", c.last_loss->step},
+                       {"a", number_json(c.last_loss->a)},
+                       {"b", number_json(c.last_loss->b)}};
+  }
+  return to;
+}
+
+Json losses_json(const RunTotals& run) {
+  Json list = Json::array();
+  for (const auto& [step, loss] : run.loss) list.push_back(Json::array({step, number_json(loss)}));
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const Comparison& c) {
+  Json to;
+  to["schema"] = kJsonSchema;
+  to["halfscope"] = kVersion;
+  to["logs"] = {c.logs.a, c.logs.b};
+  to["format"] = c.target.name;
+  if (c.target.flush_subnormals) to["subnormals"] = "flush";
+  to["loss_scale"] = c.loss_scale ? Json(*c.loss_scale) : Json("own");
+  to["summary"] = summary_json(c);
+  to["tensors"] = Json::array();
+  for (const ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));
+  to["only_a"] = c.only.a;
+  to["only_b"] = c.only.b;
+  if (!c.runs.a.loss.empty() || !c.runs.b.loss.empty()) {
+    to["loss"] = {{"a", losses_json(c.runs.a)}, {"b", losses_json(c.runs.b)}};
+  }
+  return to;
+}
+
+}  // namespace halfscope::reports
