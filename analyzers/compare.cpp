@@ -152,20 +152,19 @@ ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) 
   Paired steps = pair_steps(a, b);
   t.left_out = std::move(steps.alone);
   Side side_a, side_b;
-  Interval zeros;
   bool same_size = true;
   for (const auto& [of_a, of_b] : steps.both) {
     t.steps.push_back(of_a->step);
     side_a.add(*of_a);
     side_b.add(*of_b);
     same_size = same_size && of_a->counts.total == of_b->counts.total;
-    if (same_size) zeros += new_zeros(of_a->counts, of_b->counts);
+    t.zeros_at.push_back({of_a->step, of_a->counts.total, new_zeros(of_a->counts, of_b->counts)});
   }
   t.counts = {side_a.counts, side_b.counts};
   t.max_abs = {side_a.max_abs, side_b.max_abs};
   t.binades = {side_a.list(), side_b.list()};
   t.zero_difference = difference(side_b.counts.zero, side_a.counts.zero);
-  if (same_size) t.new_zeros = zeros;
+  if (!same_size) t.zeros_at.clear();
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
   return t;
@@ -289,8 +288,6 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
 }
 
 void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
-  Interval zeros;
-  bool all_sizes = true;
   for (const ComparedTensor& t : c.tensors) {
     if (t.updates) {
       if (!c.updates) c.updates.emplace();
@@ -302,10 +299,7 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
     add_gradient(c.runs.a, a.tensors[t.index.a], t.counts.a, t.steps);
     add_gradient(c.runs.b, b.tensors[t.index.b], t.counts.b, t.steps);
     c.zero_difference += t.zero_difference;
-    all_sizes = all_sizes && t.new_zeros;
-    if (t.new_zeros) zeros += *t.new_zeros;
   }
-  if (c.gradients != 0 && all_sizes) c.new_zeros = zeros;
   const Counts &of_a = c.runs.a.gradients, &of_b = c.runs.b.gradients;
   c.underflow = change_of(lost_to_zero(of_a), of_a.total, lost_to_zero(of_b), of_b.total);
   c.overflow = change_of(not_finite(of_a), of_a.total, not_finite(of_b), of_b.total);
@@ -338,6 +332,22 @@ std::string meeting_name(log::Role role, const std::string& name) {
   return std::string(log::name_of(role)) + "/" + path;
 }
 
+void sum_new_zeros(Comparison& c) {
+  Interval all;
+  bool known = c.gradients != 0;
+  for (ComparedTensor& t : c.tensors) {
+    t.new_zeros.reset();
+    for (const StepZeros& at : t.zeros_at) {
+      if (!t.new_zeros) t.new_zeros.emplace();
+      *t.new_zeros += at.new_zeros;
+    }
+    if (!t.counted) continue;
+    known = known && t.new_zeros;
+    all += t.new_zeros.value_or(Interval());
+  }
+  c.new_zeros = known ? std::optional(all) : std::nullopt;
+}
+
 Interval lost_to_zero(const Counts& counts) {
   return Interval(counts.zero) + counts.classes.flushed_to_zero;
 }
@@ -356,6 +366,7 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   set_scalars(c.runs.a, a);
   set_scalars(c.runs.b, b);
   sum_up(c, a, b);
+  sum_new_zeros(c);
   c.last_loss = last_common_loss(c.runs.a, c.runs.b);
   return c;
 }

@@ -33,12 +33,20 @@ struct ElementChanges {
   std::uint64_t became_subnormal = 0;  ///< of the format each run computed in; normal in A
   std::uint64_t became_infinite = 0, became_nan = 0;  ///< finite in A
   std::uint64_t became_finite = 0;                    ///< infinite or NaN in A
+  std::uint64_t new_zeros = 0;                        ///< zero in B and not in A, whatever A has
   /// |b - a| / |a| over values finite in both, A's nonzero; empty where there are none.
   std::optional<double> largest_relative_error;
   /// |b - a| in ulps that the target has at A's value times the scale B's values carry.
   std::optional<double> largest_ulps;
 
   ElementChanges& operator+=(const ElementChanges& other);
+};
+
+/// Elements of one step that are zero in B and not in A.
+struct StepZeros {
+  std::int64_t step = 0;
+  std::uint64_t total = 0;
+  Interval new_zeros;
 };
 
 /// One tensor over the steps that both runs have.
@@ -53,9 +61,10 @@ struct ComparedTensor {
   Both<std::optional<double>> max_abs;  ///< unscaled, finite
   Both<std::vector<BinadeCount>> binades;
   std::int64_t zero_difference = 0;  ///< zeros of B less zeros of A
-  /// Elements that are zero in B and not in A: bounds from the counts of each step. Empty where the
-  /// runs' tensors differ in size.
+  /// Elements that are zero in B and not in A: exact for steps whose whole tensors are in both,
+  /// else bounds from the step's counts. Empty where the runs' tensors differ in size.
   std::optional<Interval> new_zeros;
+  std::vector<StepZeros> zeros_at;      ///< what new_zeros sums
   std::optional<double> max_abs_shift;  ///< log2 of max_abs of B over that of A
   /// The binade that holds the median finite nonzero magnitude, B's less A's; empty where it is not
   /// known exactly.
@@ -111,9 +120,13 @@ struct Comparison {
 /// tensor, or no step of one, in common.
 Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections);
 
-/// Sets `elements` of the tensors that both logs have whole. Throws log::BadInput.
+/// Sets `elements` of the tensors that both logs have whole, and makes `new_zeros` exact there.
+/// Throws log::BadInput.
 void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
                   const Both<Selection>& selections, const Progress& progress = {});
+
+/// Sums zeros_at of every tensor, and over the gradients.
+void sum_new_zeros(Comparison& comparison);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);

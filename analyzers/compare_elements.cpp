@@ -43,6 +43,11 @@ bool is_taken(const WholeStep& step, log::Role role) {
   return step.rank == 0 || step.is_sharded(role);
 }
 
+std::filesystem::path file_of(const WholeStep& step, const std::string& name) {
+  const auto file = step.files.find(name);
+  return file == step.files.end() ? step.file : file->second.path;
+}
+
 Places places_of(const std::filesystem::path& log, const Selection& selection, Notes& notes,
                  const Progress& progress) {
   Places places;
@@ -51,7 +56,7 @@ Places places_of(const std::filesystem::path& log, const Selection& selection, N
       const log::Role role = step.role_of(selection, name);
       if (!selects(selection, name) || !is_taken(step, role)) continue;
       places[{step.step, step.rank, meeting_name(role, name)}].push_back(
-          {step.file, name, step.scale_of(selection, name)});
+          {file_of(step, name), name, step.scale_of(selection, name)});
     }
   };
   for_each_whole_step(log, selection, visit, notes, progress);
@@ -144,6 +149,7 @@ void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Form
   const double recorded_a = side_a.values[i], recorded_b = side_b.values[i];
   const double a = recorded_a / side_a.scale, b = recorded_b / side_b.scale;
   const bool same = a == b && std::signbit(a) == std::signbit(b);
+  to.new_zeros += b == 0 && a != 0 ? 1 : 0;
   to.equal += same || (std::isnan(a) && std::isnan(b)) ? 1 : 0;
   if (!std::isfinite(a)) {
     to.became_finite += std::isfinite(b) ? 1 : 0;
@@ -176,13 +182,15 @@ ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, F
 struct Meeting {
   ComparedTensor* tensor;
   Format own_a, own_b;
+  std::map<std::int64_t, ElementChanges> at;  ///< by step
 };
 
 std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const Analysis& b) {
   std::map<std::string, Meeting> out;
   for (ComparedTensor& t : c.tensors) {
-    out.emplace(t.name,
-                Meeting{&t, own_format(a.tensors[t.index.a]), own_format(b.tensors[t.index.b])});
+    out.emplace(
+        t.name,
+        Meeting{&t, own_format(a.tensors[t.index.a]), own_format(b.tensors[t.index.b]), {}});
   }
   return out;
 }
@@ -190,16 +198,27 @@ std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const 
 double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
-                  double scale_b, std::int64_t step, const Meeting& at, Format target) {
-  if (a.view.count != b.view.count) return;  // new_zeros is absent too, and the totals show why
+                  double scale_b, std::int64_t step, Meeting& at, Format target) {
+  if (a.view.count != b.view.count) return;  // the totals differ too, and show why
   const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
   const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
   ElementChanges found = compare_values(side_a, side_b, a.view.count, target);
   found.exact = exact_log2(scale_a) && exact_log2(scale_b);
-  if (!at.tensor->elements) at.tensor->elements.emplace();
-  ElementChanges& sum = *at.tensor->elements;
-  sum += found;
-  if (sum.steps.empty() || sum.steps.back() != step) sum.steps.push_back(step);
+  at.at[step] += found;
+}
+
+void finish(const Meeting& meeting) {
+  ComparedTensor& tensor = *meeting.tensor;
+  for (const auto& [step, changes] : meeting.at) {
+    if (!tensor.elements) tensor.elements.emplace();
+    *tensor.elements += changes;
+    tensor.elements->steps.push_back(step);
+    for (StepZeros& zeros : tensor.zeros_at) {
+      if (zeros.step == step && zeros.total == changes.elements) {
+        zeros.new_zeros = changes.new_zeros;
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -214,6 +233,7 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
   became_infinite += other.became_infinite;
   became_nan += other.became_nan;
   became_finite += other.became_finite;
+  new_zeros += other.new_zeros;
   if (other.largest_relative_error) {
     keep_larger(largest_relative_error, *other.largest_relative_error);
   }
@@ -225,7 +245,7 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
                   const Both<Selection>& selections, const Progress& progress) {
   const Places places = places_of(comparison.logs.b, selections.b, comparison.notes, {});
   if (places.empty()) return;
-  const auto meeting = meetings(comparison, a, b);
+  auto meeting = meetings(comparison, a, b);
   std::map<Key, std::size_t> turn;  // which of several shards of B comes next
   std::map<std::filesystem::path, std::unique_ptr<log::TensorFile>> open;
   const auto visit = [&](const WholeStep& step) {
@@ -250,6 +270,8 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
     }
   };
   for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
+  for (const auto& [name, at] : meeting) finish(at);
+  sum_new_zeros(comparison);
 }
 
 }  // namespace halfscope::analyzers

@@ -49,8 +49,23 @@ constexpr Field kRecommendationFields[] = {
     {"flushed_at_1", Base::itself}, {"flushed_at_recommended", Base::itself},
 };
 
+constexpr Field kComparisonFields[] = {
+    {"new_zeros", Base::total},
+    {"zero_difference", Base::none},
+    {"max_abs_shift", Base::none},
+    {"median_shift", Base::none},
+    {"largest_share_difference", Base::none},
+    {"became_zero", Base::total},
+    {"became_subnormal", Base::total},
+    {"became_infinite", Base::total},
+    {"became_nan", Base::total},
+    {"largest_relative_error", Base::none},
+    {"largest_ulps", Base::none},
+};
+
 std::span<const Field> fields_of(Subject subject) {
   if (subject == Subject::tensor) return kTensorFields;
+  if (subject == Subject::comparison) return kComparisonFields;
   return kRecommendationFields;
 }
 

@@ -13,8 +13,11 @@ namespace halfscope::analyzers {
 
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
 
-/// What a condition is tested on: every tensor of an analysis, or a recommendation.
-enum class Subject { tensor, recommendation };
+struct ComparedTensor;
+
+/// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
+/// two runs compared.
+enum class Subject { tensor, recommendation, comparison };
 
 struct Condition {
   std::string text;  ///< as typed
@@ -34,9 +37,11 @@ using Measured = std::variant<Interval, Share, double>;
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
 std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor);
 std::optional<Measured> measure(const Condition& condition, const Recommendation& advice);
+std::optional<Measured> measure(const Condition& condition, const ComparedTensor& tensor);
 
 /// Whether the condition is meant for this tensor.
 bool applies(const Condition& condition, const TensorFindings& tensor);
+bool applies(const Condition& condition, const ComparedTensor& tensor);
 
 enum class Verdict { fails, holds, undecided };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of tensor files without a manifest: the shards and steps that training scripts and
-// checkpoints leave behind. The rules are in docs/recording.md.
+// checkpoints leave behind. The rules are in docs/folders.md.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,8 @@
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
+#include "cli/junit.hpp"
+#include "cli/text_formats.hpp"
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
@@ -22,7 +24,7 @@ using analyzers::TensorFindings;
 namespace text = reports;
 
 struct Options : LogOptions {
-  std::string json, csv;
+  std::string json, csv, junit;
   std::vector<std::string> fail_if;
 };
 
@@ -105,6 +107,7 @@ int run(const Options& options) {
   }
   require_no_input(options.json, options);
   require_no_input(options.csv, options);
+  require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::tensor);
   const Analysis analysis = run_analysis(options);
   const GateLines gate = test_conditions(conditions, analysis);
@@ -112,11 +115,15 @@ int run(const Options& options) {
   if (!options.json.empty()) {
     write_output(options.json, reports::json_text(reports::to_json(analysis)) + "\n");
   }
+  write_junit(options.junit, "analyze", gate);
   if (options.json != "-" && options.csv != "-") {
     print_summary(analysis);
     print_table(analysis);
     const std::string updates = updates_text(analysis);
     if (!updates.empty()) fmt::print("\n{}", updates);
+    if (options.formats) {
+      fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
+    }
   }
   return close_gate(gate);
 }
@@ -143,7 +150,11 @@ void add_analyze(CLI::App& app, Run& run_out) {
   command->add_flag("--what-if", options->what_if,
                     "also say what FP32 master weights, BF16, another learning rate, stochastic "
                     "rounding and Kahan's compensation would do to weight updates; slower");
+  command->add_flag("--formats", options->formats,
+                    "also ask about every other format, FP8 and MX among them: which is the "
+                    "narrowest each tensor fits, at which scale, and with how much noise; slower");
   add_fail_if(*command, options->fail_if);
+  add_junit(*command, options->junit);
   command->footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
       "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");

@@ -198,6 +198,16 @@ analyzers::Analysis run_analysis(const LogOptions& options) {
         [&](std::uint64_t done, std::uint64_t all) { pairs.show(done, all); });
     pairs.clear();
   }
+  if (options.formats || options.sums) {
+    Progress whole("whole tensors");
+    const auto show = [&](std::uint64_t done, std::uint64_t all) { whole.show(done, all); };
+    if (options.formats) {
+      analyzers::add_fits(analysis, selection, {}, show);
+    } else {
+      analyzers::add_sums(analysis, selection, show);
+    }
+    whole.clear();
+  }
   for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return analysis;
 }

@@ -22,6 +22,7 @@ struct LogOptions {
   std::string steps, tensor;
   std::vector<std::string> roles;
   bool updates = false, what_if = false;  ///< whether weight updates are wanted, and what-ifs
+  bool formats = false, sums = false;  ///< whether every format is asked about, or lost mass alone
   std::string learning_rate;
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };

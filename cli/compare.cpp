@@ -8,9 +8,13 @@
 
 #include "cli/command.hpp"
 #include "cli/common.hpp"
+#include "cli/gate.hpp"
+#include "cli/junit.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_compare.hpp"
+#include "reports/compare_page.hpp"
 #include "reports/json.hpp"
+#include "reports/page.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -21,7 +25,8 @@ using analyzers::Comparison;
 using analyzers::Selection;
 
 struct Options : LogOptions {
-  std::string json;
+  std::string json, out, title, junit;
+  std::vector<std::string> fail_if;
 };
 
 /// "S" for both runs, or "S,T": S for the first, T for the second.
@@ -65,12 +70,22 @@ Comparison run_comparison(const Options& options) {
 
 int run(const Options& options) {
   require_no_input(options.json, options);
+  require_no_input(options.out, options);
+  require_junit_sense(options.junit, options.fail_if, options);
+  if (!options.out.empty()) reports::require_charts();  // before the logs are read
+  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::comparison);
   const Comparison comparison = run_comparison(options);
+  const GateLines gate = test_conditions(conditions, comparison);
   if (!options.json.empty()) {
     write_output(options.json, reports::json_text(reports::to_json(comparison)) + "\n");
   }
+  if (!options.out.empty()) {
+    const std::string title = options.title.empty() ? "Two runs compared" : options.title;
+    reports::write_compare_page(comparison, title, options.out);
+  }
+  write_junit(options.junit, "compare", gate);
   if (options.json != "-") print_comparison(comparison);
-  return kFine;
+  return close_gate(gate);
 }
 
 }  // namespace
@@ -98,6 +113,11 @@ void add_compare(CLI::App& app, Run& run_out) {
           "the loss scale the recorded values carry, where the logs do not say; of A, of B");
   command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
       ->type_name("FILE");
+  command->add_option("--out", options->out, "write a page with charts and all tensors")
+      ->type_name("FILE");
+  command->add_option("--title", options->title, "title of the page")->type_name("T");
+  add_fail_if(*command, options->fail_if);
+  add_junit(*command, options->junit);
   command->footer(
       "Example:  halfscope compare runs/fp32 runs/fp16\n"
       "          halfscope compare runs/before runs/after --out compare.html");

@@ -43,6 +43,16 @@ std::string value_text(const Measured& value) {
   return reports::count_text(std::get<Interval>(value));
 }
 
+/// A condition says when to stop: it is kept where it fails.
+Outcome outcome_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fails: return Outcome::kept;
+    case Verdict::holds: return Outcome::violated;
+    case Verdict::undecided: return Outcome::undecided;
+  }
+  return Outcome::undecided;
+}
+
 /// "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"
 std::string violation_text(const Condition& c, const Measured& value, Verdict verdict) {
   return fmt::format("{} {} {} {}{}{}", c.field, value_text(value), sign_of(c.relation), c.limit,
@@ -50,33 +60,37 @@ std::string violation_text(const Condition& c, const Measured& value, Verdict ve
                      verdict == Verdict::undecided ? " is undecided: only bounds are known" : "");
 }
 
-std::string place(const TensorFindings& t) {
-  return fmt::format("{}: tensor '{}'", printable(t.log), printable(t.name));
+/// The log a tensor is of.
+std::string log_of(const analyzers::Analysis&, const TensorFindings& t) { return t.log; }
+std::string log_of(const analyzers::Comparison& c, const analyzers::ComparedTensor&) {
+  return c.logs.a + " and " + c.logs.b;
 }
 
-void test_condition(const Condition& c, const analyzers::Analysis& analysis, GateLines& lines) {
+template <typename Findings>
+void test_condition(const Condition& c, std::size_t number, const Findings& findings,
+                    GateLines& lines) {
   std::size_t meant = 0, tested = 0;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const auto& t : findings.tensors) {
     if (!applies(c, t)) continue;
     ++meant;
-    const std::optional<Measured> value = measure(c, t);
-    if (!value) {
-      lines.notes.push_back(
-          fmt::format("{}: no values to test '{}' on", place(t), printable(c.text)));
-      continue;
+    GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, ""};
+    if (const std::optional<Measured> value = measure(c, t)) {
+      ++tested;
+      const Verdict verdict = test(c, *value);
+      result.outcome = outcome_of(verdict);
+      if (verdict != Verdict::fails) result.text = violation_text(c, *value, verdict);
+    } else {
+      result.text = fmt::format("no values to test '{}' on", printable(c.text));
     }
-    ++tested;
-    const Verdict verdict = test(c, *value);
-    if (verdict == Verdict::fails) continue;
-    lines.violations.push_back(fmt::format("{}: {}", place(t), violation_text(c, *value, verdict)));
+    lines.tests.push_back(std::move(result));
   }
   if (tested != 0) return;
   throw BadUsage(fmt::format(
       "--fail-if '{}': {}", printable(c.text),
       meant == 0 && c.only.empty() ? fmt::format("no selected tensor is a weight")
       : meant == 0 ? fmt::format("no selected tensor is of role or name '{}'", printable(c.only))
-                 : fmt::format("no tensor it is for has values to give {}{} of", c.field,
-                               c.percent ? " as a share" : "")));
+                   : fmt::format("no tensor it is for has values to give {}{} of", c.field,
+                                 c.percent ? " as a share" : "")));
 }
 
 }  // namespace
@@ -106,7 +120,18 @@ std::vector<Condition> parse_conditions(const std::vector<std::string>& texts,
 GateLines test_conditions(const std::vector<Condition>& conditions,
                           const analyzers::Analysis& analysis) {
   GateLines lines;
-  for (const Condition& c : conditions) test_condition(c, analysis, lines);
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    test_condition(conditions[i], i, analysis, lines);
+  }
+  return lines;
+}
+
+GateLines test_conditions(const std::vector<Condition>& conditions,
+                          const analyzers::Comparison& comparison) {
+  GateLines lines;
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    test_condition(conditions[i], i, comparison, lines);
+  }
   return lines;
 }
 
@@ -114,23 +139,42 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
                           const analyzers::Recommendation& advice) {
   GateLines lines;
   std::string logs;
-  for (const std::string& log : advice.logs) logs += (logs.empty() ? "" : ", ") + printable(log);
-  for (const Condition& c : conditions) {
+  for (const std::string& log : advice.logs) logs += (logs.empty() ? "" : ", ") + log;
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    const Condition& c = conditions[i];
     const std::optional<Measured> value = measure(c, advice);
     const Verdict verdict = value ? test(c, *value) : Verdict::undecided;
-    if (verdict == Verdict::fails) continue;
-    lines.violations.push_back(value
-                                   ? fmt::format("{}: {}", logs, violation_text(c, *value, verdict))
-                                   : fmt::format("{}: {} has no value: '{}' is undecided", logs,
-                                                 c.field, printable(c.text)));
+    GateTest result{i, c.text, logs, "", outcome_of(verdict), ""};
+    if (!value) {
+      result.text = fmt::format("{} has no value: '{}' is undecided", c.field, printable(c.text));
+    } else if (verdict != Verdict::fails) {
+      result.text = violation_text(c, *value, verdict);
+    }
+    lines.tests.push_back(std::move(result));
   }
   return lines;
 }
 
+std::string GateTest::line() const {
+  return name.empty() ? fmt::format("{}: {}", printable(log), text)
+                      : fmt::format("{}: tensor '{}': {}", printable(log), printable(name), text);
+}
+
 int close_gate(const GateLines& lines) {
-  for (const std::string& line : lines.notes) fmt::print(stderr, "halfscope: {}\n", line);
-  for (const std::string& line : lines.violations) fmt::print(stderr, "halfscope: {}\n", line);
-  return lines.violations.empty() ? kFine : kConditionHolds;
+  const auto write = [&](auto&& wanted) {
+    bool any = false;
+    for (const GateTest& test : lines.tests) {
+      if (!wanted(test.outcome)) continue;
+      any = true;
+      fmt::print(stderr, "halfscope: {}\n", test.line());
+    }
+    return any;
+  };
+  write([](Outcome outcome) { return outcome == Outcome::not_tested; });
+  const bool stops = write([](Outcome outcome) {
+    return outcome == Outcome::violated || outcome == Outcome::undecided;
+  });
+  return stops ? kConditionHolds : kFine;
 }
 
 }  // namespace halfscope::cli

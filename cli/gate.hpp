@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/compare.hpp"
 #include "analyzers/condition.hpp"
 
 namespace halfscope::cli {
@@ -18,14 +19,30 @@ void add_fail_if(CLI::App& command, std::vector<std::string>& conditions);
 std::vector<analyzers::Condition> parse_conditions(const std::vector<std::string>& texts,
                                                    analyzers::Subject subject);
 
-/// What the tests of all conditions had to say, one line each.
+enum class Outcome { kept, violated, undecided, not_tested };
+
+/// What became of one condition on one tensor, or on a recommendation.
+struct GateTest {
+  std::size_t condition = 0;  ///< which --fail-if, from 0
+  std::string condition_text;
+  std::string log, name;  ///< as recorded; what is tested on all logs has no name
+  Outcome outcome = Outcome::kept;
+  std::string text;  ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
+
+  /// With the place before it, as stderr has it.
+  std::string line() const;
+};
+
+/// What the tests of all conditions had to say: in the order of the conditions, and of the tensors.
 struct GateLines {
-  std::vector<std::string> violations, notes;
+  std::vector<GateTest> tests;
 };
 
 /// Throws BadUsage where a condition is for no tensor, or no tensor has its field.
 GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
                           const analyzers::Analysis& analysis);
+GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
+                          const analyzers::Comparison& comparison);
 GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
                           const analyzers::Recommendation& advice);
 

@@ -15,17 +15,23 @@ Progress::Progress(std::string what)
 void Progress::show(std::uint64_t done_bytes, std::uint64_t all_bytes) {
   using std::chrono::duration;
   const Clock::time_point now = Clock::now();
-  const double seconds = duration<double>(now - start_).count();
-  if (!terminal_ || seconds < 1 || duration<double>(now - shown_).count() < 0.1) return;
+  if (all_bytes != all_ || done_bytes < done_) phase_ = now;  // another file, or another pass
+  all_ = all_bytes;
+  done_ = done_bytes;
+  const bool early = duration<double>(now - start_).count() < 1;
+  if (!terminal_ || early || duration<double>(now - shown_).count() < 0.1) return;
   shown_ = now;
   visible_ = true;
   constexpr int kWidth = 30;
+  const double seconds = std::max(1e-3, duration<double>(now - phase_).count());
   const double done = static_cast<double>(done_bytes), all = static_cast<double>(all_bytes);
   const double part = all > 0 ? std::min(1.0, done / all) : 0;
   const int filled = static_cast<int>(part * kWidth);
   const double left = part > 0 ? seconds / part - seconds : 0;
-  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f} %  {:.2f} GB/s  {:.0f} s left", what_, "",
-             filled, "", kWidth - filled, 100 * part, done / seconds / 1e9, left);
+  const double rate = done / seconds;
+  fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f} %  {:.{}f} {}/s  {:.0f} s left", what_,
+             "", filled, "", kWidth - filled, 100 * part, rate < 1e9 ? rate / 1e6 : rate / 1e9,
+             rate < 1e9 ? 0 : 2, rate < 1e9 ? "MB" : "GB", left);
   std::fflush(stderr);
 }
 

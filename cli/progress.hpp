@@ -8,7 +8,7 @@
 namespace halfscope::cli {
 
 /// A bar on stderr with rate and time left. Shown from the second second on, and only where stderr
-/// is a terminal.
+/// is a terminal. One bar serves several passes: it starts anew where the bytes do.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -22,7 +22,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string what_;
-  Clock::time_point start_ = Clock::now(), shown_ = start_;
+  Clock::time_point start_ = Clock::now(), phase_ = start_, shown_ = start_;
+  std::uint64_t done_ = 0, all_ = 0;
   bool terminal_, visible_ = false;
 };
 

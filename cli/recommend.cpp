@@ -6,15 +6,20 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
+#include "analyzers/study.hpp"
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
+#include "cli/junit.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_advice.hpp"
 #include "cli/text_cures.hpp"
+#include "cli/text_overflow.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
+#include "reports/json_parts.hpp"
 #include "reports/snippets.hpp"
 #include "reports/text.hpp"
 
@@ -26,7 +31,7 @@ namespace text = reports;
 
 struct Options : LogOptions {
   analyzers::RecommendOptions recommend;
-  std::string json;
+  std::string json, junit;
   std::vector<std::string> fail_if;
 };
 
@@ -127,7 +132,7 @@ void print(const Recommendation& r, const Options& options) {
   }
 }
 
-Recommendation find(const Options& options) {
+analyzers::Study find(const Options& options) {
   const analyzers::Selection selection = selection_of(options);
   analyzers::Analysis analysis = run_analysis(options);
   Progress bar("whole tensors");
@@ -136,18 +141,27 @@ Recommendation find(const Options& options) {
   bar.clear();
   Recommendation r = analyzers::recommend(analysis, options.recommend);
   analyzers::complete(r, analysis, selection, options.recommend);
-  return r;
+  analyzers::OverflowFindings overflow = analyzers::find_overflow(analysis);
+  return {std::move(analysis), std::move(overflow), std::move(r)};
 }
 
 int run(const Options& options) {
   require_no_input(options.json, options);
+  require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::recommendation);
-  const Recommendation r = find(options);
+  const analyzers::Study study = find(options);
+  const GateLines gate = test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
-    write_output(options.json, reports::json_text(reports::to_json(r)) + "\n");
+    auto json = reports::to_json(study.advice);
+    reports::put_overflow(json, study.analysis, study.overflow);
+    write_output(options.json, reports::json_text(json) + "\n");
   }
-  if (options.json != "-") print(r, options);
-  return close_gate(test_conditions(conditions, r));
+  write_junit(options.junit, "recommend", gate);
+  if (options.json != "-") {
+    print(study.advice, options);
+    fmt::print("{}", overflow_text(study.analysis, study.overflow));
+  }
+  return close_gate(gate);
 }
 
 }  // namespace
@@ -162,6 +176,7 @@ void add_recommend(CLI::App& app, Run& run_out) {
   command->add_option("--json", options->json, "write the recommendation as JSON; - for stdout")
       ->type_name("FILE");
   add_fail_if(*command, options->fail_if);
+  add_junit(*command, options->junit);
   command->footer(
       "Example:  halfscope recommend runs/mnist --headroom 2\n"
       "          halfscope recommend runs/mnist --fail-if 'lowest > 1024'");

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/study.hpp"
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "reports/page.hpp"
@@ -28,13 +28,16 @@ std::string title_of(const std::vector<std::string>& logs) {
   return title;
 }
 
-int run(const Options& options) {
+int run(Options options) {
   require_no_input(options.out, options);
   reports::require_charts();  // before the log is read
-  const analyzers::Analysis analysis = run_analysis(options);
+  options.updates = options.what_if = options.formats = true;
+  analyzers::Study study{run_analysis(options), {}, {}};
+  study.overflow = analyzers::find_overflow(study.analysis);
+  study.advice = analyzers::recommend(study.analysis, options.recommend);
+  analyzers::complete(study.advice, study.analysis, selection_of(options), options.recommend);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
-  const auto advice = analyzers::recommend(analysis, options.recommend);
-  reports::write_report(analysis, advice, title, options.out);
+  reports::write_report(study, title, options.out);
   fmt::print("{}\n", std::filesystem::absolute(options.out).string());
   return kFine;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The page of `halfscope report` with the Vega bundle inside, which the Python package
+# The pages of `halfscope report` and `compare` with the Vega bundle inside, which the Python package
 # vl-convert-python carries. Without that package the program builds and
 # `report` says what it lacks.
 set(HALFSCOPE_VEGA_PYTHON "" CACHE FILEPATH
@@ -24,7 +24,7 @@ function(halfscope_find_vega_python result)
   set(${result} "" PARENT_SCOPE)
 endfunction()
 
-# halfscope_embed_page(): puts the page into template.cpp of the directory, where it can be made.
+# halfscope_embed_page(): puts the pages into template.cpp of the directory, where it can be made.
 function(halfscope_embed_page)
   halfscope_find_vega_python(python)
   if(NOT python)
@@ -35,13 +35,17 @@ function(halfscope_embed_page)
   endif()
   message(STATUS "Vega bundle for reports: by ${python}")
   set(assets ${CMAKE_CURRENT_SOURCE_DIR}/assets)
-  set(page ${CMAKE_CURRENT_BINARY_DIR}/page.html)
-  add_custom_command(
-    OUTPUT ${page}
-    COMMAND ${python} ${assets}/assemble.py ${assets} ${page}
-    DEPENDS ${assets}/assemble.py ${assets}/page.html ${assets}/page.css ${assets}/page.js
-            ${assets}/vega-license.txt
-    COMMENT "Assembling the report's page" VERBATIM)
+  foreach(name page compare)
+    set(${name} ${CMAKE_CURRENT_BINARY_DIR}/${name}.html)
+    add_custom_command(
+      OUTPUT ${${name}}
+      COMMAND ${python} ${assets}/assemble.py ${assets} ${name} ${${name}}
+      DEPENDS ${assets}/assemble.py ${assets}/${name}.html ${assets}/page.css ${assets}/${name}.js
+              ${assets}/charts.js ${assets}/tables.js ${assets}/vega-license.txt
+      COMMENT "Assembling the page ${name}.html" VERBATIM)
+  endforeach()
   set_source_files_properties(template.cpp PROPERTIES
-    OBJECT_DEPENDS ${page} COMPILE_DEFINITIONS "HALFSCOPE_HAS_VEGA=1;HALFSCOPE_PAGE=\"${page}\"")
+    OBJECT_DEPENDS "${page};${compare}"
+    COMPILE_DEFINITIONS
+    "HALFSCOPE_HAS_VEGA=1;HALFSCOPE_PAGE=\"${page}\";HALFSCOPE_COMPARE_PAGE=\"${compare}\"")
 endfunction()

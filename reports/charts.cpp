@@ -108,21 +108,6 @@ void add_limits(const Window& window, const Scale& scale, bool alone, json& laye
             {{"x", {{"value", -6}}}, {"y", {{"value", middle}}}, {"text", {{"field", "name"}}}}));
 }
 
-json count_axis(Axis counts) {
-  json scale = {{"type", counts == Axis::linear ? "linear" : "log"}, {"nice", false}};
-  json axis = {{"title", "values"},
-               {"tickCount", 5},
-               {"tickMinStep", 1},
-               {"labelExpr", "format(datum.value, '~s')"}};
-  if (counts == Axis::logarithmic) {
-    scale["domainMin"] = 0.5;  // a single value is still seen
-    const json decades = {{"condition", {{"test", power_of_ten()}, {"value", 1}}}, {"value", 0}};
-    axis["labelExpr"] = power_of_ten() + " ? format(datum.value, '~s') : ''";
-    axis["gridOpacity"] = axis["tickOpacity"] = decades;
-  }
-  return {{"type", "quantitative"}, {"scale", scale}, {"axis", axis}};
-}
-
 /// The exponents between which all but the lowest and the highest hundredth of each role lie.
 std::vector<std::pair<int, int>> role_extents(const analyzers::Analysis& analysis) {
   std::map<log::Role, std::map<int, std::uint64_t>> roles;
@@ -193,7 +178,7 @@ json histogram(const Window& window, Axis counts) {
   high["field"] = "high";
   const json x = magnitude(window, "e"), end = {{"field", "end"}};
   const json hover = tooltip({{"magnitude", "magnitude"}, {"values", "values"}});
-  const json floor = {{"datum", counts == Axis::linear ? 0.0 : 0.5}};
+  const json floor = {{"datum", counts == Axis::linear ? 0.0 : kCountFloor}};
   json out = chart("bars", "Histogram of magnitudes, one bar a power of two", 260);
   out["transform"] = binade_fields();
   out["layer"] = json::array(

@@ -7,6 +7,14 @@
 //   "scales"  what each scale would do: log2_scale, of, and the fields of `by_scale`,
 //             each a count or [low, high]
 //
+//   "pairs"   updates by binade of weight and of update: w, u, count, lost
+//   "ratios"  updates by floor(log2(|update| / |weight|)): e, count, lost
+//   "errors"  applied updates by floor(log2(relative error)): e, count
+//   "outcomes"  a row a weight and outcome: name, outcome, order, count, of
+//   "rooms"   a row a tensor: name, room (binades), step, last, trend
+//   "trends"  a row a tensor and step: name, step, room
+//   "fits"    a row a role and format: role, format, order, as_is, scaled
+//
 // `of`: finite nonzero values. Colours are named styles and ranges, which theme() gives.
 #pragma once
 
@@ -43,6 +51,28 @@ std::string left_out(const Window& window, const std::vector<analyzers::BinadeCo
 nlohmann::ordered_json histogram(const Window& window, Axis counts);
 nlohmann::ordered_json heat_map(const Window& window);
 nlohmann::ordered_json scale_curves(const Window& window, Axis shares);
+
+/// The binades that the map of updates shows: all but the outermost thousandths of both.
+struct UpdateWindow {
+  int first_weight = 0, end_weight = 0;
+  int first_update = 0, end_update = 0;
+  std::uint64_t left_out = 0;  ///< updates outside, those of zero weights included
+};
+UpdateWindow update_window(const UpdateTable& table);
+
+// update_charts.cpp
+nlohmann::ordered_json update_map(const UpdateWindow& window, const analyzers::Target& target);
+nlohmann::ordered_json ratio_histogram(const analyzers::Target& target, Axis counts);
+nlohmann::ordered_json error_histogram(Axis counts);
+nlohmann::ordered_json outcome_bars();
+
+// overflow_charts.cpp
+nlohmann::ordered_json room_bars();
+nlohmann::ordered_json room_lines();
+nlohmann::ordered_json fit_bars();
+
+/// Most weights, tensors and lines drawn: more cannot be told apart.
+inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kLinesDrawn = 6;
 
 enum class Theme : std::uint8_t { light, dark };
 /// A Vega-Lite `config`: theme.cpp.

@@ -127,7 +127,10 @@ Json to_json(const Analysis& analysis) {
   to["loss_scale"] = analysis.loss_scale;
   if (analysis.target.flush_subnormals) to["subnormals"] = "flush";
   to["tensors"] = Json::array();
-  for (const TensorFindings& t : analysis.tensors) to["tensors"].push_back(tensor_json(t));
+  for (const TensorFindings& t : analysis.tensors) {
+    to["tensors"].push_back(tensor_json(t));
+    put_formats(to["tensors"].back(), t, analysis);
+  }
   put_headroom(to["tensors"], analysis);
   return to;
 }

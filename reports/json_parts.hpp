@@ -30,6 +30,10 @@ void put_advice(Json& to, const analyzers::Recommendation& advice);
 /// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
 void put_cures(Json& to, const analyzers::Recommendation& advice);
 
+/// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
+void put_formats(Json& to, const analyzers::TensorFindings& tensor,
+                 const analyzers::Analysis& analysis);
+
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::UpdateFindings& found);
 

@@ -8,9 +8,11 @@
 #include "halfscope/log/output_file.hpp"
 #include "reports/charts.hpp"
 #include "reports/csv.hpp"
+#include "reports/evidence.hpp"
 #include "reports/island.hpp"
 #include "reports/json.hpp"
 #include "reports/page_data.hpp"
+#include "reports/sections.hpp"
 #include "reports/series.hpp"
 #include "reports/summary.hpp"
 #include "reports/template.hpp"
@@ -21,6 +23,7 @@ namespace halfscope::reports {
 
 using analyzers::Analysis;
 using analyzers::Recommendation;
+using analyzers::Study;
 
 namespace {
 
@@ -79,32 +82,39 @@ std::string window_note(const Recommendation& advice) {
 }
 
 /// What goes where in the template: <!--halfscope:NAME-->.
-std::map<std::string, std::string, std::less<>> parts(const Analysis& analysis,
-                                                      const Recommendation& advice,
-                                                      std::string_view title) {
+std::map<std::string, std::string, std::less<>> parts(const Study& study, std::string_view title) {
+  const Analysis& analysis = study.analysis;
+  const Recommendation& advice = study.advice;
+  const std::string sections = sections_html(study);
   const bool moved = advice.static_log2.has_value();
-  return {{"title", html_name(title)},
-          {"about", about_html(analysis)},
-          {"summary", summary_html(analysis, advice)},
-          {"logs", logs_html(analysis)},
-          {"format", html_escape(analysis.target.name)},
-          {"scale", scale_text(analysis.loss_scale)},
-          {"advised-key",
-           moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
-                               power_text(*advice.static_log2))
-                 : ""},
-          {"roles", roles_html(analysis, window_of(analysis, advice))},
-          {"options", tensor_options_html(analysis)},
-          {"kinds", kind_options_html(analysis)},
-          {"window", window_note(advice)},
-          {"worst", worst_table_html(analysis, advice)},
-          {"notes", notes_html(analysis)},
-          {"footer",
-           "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
-          {"islands", json_island("analysis", to_json(analysis)) +
-                          json_island("recommendation", to_json(advice)) +
-                          text_island("csv", to_csv(analysis)) +
-                          json_island("charts", charts_json(analysis, advice))}};
+  return {
+      {"title", html_name(title)},
+      {"about", about_html(analysis)},
+      {"summary", summary_html(analysis, advice) + settings_html(analysis, advice)},
+      {"findings", findings_html(study, sections)},
+      {"scales-digest", html_escape(scales_digest(advice))},
+      {"roles-digest", plural(roles_in(analysis).size(), "role")},
+      {"worst-digest", plural(analysis.tensors.size(), "tensor")},
+      {"scale-evidence", scale_evidence_html(advice)},
+      {"sections", sections},
+      {"logs", logs_html(analysis)},
+      {"format", html_escape(analysis.target.name)},
+      {"scale", scale_text(analysis.loss_scale)},
+      {"advised-key",
+       moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
+                           power_text(*advice.static_log2))
+             : ""},
+      {"roles", roles_html(analysis, window_of(analysis, advice))},
+      {"options", tensor_options_html(analysis)},
+      {"kinds", kind_options_html(analysis)},
+      {"window", window_note(advice)},
+      {"worst", worst_table_html(analysis, advice)},
+      {"notes", notes_html(analysis)},
+      {"footer",
+       "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
+      {"islands",
+       json_island("analysis", to_json(analysis)) + json_island("recommendation", to_json(advice)) +
+           text_island("csv", to_csv(analysis)) + json_island("charts", charts_json(study))}};
 }
 
 }  // namespace
@@ -118,11 +128,10 @@ void require_charts() {
       "HALFSCOPE_VEGA_PYTHON to that Python when configuring, and build again");
 }
 
-std::string page_html(const Analysis& analysis, const Recommendation& advice,
-                      std::string_view title) {
+std::string page_html(const Study& study, std::string_view title) {
   require_charts();
   constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
-  const auto fill = parts(analysis, advice, title);
+  const auto fill = parts(study, title);
   std::string_view rest = page_template();
   std::string out;
   for (std::size_t at = rest.find(kOpen); at != rest.npos; at = rest.find(kOpen)) {
@@ -135,9 +144,8 @@ std::string page_html(const Analysis& analysis, const Recommendation& advice,
   return out += rest;
 }
 
-void write_report(const Analysis& analysis, const Recommendation& advice, std::string_view title,
-                  const std::filesystem::path& out) {
-  const std::string html = page_html(analysis, advice, title);
+void write_report(const Study& study, std::string_view title, const std::filesystem::path& out) {
+  const std::string html = page_html(study, title);
   log::OutputFile file(out);
   file.write(html);
   file.commit();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One self-contained HTML page: summary, charts, table, and the same numbers as JSON and CSV.
+// One self-contained HTML page: summary, findings in order of harm, evidence, and the same numbers
+// as JSON and CSV.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports {
 
@@ -25,12 +25,11 @@ void require_charts();
 
 /// The page. It works from disk: no request leaves it, and its content security policy allows no
 /// script but its own. Names in the findings are shown as text. Throws MissingPart.
-std::string page_html(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice,
-                      std::string_view title);
+std::string page_html(const analyzers::Study& study, std::string_view title);
 
 /// Writes the page beside `out` and renames it into place: an existing report stays whole until the
 /// new one is. Throws log::BadInput when it cannot be written, MissingPart.
-void write_report(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice,
-                  std::string_view title, const std::filesystem::path& out);
+void write_report(const analyzers::Study& study, std::string_view title,
+                  const std::filesystem::path& out);
 
 }  // namespace halfscope::reports

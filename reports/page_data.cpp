@@ -9,6 +9,7 @@
 
 #include "reports/charts.hpp"
 #include "reports/json.hpp"
+#include "reports/own_data.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
 #include "reports/worst.hpp"
@@ -16,7 +17,6 @@
 namespace halfscope::reports {
 
 using analyzers::Analysis;
-using analyzers::Recommendation;
 using json = nlohmann::ordered_json;
 
 namespace {
@@ -116,14 +116,16 @@ std::string facts(const analyzers::TensorFindings& tensor, const Window& window)
 
 }  // namespace
 
-json charts_json(const Analysis& analysis, const Recommendation& advice) {
-  const Window window = window_of(analysis, advice);
+json charts_json(const analyzers::Study& study) {
+  const Analysis& analysis = study.analysis;
+  const Window window = window_of(analysis, study.advice);
   json out = {{"specs", specs_json(window)},
               {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
               {"series", all_series(analysis)},
               {"scaled", {"gradients"}},
               {"facts", json::array()},
-              {"first_tensor", worst_tensor(analysis)}};
+              {"first_tensor", worst_tensor(analysis)},
+              {"own", own_charts_json(study)}};
   for (const log::Role role : roles_in(analysis)) {
     if (is_scaled(role)) out["scaled"].push_back(name_of(role));
   }

@@ -4,15 +4,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports {
 
 /// {specs: chart -> scaled|unscaled -> linear|log -> Vega-Lite, themes: light|dark -> config,
 ///  series: log -> gradients|role -> the fields of a tensor in `analyze --json` and `columns`,
-///  scaled: the series a loss scale acts on, facts: a sentence a tensor, first_tensor: its index}
-nlohmann::ordered_json charts_json(const analyzers::Analysis& analysis,
-                                   const analyzers::Recommendation& advice);
+///  scaled: the series a loss scale acts on, facts: a sentence a tensor, first_tensor: its index,
+///  own: own_charts_json()}
+nlohmann::ordered_json charts_json(const analyzers::Study& study);
 
 }  // namespace halfscope::reports

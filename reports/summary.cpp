@@ -3,10 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "reports/series.hpp"
-#include "reports/snippets.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -25,15 +22,6 @@ std::string names_html(const std::vector<std::string>& names) {
     out += fmt::format("{}<code>{}</code>", i == 0 ? "" : ", ", html_name(names[i]));
   }
   if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
-  return out;
-}
-
-std::string steps_text(const std::vector<std::int64_t>& steps) {
-  std::string out;
-  for (std::size_t i = 0; i < steps.size() && i < kNamesShown; ++i) {
-    out += fmt::format("{}{}", i == 0 ? "" : ", ", steps[i]);
-  }
-  if (steps.size() > kNamesShown) out += fmt::format(" and {} more", steps.size() - kNamesShown);
   return out;
 }
 
@@ -135,66 +123,11 @@ std::string answer_html(const Analysis& analysis, const Recommendation& advice) 
       format, lost_text(now), scale, lost_text(advice.flushed_at_recommended));
 }
 
-std::string paste_html(int log2) {
-  return fmt::format(
-      "<div class=\"paste\"><pre id=\"paste\" tabindex=\"0\">{}</pre>"
-      "<button type=\"button\" id=\"copy\">Copy</button></div>\n",
-      html_escape(pytorch_static_scale(log2)));
-}
-
-bool serves_with_less_headroom(const Recommendation& advice) {
-  return advice.lowest_log2 && advice.highest_log2 &&
-         *advice.lowest_log2 <= *advice.highest_log2 + advice.headroom_asked;
-}
-
-/// What else must be known; one item each.
-std::vector<std::string> findings(const Analysis& analysis, const Recommendation& advice) {
-  std::vector<std::string> out;
-  if (analysis.loss_scale != 1) {
-    Tensors gradients;
-    for (const std::string& log : analysis.logs) {
-      for (const auto* tensor : counted_of(of_log(analysis, log))) gradients.push_back(tensor);
-    }
-    const analyzers::Counts counts = sum(gradients).counts;
-    out.push_back(
-        fmt::format("At the loss scale asked for, {}, {} of the nonzero gradient values "
-                    "become zero and {} overflow.",
-                    scale_text(analysis.loss_scale),
-                    share_text(counts.classes.flushed_to_zero, counts.finite_nonzero()),
-                    share_text(counts.classes.overflow, counts.finite_nonzero())));
-  }
-  if (!advice.above_target.empty()) {
-    out.push_back("Still above the target share at this scale: " + names_html(advice.above_target) +
-                  (serves_with_less_headroom(advice)
-                       ? ". Less headroom would allow a scale that serves them."
-                       : ". No single scale serves every tensor."));
-  } else if (advice.static_log2 && !advice.reason.empty()) {
-    out.push_back(html_name(advice.reason));
-  }
-  if (!advice.overflow_without_cure.empty()) {
-    out.push_back("Overflow that no loss scale cures, in " +
-                  names_html(advice.overflow_without_cure) + ".");
-  }
-  if (!advice.nonfinite_steps.empty()) {
-    out.push_back("Gradients hold NaN or infinity at step " + steps_text(advice.nonfinite_steps) +
-                  ".");
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string summary_html(const Analysis& analysis, const Recommendation& advice) {
   std::string out = "<p class=\"answer\">" + answer_html(analysis, advice) + "</p>\n";
   out += tiles_html(analysis, advice);
-  const bool fp16 = analysis.target.name == "binary16";  // what GradScaler serves
-  if (advice.static_log2 && fp16) out += paste_html(*advice.static_log2);
-  const std::vector<std::string> more = findings(analysis, advice);
-  if (!more.empty()) {
-    out += "<ul class=\"findings\">\n";
-    for (const std::string& item : more) out += "<li>" + item + "</li>\n";
-    out += "</ul>\n";
-  }
   return out;
 }
 

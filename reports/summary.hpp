@@ -13,4 +13,8 @@ namespace halfscope::reports {
 std::string summary_html(const analyzers::Analysis& analysis,
                          const analyzers::Recommendation& advice);
 
+/// The settings to paste, one framework at a time; empty where no scale is recommended.
+std::string settings_html(const analyzers::Analysis& analysis,
+                          const analyzers::Recommendation& advice);
+
 }  // namespace halfscope::reports

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -81,6 +82,18 @@ std::string magnitude_text(double magnitude) {
   const bool large = magnitude >= 999.5 && magnitude < 1e6;  // .3g would write 1.42e+03
   return large ? fmt::format("{:.0f} (2^{:.1f})", magnitude, std::log2(magnitude))
                : fmt::format("{:.3g} (2^{:.1f})", magnitude, std::log2(magnitude));
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  static constexpr std::array<const char*, 5> kUnits = {"bytes", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return value >= 99.95 || unit == 0 ? fmt::format("{:.0f} {}", value, kUnits[unit])
+                                     : fmt::format("{:.3g} {}", value, kUnits[unit]);
 }
 
 std::string plural(std::uint64_t count, std::string_view noun) {

@@ -31,6 +31,9 @@ std::string scale_text(double scale);
 /// A magnitude with three significant digits and its binade: "0.0311 (2^-5.0)".
 std::string magnitude_text(double magnitude);
 
+/// "84 MB": decimal units, three digits.
+std::string bytes_text(std::uint64_t bytes);
+
 /// "1 step", "2 steps".
 std::string plural(std::uint64_t count, std::string_view noun);
 

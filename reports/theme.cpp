@@ -11,17 +11,18 @@ namespace {
 
 struct Palette {
   const char *card, *ink, *muted, *line, *bar, *accent;
-  const char *zero, *subnormal, *normal, *overflow;
+  const char *zero, *subnormal, *normal, *overflow, *applied;
+  const char* kept;         ///< where nothing is lost, of a map from kept to lost
   const char* ramp;         ///< of counts: few is close to the background, many stands out
   double strip, uncertain;  ///< opacities
 };
 
-constexpr Palette kLight = {"#ffffff",         "#1c2733", "#5a6672", "#e3e7ec", "#7f93a8",
-                            "#0b5fa5",         "#d55e00", "#e69f00", "#0072b2", "#aa4a8c",
-                            "yellowgreenblue", 0.28,      0.35};
+constexpr Palette kLight = {"#ffffff", "#1c2733", "#5a6672",         "#e3e7ec", "#7f93a8",
+                            "#0b5fa5", "#d55e00", "#e69f00",         "#0072b2", "#aa4a8c",
+                            "#78b7dc", "#dfe9f1", "yellowgreenblue", 0.28,      0.35};
 constexpr Palette kDark = {"#181f26", "#e4e9ef", "#9aa7b4", "#2b343e", "#7288a0",
                            "#6cb8f5", "#ff8a4c", "#f2b84b", "#4aa8e0", "#dd8fc2",
-                           "viridis", 0.38,      0.35};
+                           "#2f6c93", "#243440", "viridis", 0.38,      0.35};
 
 json label(const char* colour, const char* weight) {
   return {{"color", colour}, {"fontSize", 10}, {"fontWeight", weight}, {"baseline", "middle"}};
@@ -29,6 +30,7 @@ json label(const char* colour, const char* weight) {
 
 json styles(const Palette& p) {
   return {{"count", {{"color", p.bar}}},
+          {"lost", {{"color", p.zero}}},
           {"uncertain", {{"color", p.bar}, {"fillOpacity", p.uncertain}}},
           {"strip", {{"fillOpacity", p.strip}}},
           {"strip-name", label(p.ink, "normal")},
@@ -55,16 +57,18 @@ json theme(Theme which) {
                      {"titleFontWeight", "normal"}};
   json axis = text;
   axis.update({{"domainColor", p.muted}, {"tickColor", p.muted}, {"gridColor", p.line}});
-  return {{"background", "transparent"},
-          {"font", "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"},
-          {"view", {{"stroke", nullptr}}},
-          {"axis", axis},
-          {"axisX", {{"grid", false}}},
-          {"legend", text},
-          {"style", styles(p)},
-          {"range",
-           {{"category", {p.zero, p.subnormal, p.normal, p.overflow}},
-            {"heatmap", {{"scheme", p.ramp}}}}}};
+  return {
+      {"background", "transparent"},
+      {"font", "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"},
+      {"view", {{"stroke", nullptr}}},
+      {"axis", axis},
+      {"axisX", {{"grid", false}}},
+      {"legend", text},
+      {"style", styles(p)},
+      {"range",
+       {{"category", {p.zero, p.subnormal, p.normal, p.overflow, p.applied, "#009e73", p.muted}},
+        {"diverging", {p.kept, p.zero}},
+        {"heatmap", {{"scheme", p.ramp}}}}}};
 }
 
 }  // namespace halfscope::reports

@@ -71,6 +71,35 @@ json exponent_axis(const std::string& title) {
           {"labelSeparation", 6}};
 }
 
+json count_axis(Axis counts, const char* title) {
+  json scale = {{"type", counts == Axis::linear ? "linear" : "log"}, {"nice", false}};
+  json axis = {{"title", title},
+               {"tickCount", 5},
+               {"tickMinStep", 1},
+               {"labelExpr", "format(datum.value, '~s')"}};
+  if (counts == Axis::logarithmic) {
+    scale["domainMin"] = kCountFloor;
+    const json decades = {{"condition", {{"test", power_of_ten()}, {"value", 1}}}, {"value", 0}};
+    axis["labelExpr"] = power_of_ten() + " ? format(datum.value, '~s') : ''";
+    axis["gridOpacity"] = axis["tickOpacity"] = decades;
+  }
+  return {{"type", "quantitative"}, {"scale", scale}, {"axis", axis}};
+}
+
+json bar_chart(const std::string& data, const std::string& description) {
+  json out = chart(data, description, 0);
+  out["height"] = {{"step", 19}};
+  out["autosize"] = {{"type", "fit-x"}, {"contains", "padding"}};
+  return out;
+}
+
+json row_names(const char* field) {
+  return {{"field", field},
+          {"type", "nominal"},
+          {"sort", nullptr},
+          {"axis", {{"title", nullptr}, {"domain", false}, {"ticks", false}}}};
+}
+
 json class_colour(const char* field, json legend) {
   return {{"field", field},
           {"type", "nominal"},

@@ -34,6 +34,15 @@ std::string power_of_ten();
 /// An axis whose values are exponents of two.
 nlohmann::ordered_json exponent_axis(const std::string& title);
 
+/// A vertical axis of counts; where logarithmic, it starts at kCountFloor and labels powers of ten.
+nlohmann::ordered_json count_axis(Axis counts, const char* title = "values");
+inline constexpr double kCountFloor = 0.5;  ///< a single value is still seen
+
+/// A horizontal bar chart as high as it has rows: names on the left.
+nlohmann::ordered_json bar_chart(const std::string& data, const std::string& description);
+/// The names on the left, in the order of the rows.
+nlohmann::ordered_json row_names(const char* field);
+
 /// Colours of what becomes of a value ("zero", "subnormal", "normal", "overflow"), in the order of
 /// theme()'s category range.
 nlohmann::ordered_json class_colour(const char* field, nlohmann::ordered_json legend);

@@ -25,11 +25,11 @@ def _steps(steps):
     raise TypeError(f"steps is {steps!r}, wanted a step, slice(first, end) or range(first, end)")
 
 
-def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0):
+def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None):
     first, end = _steps(steps)
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
                                 roles=list((roles or {}).items()), recorded_scale=recorded_scale,
-                                loss_scale=loss_scale)
+                                loss_scale=loss_scale, learning_rate=learning_rate)
 
 
 def _answer(text_and_notes):
@@ -41,19 +41,21 @@ def _answer(text_and_notes):
 
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None):
+            steps=None, tensor=None, roles=None, learning_rate=None, what_if=False):
     """What rounding to a format does to every tensor of a log, or of several.
 
     logs: a path or several: run logs, safetensors, NPY, NPZ. loss_scale: counts are for this times
     the unscaled value. recorded_scale: the scale the values carry, where the log does not say.
     subnormals: "keep", or "flush" for hardware that makes them zero. steps: one step, or
-    slice(first, end). tensor: a glob. roles: {glob: role}.
+    slice(first, end). tensor: a glob. roles: {glob: role}. learning_rate: that of plain SGD, where
+    the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
     if subnormals not in ("keep", "flush"):
         raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
-    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale)
-    return _answer(_halfscope.analyze(_paths(logs), format, subnormals == "flush", selection))
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate)
+    return _answer(_halfscope.analyze(_paths(logs), format, subnormals == "flush", selection,
+                                      what_if))
 
 
 def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,

@@ -10,10 +10,12 @@
 #include <chrono>
 #include <utility>
 
+#include "analyzers/overflow.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
 #include "bindings.hpp"
 #include "reports/json.hpp"
+#include "reports/json_parts.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,13 +40,15 @@ analyzers::Selection selection_of(std::optional<std::int64_t> first,
                                   std::optional<std::int64_t> end,
                                   const std::optional<std::string>& tensor,
                                   const std::vector<std::pair<std::string, std::string>>& roles,
-                                  std::optional<double> recorded_scale, double loss_scale) {
+                                  std::optional<double> recorded_scale, double loss_scale,
+                                  std::optional<double> learning_rate) {
   analyzers::Selection selection;
   if (first) selection.first_step = *first;
   if (end) selection.end_step = *end;
   selection.tensor_glob = tensor;
   selection.recorded_scale = recorded_scale;
   selection.loss_scale = loss_scale;
+  selection.learning_rate = learning_rate;
   for (const auto& [glob, name] : roles) {
     const std::optional<log::Role> role = log::find_role(name);
     if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());
@@ -56,21 +60,27 @@ analyzers::Selection selection_of(std::optional<std::int64_t> first,
 using TextAndNotes = std::pair<std::string, analyzers::Notes>;
 
 TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flush_subnormals,
-                          analyzers::Selection selection) {
+                          analyzers::Selection selection, bool what_if) {
   const NamedFormat& named = format_called(format);
   nb::gil_scoped_release release;
   selection.target = named.format;
   const analyzers::Target target{named.name, named.format, flush_subnormals};
-  const analyzers::Analysis found = analyzers::analyze(logs, target, selection, interruptible());
+  analyzers::Analysis found = analyzers::analyze(logs, target, selection, interruptible());
+  analyzers::add_updates(found, selection, what_if, interruptible());
   return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
                                 int headroom_bits, double target_underflow) {
   nb::gil_scoped_release release;
-  const analyzers::Analysis found = analyzers::analyze(logs, {}, selection, interruptible());
+  analyzers::Analysis found = analyzers::analyze(logs, {}, selection, interruptible());
+  analyzers::add_sums(found, selection, interruptible());
   const analyzers::RecommendOptions options{headroom_bits, target_underflow};
-  return {reports::json_text(reports::to_json(analyzers::recommend(found, options))), found.notes};
+  analyzers::Recommendation advice = analyzers::recommend(found, options);
+  analyzers::complete(advice, found, selection, options);
+  auto json = reports::to_json(advice);
+  reports::put_overflow(json, found, analyzers::find_overflow(found));
+  return {reports::json_text(json), found.notes};
 }
 
 }  // namespace
@@ -82,13 +92,15 @@ void bind_logs(nb::module_& module) {
           [](analyzers::Selection* self, std::optional<std::int64_t> first,
              std::optional<std::int64_t> end, const std::optional<std::string>& tensor,
              const std::vector<std::pair<std::string, std::string>>& roles,
-             std::optional<double> recorded_scale, double loss_scale) {
-            new (self) analyzers::Selection(
-                selection_of(first, end, tensor, roles, recorded_scale, loss_scale));
+             std::optional<double> recorded_scale, double loss_scale,
+             std::optional<double> learning_rate) {
+            new (self) analyzers::Selection(selection_of(first, end, tensor, roles, recorded_scale,
+                                                         loss_scale, learning_rate));
           },
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
-          "recorded_scale"_a.none(), "loss_scale"_a);
-  module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a);
+          "recorded_scale"_a.none(), "loss_scale"_a, "learning_rate"_a.none());
+  module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a,
+             "what_if"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
              "target_underflow"_a);
 }

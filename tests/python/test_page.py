@@ -6,47 +6,19 @@ count; no request may leave the page and nothing may be said on its console.
 """
 import csv
 import json
-import os
-import pathlib
-import shutil
 import subprocess
 import time
 from collections import defaultdict
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
-PROGRAM = BUILD / "halfscope"
+from page_browser import (BUILD, bounds, browser, by_exponent, drawn, halfscope, open_page, quiet,
+                          report, requests, said_on_console, views, wait_until_drawn)
 
-# The rectangles on the screen that carry an exponent: bars of a histogram, cells of a heat map.
-DRAWN_RECTANGLES = """
-  const found = [];
-  const visit = (node) => {
-    if (node.marktype === 'rect') {
-      for (const item of node.items) {
-        if (item.datum && item.datum.e !== undefined) {
-          const {e, low, high, step, values} = item.datum;
-          found.push({e, low, high, step, values, height: Math.abs(item.height)});
-        }
-      }
-    } else {
-      for (const item of node.items ?? []) visit(item);
-    }
-  };
-  visit(window.halfscopeViews[arguments[0]].scenegraph().root);
-  return found;
-"""
-
-
-def halfscope(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
-                          text=True).stdout
+__all__ = ["browser"]  # a fixture
 
 
 @pytest.fixture(scope="module")
@@ -56,54 +28,6 @@ def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logs")
     subprocess.run([writer, folder], check=True)
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    profile = tmp_path_factory.mktemp("profile")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900",
-                     f"--user-data-dir={profile}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options,
-                              service=Service(shutil.which("chromedriver") or "chromedriver"))
-    driver.execute_cdp_cmd("Network.enable", {})
-    yield driver
-    driver.quit()
-
-
-def wait_until_drawn(browser):
-    """Every chart is there; fails with what the page says when it is not."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if browser.execute_script("return document.documentElement.dataset.drawn") == "yes":
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"not drawn: {browser.get_log('browser')}")
-
-
-def open_page(browser, page):
-    browser.get_log("browser"), browser.get_log("performance")  # what earlier pages left
-    browser.get(page.as_uri())
-    wait_until_drawn(browser)
-
-
-def said_on_console(browser):
-    return [entry["message"] for entry in browser.get_log("browser")]
-
-
-def requests(browser):
-    """Addresses asked for, but those of data and blobs inside the page."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    addresses = [message["params"]["request"]["url"] for message in messages
-                 if message["method"] == "Network.requestWillBeSent"]
-    return [address for address in addresses if not address.startswith(("data:", "blob:"))]
-
-
-def bounds(count):
-    return tuple(count) if isinstance(count, list) else (count, count)
 
 
 def summed(tensors, role):
@@ -117,12 +41,9 @@ def summed(tensors, role):
     return dict(sums)
 
 
-def drawn(browser, view):
-    return browser.execute_script(DRAWN_RECTANGLES, view)
-
-
-def by_exponent(rectangles):
-    return {r["e"]: (r["low"], r["high"]) for r in rectangles}
+def of_magnitudes(browser):
+    """The views of histograms, heat maps and scales: test_page_study.py has the others."""
+    return [view for view in views(browser) if "/" in view]
 
 
 def check_histogram(rectangles, want):
@@ -139,17 +60,6 @@ def check_histogram(rectangles, want):
     for bar in rectangles:
         low, high = want[bar["e"]]
         assert bar["values"].startswith(f"{low:,} (" if low == high else f"{low:,} to {high:,} (")
-
-
-def views(browser):
-    return browser.execute_script("return Object.keys(window.halfscopeViews)")
-
-
-def report(log, folder, *arguments):
-    page = folder / "report.html"
-    logs = log if isinstance(log, list) else [log]
-    halfscope("report", *logs, "--out", page, *arguments)
-    return page, json.loads(halfscope("analyze", *logs, "--json", "-"))
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +143,7 @@ def test_theme_is_switched(training):
     browser.find_element(By.ID, "theme").click()
     wait_until_drawn(browser)
     assert browser.execute_script(colour) != light
-    assert len(views(browser)) == 13
+    assert len(of_magnitudes(browser)) == 13
     browser.find_element(By.ID, "theme").click()
     wait_until_drawn(browser)
     assert browser.execute_script(colour) == light
@@ -314,13 +224,6 @@ def test_nothing_is_wider_than_a_telephone(training):
         open_page(browser, page)
 
 
-def quiet(browser, page):
-    """Opens a page that must ask for nothing and say nothing."""
-    open_page(browser, page)
-    assert requests(browser) == [page.as_uri()]
-    assert said_on_console(browser) == []
-
-
 def test_names_are_text(browser, logs, tmp_path):
     page, analysis = report(logs / "hostile", tmp_path, "--title", "<img src=x onerror=alert(4)>")
     quiet(browser, page)
@@ -353,7 +256,7 @@ def test_the_policy_stops_foreign_scripts(browser, logs, tmp_path):
 def test_empty_cases(browser, logs, tmp_path, log, charts):
     page, analysis = report(logs / log, tmp_path)
     quiet(browser, page)
-    assert len(views(browser)) == charts
+    assert len(of_magnitudes(browser)) == charts
     for index in range(len(analysis["tensors"])):
         Select(browser.find_element(By.ID, "tensor")).select_by_value(str(index))
         wait_until_drawn(browser)
@@ -394,7 +297,7 @@ def test_a_thousand_tensors(browser, logs, tmp_path):
     quiet(browser, page)
     assert time.monotonic() - start < 20
     assert browser.execute_script("return window.halfscope.analysis") == analysis
-    assert len(views(browser)) == 5
+    assert len(of_magnitudes(browser)) == 5
     assert len(column(browser, 0)) == 50
     browser.find_element(By.ID, "all-rows").send_keys(Keys.ENTER)
     assert len(column(browser, 0)) == 1000

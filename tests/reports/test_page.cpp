@@ -133,7 +133,7 @@ TEST_CASE("names are text in the page", "[reports][page]") {
   sample::hostile_run(folder / "run");
   const analyzers::Analysis analysis = analysis_of({folder / "run"});
   const std::string page =
-      page_html(analysis, analyzers::recommend(analysis, {}), "<script>alert(3)</script>");
+      page_html({analysis, {}, analyzers::recommend(analysis, {})}, "<script>alert(3)</script>");
   CHECK(page.find("<script>alert") == std::string::npos);
   CHECK(page.find("<img src=x") == std::string::npos);
   CHECK(page.find("<title>&lt;script&gt;alert(3)&lt;/script&gt;</title>") != std::string::npos);
@@ -146,24 +146,24 @@ TEST_CASE("a report appears whole or not at all", "[reports][page]") {
   const TempFolder folder;
   sample::no_gradients_run(folder / "run");
   const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  const analyzers::Recommendation advice = analyzers::recommend(analysis, {});
+  const analyzers::Study study = {analysis, {}, analyzers::recommend(analysis, {})};
   const fs::path out = folder / "report.html";
   std::ofstream(out) << "the old one";
-  write_report(analysis, advice, "t", out);
-  CHECK(text_of(out) == page_html(analysis, advice, "t"));
+  write_report(study, "t", out);
+  CHECK(text_of(out) == page_html(study, "t"));
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(out.parent_path()))
     files += entry.is_regular_file();
   CHECK(files == 1);  // nothing temporary is left
 
   const fs::path nowhere = folder / "missing" / "report.html";
-  CHECK_THROWS_AS(write_report(analysis, advice, "t", nowhere), log::BadInput);
-  CHECK_THROWS_WITH(write_report(analysis, advice, "t", nowhere), Catch::Contains("missing"));
-  CHECK_THROWS_AS(write_report(analysis, advice, "t", out.parent_path()), log::BadInput);
+  CHECK_THROWS_AS(write_report(study, "t", nowhere), log::BadInput);
+  CHECK_THROWS_WITH(write_report(study, "t", nowhere), Catch::Contains("missing"));
+  CHECK_THROWS_AS(write_report(study, "t", out.parent_path()), log::BadInput);
 }
 
 TEST_CASE("without the charts' script a report is refused with the way out", "[reports][page]") {
   if (has_charts()) return;
-  CHECK_THROWS_AS(page_html({}, {}, "t"), MissingPart);
-  CHECK_THROWS_WITH(page_html({}, {}, "t"), Catch::Contains("vl-convert-python"));
+  CHECK_THROWS_AS(page_html({}, "t"), MissingPart);
+  CHECK_THROWS_WITH(page_html({}, "t"), Catch::Contains("vl-convert-python"));
 }

@@ -2,6 +2,7 @@
 #include "halfscope/table/binade_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <stdexcept>
@@ -97,7 +98,9 @@ void BinadeTable::merge(const BinadeTable& other) {
     return;
   }
   add_specials(other.specials_);
-  for (const Row& row : other.rows()) {
+  for (std::size_t r = 0; r < other.row_count(); ++r) {
+    const Row row = other.row(r);
+    if (row.count() == 0) continue;
     const std::span<std::uint64_t> to = row_at(row.exponent);
     for (std::size_t i = 0; i < row.segments.size(); ++i) to[i] += row.segments[i];
     to.back() += row.negative;
@@ -120,21 +123,23 @@ BinadeTable BinadeTable::scaled_by_power_of_two(int k) const {
 
 std::uint64_t BinadeTable::Row::count() const { return sum(segments); }
 
+BinadeTable::Row BinadeTable::row(std::size_t index) const {
+  const std::uint64_t* const counts = counts_.data() + index * stride();
+  const std::size_t segments = stride() - 1;
+  return {first_exponent_ + static_cast<int>(index), {counts, segments}, counts[segments]};
+}
+
 std::vector<BinadeTable::Row> BinadeTable::rows() const {
   std::vector<Row> occupied;
-  const std::size_t width = stride();
-  for (std::size_t at = 0; at < counts_.size(); at += width) {
-    const Row row{first_exponent_ + static_cast<int>(at / width),
-                  {counts_.data() + at, width - 1},
-                  counts_[at + width - 1]};
-    if (row.count() != 0) occupied.push_back(row);
+  for (std::size_t i = 0; i < row_count(); ++i) {
+    if (row(i).count() != 0) occupied.push_back(row(i));
   }
   return occupied;
 }
 
 std::uint64_t BinadeTable::finite_nonzero() const {
   std::uint64_t count = 0;
-  for (const Row& row : rows()) count += row.count();
+  for (std::size_t i = 0; i < row_count(); ++i) count += row(i).count();
   return count;
 }
 
@@ -142,22 +147,23 @@ std::uint64_t BinadeTable::total() const {
   return finite_nonzero() + specials_.zero + specials_.nan + infinities();
 }
 
+Interval BinadeTable::at_or_above(const Row& row, std::uint64_t fraction) const {
+  if (fraction == 0) return row.count();
+  // Segments from the first cut at or above the fraction surely count; the one before may.
+  const auto cut = std::lower_bound(cuts_.begin(), cuts_.end(), fraction);
+  const auto first = static_cast<std::size_t>(cut - cuts_.begin()) + 1;
+  const std::uint64_t sure = sum(row.segments.subspan(first));
+  if (cut != cuts_.end() && *cut == fraction) return sure;
+  return {sure, sure + row.segments[first - 1]};
+}
+
 Interval BinadeTable::at_or_above(Magnitude m) const {
-  if (!largest_ || *largest_ < m) return 0;
-  if (*smallest_ >= m) return finite_nonzero();
-  std::uint64_t above = 0;
-  Interval inside = 0;
-  for (const Row& row : rows()) {
-    if (row.exponent > m.exponent) above += row.count();
-    if (row.exponent != m.exponent) continue;
-    // Segments from the first cut at or above the fraction surely count; the one before may.
-    const auto cut = std::lower_bound(cuts_.begin(), cuts_.end(), m.fraction);
-    const auto first = static_cast<std::size_t>(cut - cuts_.begin()) + 1;
-    const bool at_cut = m.fraction == 0 || (cut != cuts_.end() && *cut == m.fraction);
-    const std::uint64_t sure = sum(row.segments.subspan(m.fraction == 0 ? 0 : first));
-    inside = at_cut ? Interval(sure) : Interval(sure, sure + row.segments[first - 1]);
-  }
-  return Interval(above) + inside;
+  if (none_reaches(m)) return 0;
+  if (all_reach(m)) return finite_nonzero();
+  const auto at = static_cast<std::size_t>(m.exponent - first_exponent_);  // between the extremes
+  Interval reached = at_or_above(row(at), m.fraction);
+  for (std::size_t i = at + 1; i < row_count(); ++i) reached += row(i).count();
+  return reached;
 }
 
 bool BinadeTable::fits(Format f) const {
@@ -182,12 +188,26 @@ Classes& Classes::operator+=(const Classes& other) {
   return *this;
 }
 
+/// One sweep from the top, since this is asked for many scales: no allocation.
 Classes classify(const BinadeTable& table, const Boundaries& limits) {
-  const Interval nonzero = table.at_or_above(limits.nonzero);
-  const Interval normal = table.at_or_above(limits.normal);
-  const Interval overflow = table.at_or_above(limits.overflow);
-  return {without(Interval(table.finite_nonzero()), nonzero), without(nonzero, normal),
-          without(normal, overflow), overflow};
+  const std::array<Magnitude, 3> first = {limits.nonzero, limits.normal, limits.overflow};
+  std::array<Interval, 3> reached;
+  std::uint64_t above = 0;  // in rows higher than the present one
+  for (std::size_t i = table.row_count(); i-- > 0;) {
+    const BinadeTable::Row row = table.row(i);
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      if (first[k].exponent != row.exponent) continue;
+      reached[k] = Interval(above) + table.at_or_above(row, first[k].fraction);
+    }
+    above += row.count();
+  }
+  for (std::size_t k = 0; k < first.size(); ++k) {  // what the extremes tell is exact
+    if (table.none_reaches(first[k])) reached[k] = 0;
+    if (table.all_reach(first[k])) reached[k] = above;
+  }
+  const auto& [nonzero, normal, overflow] = reached;
+  return {without(Interval(above), nonzero), without(nonzero, normal), without(normal, overflow),
+          overflow};
 }
 
 }  // namespace halfscope

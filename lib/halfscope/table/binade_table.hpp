@@ -23,6 +23,8 @@ struct SpecialCounts {
   friend bool operator==(const SpecialCounts&, const SpecialCounts&) = default;
 };
 
+struct Classes;
+
 /// Up to this precision a table remembers its values' lowest bit: binary16's.
 inline constexpr int kNarrowBits = kBinary16.precision;
 
@@ -97,8 +99,14 @@ class BinadeTable {
 
  private:
   friend class TableFiller;
-  std::size_t stride() const { return cuts_.size() + 2; }  // segments, then negative
-  std::span<std::uint64_t> row_at(int exponent);           // makes room for it
+  friend Classes classify(const BinadeTable& table, const Boundaries& limits);
+  std::size_t stride() const { return cuts_.size() + 2; }              // segments, then negative
+  std::size_t row_count() const { return counts_.size() / stride(); }  // with empty ones
+  Row row(std::size_t index) const;
+  Interval at_or_above(const Row& row, std::uint64_t fraction) const;
+  bool none_reaches(Magnitude m) const { return !largest_ || *largest_ < m; }
+  bool all_reach(Magnitude m) const { return smallest_ && *smallest_ >= m; }
+  std::span<std::uint64_t> row_at(int exponent);  // makes room for it
   void keep_only(const std::vector<std::uint64_t>& cuts);
   void widen(int significant_bits, std::optional<int> lowest_bit);
 

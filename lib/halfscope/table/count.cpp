@@ -77,16 +77,14 @@ BinadeTable count_encodings(const TensorView& t) {
 
 BinadeTable count_serial(const TensorView& t) {
   // Below these sizes the fixed cost of a dense table is more than that of single additions.
-  constexpr std::size_t kSmall32 = 512, kSmall16 = 8192, kSmall8 = 64;
+  constexpr std::size_t kSmallBlocks = 512, kSmall16 = 8192, kSmall8 = 64;
+  if (t.count >= kSmallBlocks && counts_by_blocks(t.dtype)) return count_by_blocks(t);
   switch (format_of(t.dtype).width) {
     case 8:
       if (t.count >= kSmall8) return count_encodings<std::uint8_t>(t);
       break;
     case 16:
       if (t.count >= kSmall16) return count_encodings<std::uint16_t>(t);
-      break;
-    case 32:
-      if (t.count >= kSmall32) return count_binary32(t.data, t.count);
       break;
     default: break;
   }

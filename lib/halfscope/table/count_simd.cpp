@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pass over binary32 data, with run-time dispatch to the widest vectors.
+// Parts of the pass for every processor, with run-time dispatch to the widest vectors; and the pass
+// over binary32 blocks on those without the kernel of count_hot.cpp.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/count_simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstring>
 
-#include "halfscope/table/count_binary32.hpp"
+#include "halfscope/table/count_blocks.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Words = hn::ScalableTag<std::uint32_t>;
+using Integers = hn::RebindToSigned<Words>;
+using Floats = hn::RebindToFloat<Words>;
 using Vector = hn::Vec<Words>;
 
 HWY_INLINE Vector load(const std::uint8_t* data) {  // at any alignment
@@ -34,6 +38,28 @@ HWY_INLINE hn::Mask<Words> within(Vector x, Vector first, Vector length) {
 HWY_INLINE hn::Mask<Words> is_normal(Vector magnitude) {
   const Words d;
   return within(magnitude, hn::Set(d, 0x00800000u), hn::Set(d, 0x7F800000u - 0x00800000u));
+}
+
+HWY_INLINE Vector magnitude_of(Vector bits) { return hn::And(bits, hn::Set(Words(), 0x7FFFFFFFu)); }
+
+HWY_INLINE Vector fraction_of(Vector bits) { return hn::And(bits, hn::Set(Words(), 0x007FFFFFu)); }
+
+/// The bits of integers below 2^24 as floats: exact.
+HWY_INLINE Vector float_of(Vector integer) {
+  return hn::BitCast(Words(), hn::ConvertTo(Floats(), hn::BitCast(Integers(), integer)));
+}
+
+/// A magnitude's row, and 23 bits of fraction. A subnormal is an integer times 2^-149: as a float
+/// the integer has its fraction, and its row plus 126. Zero comes to kZeroRow that way.
+HWY_INLINE Vector with_row(Vector magnitude) {
+  const Words d;
+  const Vector normal = hn::Add(magnitude, hn::Set(d, kToRow));
+  const Vector subnormal = hn::Sub(float_of(fraction_of(magnitude)), hn::Set(d, 126u << 23));
+  return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x00800000u)), subnormal, normal);
+}
+
+HWY_INLINE hn::Mask<Words> is_finite_nonzero(Vector row_and_fraction) {
+  return hn::Lt(row_and_fraction, hn::Set(Words(), kSpecialRow << 23));
 }
 
 /// The plan's rare fractions, in registers: in memory they might alias what a scan writes.
@@ -58,111 +84,144 @@ HWY_INLINE std::uint32_t or_of_lanes(Vector x) {
   return all;
 }
 
-/// What a scan finds beside the counts; fields as in Scratch.
-struct Seen {
+struct SeenLanes {
   Vector largest, smallest_less_one, fractions;
 
-  HWY_INLINE bool only_normal_or_zero() const {
-    return hn::GetLane(hn::MaxOfLanes(Words(), largest)) < 0x7F800000u &&
-           hn::GetLane(hn::MinOfLanes(Words(), smallest_less_one)) >= 0x007FFFFFu;
+  HWY_INLINE void see(Vector finite, Vector less_one, Vector fraction) {
+    largest = hn::Max(largest, finite);
+    smallest_less_one = hn::Min(smallest_less_one, less_one);
+    fractions = hn::Or(fractions, fraction);
   }
-  HWY_INLINE void add_to(Scratch& scratch) const {
+  HWY_INLINE Seen total() const {
     const Words d;
-    scratch.largest = std::max(scratch.largest, hn::GetLane(hn::MaxOfLanes(d, largest)));
-    scratch.smallest_less_one =
-        std::min(scratch.smallest_less_one, hn::GetLane(hn::MinOfLanes(d, smallest_less_one)));
-    scratch.fractions |= or_of_lanes(fractions);
+    return {hn::GetLane(hn::MaxOfLanes(d, largest)),
+            hn::GetLane(hn::MinOfLanes(d, smallest_less_one)), or_of_lanes(fractions)};
   }
 };
 
-HWY_INLINE Seen nothing_seen() {
+HWY_INLINE SeenLanes nothing_seen() {
   return {hn::Zero(Words()), hn::Set(Words(), 0xFFFFFFFFu), hn::Zero(Words())};
 }
 
 /// One vector: gathers its rare elements at `to`, returns how many. kAnything: elements may be
 /// subnormal, infinite or NaN, and are gathered then.
 template <bool kAnything>
-HWY_INLINE std::size_t scan_vector(Vector bits, const Rare& rare, std::uint32_t* to, Seen& seen) {
+HWY_INLINE std::size_t gather(Vector bits, const Rare& rare, std::uint32_t* to) {
   const Words d;
-  const Vector magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFFu));
-  Vector fraction = hn::And(bits, hn::Set(d, 0x007FFFFFu));
-  auto gather = within(fraction, rare.first[0], rare.length[0]);
+  const Vector magnitude = magnitude_of(bits);
+  const Vector fraction = fraction_of(bits);
+  auto wanted = within(fraction, rare.first[0], rare.length[0]);
   for (std::size_t k = 1; k < kMaxRare; ++k) {
-    gather = hn::Or(gather, within(fraction, rare.first[k], rare.length[k]));
+    wanted = hn::Or(wanted, within(fraction, rare.first[k], rare.length[k]));
   }
-  Vector finite = magnitude;
-  if constexpr (kAnything) {
-    const auto normal = is_normal(magnitude);
-    gather = hn::Or(gather, hn::Not(normal));
-    fraction = hn::IfThenElseZero(normal, fraction);
-    finite = hn::IfThenElseZero(hn::Lt(magnitude, hn::Set(d, 0x7F800000u)), magnitude);
-  }
-  gather = hn::And(gather, hn::Ne(magnitude, hn::Zero(d)));
-  hn::StoreU(hn::Compress(bits, gather), d, to);
-  seen.largest = hn::Max(seen.largest, finite);
-  seen.smallest_less_one = hn::Min(seen.smallest_less_one, hn::Sub(magnitude, hn::Set(d, 1u)));
-  seen.fractions = hn::Or(seen.fractions, fraction);
-  return hn::CountTrue(d, gather);
+  if constexpr (kAnything) wanted = hn::Or(wanted, hn::Not(is_normal(magnitude)));
+  wanted = hn::And(wanted, hn::Ne(magnitude, hn::Zero(d)));
+  hn::StoreU(hn::Compress(bits, wanted), d, to);
+  return hn::CountTrue(d, wanted);
 }
 
 /// Vector and scalar work in one loop, so that the processor does both at the same time.
 HWY_INLINE std::size_t scan_normal(const std::uint8_t* data, std::size_t n, const Rare& intervals,
-                                   Scratch& scratch, Seen& seen) {
-  constexpr int kShift = 23 - kBinBits;
-  const std::size_t lanes = hn::Lanes(Words());
+                                   Scratch& scratch) {
+  constexpr int kShift = 23 - kCoarseBits;
+  const Words d;
+  const std::size_t lanes = hn::Lanes(d);
+  SeenLanes seen = nothing_seen();
   std::size_t rare = 0;
   for (std::size_t i = 0; i + lanes <= n; i += lanes) {
-    rare += scan_vector<false>(load(data + 4 * i), intervals, scratch.rare.data() + rare, seen);
+    const Vector bits = load(data + 4 * i);
+    const Vector magnitude = magnitude_of(bits);
+    seen.see(magnitude, hn::Sub(magnitude, hn::Set(d, 1u)), fraction_of(bits));
+    rare += gather<false>(bits, intervals, scratch.gathered.data() + rare);
+#if HWY_TARGET == HWY_SCALAR
+    ++scratch.coarse[bits.raw >> kShift];
+#else
     for (std::size_t lane = 0; lane < lanes; lane += 2) {
       std::uint64_t two;
       std::memcpy(&two, data + 4 * (i + lane), sizeof two);
       ++scratch.coarse[static_cast<std::uint32_t>(two) >> kShift];
       ++scratch.coarse[two >> (32 + kShift)];
     }
+#endif
   }
+  scratch.seen = seen.total();
   return rare;
 }
 
-HWY_INLINE std::size_t scan_anything(const std::uint8_t* data, std::size_t n, const Rare& intervals,
-                                     Scratch& scratch, Seen& seen) {
+HWY_INLINE std::size_t gather_anything(const std::uint8_t* data, std::size_t n,
+                                       const Rare& intervals, Scratch& scratch) {
   const std::size_t lanes = hn::Lanes(Words());
   std::size_t rare = 0;
   for (std::size_t i = 0; i + lanes <= n; i += lanes) {
-    rare += scan_vector<true>(load(data + 4 * i), intervals, scratch.rare.data() + rare, seen);
+    rare += gather<true>(load(data + 4 * i), intervals, scratch.gathered.data() + rare);
   }
   return rare;
 }
 
-void scan_block(const std::uint8_t* data, std::size_t n, const Plan& plan, Scratch& scratch) {
+void count_coarse(const std::uint8_t* data, std::size_t n, const Plan& plan, Scratch& scratch) {
   const Rare intervals = rare_of(plan);
-  Seen seen = nothing_seen();
-  std::size_t rare = scan_normal(data, n, intervals, scratch, seen);
-  if (!seen.only_normal_or_zero()) {  // rare in real tensors: look at the block again, with care
-    seen = nothing_seen();
-    rare = scan_anything(data, n, intervals, scratch, seen);
+  std::size_t rare = scan_normal(data, n, intervals, scratch);
+  const bool only_normal_or_zero =
+      scratch.seen.largest < 0x7F800000u && scratch.seen.smallest_less_one >= 0x007FFFFFu;
+  if (!only_normal_or_zero) {  // rare in real tensors: look at the block again, with care
+    rare = gather_anything(data, n, intervals, scratch);
   }
-  seen.add_to(scratch);
-  scratch.rare_count = rare;
+  scratch.gathered_count = rare;
+  for (std::size_t i = 0; i < rare; ++i) {  // to be counted one by one
+    --scratch.coarse[scratch.gathered[i] >> (23 - kCoarseBits)];
+  }
 }
 
-std::uint32_t smallest_low_bit(const std::uint8_t* data, std::size_t n) {
+void make_keys(std::uint32_t* gathered, std::size_t n, const Plan& plan) {
   const Words d;
-  const hn::Repartition<float, Words> floats;
-  const std::size_t lanes = hn::Lanes(d);
-  const Vector infinity = hn::Set(d, 0x7F800000u);
-  Vector smallest = infinity;
-  for (std::size_t i = 0; i + lanes <= n; i += lanes) {
-    const Vector magnitude = hn::And(load(data + 4 * i), hn::Set(d, 0x7FFFFFFFu));
-    const Vector fraction = hn::And(magnitude, hn::Set(d, 0x007FFFFFu));
-    // x less (x without its lowest fraction bit) is that bit, exactly; a power of two is its own.
-    const Vector cleared =
-        hn::And(magnitude, hn::Not(hn::AndNot(hn::Sub(fraction, hn::Set(d, 1u)), fraction)));
-    const Vector bit =
-        hn::BitCast(d, hn::Sub(hn::BitCast(floats, magnitude), hn::BitCast(floats, cleared)));
-    const Vector low = hn::IfThenElse(hn::Eq(fraction, hn::Zero(d)), magnitude, bit);
-    smallest = hn::Min(smallest, hn::IfThenElse(is_normal(magnitude), low, infinity));
+  const Vector one = hn::Set(d, 1u);
+  for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
+    const Vector bits = hn::LoadU(d, gathered + i);
+    const Vector value = with_row(magnitude_of(bits));
+    const Vector fraction = fraction_of(value);
+    const Vector sign = hn::ShiftRight<31>(bits);
+    Vector segment = hn::Zero(d);
+    for (std::size_t k = 0; k < plan.cut_count; ++k) {
+      const auto below = hn::Lt(fraction, hn::Set(d, plan.cuts[k]));
+      segment = hn::IfThenElse(below, segment, hn::Add(segment, one));
+    }
+    static_assert(kMaxSegments == 16 && kRows == 512);
+    const Vector row = hn::Or(hn::ShiftRight<23>(value), hn::ShiftLeft<9>(sign));
+    hn::StoreU(hn::Or(hn::ShiftLeft<4>(row), segment), d, gathered + i);
   }
-  return hn::GetLane(hn::MinOfLanes(d, smallest));
+}
+
+Seen see_finite(const std::uint8_t* data, std::size_t n) {
+  const Words d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Vector none = hn::Set(d, 0xFFFFFFFFu);
+  SeenLanes seen = nothing_seen();
+  for (std::size_t i = 0; i + lanes <= n; i += lanes) {
+    const Vector value = with_row(magnitude_of(load(data + 4 * i)));
+    const auto finite = is_finite_nonzero(value);
+    seen.see(hn::IfThenElseZero(finite, value),
+             hn::IfThenElse(finite, hn::Sub(value, hn::Set(d, 1u)), none),
+             hn::IfThenElseZero(finite, fraction_of(value)));
+  }
+  return seen.total();
+}
+
+std::int32_t lowest_bit_row(const std::uint8_t* data, std::size_t n) {
+  const Words d;
+  const Integers di;
+  const std::size_t lanes = hn::Lanes(d);
+  auto lowest = hn::Set(di, kNoBit);
+  for (std::size_t i = 0; i + lanes <= n; i += lanes) {
+    const Vector value = with_row(magnitude_of(load(data + 4 * i)));
+    const Vector significand = hn::Or(fraction_of(value), hn::Set(d, 0x00800000u));
+    const Vector bit = hn::And(significand, hn::Sub(hn::Zero(d), significand));
+    const Vector place = hn::ShiftRight<23>(float_of(bit));  // of the bit, plus 127
+    const auto row =
+        hn::BitCast(di, hn::Sub(hn::Add(hn::ShiftRight<23>(value), place), hn::Set(d, 23u + 127u)));
+    const auto finite = hn::RebindMask(di, is_finite_nonzero(value));
+    lowest = hn::Min(lowest, hn::IfThenElse(finite, row, hn::Set(di, kNoBit)));
+  }
+  return hn::GetLane(hn::MinOfLanes(di, lowest));
 }
 
 }  // namespace halfscope::HWY_NAMESPACE
@@ -171,16 +230,33 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace halfscope {
 
-HWY_EXPORT(scan_block);
-HWY_EXPORT(smallest_low_bit);
+HWY_EXPORT(count_coarse);
+HWY_EXPORT(make_keys);
+HWY_EXPORT(see_finite);
+HWY_EXPORT(lowest_bit_row);
 
-void scan_block(const std::byte* data, std::size_t n, const Plan& plan, Scratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(scan_block)
-  (reinterpret_cast<const std::uint8_t*>(data), n, plan, scratch);
+namespace {
+
+const std::uint8_t* octets(const std::byte* data) {
+  return reinterpret_cast<const std::uint8_t*>(data);
 }
 
-std::uint32_t smallest_low_bit(const std::byte* data, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(smallest_low_bit)(reinterpret_cast<const std::uint8_t*>(data), n);
+}  // namespace
+
+void count_coarse(const std::byte* data, std::size_t n, const Plan& plan, Scratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(count_coarse)(octets(data), n, plan, scratch);
+}
+
+void make_keys(std::uint32_t* gathered, std::size_t n, const Plan& plan) {
+  HWY_DYNAMIC_DISPATCH(make_keys)(gathered, n, plan);
+}
+
+Seen see_finite(const std::byte* data, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(see_finite)(octets(data), n);
+}
+
+std::int32_t lowest_bit_row(const std::byte* data, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(lowest_bit_row)(octets(data), n);
 }
 
 }  // namespace halfscope

@@ -2,6 +2,7 @@
 // How the counting passes put whole sub-totals into a table. Internal to table/.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/binade_table.hpp"
+#include "halfscope/table/count.hpp"
 
 namespace halfscope {
 
@@ -39,11 +41,14 @@ class TableFiller {
  public:
   explicit TableFiller(BinadeTable& table) : table_(table) {}
 
-  void add_segment(int exponent, std::size_t segment, bool negative, std::uint64_t times) {
-    const std::span<std::uint64_t> row = table_.row_at(exponent);
-    row[segment] += times;
-    if (negative) row.back() += times;
+  void add_segment(int exponent, std::size_t segment, std::uint64_t times) {
+    if (times != 0) table_.row_at(exponent)[segment] += times;
   }
+  /// Of what add_segment() adds: how many are negative.
+  void add_negative(int exponent, std::uint64_t times) {
+    if (times != 0) table_.row_at(exponent).back() += times;
+  }
+  void add_specials(const SpecialCounts& counts) { table_.add_specials(counts); }
   void extend(Magnitude smallest, Magnitude largest) {
     table_.smallest_ = table_.smallest_ ? std::min(*table_.smallest_, smallest) : smallest;
     table_.largest_ = table_.largest_ ? std::max(*table_.largest_, largest) : largest;
@@ -56,7 +61,9 @@ class TableFiller {
   BinadeTable& table_;
 };
 
-/// binary32 elements, n of them at any alignment, with the standard cuts. count_simd.cpp.
-BinadeTable count_binary32(const std::byte* data, std::size_t n);
+/// Elements of one of those dtypes for which counts_by_blocks() is true on this processor, with the
+/// standard cuts. count_blocks.cpp.
+bool counts_by_blocks(Dtype dtype);
+BinadeTable count_by_blocks(const TensorView& tensor);
 
 }  // namespace halfscope

@@ -17,11 +17,12 @@ inline constexpr std::size_t kPairStep = 64;     ///< a multiple of every vector
 /// least 2^kFirstWeight. There no sum overflows and no number is subnormal in binary32.
 inline constexpr int kEndBinade = 14, kFirstUpdate = -110, kFirstWeight = -46;
 
-/// Where a pair is counted, in rows of a w binade each. Row 0 is of zero weights, column 0 of pairs
-/// that do not count. The length of a row spreads the rows over the cache's sets.
-inline constexpr std::uint32_t kUpdateRow = 512 + 16, kUpdateRows = 64, kErrorBins = 128;
-inline constexpr int kWeightBias = 1 - kFirstWeight, kUpdateBias = 1 - kFirstUpdate;
-inline constexpr int kErrorBias = 96;
+/// A row of bins for each exponent field of w16, in it four for each exponent field of u; row and
+/// column 0 are of zeros. The length of a row, 2^9 + 2^6, spreads the rows over the cache's sets.
+inline constexpr std::uint32_t kUpdateRow = 576, kErrorBins = 128;
+inline constexpr int kFieldBias = 127, kErrorBias = 96;
+inline constexpr std::uint32_t kEndField = kEndBinade + kFieldBias + 1;
+static_assert(4 * kEndField <= kUpdateRow);
 inline constexpr std::size_t kCellTables = 2, kErrorTables = 8;  ///< taken in turn
 
 /// Sums over the pairs that vectors took.
@@ -39,9 +40,9 @@ struct PairScratch {
   std::uint32_t rare[kPairBlock + 64] = {};  ///< positions in the block of the pairs left over
   std::size_t rare_count = 0;
   // Bin: row * kUpdateRow + 4 * column + 2 * (fraction of u < fraction of w16) + lost.
-  std::array<std::array<std::uint32_t, kUpdateRow * kUpdateRows>, kCellTables> cells{};
+  std::array<std::array<std::uint32_t, kUpdateRow * kEndField>, kCellTables> cells{};
   std::array<std::array<std::uint32_t, kErrorBins>, kErrorTables> errors{};
-  std::uint32_t first_row = kUpdateRows, end_row = 0;  ///< rows that may hold counts
+  bool has_bins = false;
 };
 
 /// Counts n <= kPairBlock pairs of binary32 (a multiple of kPairStep), the updates times a power of

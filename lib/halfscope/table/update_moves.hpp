@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When equal updates, or updates rounded at random, first move a weight. Internal to table/.
-// docs/numerics.md, section 15.
+// docs/numerics.md, "Swamped updates".
 #pragma once
 
 #include <cstdint>

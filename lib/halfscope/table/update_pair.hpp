@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One update of one weight, exactly: what the passes over tensors are measured by, and what they
-// call for the pairs that vectors do not take. Internal to table/. docs/numerics.md, section 15.
+// call for the pairs that vectors do not take. Internal to table/. docs/numerics.md, "Swamped
+// updates".
 #pragma once
 
 #include <cstdint>

@@ -44,22 +44,38 @@ const std::byte* staged(const TensorView& t, std::size_t first, std::size_t n,
   return filled(room, n);
 }
 
+/// One column of a row: kept and lost, for fractions of u below those of w16 or not.
+using Column = std::array<std::uint32_t, 4>;
+
+/// Takes a column out of the bins; all zeros for most.
+Column take_column(PairScratch& scratch, std::size_t at) {
+  Column sum{};
+  for (auto& cells : scratch.cells) {
+    std::uint32_t* column = cells.data() + at;
+    for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += column[k];
+  }
+  if (sum != Column{}) {
+    for (auto& cells : scratch.cells) std::fill_n(cells.data() + at, sum.size(), 0);
+  }
+  return sum;
+}
+
 /// One row of bins into the table, and clears it.
 void fold_row(PairScratch& scratch, std::uint32_t row, UpdateTable& table) {
+  take_column(scratch, row * kUpdateRow);  // pairs that do not count
   const bool zero_weight = row == 0;
-  const int weight = static_cast<int>(row) - kWeightBias;
-  const int weight_key = zero_weight ? UpdateTable::kZeroWeight : weight;
-  for (std::uint32_t bin = 0; bin < kUpdateRow; bin += 2) {
-    UpdateCell cell;
-    for (auto& cells : scratch.cells) {
-      const std::uint64_t kept = std::exchange(cells[row * kUpdateRow + bin], 0);
-      const std::uint64_t lost = std::exchange(cells[row * kUpdateRow + bin + 1], 0);
-      cell += {kept + lost, lost};
-    }
-    if (cell.count == 0 || bin < 4) continue;  // column 0: pairs that do not count
-    const int update = static_cast<int>(bin / 4) - kUpdateBias;
-    table.cells[{weight_key, update}] += cell;
-    if (!zero_weight) table.ratios[update - weight - (bin % 4 == 2 ? 1 : 0)] += cell;
+  const int weight = static_cast<int>(row) - kFieldBias;
+  for (std::uint32_t column = kFirstUpdate + kFieldBias; column < kEndField; ++column) {
+    const Column n = take_column(scratch, row * kUpdateRow + 4 * column);
+    if (n == Column{}) continue;
+    const int update = static_cast<int>(column) - kFieldBias;
+    const UpdateCell not_less = {std::uint64_t{n[0]} + n[1], n[1]};
+    const UpdateCell less = {std::uint64_t{n[2]} + n[3], n[3]};
+    UpdateCell& cell = table.cells[{zero_weight ? UpdateTable::kZeroWeight : weight, update}];
+    (cell += not_less) += less;
+    if (zero_weight) continue;
+    if (not_less.count != 0) table.ratios[update - weight] += not_less;
+    if (less.count != 0) table.ratios[update - weight - 1] += less;
   }
 }
 
@@ -100,18 +116,16 @@ PairScratch& pair_scratch() {
 
 void fold_pairs(PairScratch& scratch, UpdateTable& table) {
   fold_sums(std::exchange(scratch.sums, {}), table.counts);
-  for (std::uint32_t row = scratch.first_row; row < scratch.end_row; ++row) {
+  if (!std::exchange(scratch.has_bins, false)) return;
+  fold_row(scratch, 0, table);
+  for (std::uint32_t row = kFirstWeight + kFieldBias; row < kEndField; ++row) {
     fold_row(scratch, row, table);
   }
-  if (scratch.first_row < scratch.end_row) {
-    for (std::uint32_t bin = 0; bin < kErrorBins; ++bin) {
-      std::uint64_t n = 0;
-      for (auto& errors : scratch.errors) n += std::exchange(errors[bin], 0);
-      if (n != 0) table.errors[static_cast<int>(bin) - kErrorBias] += n;
-    }
+  for (std::uint32_t bin = 0; bin < kErrorBins; ++bin) {
+    std::uint64_t n = 0;
+    for (auto& errors : scratch.errors) n += std::exchange(errors[bin], 0);
+    if (n != 0) table.errors[static_cast<int>(bin) - kErrorBias] += n;
   }
-  scratch.first_row = kUpdateRows;
-  scratch.end_row = 0;
 }
 
 }  // namespace halfscope

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over pairs of binary32, with run-time dispatch to the widest vectors. Derivations:
-// docs/numerics.md, section 15.
+// docs/numerics.md, "Swamped updates".
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/update_simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -35,34 +34,59 @@ HWY_INLINE Float load(const std::uint8_t* data) {  // at any alignment
 HWY_INLINE Word word(std::uint32_t x) { return hn::Set(Words(), x); }
 HWY_INLINE Float number(float x) { return hn::Set(Floats(), x); }
 HWY_INLINE Word bits(Float x) { return hn::BitCast(Words(), x); }
-HWY_INLINE Word field(Float x) { return hn::And(hn::ShiftRight<23>(bits(x)), word(0xFF)); }
 HWY_INLINE Word fraction(Float x) { return hn::And(bits(x), word(0x007FFFFF)); }
-template <class M>
-HWY_INLINE Mask of_words(M mask) {
-  return hn::RebindMask(Floats(), mask);
+/// The exponent fields of numbers of any sign, times 2^kShift.
+template <int kShift>
+HWY_INLINE Word field(Float x) {
+  return hn::And(hn::ShiftRight<23 - kShift>(bits(x)), word(0xFFu << kShift));
 }
-/// 1 in the lanes of a mask.
-HWY_INLINE Word one_in(Mask mask) {
-  return hn::IfThenElseZero(hn::RebindMask(Words(), mask), word(1));
-}
+HWY_INLINE auto as_words(Mask mask) { return hn::RebindMask(Words(), mask); }
+HWY_INLINE std::size_t count(Mask mask) { return hn::CountTrue(Floats(), mask); }
+HWY_INLINE bool any(Mask mask) { return !hn::AllFalse(Floats(), mask); }
 
 /// Rounds to p bits, ties to even, |x| < 2^100: (x + M) - M, where M's last place is the one to
 /// keep, 2^(e - p + 1), and M = 1.5 * 2^(e - p + 24) stays in its binade whatever the sign of x.
-template <int kPrecision, int kMinExponent>
-HWY_INLINE Float rounded(Float x) {
-  const Word binade = hn::And(bits(x), word(0x7F800000));
-  const Word least = word(static_cast<std::uint32_t>(kMinExponent + 127) << 23);
-  const Word place = hn::Add(hn::Max(binade, least),
-                             word(static_cast<std::uint32_t>(24 - kPrecision) << 23 | 0x00400000));
-  const Float magic = hn::BitCast(Floats(), place);
+template <int kPrecision>
+HWY_INLINE Float rounded_at(Float x, Word binade) {
+  constexpr auto kUp = static_cast<std::uint32_t>(24 - kPrecision) << 23 | 0x00400000;
+  const Float magic = hn::BitCast(Floats(), hn::Add(binade, word(kUp)));
   return hn::Sub(hn::Add(x, magic), magic);
 }
+HWY_INLINE Word binade_of(Float x) { return hn::And(bits(x), word(0x7F800000)); }
+template <int kPrecision, int kMinExponent>
+HWY_INLINE Float rounded(Float x) {
+  const Word least = word(static_cast<std::uint32_t>(kMinExponent + 127) << 23);
+  return rounded_at<kPrecision>(x, hn::Max(binade_of(x), least));
+}
+/// The same of a multiple of the format's smallest step: below 2^emin it is a number of the format.
+template <int kPrecision>
+HWY_INLINE Float rounded_multiple(Float x) {
+  return rounded_at<kPrecision>(x, binade_of(x));
+}
 
-/// What the vectors of a block find, beside the bins.
+/// |x| in [2^first, 2^kEndBinade]. Unsigned subtraction wraps, so that one comparison tests both
+/// ends; NaN is beyond them.
+HWY_INLINE auto is_between(Float x, int first) {
+  const auto low = static_cast<std::uint32_t>(first + 127) << 23;
+  const auto end = static_cast<std::uint32_t>(kEndBinade + 127) << 23;
+  return hn::Lt(hn::Sub(bits(hn::Abs(x)), word(low)), word(end - low + 1));
+}
+
+/// Lanes that vectors take.
+template <int kMinExponent>
+HWY_INLINE Mask is_common(Float w, Float update, Float u) {
+  const Float zero = hn::Zero(Floats());
+  const auto common_update = hn::Or(is_between(u, kFirstUpdate), as_words(hn::Eq(update, zero)));
+  auto common_weight = is_between(w, -127);
+  if constexpr (kMinExponent < kFirstWeight) {
+    common_weight = hn::Or(is_between(w, kFirstWeight), as_words(hn::Eq(w, zero)));
+  }
+  return hn::RebindMask(Floats(), hn::And(common_weight, common_update));
+}
+
 struct Sums {
-  std::size_t live = 0, underflow = 0, lost = 0, exact = 0, fused_lost = 0, fused_exact = 0,
+  std::size_t zero = 0, underflow = 0, lost = 0, exact = 0, fused_lost = 0, fused_exact = 0,
               rule = 0;
-  Word low_row, high_row;
 };
 
 struct Bins {
@@ -70,86 +94,95 @@ struct Bins {
   Mask applied;
 };
 
-/// floor(log2(|h - w16 - u| / |u|)) + kErrorBias, where w16 + u = s + low exactly. h - s is exact
-/// (both are next to each other or few bits long), and what is lost in subtracting `low` decides
-/// only where the significands are the same.
-HWY_INLINE Word error_bin(Float h, Float s, Float low, Float u) {
+/// floor(log2(|h - w16 - u| / |u|)) + kErrorBias in the lanes `applied`, where w16 + u = s + low
+/// exactly. h - s is exact (both are next to each other or few bits long). What is lost in
+/// subtracting `low` decides only where the significands are the same.
+HWY_INLINE Word error_bin(Float h, Float s, Float low, Float u, Mask applied) {
   const Float difference = hn::Sub(h, s);
   const Float error = hn::Sub(difference, low);
-  const Float rest = hn::Sub(hn::Sub(difference, error), low);
   const Word fe = fraction(error), fu = fraction(u);
-  const auto opposite =
-      hn::Ne(hn::And(hn::Xor(bits(rest), bits(error)), word(0x80000000)), hn::Zero(Words()));
-  const auto rest_is_there = hn::RebindMask(Words(), hn::Ne(rest, hn::Zero(Floats())));
-  const auto below =
-      hn::Or(hn::Lt(fe, fu), hn::And(hn::Eq(fe, fu), hn::And(opposite, rest_is_there)));
-  const Word bin = hn::Sub(hn::Add(field(error), word(kErrorBias)), field(u));
-  return hn::Sub(bin, hn::IfThenElseZero(below, word(1)));
+  const Word bin = hn::Add(hn::Sub(field<0>(error), field<0>(u)), word(kErrorBias));
+  const Word below = hn::ShiftRight<31>(hn::Sub(fe, fu));
+  const Mask same = hn::And(applied, hn::RebindMask(Floats(), hn::Eq(fe, fu)));
+  if (HWY_LIKELY(!any(same))) return hn::Sub(bin, below);
+  const Float rest = hn::Sub(hn::Sub(difference, error), low);
+  const Mask there = hn::And(same, hn::Ne(rest, hn::Zero(Floats())));
+  const Word signs = hn::ShiftRight<31>(hn::Xor(bits(rest), bits(error)));
+  return hn::Sub(bin, hn::Add(below, hn::IfThenElseZero(as_words(there), signs)));
 }
 
-/// One vector of pairs. Returns the lanes left over.
+/// One vector of common pairs and of pairs (0, 0). Sums count zero updates as lost and exact.
 template <int kPrecision, int kMinExponent, bool kBins>
-HWY_INLINE Mask take_pairs(Float w, Float update, Float factor, Sums& sums, Bins& bins) {
-  const Floats d;
-  const Float zero = hn::Zero(d);
-  const Float u = hn::Mul(update, factor);
+HWY_INLINE void take_pairs(Float w, Float u, Sums& sums, Bins& bins) {
+  const Float zero = hn::Zero(Floats());
   const Float w16 = rounded<kPrecision, kMinExponent>(w);
   const Float u16 = rounded<kPrecision, kMinExponent>(u);
-  const Float weight = hn::Abs(w16), size = hn::Abs(u);
-  // NaN compares false.
-  const Mask zero_update = hn::Eq(update, zero), zero_weight = hn::Eq(w16, zero);
-  const Float end = number(std::ldexp(1.0f, kEndBinade));
-  const Mask common_update =
-      hn::And(hn::Ge(size, number(std::ldexp(1.0f, kFirstUpdate))), hn::Le(size, end));
-  Mask taken = hn::And(hn::Le(hn::Abs(w), end), hn::Or(zero_update, common_update));
-  if constexpr (kMinExponent < kFirstWeight) {
-    const Float least = number(std::ldexp(1.0f, kFirstWeight));
-    taken = hn::And(taken, hn::Or(hn::Eq(w, zero), hn::Ge(hn::Abs(w), least)));
-  }
-  const Mask live = hn::AndNot(zero_update, taken);
-
-  const Float h = rounded<kPrecision, kMinExponent>(hn::Add(w16, u16));
+  const Float h = rounded_multiple<kPrecision>(hn::Add(w16, u16));
   const Float s = hn::Add(w16, u);
   const Float fused = rounded<kPrecision, kMinExponent>(s);
   const Float b = hn::Sub(s, w16);  // Knuth's TwoSum: w16 + u = s + low
   const Float low = hn::Add(hn::Sub(w16, hn::Sub(s, b)), hn::Sub(u, b));
-  const Mask sum_is_exact = hn::And(live, hn::Eq(low, zero));
-  const Mask lost = hn::And(live, hn::Eq(h, w16));
+  const Mask sum_is_exact = hn::Eq(low, zero);
+  const Mask lost = hn::Eq(h, w16);
   const Mask exact = hn::And(sum_is_exact, hn::Eq(h, s));
-  sums.live += hn::CountTrue(d, live);
-  sums.lost += hn::CountTrue(d, lost);
-  sums.underflow += hn::CountTrue(d, hn::And(live, hn::Eq(u16, zero)));
-  sums.exact += hn::CountTrue(d, exact);
-  sums.fused_lost += hn::CountTrue(d, hn::And(live, hn::Eq(fused, w16)));
-  sums.fused_exact += hn::CountTrue(d, hn::And(sum_is_exact, hn::Eq(fused, s)));
-  const Float of_weight = hn::Mul(weight, number(std::ldexp(1.0f, -kPrecision)));
-  sums.rule += hn::CountTrue(d, hn::And(live, hn::Gt(of_weight, size)));
+  const Mask zero_update = hn::Eq(u, zero);
+  sums.zero += count(zero_update);
+  sums.lost += count(lost);
+  sums.underflow += count(hn::Eq(u16, zero));
+  sums.exact += count(exact);
+  sums.fused_lost += count(hn::Eq(fused, w16));
+  sums.fused_exact += count(hn::And(sum_is_exact, hn::Eq(fused, s)));
+  const Float of_weight = hn::Mul(hn::Abs(w16), number(std::ldexp(1.0f, -kPrecision)));
+  sums.rule += count(hn::AndNot(zero_update, hn::Gt(of_weight, hn::Abs(u))));
   if constexpr (kBins) {
-    const Words words;
-    const auto live_word = hn::RebindMask(words, live);
-    const Word row = hn::IfThenElseZero(
-        hn::RebindMask(words, hn::AndNot(zero_weight, live)),
-        hn::Sub(field(w16), word(static_cast<std::uint32_t>(127 - kWeightBias))));
-    const Word column = hn::Sub(field(u), word(static_cast<std::uint32_t>(127 - kUpdateBias)));
-    const Mask less = of_words(hn::Lt(fraction(u), fraction(w16)));
-    const Word flags = hn::Add(hn::ShiftLeft<1>(one_in(less)), one_in(lost));
-    const Word in_row = hn::Add(hn::ShiftLeft<2>(column), flags);
-    bins.cell = hn::Add(hn::IfThenElseZero(live_word, in_row),
-                        hn::Add(hn::ShiftLeft<9>(row), hn::ShiftLeft<4>(row)));
-    sums.low_row = hn::Min(sums.low_row, row);
-    sums.high_row = hn::Max(sums.high_row, row);
-    bins.applied = hn::AndNot(hn::Or(lost, exact), live);
-    bins.error = error_bin(h, s, low, u);
+    const Word less = hn::ShiftRight<31>(hn::Sub(fraction(u), fraction(w16)));
+    const Word row = hn::Add(field<9>(w16), field<6>(w16));  // times kUpdateRow
+    const Word flags = hn::Add(hn::Add(less, less), hn::IfThenElseZero(as_words(lost), word(1)));
+    bins.cell = hn::Add(hn::Add(row, field<2>(u)), flags);
+    bins.applied = hn::Not(hn::Or(lost, exact));
+    bins.error = error_bin(h, s, low, u, bins.applied);
   }
-  return hn::Not(taken);
 }
 
-/// Stores the positions of lanes.
-HWY_INLINE std::size_t store_lanes(Mask lanes, std::size_t first, std::uint32_t* to) {
+/// Stores the positions of the lanes left over, and makes them pairs (0, 0).
+HWY_INLINE void leave(Mask common, std::size_t first, Float& w, Float& u, PairScratch& scratch) {
   const Words d;
-  const auto mask = hn::RebindMask(d, lanes);
-  hn::StoreU(hn::Compress(hn::Iota(d, static_cast<std::uint32_t>(first)), mask), d, to);
-  return hn::CountTrue(d, mask);
+  const auto left = as_words(hn::Not(common));
+  const Word positions = hn::Iota(d, static_cast<std::uint32_t>(first));
+  hn::StoreU(hn::Compress(positions, left), d, scratch.rare + scratch.rare_count);
+  scratch.rare_count += hn::CountTrue(d, left);
+  w = hn::IfThenElseZero(common, w);
+  u = hn::IfThenElseZero(common, u);
+}
+
+void add(const Sums& sums, std::size_t pairs, PairSums& total) {
+  total.live += pairs - sums.zero;
+  total.underflow += sums.underflow - sums.zero;
+  total.lost += sums.lost - sums.zero;
+  total.exact += sums.exact - sums.zero;
+  total.fused_lost += sums.fused_lost - sums.zero;
+  total.fused_exact += sums.fused_exact - sums.zero;
+  total.rule += sums.rule;
+}
+
+/// Two indices a load.
+HWY_INLINE void count_cells(const std::uint32_t* cell, std::size_t lanes, PairScratch& scratch) {
+  for (std::size_t lane = 0; lane + 2 <= lanes; lane += 2) {
+    std::uint64_t two;
+    std::memcpy(&two, cell + lane, sizeof two);
+    ++scratch.cells[0][static_cast<std::uint32_t>(two)];
+    ++scratch.cells[1][two >> 32];
+  }
+  if (lanes % 2 != 0) ++scratch.cells[0][cell[lanes - 1]];
+}
+
+/// Most errors lie in few bins: tables in turn, so that an addition does not wait for the last one.
+HWY_INLINE void count_errors(const std::uint32_t* error, std::size_t n, PairScratch& scratch) {
+  std::size_t i = 0;
+  for (; i + kErrorTables <= n; i += kErrorTables) {
+    for (std::size_t k = 0; k < kErrorTables; ++k) ++scratch.errors[k][error[i + k]];
+  }
+  for (; i < n; ++i) ++scratch.errors[0][error[i]];
 }
 
 template <int kPrecision, int kMinExponent, bool kBins>
@@ -158,41 +191,28 @@ void count_block(const std::uint8_t* weights, const std::uint8_t* updates, float
   const Words d;
   const std::size_t lanes = hn::Lanes(d);
   Sums sums;
-  sums.low_row = word(kUpdateRows);
-  sums.high_row = hn::Zero(d);
   alignas(64) std::uint32_t cell[64];
   alignas(64) std::uint32_t error[kPairBlock + 64];
-  std::size_t rare = 0, applied = 0;
+  std::size_t applied = 0;
+  scratch.rare_count = 0;
   for (std::size_t i = 0; i < n; i += lanes) {
+    Float w = load(weights + 4 * i);
+    const Float update = load(updates + 4 * i);
+    Float u = hn::Mul(update, number(factor));
+    const Mask common = is_common<kMinExponent>(w, update, u);
+    if (HWY_UNLIKELY(!hn::AllTrue(Floats(), common))) leave(common, i, w, u, scratch);
     Bins bins;
-    const Mask left = take_pairs<kPrecision, kMinExponent, kBins>(
-        load(weights + 4 * i), load(updates + 4 * i), number(factor), sums, bins);
-    if (HWY_UNLIKELY(!hn::AllFalse(Floats(), left))) {
-      rare += store_lanes(left, i, scratch.rare + rare);
-    }
+    take_pairs<kPrecision, kMinExponent, kBins>(w, u, sums, bins);
     if constexpr (kBins) {
       hn::Store(bins.cell, d, cell);
-      hn::StoreU(hn::Compress(bins.error, hn::RebindMask(d, bins.applied)), d, error + applied);
-      applied += hn::CountTrue(Floats(), bins.applied);
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        ++scratch.cells[lane % kCellTables][cell[lane]];
-      }
+      hn::StoreU(hn::Compress(bins.error, as_words(bins.applied)), d, error + applied);
+      applied += count(bins.applied);
+      count_cells(cell, lanes, scratch);
     }
   }
-  for (std::size_t i = 0; i < applied; ++i) ++scratch.errors[i % kErrorTables][error[i]];
-  scratch.rare_count = rare;
-  PairSums& total = scratch.sums;
-  total.live += sums.live;
-  total.underflow += sums.underflow;
-  total.lost += sums.lost;
-  total.exact += sums.exact;
-  total.fused_lost += sums.fused_lost;
-  total.fused_exact += sums.fused_exact;
-  total.rule += sums.rule;
-  if constexpr (kBins) {
-    scratch.first_row = std::min(scratch.first_row, hn::GetLane(hn::MinOfLanes(d, sums.low_row)));
-    scratch.end_row = std::max(scratch.end_row, hn::GetLane(hn::MaxOfLanes(d, sums.high_row)) + 1);
-  }
+  count_errors(error, applied, scratch);
+  add(sums, n, scratch.sums);
+  if (kBins) scratch.has_bins = true;
 }
 
 void count_binary16_pairs(const std::uint8_t* weights, const std::uint8_t* updates, float factor,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/table/update_what_if.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -12,6 +14,7 @@
 #include "halfscope/number/arithmetic.hpp"
 #include "halfscope/table/update_moves.hpp"
 #include "halfscope/table/update_pair.hpp"
+#include "halfscope/table/update_pass.hpp"
 #include "halfscope/table/update_source.hpp"
 
 namespace halfscope {
@@ -49,34 +52,60 @@ class Question {
 
   void add_range(UpdateWhatIf& answer, std::size_t first, std::size_t end) const {
     const FloatEnvironment environment(RoundingControl::nearest);
-    for (std::size_t i = first; i < end; ++i) add(answer, i);
+    PairRoom room;
+    for (std::size_t i = first; i < end; i += kPairBlock) {
+      const std::size_t n = std::min(kPairBlock, end - i);
+      const std::byte* updates = updates_as_binary32(i, n, room.updates);
+      add_counts(answer.bfloat16, kBfloat16, 0, i, n, updates, room);
+      for (auto& [k, counts] : answer.learning_rate) {
+        add_counts(counts, options_.format, k, i, n, updates, room);
+      }
+      for (std::size_t k = 0; k < n; ++k) add_moves(answer, i + k);
+    }
   }
 
  private:
-  void add(UpdateWhatIf& answer, std::size_t i) const {
-    const Format weight_format = format_of(weights_.dtype);
-    const std::uint64_t weight = element(weights_, i);
-    const auto u32 = static_cast<std::uint32_t>(
+  /// Rounded where they are wider.
+  const std::byte* updates_as_binary32(std::size_t first, std::size_t n,
+                                       std::span<float, kPairBlock> room) const {
+    if (updates_.dtype != Dtype::f64) return as_binary32(updates_, first, n, room);
+    std::fill(room.begin(), room.end(), 0.0f);
+    for (std::size_t k = 0; k < n; ++k) room[k] = std::bit_cast<float>(update_at(first + k));
+    return std::as_bytes(room).data();
+  }
+  std::uint32_t update_at(std::size_t i) const {
+    return static_cast<std::uint32_t>(
         convert(kBinary32, format_of(updates_.dtype), element(updates_, i)).bits);
-    const Update update = recorded_update(kBinary32, u32);
-    add_counts(answer.bfloat16, kBfloat16, convert(kBfloat16, weight_format, weight).bits, update);
-    const std::uint64_t w16 = convert(options_.format, weight_format, weight).bits;
-    for (auto& [k, counts] : answer.learning_rate) {
-      add_counts(counts, options_.format, w16, times_power_of_two(update, k));
-    }
-    const bool weight_is_finite =
-        (w16 & options_.format.magnitude_mask()) <= options_.format.largest_finite();
-    if (update.exact.kind != Kind::finite || !weight_is_finite) return;
-    add_stochastic(answer, w16, u32);
-    add_kahan(answer.kahan, w16, update.exact);
-    const auto master = static_cast<std::uint32_t>(convert(kBinary32, weight_format, weight).bits);
-    add_first_move(answer, std::bit_cast<float>(master), std::bit_cast<float>(u32));
+  }
+  std::uint64_t weight_at(Format f, std::size_t i) const {
+    return convert(f, format_of(weights_.dtype), element(weights_, i)).bits;
   }
 
-  static void add_counts(UpdateCounts& counts, Format f, std::uint64_t w16, const Update& update) {
-    UpdateTable one;
-    add_pair(one, f, w16, update, false);
-    counts += one.counts;
+  void add_counts(UpdateCounts& counts, Format f, int log2_factor, std::size_t first, std::size_t n,
+                  const std::byte* updates, PairRoom& room) const {
+    UpdateTable table;
+    PairScratch& scratch = pair_scratch();
+    const auto one = [&](std::size_t k) {
+      const Update update = recorded_update(kBinary32, update_at(first + k));
+      add_pair(table, f, weight_at(f, first + k), times_power_of_two(update, log2_factor), false);
+    };
+    add_pair_block(f, weights_as_binary32(weights_, f, first, n, room.weights), updates,
+                   log2_factor, n, false, scratch, one);
+    fold_pairs(scratch, table);
+    counts += table.counts;
+  }
+
+  void add_moves(UpdateWhatIf& answer, std::size_t i) const {
+    const std::uint32_t u32 = update_at(i);
+    const std::uint64_t w16 = weight_at(options_.format, i);
+    const Unpacked update = unpack(kBinary32, u32);
+    const bool weight_is_finite =
+        (w16 & options_.format.magnitude_mask()) <= options_.format.largest_finite();
+    if (update.kind != Kind::finite || !weight_is_finite) return;
+    add_stochastic(answer, w16, u32);
+    add_kahan(answer.kahan, w16, update);
+    const auto master = static_cast<std::uint32_t>(weight_at(kBinary32, i));
+    add_first_move(answer, std::bit_cast<float>(master), std::bit_cast<float>(u32));
   }
 
   static Update times_power_of_two(Update update, int k) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions on tensors of two runs.
+#include <cmath>
+
+#include "analyzers/compare.hpp"
+#include "analyzers/condition.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// A count of elements, or its share of them.
+std::optional<Measured> count_of(const Condition& c, const Interval& count, std::uint64_t of) {
+  if (!c.percent) return count;
+  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+}
+
+std::optional<Measured> as_number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
+}
+
+std::optional<Measured> of_elements(const Condition& c, const ElementChanges& e) {
+  if (c.field == "became_zero") return count_of(c, e.became_zero, e.elements);
+  if (c.field == "became_subnormal") return count_of(c, e.became_subnormal, e.elements);
+  if (c.field == "became_infinite") return count_of(c, e.became_infinite, e.elements);
+  if (c.field == "became_nan") return count_of(c, e.became_nan, e.elements);
+  return as_number(c.field == "largest_ulps" ? e.largest_ulps : e.largest_relative_error);
+}
+
+}  // namespace
+
+std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
+  if (c.field == "zero_difference") return static_cast<double>(t.zero_difference);
+  if (c.field == "max_abs_shift") return as_number(t.max_abs_shift);
+  if (c.field == "largest_share_difference") return as_number(t.largest_share_difference);
+  if (c.field == "median_shift") {
+    return t.median_shift ? std::optional<Measured>(static_cast<double>(*t.median_shift))
+                          : std::nullopt;
+  }
+  if (c.field == "new_zeros") {
+    return t.new_zeros ? count_of(c, *t.new_zeros, t.counts.b.total) : std::nullopt;
+  }
+  return t.elements ? of_elements(c, *t.elements) : std::nullopt;
+}
+
+bool applies(const Condition& c, const ComparedTensor& t) {
+  if (c.only.empty()) return true;
+  if (const auto role = log::find_role(c.only)) return t.role == *role;
+  Selection selection;
+  selection.tensor_glob = c.only;
+  return selects(selection, t.name);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text_formats.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "analyzers/format_fit.hpp"
+#include "analyzers/lost_mass.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Analysis;
+using analyzers::FormatFit;
+using analyzers::NoiseRatio;
+using analyzers::TensorFindings;
+using reports::plural;
+
+/// Tensors of one role that the same format serves.
+struct Group {
+  std::vector<const TensorFindings*> tensors;
+  std::optional<int> lowest, highest;  ///< log2 of their own scales
+};
+
+const FormatFit* find_fit(const TensorFindings& t, std::string_view format) {
+  for (const FormatFit& fit : t.fits) {
+    if (fit.format == format && !fit.saturating) return &fit;
+  }
+  return nullptr;
+}
+
+/// By role, then width and name of the format, then whether it needs a scale.
+using Key = std::tuple<log::Role, int, std::string, bool>;
+
+std::map<Key, Group> group(const Analysis& analysis) {
+  std::map<Key, Group> groups;
+  for (const TensorFindings& t : analysis.tensors) {
+    const auto narrow = analyzers::narrowest(t);
+    if (!narrow) continue;
+    const int width = find_format(narrow->format)->format.width;
+    Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
+    g.tensors.push_back(&t);
+    const FormatFit* fit = find_fit(t, narrow->format);
+    if (!narrow->needs_scale || fit == nullptr || !fit->best_log2) continue;
+    g.lowest = std::min(g.lowest.value_or(*fit->best_log2), *fit->best_log2);
+    g.highest = std::max(g.highest.value_or(*fit->best_log2), *fit->best_log2);
+  }
+  return groups;
+}
+
+std::string short_name(const TensorFindings& t) {
+  const bool has_role = log::role_in_name(t.name).has_value();
+  return log::printable(has_role ? t.name.substr(t.name.find('/') + 1) : t.name);
+}
+
+std::string names(const Group& g) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, g.tensors.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + short_name(*g.tensors[i]);
+  }
+  if (g.tensors.size() > kShown) text += fmt::format(" and {} more", g.tensors.size() - kShown);
+  return text;
+}
+
+std::string scales(const Group& g) {
+  if (!g.lowest) return "as it is";
+  if (*g.lowest == *g.highest) return fmt::format("at 2^{}", *g.lowest);
+  return fmt::format("at 2^{} to 2^{}", *g.lowest, *g.highest);
+}
+
+std::string groups_text(const Analysis& analysis, double target) {
+  std::string text = fmt::format(
+      "Narrowest format by range: nothing overflows and at most {} of the values become zero,\n"
+      "as they are or at a power-of-two scale of the tensor's own:\n",
+      reports::share_text(target));
+  for (const auto& [key, g] : group(analysis)) {
+    const auto& [role, width, format, needs_scale] = key;
+    text += fmt::format("  {:<16} {:<9} {:<18} {:>11}  {}\n", log::name_of(role), format, scales(g),
+                        plural(g.tensors.size(), "tensor"), names(g));
+  }
+  return text;
+}
+
+/// The lowest noise ratio of a role's tensors in one format, and whether any is an estimate.
+struct Worst {
+  std::optional<double> db;
+  bool estimated = false;
+
+  void add(const std::optional<NoiseRatio>& noise) {
+    if (!noise) return;
+    db = std::min(db.value_or(noise->db), noise->db);
+    estimated = estimated || !noise->exact;
+  }
+  std::string text() const {
+    if (!db) return "-";
+    if (std::isinf(*db)) return "exact";
+    return fmt::format("{}{:.0f}", estimated ? "~" : "", *db);
+  }
+};
+
+std::string noise_row(const Analysis& analysis, log::Role role) {
+  std::string row = fmt::format("  {:<16}", log::name_of(role));
+  for (const std::string_view format : analyzers::kFitFormats) {
+    Worst worst;
+    for (const TensorFindings& t : analysis.tensors) {
+      const FormatFit* fit = t.role == role ? find_fit(t, format) : nullptr;
+      if (fit != nullptr) worst.add(fit->noise_at_best);
+    }
+    row += fmt::format(" {:>8}", worst.text());
+  }
+  for (std::size_t i = 0; i < analyzers::kMxElements.size(); ++i) {
+    Worst worst;
+    for (const TensorFindings& t : analysis.tensors) {
+      if (t.role == role && !t.block_fits.empty()) worst.add(t.block_fits[i].noise);
+    }
+    row += fmt::format(" {:>8}", worst.text());
+  }
+  return row + "\n";
+}
+
+std::string noise_text(const Analysis& analysis) {
+  std::string text =
+      "\nSignal to rounding noise in dB, of each role's noisiest tensor, each at its best scale\n"
+      "(~: some are estimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
+  text += fmt::format("  {:<16}", "");
+  for (const std::string_view format : analyzers::kFitFormats)
+    text += fmt::format(" {:>8}", format);
+  for (const std::string_view element : analyzers::kMxElements) {
+    text += fmt::format(" {:>8}", fmt::format("mx {}", element));
+  }
+  text += "\n";
+  std::vector<log::Role> roles;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (std::find(roles.begin(), roles.end(), t.role) == roles.end()) roles.push_back(t.role);
+  }
+  std::sort(roles.begin(), roles.end());
+  for (const log::Role role : roles) text += noise_row(analysis, role);
+  return text;
+}
+
+/// How much the flushed gradients weigh; empty without gradients.
+std::string mass_text(const Analysis& analysis) {
+  const std::optional<int> k = exact_log2(analysis.loss_scale);
+  std::vector<const TensorFindings*> gradients;
+  Interval flushed;
+  std::uint64_t n = 0;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (!t.counted) continue;
+    gradients.push_back(&t);
+    flushed += t.counts.classes.flushed_to_zero;
+    n += t.counts.finite_nonzero();
+  }
+  if (gradients.empty() || !k) return "";
+  const MassShare lost = analyzers::lost_mass(gradients, analysis.target, *k);
+  return fmt::format(
+      "\nThe gradients that become zero in {} at loss scale {} are {} of the values, but {} of "
+      "the\n"
+      "sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
+      analysis.target.name, reports::scale_text(analysis.loss_scale),
+      reports::share_text(flushed, n), reports::share_range_text(lost.l1.low, lost.l1.high),
+      reports::share_range_text(lost.l2.low, lost.l2.high));
+}
+
+}  // namespace
+
+std::string formats_text(const Analysis& analysis, double target_underflow) {
+  const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+                               [](const auto& t) { return !t.fits.empty(); });
+  if (!any) return "";
+  return groups_text(analysis, target_underflow) + noise_text(analysis) + mass_text(analysis);
+}
+
+}  // namespace halfscope::cli

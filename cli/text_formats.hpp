@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which formats the tensors fit, for people.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::cli {
+
+/// The tensors by role and narrowest format, then the noise by role and format: a screenful for any
+/// number of tensors. Empty where no fits are known.
+std::string formats_text(const analyzers::Analysis& analysis, double target_underflow);
+
+}  // namespace halfscope::cli

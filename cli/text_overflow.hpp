@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Overflow, its cause and the room left, for the terminal.
+#pragma once
+
+#include <string>
+
+#include "analyzers/overflow.hpp"
+
+namespace halfscope::cli {
+
+/// The first events with their cause and what led there, then the tensors with the least room.
+std::string overflow_text(const analyzers::Analysis& analysis,
+                          const analyzers::OverflowFindings& found);
+
+}  // namespace halfscope::cli

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass over a block with AVX-512 and GFNI: memory's speed, instead of an increment an element.
+//
+// 64 elements become two vectors of bytes: sign and upper exponent, lowest exponent bit and 7 bits
+// of fraction. Tables in registers turn them into flags; a bit-matrix transposition turns the flags
+// of 64 elements into one 64-bit mask a flag. A vector of 8 such masks, one for each of 8 binades,
+// is then counted by one population count a question: how many, how many negative, how many at or
+// above each threshold. Sources: docs/numerics.md, section 12.
+#include "halfscope/table/count_blocks.hpp"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <hwy/targets.h>
+
+#include <cstring>
+
+#ifdef __clang__
+#pragma clang attribute push(                                                          \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2," \
+                          "avx512vpopcntdq,gfni,popcnt"))),                            \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2")
+#pragma GCC target("avx512vpopcntdq,gfni,popcnt")
+#endif
+
+namespace halfscope {
+namespace {
+
+#define HALFSCOPE_INLINE inline __attribute__((always_inline))
+#define HALFSCOPE_UNROLL _Pragma("GCC unroll 8")
+
+using V = __m512i;
+
+struct ByteTable {
+  alignas(64) std::array<std::uint8_t, 64> byte;
+};
+
+/// Entry i is start + step * i.
+constexpr ByteTable progression(int start, int step) {
+  ByteTable t{};
+  for (int i = 0; i < 64; ++i)
+    t.byte[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(start + step * i);
+  return t;
+}
+
+/// Byte q of quadword k comes from byte k of quadword q.
+constexpr ByteTable transposition() {
+  ByteTable t{};
+  for (std::size_t i = 0; i < 64; ++i) t.byte[i] = static_cast<std::uint8_t>(i % 8 * 8 + i / 8);
+  return t;
+}
+
+constexpr ByteTable kEach = progression(0, 1), kOdd = progression(1, 2), kEven = progression(0, 2);
+constexpr ByteTable kTransposed = transposition();
+
+HALFSCOPE_INLINE V load(const void* p) { return _mm512_loadu_si512(p); }
+HALFSCOPE_INLINE V vector_of(const ByteTable& t) { return _mm512_load_si512(t.byte.data()); }
+HALFSCOPE_INLINE V every(std::uint8_t byte) { return _mm512_set1_epi8(static_cast<char>(byte)); }
+
+HALFSCOPE_INLINE V from_binary16(__m256i x) {  // exact; raises no flag for a signalling NaN
+  return _mm512_castps_si512(_mm512_cvt_roundph_ps(x, _MM_FROUND_NO_EXC));
+}
+HALFSCOPE_INLINE V from_bfloat16(__m256i x) {
+  return _mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16);
+}
+
+/// The upper halves of the 32-bit lanes of two vectors.
+HALFSCOPE_INLINE V upper_halves(V low, V high) {
+  alignas(64) static constexpr auto kIndex = [] {
+    std::array<std::uint16_t, 32> index{};
+    for (std::size_t i = 0; i < 32; ++i) index[i] = static_cast<std::uint16_t>(2 * i + 1);
+    return index;
+  }();
+  return _mm512_permutex2var_epi16(low, _mm512_load_si512(kIndex.data()), high);
+}
+
+/// Looks up bytes by their lower 7 bits.
+struct Table128 {
+  V low, high;
+  HALFSCOPE_INLINE explicit Table128(const std::array<std::uint8_t, 128>& t)
+      : low(_mm512_load_si512(t.data())), high(_mm512_load_si512(t.data() + 64)) {}
+  HALFSCOPE_INLINE V operator[](V index) const {
+    return _mm512_permutex2var_epi8(low, index, high);
+  }
+};
+
+/// Eight masks: quadword k holds bit k of every byte. Within eights the order is reversed, alike in
+/// all masks.
+HALFSCOPE_INLINE V bit_planes(V bytes) {
+  const V identity = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201u));
+  return _mm512_permutexvar_epi8(vector_of(kTransposed),
+                                 _mm512_gf2p8affine_epi64_epi8(identity, bytes, 0));
+}
+
+/// b where a bit of mask is set, else a.
+HALFSCOPE_INLINE V choose(V mask, V a, V b) { return _mm512_ternarylogic_epi32(a, b, mask, 0xD8); }
+/// a where b and c are equal, bit by bit.
+HALFSCOPE_INLINE V where_equal(V a, V b, V c) { return _mm512_ternarylogic_epi64(a, b, c, 0x90); }
+
+/// The magnitudes of 32-bit elements.
+struct Seen32 {
+  V largest, smallest_less_one, fractions;
+
+  HALFSCOPE_INLINE Seen32()  // not by default: that would be compiled for any processor
+      : largest(_mm512_setzero_si512()),
+        smallest_less_one(_mm512_set1_epi32(-1)),
+        fractions(_mm512_setzero_si512()) {}
+  template <bool kFractions>
+  HALFSCOPE_INLINE void see(V bits) {
+    const V magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF));
+    largest = _mm512_max_epu32(largest, magnitude);
+    smallest_less_one =
+        _mm512_min_epu32(smallest_less_one, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
+    if constexpr (kFractions) fractions = _mm512_or_si512(fractions, bits);
+  }
+  HALFSCOPE_INLINE Seen total() const {
+    return {_mm512_reduce_max_epu32(largest), _mm512_reduce_min_epu32(smallest_less_one),
+            static_cast<std::uint32_t>(_mm512_reduce_or_epi32(fractions)) & 0x007FFFFFu};
+  }
+};
+
+/// Those of bfloat16 elements, doubled: without their sign.
+struct SeenBfloat16 {
+  V largest, smallest_less_one, fractions;
+
+  HALFSCOPE_INLINE SeenBfloat16()  // not by default: that would be compiled for any processor
+      : largest(_mm512_setzero_si512()),
+        smallest_less_one(_mm512_set1_epi32(-1)),
+        fractions(_mm512_setzero_si512()) {}
+  template <bool kFractions>
+  HALFSCOPE_INLINE void see(V bits) {
+    const V doubled = _mm512_add_epi16(bits, bits);
+    largest = _mm512_max_epu16(largest, doubled);
+    smallest_less_one =
+        _mm512_min_epu16(smallest_less_one, _mm512_sub_epi16(doubled, _mm512_set1_epi16(1)));
+    if constexpr (kFractions) fractions = _mm512_or_si512(fractions, bits);
+  }
+  HALFSCOPE_INLINE Seen total() const {
+    const V low = _mm512_set1_epi32(0xFFFF);
+    const auto largest_of_both = _mm512_reduce_max_epu32(
+        _mm512_max_epu32(_mm512_and_si512(largest, low), _mm512_srli_epi32(largest, 16)));
+    const auto smallest_of_both = _mm512_reduce_min_epu32(_mm512_min_epu32(
+        _mm512_and_si512(smallest_less_one, low), _mm512_srli_epi32(smallest_less_one, 16)));
+    const auto bits = static_cast<std::uint32_t>(_mm512_reduce_or_epi32(fractions));
+    Seen seen;
+    seen.largest = largest_of_both << 15;
+    if (smallest_of_both != 0xFFFFu) seen.smallest_less_one = ((smallest_of_both + 1) << 15) - 1;
+    seen.fractions = ((bits | bits >> 16) & 0x7Fu) << 16;
+    return seen;
+  }
+};
+
+struct Halves {
+  V low, high;  ///< the upper halves of 64 elements as binary32
+};
+
+template <Dtype kDtype>
+struct Source;
+
+template <>
+struct Source<Dtype::f32> {
+  using See = Seen32;
+  static constexpr std::size_t kBytes = 4;
+  template <bool kFractions>
+  static HALFSCOPE_INLINE Halves take(const std::byte* p, See& seen) {
+    const V a = load(p), b = load(p + 64), c = load(p + 128), d = load(p + 192);
+    seen.template see<kFractions>(a);
+    seen.template see<kFractions>(b);
+    seen.template see<kFractions>(c);
+    seen.template see<kFractions>(d);
+    return {upper_halves(a, b), upper_halves(c, d)};
+  }
+};
+
+template <>
+struct Source<Dtype::bf16> {
+  using See = SeenBfloat16;
+  static constexpr std::size_t kBytes = 2;
+  static HALFSCOPE_INLINE V widen(__m256i x) { return from_bfloat16(x); }
+  template <bool kFractions>
+  static HALFSCOPE_INLINE Halves take(const std::byte* p, See& seen) {
+    const Halves halves = {load(p), load(p + 64)};
+    seen.template see<kFractions>(halves.low);
+    seen.template see<kFractions>(halves.high);
+    return halves;
+  }
+};
+
+template <>
+struct Source<Dtype::f16> {
+  using See = Seen32;
+  static constexpr std::size_t kBytes = 2;
+  static HALFSCOPE_INLINE V widen(__m256i x) { return from_binary16(x); }
+  template <bool kFractions>
+  static HALFSCOPE_INLINE Halves take(const std::byte* p, See& seen) {
+    V v[4];
+    HALFSCOPE_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      v[k] = widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * k)));
+      seen.template see<kFractions>(v[k]);
+      // Rounds the upper half to odd: a carry reaches its lowest bit where the rest is not 0.
+      const V rest = _mm512_and_si512(v[k], _mm512_set1_epi32(0xFFFF));
+      v[k] = _mm512_or_si512(v[k], _mm512_add_epi32(rest, _mm512_set1_epi32(0xFFFF)));
+    }
+    return {upper_halves(v[0], v[1]), upper_halves(v[2], v[3])};
+  }
+};
+
+/// Stores the positions of a mask's bits, plus base; returns how many.
+HALFSCOPE_INLINE std::size_t store_positions(__mmask64 mask, V base, std::uint16_t* to) {
+  const V packed = _mm512_maskz_compress_epi8(mask, vector_of(kEach));
+  const auto count = static_cast<std::size_t>(__builtin_popcountll(mask));
+  const V low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(packed));
+  _mm512_storeu_si512(to, _mm512_add_epi16(base, low));
+  if (count > 32) [[unlikely]] {
+    const V high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(packed, 1));
+    _mm512_storeu_si512(to + 32, _mm512_add_epi16(base, high));
+  }
+  return count;
+}
+
+template <Dtype kDtype, bool kFractions>
+void find(const std::byte* data, std::size_t n, const FineBins& bins, const HotBinades& hot,
+          Scratch& scratch) {
+  using From = Source<kDtype>;
+  const Table128 pair_table(hot.entry), bin_table(bins.entry);
+  const V top = every(0x80);
+  typename From::See seen;
+  V base = _mm512_setzero_si512();
+  std::uint16_t* to = scratch.positions.data();
+  MaskRow* row = scratch.masks.data();
+  for (std::size_t i = 0; i < n; i += kStep, ++row) {
+    const Halves halves = From::template take<kFractions>(data + i * From::kBytes, seen);
+    const V upper = _mm512_permutex2var_epi8(halves.low, vector_of(kOdd), halves.high);
+    const V lower = _mm512_permutex2var_epi8(halves.low, vector_of(kEven), halves.high);
+    const V pair = pair_table[upper];
+    const V bin = bin_table[lower];
+    // Gathered: (cold or not to be told by the bin) and not zero, in each byte's top bit.
+    const __mmask64 gather = _mm512_movepi8_mask(
+        _mm512_ternarylogic_epi32(pair, bin, _mm512_add_epi8(pair, pair), 0x54));
+    const V counted = _mm512_mask_mov_epi8(pair, gather, _mm512_setzero_si512());
+    _mm512_store_si512(&row->pair_bit_0, bit_planes(choose(top, counted, upper)));
+    _mm512_store_si512(&row->reached, bit_planes(choose(top, bin, lower)));
+    to += store_positions(gather, base, to);
+    base = _mm512_add_epi16(base, _mm512_set1_epi16(kStep));
+  }
+  scratch.gathered_count = static_cast<std::size_t>(to - scratch.positions.data());
+  scratch.seen = seen.total();
+}
+
+/// Fetches the elements at scratch.positions to scratch.gathered, as binary32.
+template <Dtype kDtype>
+void fetch(const std::byte* data, Scratch& scratch) {
+  const std::size_t n = scratch.gathered_count;
+  if constexpr (kDtype == Dtype::f32) {
+    for (std::size_t i = 0; i < n; ++i) {
+      std::memcpy(&scratch.gathered[i], data + std::size_t{4} * scratch.positions[i], 4);
+    }
+  } else {
+    for (std::size_t i = 0; i < n; ++i) {  // in place: positions are not needed any more
+      std::memcpy(&scratch.positions[i], data + std::size_t{2} * scratch.positions[i], 2);
+    }
+    for (std::size_t i = 0; i < n; i += 16) {
+      const auto* const from = reinterpret_cast<const __m256i*>(scratch.positions.data() + i);
+      _mm512_storeu_si512(scratch.gathered.data() + i,
+                          Source<kDtype>::widen(_mm256_loadu_si256(from)));
+    }
+  }
+}
+
+HALFSCOPE_INLINE V broadcast(std::uint64_t x) {
+  return _mm512_set1_epi64(static_cast<long long>(x));
+}
+
+template <int kGroups, int kThresholds>
+void count(std::size_t rows, const std::byte* next, std::size_t stride, Scratch& scratch) {
+  constexpr int kCounters = 2 + kThresholds;
+  const V bit_0 = _mm512_setr_epi64(0, -1, 0, -1, 0, -1, 0, -1);
+  const V bit_1 = _mm512_setr_epi64(0, 0, -1, -1, 0, 0, -1, -1);
+  const V bit_2 = _mm512_setr_epi64(0, 0, 0, 0, -1, -1, -1, -1);
+  V sum[kGroups][kCounters];
+  HALFSCOPE_UNROLL
+  for (auto& group : sum) {
+    HALFSCOPE_UNROLL
+    for (V& counter : group) counter = _mm512_setzero_si512();
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    const MaskRow& row = scratch.masks[r];
+    for (std::size_t line = 0; line < stride; line += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(next) + r * stride + line, _MM_HINT_T0);
+    }
+    scratch.zeros += static_cast<std::uint64_t>(__builtin_popcountll(row.zero));
+    scratch.negative_zeros +=
+        static_cast<std::uint64_t>(__builtin_popcountll(row.zero & row.negative));
+    // Of lane l: the elements whose three bits are l's.
+    V lanes = where_equal(_mm512_set1_epi64(-1), broadcast(row.field_bit_0), bit_0);
+    lanes = where_equal(lanes, broadcast(row.pair_bit_0), bit_1);
+    lanes = where_equal(lanes, broadcast(row.pair_bit_1), bit_2);
+    V asked[kCounters];
+    asked[0] = lanes;
+    asked[1] = _mm512_and_si512(lanes, broadcast(row.negative));
+    HALFSCOPE_UNROLL
+    for (int k = 2; k < kCounters; ++k) {
+      asked[k] = _mm512_and_si512(lanes, broadcast(row.reached[k - 2]));
+    }
+    HALFSCOPE_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const V group = broadcast(row.group[g]);
+      HALFSCOPE_UNROLL
+      for (int k = 0; k < kCounters; ++k) {
+        sum[g][k] =
+            _mm512_add_epi64(sum[g][k], _mm512_popcnt_epi64(_mm512_and_si512(asked[k], group)));
+      }
+    }
+  }
+  HALFSCOPE_UNROLL
+  for (int g = 0; g < kGroups; ++g) {
+    HALFSCOPE_UNROLL
+    for (int k = 0; k < kCounters; ++k) {
+      void* const to = scratch.hot[static_cast<std::size_t>(g)][static_cast<std::size_t>(k)].data();
+      _mm512_store_si512(to, _mm512_add_epi64(_mm512_load_si512(to), sum[g][k]));
+    }
+  }
+}
+
+template <Dtype kDtype>
+void pairs_of(const TensorView& block, std::array<std::uint32_t, kPairs>& counts) {
+  alignas(64) std::array<std::uint8_t, 64> upper;
+  typename Source<kDtype>::See unused;
+  for (std::size_t i = 0; i < block.count; i += kStep) {
+    const Halves halves =
+        Source<kDtype>::template take<false>(block.data + i * Source<kDtype>::kBytes, unused);
+    _mm512_store_si512(upper.data(),
+                       _mm512_permutex2var_epi8(halves.low, vector_of(kOdd), halves.high));
+    for (const std::uint8_t byte : upper) ++counts[byte & 0x7F];
+  }
+}
+
+template <Dtype kDtype>
+void find_and_fetch(const TensorView& block, const FineBins& bins, const HotBinades& hot,
+                    bool with_fractions, Scratch& scratch) {
+  const auto run = with_fractions ? find<kDtype, true> : find<kDtype, false>;
+  run(block.data, block.count, bins, hot, scratch);
+  fetch<kDtype>(block.data, scratch);
+}
+
+template <Dtype kDtype>
+void widen_all(const TensorView& block, std::uint32_t* wide) {
+  for (std::size_t i = 0; i < block.count; i += 16) {
+    const auto* const from = reinterpret_cast<const __m256i*>(block.data + 2 * i);
+    _mm512_storeu_si512(wide + i, Source<kDtype>::widen(_mm256_loadu_si256(from)));
+  }
+}
+
+}  // namespace
+
+void find_masks(const TensorView& block, const FineBins& bins, const HotBinades& hot,
+                bool with_fractions, Scratch& scratch) {
+  switch (block.dtype) {
+    case Dtype::f16: return find_and_fetch<Dtype::f16>(block, bins, hot, with_fractions, scratch);
+    case Dtype::bf16: return find_and_fetch<Dtype::bf16>(block, bins, hot, with_fractions, scratch);
+    default: return find_and_fetch<Dtype::f32>(block, bins, hot, with_fractions, scratch);
+  }
+}
+
+void count_masks(std::size_t n, int groups, std::size_t thresholds, const std::byte* next,
+                 std::size_t next_bytes, Scratch& scratch) {
+  static constexpr decltype(&count<1, 3>) kCount[2][kMaxGroups] = {
+      {count<1, 3>, count<2, 3>, count<3, 3>, count<4, 3>},
+      {count<1, 4>, count<2, 4>, count<3, 4>, count<4, 4>}};
+  const std::size_t rows = n / kStep;
+  kCount[thresholds > 3 ? 1 : 0][groups - 1](rows, next, next_bytes / rows, scratch);
+}
+
+void count_pairs(const TensorView& block, std::array<std::uint32_t, kPairs>& counts) {
+  switch (block.dtype) {
+    case Dtype::f16: return pairs_of<Dtype::f16>(block, counts);
+    case Dtype::bf16: return pairs_of<Dtype::bf16>(block, counts);
+    default: return pairs_of<Dtype::f32>(block, counts);
+  }
+}
+
+void widen(const TensorView& block, std::uint32_t* wide) {
+  if (block.dtype == Dtype::f16) return widen_all<Dtype::f16>(block, wide);
+  widen_all<Dtype::bf16>(block, wide);
+}
+
+}  // namespace halfscope
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace halfscope {
+
+bool has_hot_kernel() {
+  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0 && __builtin_cpu_supports("gfni") != 0;
+}
+
+}  // namespace halfscope
+
+#else  // never called
+
+namespace halfscope {
+
+bool has_hot_kernel() { return false; }
+void find_masks(const TensorView&, const FineBins&, const HotBinades&, bool, Scratch&) {}
+void count_masks(std::size_t, int, std::size_t, const std::byte*, std::size_t, Scratch&) {}
+void count_pairs(const TensorView&, std::array<std::uint32_t, kPairs>&) {}
+void widen(const TensorView&, std::uint32_t*) {}
+
+}  // namespace halfscope
+
+#endif

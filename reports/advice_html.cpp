@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/data_table.hpp"
+#include "reports/evidence.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Recommendation;
+
+namespace {
+
+double share(const Interval& count, const Interval& of) {
+  return of.high == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(of.high);
+}
+
+std::string share_html(const Interval& count, const Interval& of) {
+  return html_escape(of.exact() ? share_text(count, of.low)
+                                : share_range_text(analyzers::Share{count, of}.low(),
+                                                   analyzers::Share{count, of}.high()));
+}
+
+Cell share_cell(const Interval& count, const Interval& of) {
+  return {share_html(count, of), share(count, of), count_text(count) + " of " + count_text(of),
+          count.high == 0};
+}
+
+Cell bounds_cell(const Bounds& bounds) {
+  return {html_escape(share_range_text(bounds.low, bounds.high)), bounds.high, "",
+          bounds.high == 0};
+}
+
+std::string headed(const char* title, const std::string& note, const std::string& body = "") {
+  return fmt::format("<h3>{}</h3>\n<p class=\"note\">{}</p>\n{}", title, note, body);
+}
+
+std::string scales_text(const analyzers::LayerScale& layer) {
+  if (layer.lowest_log2 && layer.highest_log2) {
+    return fmt::format("2^{} to 2^{}", *layer.lowest_log2, *layer.highest_log2);
+  }
+  if (layer.highest_log2) return fmt::format("up to 2^{}", *layer.highest_log2);
+  return layer.lowest_log2 ? fmt::format("from 2^{}", *layer.lowest_log2) : "none";
+}
+
+std::string per_layer_html(const Recommendation& advice) {
+  if (advice.per_layer.empty()) return "";
+  std::vector<std::string> headings = {"layer", "scales that serve it", "to zero at the one scale",
+                                       "to zero at its own"};
+  bool als = false;
+  for (const auto& layer : advice.per_layer) als = als || layer.als.has_value();
+  if (als) headings.push_back("adaptive factor");
+  std::vector<Row> rows;
+  for (const auto& layer : advice.per_layer) {
+    Row row{{{html_name(layer.layer)},
+             {scales_text(layer), static_cast<double>(layer.lowest_log2.value_or(-1000))},
+             share_cell(layer.flushed_at_static, layer.of),
+             share_cell(layer.flushed_at_own, layer.of)}};
+    if (als) {
+      row.cells.push_back(layer.als ? Cell{fmt::format("{:.4g}", *layer.als), *layer.als}
+                                    : Cell{"", -1, "", true});
+    }
+    rows.push_back(std::move(row));
+  }
+  return headed("A scale for each layer", "No single scale serves every tensor.",
+                data_table("A scale for each layer", headings, rows));
+}
+
+std::string keep_html(const Recommendation& advice) {
+  if (advice.keep_in_fp32.empty()) return "";
+  std::vector<Row> rows;
+  for (const auto& keep : advice.keep_in_fp32) {
+    rows.push_back(
+        {{{html_name(keep.name)},
+          {html_name(keep.kind)},
+          {html_name(keep.why)},
+          keep.binades_gained > 0
+              ? Cell{fmt::format("+{}",
+                                 plural(static_cast<std::uint64_t>(keep.binades_gained), "binade")),
+                     static_cast<double>(keep.binades_gained),
+                     keep.highest_log2_without
+                         ? "The rest would allow " + power_text(*keep.highest_log2_without)
+                         : ""}
+              : Cell{"", 0, "", true}}});
+  }
+  return headed("Keep in FP32", "Tensors and operations that do better there.",
+                data_table("Keep in FP32", {"what", "kind", "why", "the scale can rise by"}, rows));
+}
+
+std::string dynamic_html(const Recommendation& advice) {
+  if (!advice.dynamic) return "";
+  const analyzers::DynamicAdvice& d = *advice.dynamic;
+  return headed("Dynamic loss scaling",
+                fmt::format("Start at {}, grow every {} steps without overflow. Expected skipped "
+                            "steps: {} of all, between {} and {}. {}",
+                            power_text(d.init_log2), count_text(d.growth_interval),
+                            html_escape(share_text(d.expected_skip_rate)),
+                            html_escape(share_text(d.skip_low)),
+                            html_escape(share_text(d.skip_high)), html_name(d.why)));
+}
+
+std::string ranks_html(const Recommendation& advice) {
+  if (!advice.ranks) return "";
+  const analyzers::RankSum& r = *advice.ranks;
+  std::string text = fmt::format(
+      "{}: dividing before the sum turns {} of the gradient values to zero, {} without the "
+      "division. Dividing after leaves {:.1f} binades below overflow for the largest possible sum",
+      r.from_ranks ? fmt::format("From the tables of {}",
+                                 plural(static_cast<std::uint64_t>(r.ranks), "rank"))
+                   : fmt::format("If {} summed in FP16",
+                                 plural(static_cast<std::uint64_t>(r.ranks), "rank")),
+      share_html(r.flushed_before, r.of), share_html(r.flushed_alone, r.of), r.headroom_after);
+  text += r.highest_after_log2 ? fmt::format("; no sum can overflow up to a scale of {}.",
+                                             power_text(*r.highest_after_log2))
+                               : std::string(".");
+  return headed("Sums over data-parallel ranks", text);
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string out;
+  for (const std::uint64_t extent : shape) {
+    out += (out.empty() ? "" : " x ") + std::to_string(extent);
+  }
+  return out;
+}
+
+std::string footprint_html(const Recommendation& advice) {
+  if (!advice.footprint) return "";
+  const analyzers::Footprint& f = *advice.footprint;
+  std::string out;
+  if (f.bytes_fp32 > 0) {
+    out = headed(
+        "Memory",
+        fmt::format("{} weights and {} activations of a step: {} in FP32, {} in FP16, {} "
+                    "in FP16 with FP32 master weights.",
+                    count_text(f.weights), count_text(f.activations), bytes_text(f.bytes_fp32),
+                    bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed)));
+  }
+  if (f.not_multiples_of_8.empty()) return out;
+  std::vector<Row> rows;
+  for (const auto& odd : f.not_multiples_of_8) {
+    rows.push_back({{{html_name(odd.name)}, {shape_text(odd.shape)}, {html_name(odd.why)}}});
+  }
+  return out + headed("Dimensions that are no multiple of 8",
+                      "Tensor Cores may fall back to slower kernels there.",
+                      data_table("Dimensions that are no multiple of 8",
+                                 {"tensor", "shape", "what is odd"}, rows));
+}
+
+std::string risk_text(const analyzers::SkipRisk& skip) {
+  return fmt::format("{} to {}", share_text(skip.low), share_text(skip.high));
+}
+
+}  // namespace
+
+std::string scale_evidence_html(const Recommendation& advice) {
+  if (advice.scales.empty()) return "";
+  std::vector<Row> rows;
+  std::uint64_t steps = 0;
+  for (const analyzers::ScaleEvidence& scale : advice.scales) {
+    const bool chosen = scale.log2_scale == advice.static_log2;
+    steps = std::max(steps, scale.skip.steps);
+    rows.push_back({{{power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
+                      static_cast<double>(scale.log2_scale)},
+                     share_cell(scale.flushed, scale.of),
+                     bounds_cell(scale.lost.l1),
+                     bounds_cell(scale.lost.l2),
+                     {count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps),
+                      "", scale.overflow_steps == 0},
+                     {html_escape(risk_text(scale.skip)), scale.skip.high,
+                      fmt::format("estimate {}, by {}", share_text(scale.skip.probability),
+                                  scale.skip.method == analyzers::RiskMethod::extreme_value
+                                      ? "an extreme-value fit"
+                                      : "the binomial bound")}},
+                    chosen});
+  }
+  const bool fitted = advice.scales.front().skip.method == analyzers::RiskMethod::extreme_value;
+  return headed("Scales around the recommended one",
+                fmt::format("Chance of a skipped step from {}: {}.", plural(steps, "recorded step"),
+                            fitted ? "an extreme-value fit of the largest magnitudes, with a "
+                                     "bootstrap interval"
+                                   : "the plain binomial bound, which assumes nothing about the "
+                                     "tail"),
+                data_table("Scales around the recommended one",
+                           {"loss scale", "to zero", "of their magnitude", "of their squares",
+                            "steps that overflow", "chance of a skipped step"},
+                           rows));
+}
+
+std::string advice_html(const Recommendation& advice) {
+  return per_layer_html(advice) + keep_html(advice) + dynamic_html(advice) + ranks_html(advice) +
+         footprint_html(advice);
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of two runs: draws the specifications it was given, sorts the table, switches themes.
+// It counts nothing: every number is in the islands.
+const byId = (id) => document.getElementById(id);
+const MOST_POINTS = 2000;
+let chosen = 0;
+window.halfscopeViews = {};  // drawn views, for whoever wants the data behind a picture
+
+async function island(id) {
+  const element = byId(id);
+  if (!element.dataset.encoding) return element.textContent;
+  const bytes = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(plain).text();
+}
+
+// --- rows, as the charts name them
+const bounds = (count) => Array.isArray(count) ? count : [count, count];
+function steps(page) {
+  return ['a', 'b'].flatMap((run) => {
+    const all = page.comparison.loss?.[run] ?? [];
+    const every = Math.max(1, Math.ceil(all.length / MOST_POINTS));
+    return all.filter((_, i) => i % every === 0 || i === all.length - 1)
+        .map(([step, loss]) => ({run: run.toUpperCase(), step, loss}));
+  });
+}
+function outlines(page) {
+  const tensor = page.comparison.tensors[chosen];
+  return ['a', 'b'].flatMap((run) => {
+    const counts = new Map(tensor[run].binades.map(([e, count]) => [e, bounds(count)[1]]));
+    if (!counts.size) return [];
+    const first = Math.min(...counts.keys()) - 1, last = Math.max(...counts.keys()) + 1;
+    const rows = [];
+    for (let e = first; e <= last; ++e) {  // an outline goes down to zero where nothing is
+      const values = counts.get(e) ?? 0;
+      rows.push({run: run.toUpperCase(), e, values, share: values / tensor[run].total});
+    }
+    return rows;
+  });
+}
+const rows = {loss: steps, binades: outlines};
+
+// --- charts
+function isDark() {
+  const theme = document.documentElement.dataset.theme;
+  return theme === 'dark' ||
+      (theme === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
+}
+
+async function draw(figure, page) {
+  const {chart} = figure.dataset;
+  window.halfscopeViews[chart]?.finalize();
+  delete window.halfscopeViews[chart];
+  figure.replaceChildren();
+  const values = rows[chart](page);
+  if (!values.length) {
+    const empty = document.createElement('p');
+    empty.className = 'empty';
+    empty.textContent = 'No finite nonzero values.';
+    figure.append(empty);
+    return;
+  }
+  const spec = structuredClone(page.charts.specs[chart]);
+  spec.datasets = {[chart]: values};
+  const result = await vegaEmbed(figure, spec, {
+    mode: 'vega-lite',
+    ast: true,  // expressions are interpreted: the policy of the page forbids compiling them
+    renderer: 'svg',
+    config: page.charts.themes[isDark() ? 'dark' : 'light'],
+    defaultStyle: false,
+    forceActionsMenu: true,
+    tooltip: {disableDefaultStyle: true},
+    actions: {export: true, source: false, compiled: false, editor: false},
+    downloadFileName: `halfscope-${chart}`,
+    i18n: {CLICK_TO_VIEW_ACTIONS: 'Save this chart'},
+  });
+  window.halfscopeViews[chart] = result.view;
+}
+
+// Drawings are queued: two of one figure at a time would leave both.
+let queue = Promise.resolve();
+function redraw(page, wanted = () => true) {
+  document.documentElement.dataset.drawn = 'no';
+  for (const figure of [...document.querySelectorAll('figure.chart')].filter(wanted)) {
+    queue = queue.then(() => draw(figure, page)).catch((error) => {
+      figure.textContent = `This chart could not be drawn: ${error.message}`;
+      console.error(error);
+    });
+  }
+  const last = queue;
+  last.then(() => {
+    if (queue === last) document.documentElement.dataset.drawn = 'yes';
+  });
+}
+
+function choose(page, index) {
+  chosen = index;
+  byId('tensor').value = String(index);
+  byId('tensor-facts').textContent = page.charts.facts[index];
+  redraw(page, (figure) => figure.dataset.chart === 'binades');
+}
+
+// --- buttons
+function save(name, type, text) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], {type}));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+function nameTheme() {
+  byId('theme').textContent = isDark() ? 'Light' : 'Dark';
+  byId('theme').setAttribute('aria-pressed', String(isDark()));
+}
+
+function buttons(page, text) {
+  byId('save-json').addEventListener(
+      'click', () => save('halfscope-comparison.json', 'application/json', text));
+  byId('theme').addEventListener('click', () => {
+    document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
+    nameTheme();
+    redraw(page);
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    nameTheme();
+    redraw(page);
+  });
+  byId('tensor').addEventListener('change', (event) => choose(page, Number(event.target.value)));
+  byId('worst').tBodies[0].addEventListener('click', (event) => {
+    const button = event.target.closest('button');
+    if (!button) return;
+    choose(page, Number(button.closest('tr').dataset.tensor));
+    byId('h-tensor').scrollIntoView({block: 'start'});
+  });
+}
+
+async function start() {
+  const text = await island('comparison');
+  const page = {comparison: JSON.parse(text), charts: JSON.parse(await island('charts'))};
+  window.halfscope = page;
+  nameTheme();
+  buttons(page, text);
+  const table = byId('worst');
+  sortable(table, limited(table.tBodies[0], byId('all-rows'), 50));
+  choose(page, 0);
+  redraw(page);
+}
+start();

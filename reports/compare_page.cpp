@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/compare_page.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "halfscope/log/output_file.hpp"
+#include "reports/charts.hpp"
+#include "reports/compare_words.hpp"
+#include "reports/island.hpp"
+#include "reports/json.hpp"
+#include "reports/page.hpp"
+#include "reports/template.hpp"
+#include "reports/text.hpp"
+#include "reports/vega.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::ComparedTensor;
+using analyzers::Comparison;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+std::string about_html(const Comparison& c) {
+  return fmt::format(
+      "A: <code>{}</code>, B: <code>{}</code>, in {}, {}", html_name(c.logs.a), html_name(c.logs.b),
+      html_escape(c.target.name),
+      c.loss_scale ? "at loss scale " + scale_text(*c.loss_scale) : "each at its own loss scale");
+}
+
+std::string tile(std::string_view title, const std::string& a, const std::string& b,
+                 const std::string& detail) {
+  return fmt::format(
+      "<div class=\"tile\"><h3>{}</h3><p class=\"value\">{} \u2192 {}</p><p class=\"detail\">{}</p>"
+      "</div>\n",
+      title, html_escape(a), html_escape(b), html_escape(detail));
+}
+
+std::string gradient_tiles(const Comparison& c) {
+  if (c.gradients == 0) return "";
+  const analyzers::Counts &a = c.runs.a.gradients, &b = c.runs.b.gradients;
+  std::string zeros = "zero already or flushed, of " + count_text(b.total) + " values";
+  if (c.new_zeros) zeros += "; new zeros: " + count_text(*c.new_zeros);
+  return tile("Gradients lost to zero, A \u2192 B", share_of_total(lost_to_zero(a), a.total),
+              share_of_total(lost_to_zero(b), b.total), zeros) +
+         tile("NaN, infinite or overflow", count_text(not_finite(a)), count_text(not_finite(b)),
+              "gradient values") +
+         tile("Loss scale", scales_text(c.runs.a), scales_text(c.runs.b), "that counts are for");
+}
+
+std::string summary(const Comparison& c) {
+  std::string out = fmt::format("<p class=\"answer\">{}</p>\n<div class=\"tiles\">\n",
+                                html_escape(comparison_answer(c))) +
+                    gradient_tiles(c);
+  if (c.updates) {
+    const auto lost = [](const UpdateCounts& u) { return share_text(u.half.lost(), u.updates()); };
+    out += tile("Weight updates lost", lost(c.updates->a), lost(c.updates->b),
+                "underflow or swamped, of nonzero updates");
+  }
+  if (c.last_loss) {
+    out += tile(fmt::format("Loss at step {}", c.last_loss->step),
+                fmt::format("{:.4g}", c.last_loss->a), fmt::format("{:.4g}", c.last_loss->b),
+                "the last step both have");
+  }
+  if (c.runs.a.steps + c.runs.b.steps != 0) {
+    out += tile("Skipped", skipped_text(c.runs.a), skipped_text(c.runs.b), "found_inf");
+  }
+  return out + "</div>\n";
+}
+
+std::string loss_section(const Comparison& c) {
+  if (c.runs.a.loss.empty() && c.runs.b.loss.empty()) return "";
+  return "<section aria-labelledby=\"h-loss\">\n<h2 id=\"h-loss\">Loss</h2>\n<p "
+         "class=\"note\"><span class=\"key now\">A</span> <span class=\"key "
+         "advised\">B</span></p>\n<figure class=\"chart\" data-chart=\"loss\"></figure>\n"
+         "</section>\n";
+}
+
+std::string cell(double key, const std::string& text) {
+  return fmt::format("<td data-v=\"{}\">{}</td>", key, html_escape(text));
+}
+
+std::string lost_cell(const analyzers::Counts& counts) {
+  const Interval lost = lost_to_zero(counts);
+  const double key =
+      counts.total == 0 ? 0 : static_cast<double>(lost.high) / static_cast<double>(counts.total);
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, count_text(lost),
+                     count_text(counts.total), html_escape(share_of_total(lost, counts.total)));
+}
+
+template <typename T>
+std::string optional_cell(const std::optional<T>& value, const std::string& text) {
+  return value ? cell(static_cast<double>(*value), text) : "<td class=\"nil\">none</td>";
+}
+
+std::string row(const ComparedTensor& t, std::size_t index) {
+  const Interval b = not_finite(t.counts.b), a = not_finite(t.counts.a);
+  std::string out = fmt::format(
+      "<tr data-tensor=\"{}\"><th scope=\"row\"><button type=\"button\">{}</button></th>", index,
+      html_name(t.name));
+  out += lost_cell(t.counts.a) + lost_cell(t.counts.b);
+  out += t.new_zeros ? cell(static_cast<double>(t.new_zeros->high), count_text(*t.new_zeros))
+                     : "<td class=\"nil\">other size</td>";
+  out += cell(static_cast<double>(b.high) - static_cast<double>(a.high), more_not_finite(t));
+  out += optional_cell(t.max_abs_shift, t.max_abs_shift ? shift_text(*t.max_abs_shift) : "");
+  out += optional_cell(t.median_shift, t.median_shift ? signed_text(*t.median_shift) : "");
+  out +=
+      optional_cell(t.largest_share_difference, share_text(t.largest_share_difference.value_or(0)));
+  out += t.elements ? cell(static_cast<double>(t.elements->equal),
+                           share_text(t.elements->equal, t.elements->elements))
+                    : "<td class=\"nil\">not whole</td>";
+  return out + "</tr>\n";
+}
+
+std::string table(const Comparison& c) {
+  std::string out = "<table class=\"data\" id=\"worst\"><thead><tr>";
+  for (const char* heading :
+       {"tensor", "zero: A", "zero: B", "new zeros", "NaN, inf, overflow", "largest, log2",
+        "median, log2", "shift of shares", "equal elements"}) {
+    out += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>", heading);
+  }
+  out += "</tr></thead><tbody>\n";
+  for (std::size_t i = 0; i < c.tensors.size(); ++i) out += row(c.tensors[i], i);
+  return out + "</tbody></table>\n";
+}
+
+std::string options(const Comparison& c) {
+  std::string out;
+  for (std::size_t i = 0; i < c.tensors.size(); ++i) {
+    out += fmt::format("<option value=\"{}\">{}</option>\n", i, html_name(c.tensors[i].name));
+  }
+  return out;
+}
+
+std::string notes(const Comparison& c) {
+  std::vector<std::string> lines = c.notes;
+  for (const std::string& name : c.only.a) lines.push_back("only in A: " + name);
+  for (const std::string& name : c.only.b) lines.push_back("only in B: " + name);
+  if (lines.empty()) return "";
+  std::string out = fmt::format("<details class=\"notes\"><summary>{}</summary><ul>\n",
+                                plural(lines.size(), "note"));
+  for (const std::string& line : lines) out += "<li>" + html_name(line) + "</li>\n";
+  return out + "</ul></details>\n";
+}
+
+/// What is to be said of one tensor above its chart.
+std::string facts(const ComparedTensor& t) {
+  std::string out = fmt::format("{}; zeros: {} in A, {} in B.", plural(t.steps.size(), "step"),
+                                count_text(t.counts.a.zero), count_text(t.counts.b.zero));
+  if (t.max_abs.a && t.max_abs.b) {
+    out += fmt::format(" Largest: {} in A, {} in B.", magnitude_text(*t.max_abs.a),
+                       magnitude_text(*t.max_abs.b));
+  }
+  if (t.elements) {
+    const analyzers::ElementChanges& e = *t.elements;
+    out += fmt::format(
+        " Of {} in whole tensors: {} equal, {} became zero, {} subnormal, {} infinite, {} NaN.",
+        plural(e.elements, "element"), count_text(e.equal), count_text(e.became_zero),
+        count_text(e.became_subnormal), count_text(e.became_infinite), count_text(e.became_nan));
+    if (e.largest_ulps) out += fmt::format(" At most {:.4g} ulps apart.", *e.largest_ulps);
+  }
+  return out;
+}
+
+/// A layer a run, in its style.
+json run_layers(const char* interpolate, const json& encoding) {
+  json layers = json::array();
+  for (const auto& [run, style] : {std::pair("A", "now"), {"B", "advised"}}) {
+    json layer = vega::layer(
+        {{"type", "line"}, {"style", style}, {"interpolate", interpolate}, {"clip", true}},
+        encoding);
+    layer["transform"] = json::array({{{"filter", fmt::format("datum.run == '{}'", run)}}});
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+/// Points that tell their numbers when pointed at.
+json hover_layer(const json& encoding, const json& tooltip) {
+  json out = vega::layer({{"type", "point"}, {"opacity", 0}, {"size", 80}}, encoding);
+  out["encoding"]["tooltip"] = tooltip;
+  return out;
+}
+
+json loss_chart() {
+  json out = vega::chart("loss", "Loss of both runs by step", 220);
+  const json encoding = {
+      {"x", {{"field", "step"}, {"type", "quantitative"}, {"axis", {{"title", "step"}}}}},
+      {"y",
+       {{"field", "loss"},
+        {"type", "quantitative"},
+        {"scale", {{"zero", false}}},
+        {"axis", {{"title", "loss"}, {"tickCount", 5}}}}}};
+  out["layer"] = run_layers("linear", encoding);
+  out["layer"].push_back(
+      hover_layer(encoding, vega::tooltip({{"run", "run"}, {"step", "step"}, {"loss", "loss"}})));
+  return out;
+}
+
+json binade_chart() {
+  json out = vega::chart("binades", "Magnitudes of one tensor in both runs", 260);
+  out["transform"] = json::array(
+      {vega::calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
+       vega::calculate(
+           "format(datum.values, ',') + ' (' + format(100 * datum.share, '.3~r') + ' %)'",
+           "described")});
+  json axis = vega::exponent_axis("magnitude, unscaled");
+  axis["tickCount"] = 12;
+  const json encoding = {
+      {"x",
+       {{"field", "e"},
+        {"type", "quantitative"},
+        {"scale", {{"nice", false}, {"zero", false}}},
+        {"axis", axis}}},
+      {"y",
+       {{"field", "share"},
+        {"type", "quantitative"},
+        {"axis", {{"title", "share of values"}, {"format", "~%"}, {"tickCount", 5}}}}}};
+  out["layer"] = run_layers("step-after", encoding);
+  out["layer"].push_back(hover_layer(
+      encoding,
+      vega::tooltip({{"run", "run"}, {"magnitude", "magnitude"}, {"described", "values"}})));
+  return out;
+}
+
+json charts(const Comparison& c) {
+  json out = {{"specs", {{"loss", loss_chart()}, {"binades", binade_chart()}}},
+              {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
+              {"facts", json::array()}};
+  for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
+  return out;
+}
+
+/// What goes where in the template: <!--halfscope:NAME-->.
+std::map<std::string, std::string, std::less<>> parts(const Comparison& c, std::string_view title) {
+  return {{"title", html_name(title)},
+          {"about", about_html(c)},
+          {"summary", summary(c)},
+          {"loss", loss_section(c)},
+          {"format", html_escape(c.target.name)},
+          {"worst", table(c)},
+          {"options", options(c)},
+          {"notes", notes(c)},
+          {"islands", json_island("comparison", to_json(c)) + json_island("charts", charts(c))}};
+}
+
+}  // namespace
+
+std::string compare_html(const Comparison& comparison, std::string_view title) {
+  require_charts();
+  constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
+  const auto fill = parts(comparison, title);
+  std::string_view rest = compare_template();
+  std::string out;
+  for (std::size_t at = rest.find(kOpen); at != rest.npos; at = rest.find(kOpen)) {
+    out += rest.substr(0, at);
+    rest.remove_prefix(at + kOpen.size());
+    const std::size_t end = rest.find(kClose);
+    out += fill.at(std::string(rest.substr(0, end)));
+    rest.remove_prefix(end + kClose.size());
+  }
+  return out += rest;
+}
+
+void write_compare_page(const Comparison& comparison, std::string_view title,
+                        const std::filesystem::path& out) {
+  const std::string html = compare_html(comparison, title);
+  log::OutputFile file(out);
+  file.write(html);
+  file.commit();
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/data_table.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+namespace {
+
+std::string attributes(const Cell& cell) {
+  std::string out;
+  if (cell.key) out += fmt::format(" data-v=\"{}\"", *cell.key);
+  if (!cell.title.empty()) out += fmt::format(" title=\"{}\"", html_escape(cell.title));
+  if (cell.muted) out += " class=\"nil\"";
+  return out;
+}
+
+}  // namespace
+
+std::string data_table(std::string_view name, const std::vector<std::string>& headings,
+                       const std::vector<Row>& rows) {
+  std::string out = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
+      "<table class=\"data\"><thead><tr>",
+      html_escape(name));
+  for (const std::string& heading : headings) {
+    out += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>",
+                       html_escape(heading));
+  }
+  out += "</tr></thead>\n<tbody>\n";
+  for (const Row& row : rows) {
+    out += row.marked ? "<tr class=\"marked\">" : "<tr>";
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const std::string_view tag = i == 0 ? "th" : "td";
+      out += fmt::format("<{0}{1}{2}>{3}</{0}>", tag, i == 0 ? " scope=\"row\"" : "",
+                         attributes(row.cells[i]), row.cells[i].html);
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n";
+}
+
+}  // namespace halfscope::reports

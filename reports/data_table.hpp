@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables that people sort: every heading is a button, cells carry their exact value in data-v.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halfscope::reports {
+
+struct Cell {
+  std::string html;
+  std::optional<double> key = std::nullopt;  ///< what it sorts by; its text where empty
+  std::string title = "";                    ///< told on hover; plain text
+  bool muted = false;
+};
+
+struct Row {
+  std::vector<Cell> cells;  ///< the first is the row's name
+  bool marked = false;
+};
+
+/// name: what a region that scrolls is called, for people who do not see it. Long tables show their
+/// first rows until all are asked for.
+std::string data_table(std::string_view name, const std::vector<std::string>& headings,
+                       const std::vector<Row>& rows);
+
+}  // namespace halfscope::reports

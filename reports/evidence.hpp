@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evidence of a page that is no chart: tables and sentences. HTML, names escaped. Each part is
+// empty where the study has nothing of it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "analyzers/study.hpp"
+#include "reports/series.hpp"
+
+namespace halfscope::reports {
+
+/// Loss scales around the range of good ones, and what each would cost.
+std::string scale_evidence_html(const analyzers::Recommendation& advice);
+
+/// What became of the weights' updates, and what other arithmetic would have made of them.
+std::string updates_html(const analyzers::Analysis& analysis);
+/// <option>s: all weights together, or one whose data is on the page.
+std::string weight_options_html(const analyzers::Analysis& analysis);
+
+/// Events with the frames that lead there, and the room of every tensor.
+std::string events_html(const analyzers::Study& study);
+std::string headroom_html(const analyzers::Study& study);
+
+/// What the recommendation says beyond one static scale.
+std::string advice_html(const analyzers::Recommendation& advice);
+
+/// One block a log, of which the page shows the chosen one's.
+std::string per_log(const analyzers::Analysis& analysis,
+                    const std::function<std::string(std::size_t log)>& block);
+
+}  // namespace halfscope::reports

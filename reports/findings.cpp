@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/lost_mass.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/findings_list.hpp"
+#include "reports/formats.hpp"
+#include "reports/text.hpp"
+#include "reports/update_sums.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Study;
+
+namespace found {
+
+namespace {
+
+Severity severity_of(double share) {
+  return share >= kSerious ? Severity::serious
+                           : (share >= kWorthTelling ? Severity::warning : Severity::note);
+}
+
+/// The mass lost by gradients at the analysis' loss scale, where it is a power of two.
+std::optional<MassShare> mass_now(const Study& study) {
+  const std::optional<int> log2 = exact_log2(study.analysis.loss_scale);
+  if (!log2) return std::nullopt;
+  std::vector<const analyzers::TensorFindings*> counted;
+  for (const auto& tensor : study.analysis.tensors) {
+    if (tensor.counted) counted.push_back(&tensor);
+  }
+  if (counted.empty()) return std::nullopt;
+  return analyzers::lost_mass(counted, study.analysis.target, *log2);
+}
+
+analyzers::Share flushed_now(const Study& study) {
+  analyzers::Share out;
+  for (const auto& tensor : study.analysis.tensors) {
+    if (!tensor.counted) continue;
+    out.count += tensor.counts.classes.flushed_to_zero;
+    out.of += Interval(tensor.counts.finite_nonzero());
+  }
+  return study.analysis.loss_scale == 1 ? study.advice.flushed_at_1 : out;
+}
+
+std::string cure(const Study& study) {
+  const auto& advice = study.advice;
+  if (!advice.static_log2 || std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
+  return fmt::format(
+      "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
+      share_range_text(advice.flushed_at_recommended.low(), advice.flushed_at_recommended.high()));
+}
+
+}  // namespace
+
+std::string format_name(const analyzers::Analysis& analysis) {
+  return people_say(analysis.target.name);
+}
+
+std::string some_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) {
+    out += (i == 0 ? "" : ", ") + log::printable(names[i]);
+  }
+  return names.size() > kShown ? out + fmt::format(" and {} more", names.size() - kShown) : out;
+}
+
+void underflow(const Study& study, List& to) {
+  const analyzers::Share now = flushed_now(study);
+  if (now.of.high == 0 || now.high() < kWorthTelling) return;
+  const std::optional<MassShare> mass = mass_now(study);
+  std::string title =
+      fmt::format("At loss scale {}, {} of the gradient values become zero",
+                  scale_text(study.analysis.loss_scale), share_range_text(now.low(), now.high()));
+  Severity severity = severity_of(now.high());
+  std::string advice = cure(study);
+  if (mass) {
+    title += fmt::format(": {} of their magnitude, {} of their sum of squares",
+                         share_range_text(mass->l1.low, mass->l1.high),
+                         share_range_text(mass->l2.low, mass->l2.high));
+    // Values below 2^-27 were 31 % of all in Multibox SSD and did not matter: Micikevicius et al.,
+    // Mixed Precision Training, ICLR 2018, 3.2.
+    if (mass->l1.high < kWorthTelling) {
+      severity = Severity::note;
+      advice = "Many values, little weight: they hardly move the model. " + advice;
+    } else if (mass->l1.high < kSerious) {
+      severity = Severity::warning;
+    }
+  }
+  to.push_back({severity, title + ".", advice, Evidence::scales});
+}
+
+void swamped(const Study& study, List& to) {
+  const UpdateCounts counts = all_updates(study.analysis).table.counts;
+  const std::uint64_t of = counts.updates(), lost = counts.half.lost();
+  if (of == 0) return;
+  const double share = static_cast<double>(lost) / static_cast<double>(of);
+  if (share < kWorthTelling) return;
+  to.push_back(
+      {severity_of(share),
+       fmt::format("{} of the weight updates are lost where weights are kept in {}: {} too small "
+                   "for the format, {} rounded away.",
+                   share_text(lost, of), format_name(study.analysis),
+                   share_text(counts.half.underflow, of), share_text(counts.half.swamped, of)),
+       "Keep FP32 master weights (mixed precision does) and none of them is lost.",
+       Evidence::updates});
+}
+
+void no_single_scale(const Study& study, List& to) {
+  const auto& advice = study.advice;
+  const auto best = std::max_element(
+      advice.keep_in_fp32.begin(), advice.keep_in_fp32.end(),
+      [](const auto& a, const auto& b) { return a.binades_gained < b.binades_gained; });
+  const bool gains = best != advice.keep_in_fp32.end() && best->binades_gained > 0;
+  const std::string keep =
+      gains
+          ? fmt::format("Keep {} in FP32 and the scale can rise by {}.", log::printable(best->name),
+                        plural(static_cast<std::uint64_t>(best->binades_gained), "binade"))
+          : "";
+  if (!advice.per_layer.empty()) {
+    std::vector<std::string> layers;
+    for (const auto& layer : advice.per_layer) layers.push_back(layer.layer);
+    to.push_back({Severity::warning,
+                  fmt::format("No single loss scale serves every tensor: {} {} a scale of {} own "
+                              "({}).",
+                              plural(layers.size(), "layer"), layers.size() == 1 ? "needs" : "need",
+                              layers.size() == 1 ? "its" : "their", some_names(layers)),
+                  keep.empty() ? "Scale layer by layer, or keep them in FP32." : keep,
+                  Evidence::advice});
+  } else if (!advice.above_target.empty()) {
+    to.push_back({Severity::warning,
+                  fmt::format("{} above the target share of zeros at the recommended scale: {}.",
+                              advice.above_target.size() == 1
+                                  ? "1 tensor stays"
+                                  : plural(advice.above_target.size(), "tensor") + " stay",
+                              some_names(advice.above_target)),
+                  keep, Evidence::advice});
+  } else if (gains) {
+    to.push_back({Severity::note,
+                  fmt::format("One tensor or operation holds the loss scale down by {}: {}.",
+                              plural(static_cast<std::uint64_t>(best->binades_gained), "binade"),
+                              log::printable(best->name)),
+                  keep, Evidence::advice});
+  }
+}
+
+void dimensions(const Study& study, List& to) {
+  if (!study.advice.footprint || study.advice.footprint->not_multiples_of_8.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& odd : study.advice.footprint->not_multiples_of_8) names.push_back(odd.name);
+  to.push_back(
+      {Severity::note,
+       fmt::format("{} a dimension that is no multiple of 8: {}.",
+                   names.size() == 1 ? "1 tensor has" : plural(names.size(), "tensor") + " have",
+                   some_names(names)),
+       "Tensor Cores may fall back to slower kernels there: pad where it is cheap.",
+       Evidence::advice});
+}
+
+void formats(const Study& study, List& to) {
+  const FitSums sums = fit_sums(study.analysis);
+  if (sums.tensors == 0) return;
+  if (sums.eight_bits > 0) {
+    to.push_back({Severity::note,
+                  fmt::format("{} of {} fit an 8-bit format, {} of them without a scale.",
+                              count_text(sums.eight_bits), plural(sums.tensors, "tensor"),
+                              count_text(sums.eight_bits_as_is)),
+                  "", Evidence::formats});
+  }
+  if (sums.wider_than_16 > 0) {
+    to.push_back({Severity::warning,
+                  fmt::format("{} of {} fit no 16-bit format, whatever the scale.",
+                              count_text(sums.wider_than_16), plural(sums.tensors, "tensor")),
+                  "Keep them in FP32.", Evidence::formats});
+  }
+}
+
+void memory(const Study& study, List& to) {
+  if (!study.advice.footprint || study.advice.footprint->bytes_fp32 == 0) return;
+  const auto& memory = *study.advice.footprint;
+  to.push_back({Severity::note,
+                fmt::format("Weights and activations of a step take {} in FP16, {} in FP32.",
+                            bytes_text(memory.bytes_fp16), bytes_text(memory.bytes_fp32)),
+                fmt::format("With FP32 master weights: {}.", bytes_text(memory.bytes_mixed)),
+                Evidence::advice});
+}
+
+}  // namespace found
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::serious: return "serious";
+    case Severity::warning: return "warning";
+    case Severity::note: break;
+  }
+  return "note";
+}
+
+std::string_view name_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::scales: return "scales";
+    case Evidence::updates: return "updates";
+    case Evidence::overflow: return "overflow";
+    case Evidence::formats: return "formats";
+    case Evidence::advice: break;
+  }
+  return "advice";
+}
+
+std::vector<Finding> findings(const Study& study) {
+  std::vector<Finding> out;
+  for (const auto part : {found::overflow, found::underflow, found::swamped, found::no_single_scale,
+                          found::thin_room, found::dimensions, found::formats, found::memory}) {
+    part(study, out);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return out;
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that findings() is made of. Internal to findings*.cpp.
+#pragma once
+
+#include <vector>
+
+#include "reports/findings.hpp"
+
+namespace halfscope::reports::found {
+
+using List = std::vector<Finding>;
+
+/// What people call the format that is asked about.
+std::string format_name(const analyzers::Analysis& analysis);
+/// The first few names, quoted by nothing, and how many more there are.
+std::string some_names(const std::vector<std::string>& names);
+
+void overflow(const analyzers::Study& study, List& to);   // findings_overflow.cpp
+void thin_room(const analyzers::Study& study, List& to);  // findings_overflow.cpp
+void underflow(const analyzers::Study& study, List& to);
+void swamped(const analyzers::Study& study, List& to);
+void no_single_scale(const analyzers::Study& study, List& to);
+void dimensions(const analyzers::Study& study, List& to);
+void formats(const analyzers::Study& study, List& to);
+void memory(const analyzers::Study& study, List& to);
+
+}  // namespace halfscope::reports::found

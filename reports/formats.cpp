@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/formats.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/data_table.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::FormatFit;
+using analyzers::NoiseRatio;
+using analyzers::TensorFindings;
+
+namespace {
+
+/// A column of the table: a format, and whether overflow saturates.
+struct Column {
+  std::string_view format;
+  bool saturating;
+  friend bool operator==(const Column&, const Column&) = default;
+};
+
+const FormatFit* find(const TensorFindings& tensor, const Column& column) {
+  for (const FormatFit& fit : tensor.fits) {
+    if (fit.format == column.format && fit.saturating == column.saturating) return &fit;
+  }
+  return nullptr;
+}
+
+bool same(const FormatFit& a, const FormatFit& b) {
+  return a.best_log2 == b.best_log2 && a.fits_at_1 == b.fits_at_1 &&
+         a.fits_at_best == b.fits_at_best && a.at_best == b.at_best && a.at_1 == b.at_1;
+}
+
+/// Formats in the order of the fits. A saturating one only where it says something else.
+std::vector<Column> columns_of(const Analysis& analysis) {
+  std::vector<Column> out;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    for (const FormatFit& fit : tensor.fits) {
+      const Column column = {fit.format, fit.saturating};
+      if (std::find(out.begin(), out.end(), column) != out.end()) continue;
+      const FormatFit* plain = find(tensor, {fit.format, false});
+      if (fit.saturating && plain && same(*plain, fit)) continue;
+      out.push_back(column);
+    }
+  }
+  return out;
+}
+
+std::string decibels(const NoiseRatio& noise) {
+  if (noise.exact) return std::isinf(noise.db) ? "exact" : fmt::format("{:.0f} dB", noise.db);
+  const std::string low = fmt::format("{:.0f}", noise.low_db);
+  const std::string high =
+      std::isinf(noise.high_db) ? "more" : fmt::format("{:.0f}", noise.high_db);
+  return "~" + (low == high ? low : low + " to " + high) + " dB";
+}
+
+/// What decides: "overflow" or the share that becomes zero.
+std::string told(const Classes& classes, std::uint64_t of) {
+  return fmt::format("{} become zero, {} overflow", share_text(classes.flushed_to_zero, of),
+                     share_text(classes.overflow, of));
+}
+
+Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
+  if (!fit || !fit->best_log2) return {"", -1, "", true};
+  const std::uint64_t of = tensor.counts.finite_nonzero();
+  const std::string title =
+      fmt::format("At scale 1 {}; at its own scale, {}, {}.", told(fit->at_1, of),
+                  power_text(*fit->best_log2), told(fit->at_best, of));
+  const std::string noise =
+      fit->noise_at_best ? " <small>" + decibels(*fit->noise_at_best) + "</small>" : "";
+  if (fit->fits_at_1) return {"<span class=\"fits\">fits</span>" + noise, 2, title};
+  if (fit->fits_at_best) {
+    return {fmt::format("at 2^{}{}", *fit->best_log2, noise), 1, title};
+  }
+  const double flushed =
+      of == 0 ? 0
+              : static_cast<double>(fit->at_best.flushed_to_zero.high) / static_cast<double>(of);
+  return {"<span class=\"lost\">no</span>" + noise, -flushed, title};
+}
+
+Cell narrowest_cell(const TensorFindings& tensor) {
+  const std::optional<analyzers::Narrowest> narrowest = analyzers::narrowest(tensor);
+  if (!narrowest) return {"none", std::nullopt, "", true};
+  return {people_say(narrowest->format) +
+          (narrowest->needs_scale ? " <small>with a scale</small>" : "")};
+}
+
+std::string block_title(const TensorFindings& tensor) {
+  std::string out;
+  for (const analyzers::BlockFit& fit : tensor.block_fits) {
+    out += fmt::format("{}MX {}: {} of {} become zero, {} saturate", out.empty() ? "" : "; ",
+                       people_say(fit.element), count_text(fit.flushed_to_zero),
+                       count_text(fit.values), count_text(fit.saturated));
+  }
+  return out;
+}
+
+Cell block_cell(const TensorFindings& tensor) {
+  if (tensor.block_fits.empty()) return {"", -1, "", true};
+  std::string html;
+  for (const analyzers::BlockFit& fit : tensor.block_fits) {
+    if (!fit.noise) continue;
+    html += fmt::format("{}{} <small>{}</small>", html.empty() ? "" : ", ", people_say(fit.element),
+                        decibels(*fit.noise));
+  }
+  const auto& first = tensor.block_fits.front().noise;
+  return {html, first ? first->low_db : -1, block_title(tensor)};
+}
+
+/// What does not fit narrow formats comes first.
+int bits_of(const TensorFindings& tensor) {
+  const auto narrowest = analyzers::narrowest(tensor);
+  const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
+  return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
+}
+
+}  // namespace
+
+std::string people_say(std::string_view format) {
+  if (format == "binary16") return "FP16";
+  if (format == "binary32") return "FP32";
+  if (format == "binary64") return "FP64";
+  if (format == "bfloat16") return "bfloat16";
+  std::string out(format);
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
+FitSums fit_sums(const Analysis& analysis) {
+  FitSums out;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.fits.empty() || tensor.counts.finite_nonzero() == 0) continue;
+    ++out.tensors;
+    const auto narrowest = analyzers::narrowest(tensor);
+    const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
+    const int width = format ? format->format.width : 64;
+    if (width <= 8) ++out.eight_bits;
+    if (width <= 8 && !narrowest->needs_scale) ++out.eight_bits_as_is;
+    if (width > 16) ++out.wider_than_16;
+  }
+  return out;
+}
+
+std::string formats_html(const Analysis& analysis) {
+  std::vector<const TensorFindings*> tensors;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (!tensor.fits.empty()) tensors.push_back(&tensor);
+  }
+  if (tensors.empty()) return "";
+  std::vector<std::pair<int, const TensorFindings*>> ranked;
+  for (const TensorFindings* tensor : tensors) ranked.emplace_back(bits_of(*tensor), tensor);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const std::vector<Column> columns = columns_of(analysis);
+  const bool blocks = std::any_of(tensors.begin(), tensors.end(),
+                                  [](const auto* tensor) { return !tensor->block_fits.empty(); });
+  std::vector<std::string> headings = {"tensor"};
+  if (analysis.logs.size() > 1) headings.push_back("log");
+  headings.push_back("narrowest that serves");
+  for (const Column& column : columns) {
+    headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
+  }
+  if (blocks) headings.push_back("MX blocks");
+  std::vector<Row> rows;
+  for (const auto& [bits, tensor] : ranked) {
+    Row row{{{html_name(tensor->name)}}};
+    if (analysis.logs.size() > 1) row.cells.push_back({html_name(tensor->log)});
+    row.cells.push_back(narrowest_cell(*tensor));
+    for (const Column& column : columns)
+      row.cells.push_back(fit_cell(*tensor, find(*tensor, column)));
+    if (blocks) row.cells.push_back(block_cell(*tensor));
+    rows.push_back(std::move(row));
+  }
+  return data_table("Formats, tensor by tensor", headings, rows);
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors fit which formats, summed up.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// What people call a format of kFormats: "FP16" for "binary16".
+std::string people_say(std::string_view format);
+
+struct FitSums {
+  std::size_t tensors = 0;           ///< that have fits
+  std::size_t eight_bits = 0;        ///< of them fit an 8-bit format, with a scale or without
+  std::size_t eight_bits_as_is = 0;  ///< of them without a scale
+  std::size_t wider_than_16 = 0;     ///< fit no 16-bit format
+};
+FitSums fit_sums(const analyzers::Analysis& analysis);
+
+/// The evidence: HTML, empty where no tensor has fits.
+std::string formats_html(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::reports

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which formats a tensor fits, and how much of its mass is lost.
+#include <cmath>
+
+#include "analyzers/format_fit.hpp"
+#include "analyzers/lost_mass.hpp"
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using namespace analyzers;
+
+Json bounds_or_number(const Bounds& b) {
+  return b.low == b.high ? Json(b.low) : Json::array({b.low, b.high});
+}
+
+Json share_of_mass(const MassShare& lost) {
+  return {{"l1", bounds_or_number(lost.l1)}, {"l2", bounds_or_number(lost.l2)}};
+}
+
+/// `snr_db`, `snr`, and the bounds of an estimate.
+void put_noise(Json& to, const std::optional<NoiseRatio>& noise) {
+  if (!noise) return;
+  to["snr"] = noise->exact ? "exact" : "estimate";
+  to["snr_db"] = number_json(noise->db);
+  if (noise->exact || std::isinf(noise->low_db)) return;
+  to["snr_db_bounds"] = Json::array({number_json(noise->low_db), number_json(noise->high_db)});
+}
+
+Json classes_json(const Classes& c) {
+  return {{"flushed_to_zero", to_json(c.flushed_to_zero)},
+          {"subnormal", to_json(c.subnormal)},
+          {"normal", to_json(c.normal)},
+          {"overflow", to_json(c.overflow)}};
+}
+
+Json fit_json(const FormatFit& fit) {
+  Json to = {{"format", fit.format}};
+  if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;
+  to["fits_at_1"] = fit.fits_at_1;
+  to["at_1"] = classes_json(fit.at_1);
+  if (!fit.best_log2) return to;
+  to["best_log2_scale"] = *fit.best_log2;
+  to["fits_at_best"] = fit.fits_at_best;
+  to["at_best"] = classes_json(fit.at_best);
+  put_noise(to, fit.noise_at_best);
+  return to;
+}
+
+/// "mxfp8", "mxfp6" or "mxfp4", by the elements' width.
+Json block_fit_json(const BlockFit& fit) {
+  const int width = find_format(fit.element)->format.width;
+  Json to = {{"format", "mxfp" + std::to_string(width)},
+             {"element", fit.element},
+             {"values", fit.values},
+             {"flushed_to_zero", fit.flushed_to_zero},
+             {"saturated", fit.saturated},
+             {"in_nan_blocks", fit.in_nan_blocks}};
+  put_noise(to, fit.noise);
+  return to;
+}
+
+}  // namespace
+
+void put_formats(Json& to, const TensorFindings& tensor, const Analysis& analysis) {
+  if (tensor.fits.empty()) return;
+  for (const FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit));
+  if (const auto narrow = narrowest(tensor)) {
+    to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
+  }
+  if (!tensor.whole_steps.empty()) to["whole_steps"] = tensor.whole_steps;
+  for (const BlockFit& fit : tensor.block_fits) to["mx_formats"].push_back(block_fit_json(fit));
+  to["lost_mass"]["at_1"] = share_of_mass(lost_mass(tensor, analysis.target, 0));
+  if (const auto k = exact_log2(analysis.loss_scale)) {
+    to["lost_mass"]["at_loss_scale"] = share_of_mass(lost_mass(tensor, analysis.target, *k));
+  }
+}
+
+}  // namespace halfscope::reports

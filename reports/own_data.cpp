@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/own_data.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "halfscope/log/error.hpp"
+#include "reports/charts.hpp"
+#include "reports/formats.hpp"
+#include "reports/series.hpp"
+#include "reports/update_sums.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::Study;
+using analyzers::TensorFindings;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+using Rows = std::map<std::string, json>;  ///< by key
+
+json own(const char* data, json fields, const std::function<json(Axis)>& draw) {
+  return {{"data", data},
+          {"fields", std::move(fields)},
+          {"specs", {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}}},
+          {"rows", json::object()}};
+}
+
+json cell_rows(const UpdateTable& table) {
+  json out = json::array();
+  for (const auto& [at, cell] : table.cells) {
+    if (at.first == UpdateTable::kZeroWeight) continue;
+    out.push_back({at.first, at.second, cell.count, cell.lost});
+  }
+  return out;
+}
+
+json ratio_rows(const UpdateTable& table) {
+  json out = json::array();
+  for (const auto& [e, cell] : table.ratios) out.push_back({e, cell.count, cell.lost});
+  return out;
+}
+
+json error_rows(const UpdateTable& table) {
+  json out = json::array();
+  for (const auto& [e, count] : table.errors) out.push_back({e, count});
+  return out;
+}
+
+json outcome_rows(const Tensors& tensors) {
+  json out = json::array();
+  for (std::size_t i = 0; i < tensors.size() && i < kBarsDrawn; ++i) {
+    const UpdateCounts& counts = tensors[i]->updates->table.counts;
+    const UpdateOutcomes& half = counts.half;
+    const std::pair<const char*, std::uint64_t> outcomes[] = {{"underflow", half.underflow},
+                                                              {"swamped", half.swamped},
+                                                              {"applied", half.applied},
+                                                              {"exact", half.exact},
+                                                              {"overflow", half.overflow}};
+    int order = 0;
+    for (const auto& [outcome, count] : outcomes) {
+      out.push_back({log::printable(tensors[i]->name), outcome, order++, count, counts.updates()});
+    }
+  }
+  return out;
+}
+
+void put_updates(const Analysis& analysis, json& to) {
+  const UpdateSum all = all_updates(analysis);
+  if (all.weights == 0) return;
+  const UpdateWindow window = update_window(all.table);
+  const analyzers::Target& target = analysis.target;
+  to["update-map"] =
+      own("pairs", {"w", "u", "count", "lost"}, [&](Axis) { return update_map(window, target); });
+  to["update-ratios"] = own("ratios", {"e", "count", "lost"},
+                            [&](Axis axis) { return ratio_histogram(target, axis); });
+  to["update-errors"] =
+      own("errors", {"e", "count"}, [](Axis axis) { return error_histogram(axis); });
+  to["outcomes"] = own("outcomes", {"name", "outcome", "order", "count", "of"},
+                       [](Axis) { return outcome_bars(); });
+  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
+    const Tensors tensors = with_updates(of_log(analysis, analysis.logs[log]));
+    if (tensors.empty()) continue;
+    const std::string at = std::to_string(log);
+    const auto put = [&](const std::string& key, const UpdateTable& table) {
+      to["update-map"]["rows"][at][key] = cell_rows(table);
+      to["update-ratios"]["rows"][at][key] = ratio_rows(table);
+      to["update-errors"]["rows"][at][key] = error_rows(table);
+    };
+    put("all", sum_updates(tensors).table);
+    for (std::size_t i = 0; i < tensors.size() && i < kWeightsDrawn; ++i) {
+      put(std::to_string(tensors[i] - analysis.tensors.data()), tensors[i]->updates->table);
+    }
+    to["outcomes"]["rows"][at]["all"] = outcome_rows(tensors);
+  }
+}
+
+/// Room below overflow at every step, as analyzers::Headroom defines it for the whole run.
+json trend_rows(const Analysis& analysis, const TensorFindings& tensor) {
+  json out = json::array();
+  const double limit = std::log2(to_double(analysis.target.boundaries(1, 1).overflow));
+  for (const analyzers::StepFindings& step : tensor.per_step) {
+    if (!step.max_abs || *step.max_abs <= 0) continue;
+    const double scale = tensor.counted ? step.loss_scale : 1.0;
+    out.push_back(
+        {log::printable(tensor.name), step.step, limit - std::log2(*step.max_abs * scale)});
+  }
+  return out;
+}
+
+void put_rooms(const Study& study, json& to) {
+  const Analysis& analysis = study.analysis;
+  if (study.overflow.headroom.empty()) return;
+  to["rooms"] = own("rooms", {"name", "room", "step", "last"}, [](Axis) { return room_bars(); });
+  to["trends"] = own("trends", {"name", "step", "room"}, [](Axis) { return room_lines(); });
+  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
+    json rooms = json::array(), trends = json::array();
+    std::size_t lines = 0;
+    for (const analyzers::Headroom& h : study.overflow.headroom) {
+      const TensorFindings& tensor = analysis.tensors.at(h.tensor);
+      if (tensor.log != analysis.logs[log]) continue;
+      if (rooms.size() < kBarsDrawn) {
+        rooms.push_back({log::printable(tensor.name), h.least, h.least_at, h.last});
+      }
+      if (lines < kLinesDrawn && tensor.per_step.size() > 1) {
+        const json rows = trend_rows(analysis, tensor);
+        trends.insert(trends.end(), rows.begin(), rows.end());
+        ++lines;
+      }
+    }
+    to["rooms"]["rows"][std::to_string(log)]["all"] = std::move(rooms);
+    to["trends"]["rows"][std::to_string(log)]["all"] = std::move(trends);
+  }
+}
+
+/// [role, format, order, as it is, with a scale], for the roles and formats that occur.
+json fit_rows(const Analysis& analysis, const std::string& log) {
+  std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
+  for (const TensorFindings* tensor : of_log(analysis, log)) {
+    if (tensor->fits.empty() || tensor->counts.finite_nonzero() == 0) continue;
+    const auto narrowest = analyzers::narrowest(*tensor);
+    const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
+    const std::pair<int, std::string> name = {format ? format->format.width : 100,
+                                              format ? people_say(format->name) : "none"};
+    ++sums[{tensor->role, name}][narrowest && narrowest->needs_scale ? 1 : 0];
+  }
+  json out = json::array();
+  for (const auto& [at, counts] : sums) {
+    out.push_back({name_of(at.first), at.second.second, at.second.first, counts[0], counts[1]});
+  }
+  return out;
+}
+
+void put_fits(const Analysis& analysis, json& to) {
+  if (fit_sums(analysis).tensors == 0) return;
+  to["fits"] =
+      own("fits", {"role", "format", "order", "as_is", "scaled"}, [](Axis) { return fit_bars(); });
+  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
+    to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis, analysis.logs[log]);
+  }
+}
+
+}  // namespace
+
+json own_charts_json(const Study& study) {
+  json out = json::object();
+  put_updates(study.analysis, out);
+  put_rooms(study, out);
+  put_fits(study.analysis, out);
+  return out;
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/sections.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/charts.hpp"
+#include "reports/evidence.hpp"
+#include "reports/findings.hpp"
+#include "reports/formats.hpp"
+#include "reports/text.hpp"
+#include "reports/update_sums.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Study;
+
+namespace {
+
+std::string section(std::string_view id, std::string_view title, std::string_view digest,
+                    std::string_view body) {
+  return fmt::format(
+      "<details class=\"section\" id=\"{}\"><summary><h2>{}</h2><span class=\"digest\">{}</span>"
+      "</summary>\n<div class=\"body\">\n{}</div></details>\n\n",
+      id, title, html_escape(digest), body);
+}
+
+std::string figure(std::string_view chart, std::string_view more = "") {
+  return fmt::format("<figure class=\"chart\" data-chart=\"{}\"{}></figure>", chart, more);
+}
+
+std::string titled(std::string_view title, std::string_view note, std::string_view chart,
+                   std::string_view more = "") {
+  return fmt::format("<div><h3>{}</h3><p class=\"note\">{}</p>{}</div>\n", title, note,
+                     figure(chart, more));
+}
+
+std::string updates_charts(const Study& study, const UpdateSum& sum) {
+  const analyzers::Target& target = study.analysis.target;
+  const std::string format = people_say(target.name);
+  const UpdateWindow window = update_window(sum.table);
+  const std::string rule = std::to_string(std::uint64_t{1} << target.format.precision);
+  constexpr std::string_view kByWeight = " data-key=\"weight\"";
+  return fmt::format(
+             "<div class=\"bar\"><p class=\"note\">An update is lost in pure {} where it is too "
+             "small for the format, or where the weight rounds back to what it was. Updates are "
+             "counted one by one.</p><div class=\"controls\"><label>Weight <select id=\"weight\">{}"
+             "</select></label></div></div>\n",
+             format, weight_options_html(study.analysis)) +
+         titled(
+             "By magnitude of weight and update",
+             fmt::format("Each cell is coloured by the share lost, faint where updates are few. "
+                         "<span class=\"key advised\">the rule of {}</span> <span class=\"key "
+                         "now\">smallest update that is not zero</span>{}",
+                         rule,
+                         window.left_out > 0
+                             ? fmt::format(" Not drawn: {}, of weights that are zero or far out.",
+                                           plural(window.left_out, "update"))
+                             : ""),
+             "update-map", kByWeight) +
+         "<div class=\"pair\">" +
+         titled("Size beside the weight", "The lost part is coloured.", "update-ratios",
+                kByWeight) +
+         titled("Error of what is applied",
+                "What a weight moves by, against what it should move by.", "update-errors",
+                kByWeight) +
+         "</div>\n" +
+         titled("Weight by weight",
+                sum.weights > kBarsDrawn
+                    ? fmt::format("The {} weights that lose most, of {}.", kBarsDrawn, sum.weights)
+                    : "Largest share lost first.",
+                "outcomes");
+}
+
+std::string updates_section(const Study& study) {
+  const UpdateSum sum = all_updates(study.analysis);
+  if (sum.weights == 0) return "";
+  const UpdateCounts& counts = sum.table.counts;
+  return section(
+      "updates", "Weight updates that get lost",
+      fmt::format("{} of {} lost in pure {}", share_text(counts.half.lost(), counts.updates()),
+                  plural(counts.updates(), "update"), people_say(study.analysis.target.name)),
+      updates_charts(study, sum) + updates_html(study.analysis));
+}
+
+std::string overflow_section(const Study& study) {
+  const auto& [headroom, events] = study.overflow;
+  if (headroom.empty() && events.empty()) return "";
+  std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
+  std::string body = events_html(study);
+  if (!headroom.empty()) {
+    digest += fmt::format("; least room {:.1f} binades", headroom.front().least);
+    body += "<div class=\"pair\">" +
+            titled("Room below overflow", "Binades between the largest magnitude and overflow.",
+                   "rooms") +
+            titled("Over the steps", "The tensors with the least room.", "trends") + "</div>\n" +
+            headroom_html(study);
+  }
+  return section("overflow", "Overflow and room", digest, body);
+}
+
+std::string formats_section(const Study& study) {
+  const FitSums sums = fit_sums(study.analysis);
+  const std::string table = formats_html(study.analysis);
+  if (table.empty()) return "";
+  return section(
+      "formats", "Which formats fit",
+      fmt::format("{} of {} fit 8 bits", count_text(sums.eight_bits),
+                  plural(sums.tensors, "tensor")),
+      "<p class=\"note\">A format fits where nothing overflows and hardly anything becomes zero: "
+      "as "
+      "the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it the "
+      "signal-to-noise ratio there; ~ marks an estimate from the table.</p>\n" +
+          titled("Narrowest format by role", "", "fits") + table);
+}
+
+std::string advice_section(const Study& study) {
+  const std::string body = advice_html(study.advice);
+  if (body.empty()) return "";
+  std::string digest;
+  const auto tell = [&](bool is, const std::string& what) {
+    if (is) digest += (digest.empty() ? "" : "; ") + what;
+  };
+  const auto& advice = study.advice;
+  tell(!advice.per_layer.empty(), plural(advice.per_layer.size(), "layer") + " apart");
+  tell(!advice.keep_in_fp32.empty(), fmt::format("{} to keep in FP32", advice.keep_in_fp32.size()));
+  tell(advice.dynamic.has_value(), "dynamic scaling");
+  tell(advice.ranks.has_value(), "ranks");
+  tell(advice.footprint.has_value(), "memory");
+  return section("advice", "More of the recommendation", digest, body);
+}
+
+std::string finding_html(const Finding& finding, bool linked) {
+  std::string out = fmt::format("<li class=\"{}\"><strong>{}</strong>", name_of(finding.severity),
+                                html_escape(finding.title));
+  if (!finding.advice.empty()) out += " " + html_escape(finding.advice);
+  if (linked) {
+    out += fmt::format(" <a href=\"#{}\">evidence</a>", name_of(finding.evidence));
+  }
+  return out + "</li>\n";
+}
+
+/// Whether the page has the section a finding speaks of.
+bool has_section(const std::string& sections, Evidence evidence) {
+  return evidence == Evidence::scales ||
+         sections.find(fmt::format("<details class=\"section\" id=\"{}\">", name_of(evidence))) !=
+             sections.npos;
+}
+
+}  // namespace
+
+std::string findings_html(const Study& study, const std::string& sections) {
+  const std::vector<Finding> all = findings(study);
+  std::string out;
+  if (all.empty() || all.front().severity == Severity::note) {
+    out += "<p class=\"clear\">Nothing was found that harms training in this format.</p>\n";
+  }
+  std::string shown, folded;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    (i < kFindingsShown ? shown : folded) +=
+        finding_html(all[i], has_section(sections, all[i].evidence));
+  }
+  if (!shown.empty()) out += "<ol class=\"findings\">\n" + shown + "</ol>\n";
+  if (!folded.empty()) {
+    out += fmt::format(
+        "<details><summary>{} more</summary><ol class=\"findings\">\n{}</ol></details>"
+        "\n",
+        all.size() - kFindingsShown, folded);
+  }
+  return out;
+}
+
+std::string scales_digest(const analyzers::Recommendation& advice) {
+  if (!advice.static_log2) return "none is recommended";
+  std::string out = "recommended " + power_text(*advice.static_log2);
+  if (advice.lowest_log2 && advice.highest_log2 && *advice.lowest_log2 <= *advice.highest_log2) {
+    out += fmt::format("; good from 2^{} to 2^{}", *advice.lowest_log2, *advice.highest_log2);
+  }
+  return out;
+}
+
+std::string sections_html(const Study& study) {
+  return updates_section(study) + overflow_section(study) + formats_section(study) +
+         advice_section(study);
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "reports/island.hpp"
+#include "reports/snippets.hpp"
+#include "reports/summary.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+namespace {
+
+nlohmann::ordered_json to_json(const Snippet& snippet) {
+  nlohmann::ordered_json out = {{"static", snippet.fixed}};
+  if (!snippet.dynamic.empty()) out["dynamic"] = snippet.dynamic;
+  if (!snippet.note.empty()) out["note"] = snippet.note;
+  return out;
+}
+
+std::string kinds_html() {
+  return "<fieldset class=\"axis\"><legend>Loss scale</legend>"
+         "<label><input type=\"radio\" name=\"kind\" value=\"static\" checked><span>static</span>"
+         "</label><label><input type=\"radio\" name=\"kind\" value=\"dynamic\"><span>dynamic</span>"
+         "</label></fieldset>";
+}
+
+}  // namespace
+
+std::string settings_html(const analyzers::Analysis& analysis,
+                          const analyzers::Recommendation& advice) {
+  if (analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
+  const std::vector<Snippet> all = snippets(advice);
+  if (all.empty()) return "";
+  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
+  std::string options;
+  bool dynamic = false;
+  for (const Snippet& snippet : all) {
+    lines[std::string(snippet.framework)] = to_json(snippet);
+    options += fmt::format("<option value=\"{}\">{}</option>", html_escape(snippet.framework),
+                           html_escape(snippet.label));
+    dynamic = dynamic || !snippet.dynamic.empty();
+  }
+  return fmt::format(
+      "<div class=\"settings\"><div class=\"controls\"><label>Settings for <select "
+      "id=\"framework\">{}</select></label>{}</div>\n<div class=\"paste\"><pre id=\"paste\" "
+      "tabindex=\"0\">{}</pre><button type=\"button\" id=\"copy\">Copy</button></div>\n<p "
+      "class=\"note\" id=\"paste-note\">{}</p></div>\n{}",
+      options, dynamic ? kinds_html() : "", html_escape(all.front().fixed),
+      html_escape(all.front().note), json_island("settings", lines));
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/update_sums.hpp"
+
+#include <algorithm>
+
+namespace halfscope::reports {
+
+namespace {
+
+double lost_share(const analyzers::TensorFindings* tensor) {
+  const UpdateCounts& counts = tensor->updates->table.counts;
+  return counts.updates() == 0
+             ? 0
+             : static_cast<double>(counts.half.lost()) / static_cast<double>(counts.updates());
+}
+
+}  // namespace
+
+UpdateSum sum_updates(const Tensors& tensors) {
+  UpdateSum out;
+  bool all_have_what_if = true;
+  for (const analyzers::TensorFindings* tensor : tensors) {
+    if (!tensor->updates) continue;
+    const analyzers::UpdateFindings& updates = *tensor->updates;
+    ++out.weights;
+    out.table += updates.table;
+    out.undetermined += updates.undetermined;
+    if (!updates.what_if) {
+      all_have_what_if = false;
+    } else if (out.what_if) {
+      *out.what_if += *updates.what_if;
+    } else {
+      out.what_if = updates.what_if;
+    }
+  }
+  if (!all_have_what_if) out.what_if.reset();
+  return out;
+}
+
+UpdateSum all_updates(const analyzers::Analysis& analysis) {
+  Tensors tensors;
+  for (const auto& tensor : analysis.tensors) tensors.push_back(&tensor);
+  return sum_updates(tensors);
+}
+
+Tensors with_updates(const Tensors& tensors) {
+  Tensors out;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
+               [](const analyzers::TensorFindings* tensor) { return tensor->updates.has_value(); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto* a, const auto* b) { return lost_share(a) > lost_share(b); });
+  return out;
+}
+
+}  // namespace halfscope::reports

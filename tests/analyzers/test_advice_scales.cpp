@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evidence by scale, and dynamic scaling's settings.
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/logs.hpp"
+#include "analyzers/recommend.hpp"
+#include "analyzers/step_maxima.hpp"
+#include "catch.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/number/random.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+/// A run log whose steps have one gradient tensor each.
+std::filesystem::path write_steps(const TempFolder& folder, const std::vector<Values>& steps) {
+  log::RunLogWriter writer(folder / "run", {});
+  std::int64_t step = 0;
+  for (const Values& values : steps) writer.write(record_of("weight_grad/w", step++, values));
+  return folder / "run";
+}
+
+/// A run log of scalars alone, but for one table.
+std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<double>& peaks) {
+  log::RunLogWriter writer(folder / "run", {});
+  writer.write(record_of("weight_grad/w", 0, {static_cast<float>(peaks.front())}));
+  for (std::size_t i = 0; i < peaks.size(); ++i) {
+    log::StepScalars scalars;
+    scalars.step = static_cast<std::int64_t>(i);
+    scalars.max_abs_weight_grad = peaks[i];
+    writer.write(scalars);
+  }
+  return folder / "run";
+}
+
+Recommendation completed(const std::filesystem::path& log, const Target& target = {}) {
+  const Analysis analysis = analyze({log}, target, {});
+  Recommendation advice = recommend(analysis, {});
+  complete(advice, analysis, {}, {});
+  return advice;
+}
+
+std::uint64_t bits_of(double x) { return from_double(kBinary16, x).bits; }
+
+}  // namespace
+
+TEST_CASE("evidence by scale is what rounding says", "[oracle]") {
+  std::vector<Values> steps;
+  for (int i = 0; i < 12; ++i) {
+    Values values;
+    for (int j = 0; j < 200; ++j) {
+      values.push_back(static_cast<float>(std::exp2(-30 + 0.11 * j + 0.25 * i)));
+    }
+    steps.push_back(values);
+  }
+  const TempFolder folder;
+  const Recommendation advice = completed(write_steps(folder, steps));
+  REQUIRE(advice.scales.size() > 8);
+  bool some_overflow = false, some_flushed = false;
+  for (const ScaleEvidence& scale : advice.scales) {
+    std::uint64_t flushed = 0, overflow_steps = 0;
+    for (const Values& values : steps) {
+      bool overflow = false;
+      for (const float x : values) {
+        const std::uint64_t bits = bits_of(std::ldexp(double{x}, scale.log2_scale));
+        flushed += bits == 0;
+        overflow = overflow || bits == kBinary16.infinity();
+      }
+      overflow_steps += overflow;
+    }
+    CAPTURE(scale.log2_scale);
+    CHECK(scale.flushed == Interval(flushed));
+    CHECK(scale.of == Interval(2400));
+    CHECK(scale.overflow_steps == overflow_steps);
+    CHECK(scale.skip.exceedances == overflow_steps);
+    some_overflow = some_overflow || overflow_steps != 0;
+    some_flushed = some_flushed || flushed != 0;
+  }
+  CHECK(some_overflow);
+  CHECK(some_flushed);
+  REQUIRE(advice.skip);
+  CHECK(advice.skip->exceedances == 0);
+  CHECK(advice.lost_at_recommended);
+}
+
+TEST_CASE("65520 is a limit to the last bit", "[table]") {
+  const TempFolder folder;
+  const float at = 65520.0f, below = std::nextafter(65520.0f, 0.0f);
+  const Analysis analysis = analyze({write_steps(folder, {{at}, {below}})}, {}, {});
+  const auto maxima = step_maxima(analysis);
+  REQUIRE(maxima.size() == 1);
+  CHECK(maxima[0].highest_log2 == std::vector<int>{-1, 0});
+}
+
+TEST_CASE("steps without tables count by their scalars, the larger of both holds", "[table]") {
+  const TempFolder folder;
+  const Analysis analysis = analyze({write_peaks(folder, {1.0, 4.0, 0.0, 0.5})}, {}, {});
+  const auto maxima = step_maxima(analysis);
+  REQUIRE(maxima.size() == 1);
+  REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
+  CHECK(maxima[0].steps[1].log2_max == 2);
+  CHECK(maxima[0].highest_log2 == std::vector<int>{15, 13, 16});
+}
+
+TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others without limit",
+          "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    log::TensorRecord record = record_of("weight_grad/w", 0, {1.0f, INFINITY}, 1024.0);
+    record.computed_dtype = Dtype::f16;
+    writer.write(record);
+    writer.write(record_of("weight_grad/v", 1, {1.0f, INFINITY}));
+  }
+  const auto maxima = step_maxima(analyze({folder / "run"}, {}, {}));
+  REQUIRE(maxima.size() == 1);
+  REQUIRE(maxima[0].steps.size() == 2);
+  CHECK(maxima[0].steps[0].censored);
+  CHECK(maxima[0].steps[0].log2_max == Approx(std::log2(65520.0 / 1024)));
+  CHECK(maxima[0].highest_log2[0] == 9);  // 65520 / 1024 * 2^10 overflows
+  CHECK(std::isinf(maxima[0].steps[1].log2_max));
+  CHECK(maxima[0].highest_log2[1] == kNoScale);
+}
+
+TEST_CASE("steady gradients: one probe in 2001 steps", "[table]") {
+  const TempFolder folder;
+  const Recommendation advice = completed(write_peaks(folder, std::vector<double>(60, 1.0)));
+  REQUIRE(advice.dynamic);
+  CHECK(advice.dynamic->init_log2 == 15);  // without headroom: 2^15 holds, 2^16 does not
+  CHECK(advice.dynamic->growth_interval == 2000);
+  CHECK(advice.dynamic->expected_skip_rate == Approx(1.0 / 2001));
+  CHECK(advice.dynamic->skip_high == Approx(1.0 / 2001));
+  CHECK(advice.dynamic->skip_low <= advice.dynamic->expected_skip_rate);
+}
+
+TEST_CASE("the expected rate is what torch's rule skips on such steps", "[oracle]") {
+  std::vector<double> peaks;  // over eight binades, so that no scale is safe or useless
+  for (int i = 0; i < 80; ++i) peaks.push_back(std::exp2(i < 40 ? 0.0 : 0.2 * (i - 40)));
+  std::rotate(peaks.begin(), peaks.begin() + 17, peaks.end());
+  const TempFolder folder;
+  const Recommendation advice = completed(write_peaks(folder, peaks));
+  REQUIRE(advice.dynamic);
+
+  // GradScaler.update(), step by step, on steps drawn from the recorded ones.
+  int log2_scale = advice.dynamic->init_log2;
+  std::uint64_t clean = 0, skipped = 0;
+  constexpr std::uint64_t kSteps = 4'000'000;
+  for (std::uint64_t i = 0; i < kSteps; ++i) {
+    const double largest = peaks[random_word(5, i) % peaks.size()];
+    if (std::ldexp(largest, log2_scale) >= 65520) {
+      --log2_scale;
+      clean = 0;
+      ++skipped;
+    } else if (++clean == advice.dynamic->growth_interval) {
+      ++log2_scale;
+      clean = 0;
+    }
+  }
+  const double rate = static_cast<double>(skipped) / kSteps;
+  CHECK(advice.dynamic->expected_skip_rate == Approx(rate).epsilon(0.1));
+  CHECK(advice.dynamic->skip_low <= rate);
+  CHECK(rate <= advice.dynamic->skip_high);
+}
+
+TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]") {
+  std::vector<double> peaks;
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    peaks.push_back(std::exp2(-static_cast<double>(i) / 500 + random_word(3, i) * 0x1p-34));
+  }
+  const TempFolder folder;
+  const Recommendation advice = completed(write_peaks(folder, peaks));
+  REQUIRE(advice.dynamic);
+  CHECK(advice.dynamic->growth_interval > 400);  // a binade in 500 steps
+  CHECK(advice.dynamic->growth_interval < 600);
+  CHECK(advice.dynamic->why.find("shrink") != std::string::npos);
+}
+
+TEST_CASE("without a static scale there is no evidence and no dynamic advice", "[table]") {
+  const TempFolder folder;
+  const Recommendation advice = completed(write_steps(folder, {{0.0f}}));
+  CHECK(advice.scales.empty());
+  CHECK_FALSE(advice.dynamic);
+  CHECK_FALSE(advice.skip);
+  CHECK_FALSE(advice.ranks);
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/compare.hpp"
+
+#include <cmath>
+
+#include "analyzers/logs.hpp"
+#include "catch.hpp"
+#include "halfscope/number/convert.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+/// A run log: gradients of one tensor at some steps, with scalars.
+struct Run {
+  std::filesystem::path folder;
+  log::RunLogWriter writer;
+  explicit Run(const std::filesystem::path& path) : folder(path), writer(path, {}) {}
+
+  void step(std::int64_t step, const Values& values, double loss_scale, double loss,
+            std::optional<bool> found_inf = {}) {
+    log::StepScalars scalars;
+    scalars.step = step;
+    scalars.loss = loss;
+    scalars.loss_scale = loss_scale;
+    scalars.found_inf = found_inf;
+    writer.write(scalars);
+    writer.write(record_of("weight_grad/w", step, values));
+  }
+};
+
+Comparison compared(const std::filesystem::path& a, const std::filesystem::path& b,
+                    const Selection& selection = {}) {
+  const Analysis of_a = analyze({a}, {}, selection), of_b = analyze({b}, {}, selection);
+  const Both<Selection> selections = {selection, selection};
+  Comparison c = compare(of_a, of_b, selections);
+  add_elements(c, of_a, of_b, selections);
+  return c;
+}
+
+Selection own_scale() {
+  Selection selection;
+  selection.at_run_scale = true;
+  return selection;
+}
+
+std::filesystem::path write_file(const TempFolder& folder, const std::string& name,
+                                 const std::vector<std::pair<std::string, Values>>& tensors) {
+  std::vector<log::NamedTensor> named;
+  for (const auto& [its_name, values] : tensors) {
+    named.push_back({its_name, {values.size()}, view_of(values)});
+  }
+  log::write_safetensors(folder / name, named);
+  return folder / name;
+}
+
+/// FP16 as stored in binary32: x times scale, rounded, divided again.
+Values through_fp16(const Values& values, double scale) {
+  Values out;
+  for (const float x : values) {
+    const std::uint64_t bits = from_double(kBinary16, double{x} * scale).bits;
+    out.push_back(static_cast<float>(to_double(kBinary16, bits) / scale));
+  }
+  return out;
+}
+
+const Values kValues = {1.0f,     -0x1p-20f, 0x1.8p-25f, 0x1p-25f, 0x1p-26f, 0.0f,
+                        70000.0f, 0x1p-30f,  -0x1p-25f,  0.1f,     -0.0f,    0x1p-14f};
+
+}  // namespace
+
+TEST_CASE("compare: what FP16 made of every element, exactly") {
+  const TempFolder folder;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", kValues}});
+  const auto b =
+      write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(kValues, 1.0)}});
+  const Comparison c = compared(a, b);
+  REQUIRE(c.tensors.size() == 1);
+  const ComparedTensor& t = c.tensors[0];
+  // 2^-25 (twice), 2^-26 and 2^-30 become zero; 1.5 * 2^-25 becomes 2^-24.
+  CHECK(t.counts.a.zero == 2);
+  CHECK(t.counts.b.zero == 6);
+  CHECK(t.counts.a.classes.flushed_to_zero == Interval(4));
+  CHECK(t.counts.b.classes.flushed_to_zero == Interval(0));
+  CHECK(t.zero_difference == 4);
+  CHECK(t.new_zeros == Interval(4));  // the counts alone tell 4 to 6
+  REQUIRE(t.elements);
+  CHECK(t.elements->elements == 12);
+  CHECK(t.elements->became_zero == 4);
+  CHECK(t.elements->became_nonzero == 0);
+  CHECK(t.elements->became_infinite == 1);
+  CHECK(t.elements->became_nan == 0);
+  CHECK(t.elements->equal == 5);  // 1, -2^-20, 0, -0, 2^-14
+  CHECK(t.elements->became_finite == 0);
+  CHECK(t.elements->largest_relative_error == 1.0);  // of those that became zero
+  CHECK(t.elements->largest_ulps == 0.5);            // ties at 2^-25
+  CHECK(t.elements->exact);
+  // Both are zero or become zero: FP16 loses nothing twice.
+  CHECK(c.underflow == Change::same);
+  CHECK(c.zero_difference == 4);
+}
+
+TEST_CASE("compare: subnormals are those of the format a run computed in") {
+  const TempFolder folder;
+  // Values that need more bits than bfloat16 has: what is rounded to FP16 is suspected of it.
+  const Values values = {0x1.ffcp-3f, 0x1p-20f, 0x1p-24f, 0x1p-14f};
+  const auto a = write_file(folder, "a.safetensors",
+                            {{"weight_grad/w", {0.1f, 0x1p-20f, 0x1.8p-25f, 0x1p-14f}}});
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", values}});
+  const Comparison c = compared(a, b);
+  REQUIRE(c.tensors[0].elements);
+  CHECK(c.tensors[0].elements->became_subnormal == 2);
+  CHECK(compared(b, b).tensors[0].elements->became_subnormal == 0);
+}
+
+TEST_CASE("compare: a loss scale keeps what one without loses") {
+  const TempFolder folder;
+  Run before(folder / "before"), after(folder / "after");
+  for (const std::int64_t step : {0, 10}) {
+    before.step(step, kValues, 1.0, 2.0);
+    after.step(step, kValues, 1024.0, step == 10 ? 1.5 : 2.0, step == 10);
+  }
+  after.step(20, kValues, 1024.0, 1.0);
+  const Comparison c = compared(before.folder, after.folder, own_scale());
+  REQUIRE(c.tensors.size() == 1);
+  CHECK(c.tensors[0].steps == std::vector<std::int64_t>{0, 10});
+  CHECK(c.tensors[0].left_out.a.empty());
+  CHECK(c.tensors[0].left_out.b == std::vector<std::int64_t>{20});
+  CHECK(c.runs.a.gradients.classes.flushed_to_zero == Interval(8));
+  CHECK(c.runs.b.gradients.classes.flushed_to_zero == Interval(0));
+  CHECK(c.runs.a.gradients.classes.overflow == Interval(2));
+  CHECK(c.runs.b.gradients.classes.overflow == Interval(2));
+  CHECK(c.runs.a.loss_scales == std::pair(1.0, 1.0));
+  CHECK(c.runs.b.loss_scales == std::pair(1024.0, 1024.0));
+  CHECK(c.underflow == Change::less);
+  CHECK(c.overflow == Change::same);
+  CHECK(c.runs.b.skipped == std::vector<std::int64_t>{10});
+  REQUIRE(c.last_loss);
+  CHECK(c.last_loss->step == 10);
+  CHECK(c.last_loss->a == 2.0);
+  CHECK(c.last_loss->b == 1.5);
+  // Asked for one scale, both are counted at it.
+  CHECK(compared(before.folder, after.folder).underflow == Change::same);
+  CHECK(compared(after.folder, before.folder, own_scale()).underflow == Change::more);
+}
+
+TEST_CASE("compare: zeros that are new are bounded step by step") {
+  const TempFolder folder;
+  Run a(folder / "a"), b(folder / "b");
+  // Step 0: one more zero in B; step 1: one fewer. Over both steps at least one zero is new.
+  a.step(0, {1, 2, 0, 4}, 1, 1);
+  b.step(0, {0, 2, 0, 4}, 1, 1);
+  a.step(1, {0, 0, 3, 4}, 1, 1);
+  b.step(1, {1, 0, 3, 4}, 1, 1);
+  const Comparison c = compared(a.folder, b.folder);
+  CHECK(c.tensors[0].zero_difference == 0);
+  CHECK(c.tensors[0].new_zeros == Interval(1, 2 + 1));
+  CHECK(c.new_zeros == Interval(1, 3));
+}
+
+TEST_CASE("compare: tensors of another size have no new zeros and no elements") {
+  const TempFolder folder;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1, 0, 3}}});
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", {1, 0}}});
+  const Comparison c = compared(a, b);
+  CHECK(!c.tensors[0].new_zeros);
+  CHECK(!c.new_zeros);
+  CHECK(!c.tensors[0].elements);
+  CHECK(c.tensors[0].zero_difference == 0);
+}
+
+TEST_CASE("compare: shifts of the magnitudes") {
+  const TempFolder folder;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1, 2, 4, 8, 0}}});
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", {4, 8, 16, 64, 0}}});
+  const ComparedTensor t = compared(a, b).tensors[0];
+  CHECK(t.max_abs_shift == 3.0);
+  CHECK(t.median_shift == 2);                                       // lower medians 2 and 8
+  CHECK(t.largest_share_difference == Approx(0.4).epsilon(1e-15));  // below 4: 3 of 5 and 1 of 5
+}
+
+TEST_CASE("compare: worst first, and what only one run has") {
+  const TempFolder folder;
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto a = write_file(folder, "a.safetensors",
+                            {{"weight_grad/same", {1, 1}},
+                             {"weight_grad/zeros", {1, 1}},
+                             {"weight_grad/inf", {1, 1}},
+                             {"weight_grad/gone", {1}}});
+  const auto b = write_file(folder, "b.safetensors",
+                            {{"weight_grad/same", {1, 1}},
+                             {"weight_grad/zeros", {0, 0}},
+                             {"weight_grad/inf", {1, inf}},
+                             {"activation/new", {1}}});
+  const Comparison c = compared(a, b);
+  REQUIRE(c.tensors.size() == 3);
+  CHECK(c.tensors[0].name == "weight_grad/inf");
+  CHECK(c.tensors[1].name == "weight_grad/zeros");
+  CHECK(c.tensors[2].name == "weight_grad/same");
+  CHECK(c.only.a == std::vector<std::string>{"weight_grad/gone"});
+  CHECK(c.only.b == std::vector<std::string>{"activation/new"});
+  CHECK(c.overflow == Change::more);
+}
+
+TEST_CASE("compare: names meet by the roles the user gives") {
+  const TempFolder folder;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1, 1}}});
+  const auto b = write_file(folder, "b.safetensors", {{"w", {1, 0}}});
+  CHECK(compared(a, b).tensors[0].name == "weight_grad/w");
+}
+
+TEST_CASE("compare: runs that do not meet are refused with names, steps and a way out") {
+  const TempFolder folder;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1}}});
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/v\x1b", {1}}});
+  const std::string names = message_of([&] { compared(a, b); });
+  CHECK_THAT(names, Catch::Contains("'weight_grad/w'") && Catch::Contains("'weight_grad/v\\x1B'") &&
+                        Catch::Contains("--role"));
+  Run early(folder / "early"), late(folder / "late");
+  early.step(1, {1}, 1, 1);
+  late.step(2, {1}, 1, 1);
+  const std::string steps = message_of([&] { compared(early.folder, late.folder); });
+  CHECK_THAT(steps, Catch::Contains("no step in common") &&
+                        Catch::Contains("the first has steps 1, the second 2"));
+}
+
+TEST_CASE("compare: whole tensors of two runs meet step by step, scaled or not") {
+  const TempFolder folder;
+  log::Manifest scaled;
+  scaled.gradients = log::ScaleState::scaled;
+  log::RunLogWriter a(folder / "a", {}), b(folder / "b", scaled);
+  const Values grads = {1.0f, 0x1p-20f, 0x1p-26f};
+  Values held;
+  for (const float x : grads) held.push_back(x * 4096);
+  a.write(record_of("weight_grad/w", 7, grads));
+  a.write_sample(7, {{"weight_grad/w", {3}, view_of(grads)}});
+  b.write(record_of("weight_grad/w", 7, held, 4096));
+  b.write_sample(7, {{"weight_grad/w", {3}, view_of(held)}}, {{"scale", "4096"}});
+  const Comparison c = compared(folder / "a", folder / "b", own_scale());
+  REQUIRE(c.tensors[0].elements);
+  CHECK(c.tensors[0].elements->steps == std::vector<std::int64_t>{7});
+  CHECK(c.tensors[0].elements->equal == 3);
+  CHECK(c.runs.b.loss_scales == std::pair(4096.0, 4096.0));
+  CHECK(c.runs.b.gradients.classes.flushed_to_zero == Interval(0));
+  CHECK(c.runs.a.gradients.classes.flushed_to_zero == Interval(1));
+}
+
+TEST_CASE("compare: folders of tensor files meet element by element, shard by shard") {
+  const TempFolder folder;
+  for (const char* run : {"a", "b"}) {
+    std::filesystem::create_directory(folder / run);
+    const Values first = {1, 0x1p-30f}, second = run[0] == 'a' ? first : Values{1, 0};
+    for (const char* shard : {"step-3-x.safetensors", "step-3-y.safetensors"}) {
+      log::write_safetensors(folder / run / shard, {{"w", {2}, view_of(second)}});
+    }
+  }
+  const Comparison c = compared(folder / "a", folder / "b");
+  REQUIRE(c.tensors[0].elements);
+  CHECK(c.tensors[0].elements->elements == 4);
+  CHECK(c.tensors[0].elements->became_zero == 2);
+  CHECK(c.tensors[0].elements->steps == std::vector<std::int64_t>{3});
+  CHECK(c.tensors[0].new_zeros == Interval(2));
+}

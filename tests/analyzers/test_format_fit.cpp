@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/format_fit.hpp"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "analyzers/fit_judge.hpp"
+#include "analyzers/logs.hpp"
+#include "analyzers/underflow.hpp"
+#include "catch.hpp"
+#include "halfscope/number/convert.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+/// Magnitudes spread like a gradient's: log-normal, so many binades around 2^mean.
+Values gradients(std::size_t n, unsigned seed, double mean = -14, double deviation = 4) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> log2(mean, deviation);
+  Values values;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double sign = (random() & 1) != 0 ? 1.0 : -1.0;
+    values.push_back(static_cast<float>(sign * std::exp2(log2(random))));
+  }
+  return values;
+}
+
+std::vector<double> widen(const Values& values) { return {values.begin(), values.end()}; }
+
+/// A tensor file with one tensor of any shape and type.
+template <class T>
+std::filesystem::path write_one(const TempFolder& folder, const std::vector<T>& values,
+                                std::vector<std::uint64_t> shape = {}) {
+  if (shape.empty()) shape = {values.size()};
+  const Dtype dtype = sizeof(T) == 8 ? Dtype::f64 : Dtype::f32;
+  const auto* data = reinterpret_cast<const std::byte*>(values.data());
+  const std::filesystem::path path = folder / "log.safetensors";
+  log::write_safetensors(path, {{"weight_grad/w", shape, {dtype, data, values.size()}}});
+  return path;
+}
+
+struct How {
+  bool flush = false;
+  std::optional<double> recorded_scale = std::nullopt;
+  FitOptions options = {};
+};
+
+TensorFindings fitted(const std::filesystem::path& log, const How& how = {}) {
+  Selection selection;
+  selection.recorded_scale = how.recorded_scale;
+  Analysis a = analyze({log}, {"binary16", kBinary16, how.flush}, selection);
+  add_fits(a, selection, how.options);
+  return a.tensors.at(0);
+}
+
+const FormatFit& fit_in(const TensorFindings& t, std::string_view format, bool saturating = false) {
+  for (const FormatFit& fit : t.fits) {
+    if (fit.format == format && fit.saturating == saturating) return fit;
+  }
+  throw std::out_of_range(std::string(format));
+}
+
+void check_fit(const TensorFindings& t, const std::vector<double>& values, std::string_view format,
+               bool flush) {
+  CAPTURE(format, flush);
+  const FormatFit& fit = fit_in(t, format);
+  REQUIRE(fit.at_1 == judge(values, format, 0, flush).classes);
+  REQUIRE(fit.best_log2);
+  REQUIRE(judge(values, format, *fit.best_log2 + 1).classes.overflow.low != 0);
+  const Judged best = judge(values, format, *fit.best_log2, flush);
+  REQUIRE(best.classes.overflow == Interval(0));
+  REQUIRE(fit.at_best == best.classes);
+  REQUIRE(fit.noise_at_best);
+  REQUIRE(fit.noise_at_best->exact);
+  REQUIRE(fit.noise_at_best->low_db <= best.db());
+  REQUIRE(fit.noise_at_best->high_db >= best.db());
+  REQUIRE(fit.noise_at_best->high_db - fit.noise_at_best->low_db < 1e-10);
+}
+
+}  // namespace
+
+TEST_CASE("fits equal rounding every value by the oracle", "[oracle]") {
+  const TempFolder folder;
+  Values values = gradients(700, 1);
+  for (const float x : {0.0f, -0.0f, 0x1p-149f, 0x1p-130f, 0x1.fffffep-127f, NAN, INFINITY}) {
+    values.push_back(x);
+  }
+  const bool flush = GENERATE(false, true);
+  const TensorFindings t = fitted(write_one(folder, values), {.flush = flush});
+  CHECK(t.fits.size() == 7);
+  CHECK(t.whole_steps == std::vector<std::int64_t>{0});
+  for (const std::string_view format : kFitFormats) check_fit(t, widen(values), format, flush);
+}
+
+TEST_CASE("fits of values that must be made smaller, or were recorded scaled", "[oracle]") {
+  const TempFolder folder;
+  const double scale = GENERATE(1.0, 1024.0);
+  Values values = gradients(500, 2, 40, 20);            // many above 65504
+  values.push_back(std::numeric_limits<float>::max());  // not even a bfloat16 number
+  values.push_back(0x1.01p-133f);                       // halved, no binary32 number
+  values.push_back(0x1.018p-126f);
+  const TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = scale});
+  std::vector<double> unscaled = widen(values);
+  for (double& x : unscaled) x /= scale;
+  for (const std::string_view format : kFitFormats) check_fit(t, unscaled, format, false);
+}
+
+TEST_CASE("fits of a binary64 source: rounded once, not by way of binary32", "[oracle]") {
+  const TempFolder folder;
+  std::vector<double> values = widen(gradients(300, 3));
+  std::mt19937_64 random(1);
+  for (double& x : values) x *= 1 + static_cast<double>(random() >> 11) * 0x1p-53;
+  // Just above a tie of each format: binary32 has only the tie.
+  for (const double half : {0x1p-11, 0x1p-8, 0x1p-4, 0x1p-3}) values.push_back(1 + half + 0x1p-50);
+  const TensorFindings t = fitted(write_one(folder, values));
+  for (const std::string_view format : kFitFormats) check_fit(t, values, format, false);
+}
+
+TEST_CASE("the noise never grows up to the best scale", "[oracle]") {
+  const std::vector<double> values = widen(gradients(400, 4, -9, 3));
+  const TempFolder folder;
+  const Values narrow(values.begin(), values.end());
+  const TensorFindings t = fitted(write_one(folder, narrow));
+  for (const std::string_view format : {"e4m3", "e5m2", "binary16"}) {
+    const int best = *fit_in(t, format).best_log2;
+    double last = -1e9;
+    for (int k = best - 12; k <= best; ++k) {
+      const Judged j = judge(values, format, k);
+      REQUIRE(j.db() >= last - 1e-12);
+      last = j.db();
+    }
+  }
+}
+
+TEST_CASE("E4M3 ends at 464, which still rounds down", "[table]") {
+  const TempFolder folder;
+  const FormatFit tie = fit_in(fitted(write_one<float>(folder, {464.0f, 1.0f})), "e4m3");
+  CHECK(tie.fits_at_1);
+  CHECK(tie.best_log2 == 0);
+  const TensorFindings above = fitted(write_one<float>(folder, {0x1.d00002p8f, 1.0f}));
+  CHECK_FALSE(fit_in(above, "e4m3").fits_at_1);
+  CHECK(fit_in(above, "e4m3").at_1.overflow == Interval(1));
+  CHECK(fit_in(above, "e4m3").best_log2 == -1);
+}
+
+TEST_CASE("a saturating cast may clamp as many values as it may flush", "[table]") {
+  const TempFolder folder;
+  Values values(1999, 1.0f);
+  values.push_back(1e6f);
+  const TensorFindings t = fitted(write_one(folder, values));
+  CHECK_FALSE(fit_in(t, "e5m2").fits_at_1);
+  CHECK(fit_in(t, "e5m2", true).fits_at_1);  // 1 of 2000 is below 0.1 %
+  CHECK(fit_in(t, "e5m2", true).at_1.overflow == Interval(1));
+  values.insert(values.end(), 2, 1e6f);
+  CHECK_FALSE(fit_in(fitted(write_one(folder, values)), "e5m2", true).fits_at_1);
+}
+
+TEST_CASE("the lower limits of bfloat16 and TF32 lie among binary32's subnormals", "[table]") {
+  const TempFolder folder;
+  const TensorFindings t = fitted(write_one<float>(
+      folder, {0x1p-134f, 0x1.8p-134f, 0x1p-133f, 0x1p-137f, 0x1.8p-137f, 0x1p-136f, 1.0f}));
+  CHECK(fit_in(t, "bfloat16").at_1 == Classes{4, 2, 1, 0});
+  CHECK(fit_in(t, "tf32").at_1 == Classes{1, 5, 1, 0});
+}
+
+TEST_CASE("exact numbers of a format have no noise", "[table]") {
+  const TempFolder folder;
+  const TensorFindings t = fitted(write_one<float>(folder, {1.0f, 1.5f, -448.0f, 0x1p-9f}));
+  CHECK(std::isinf(fit_in(t, "e4m3").noise_at_best->db));
+  CHECK(fit_in(t, "e4m3").noise_at_best->exact);
+  CHECK(std::isinf(fit_in(t, "binary16").noise_at_best->low_db));
+}
+
+TEST_CASE("any number of threads gives the same bits", "[table]") {
+  const TempFolder folder;
+  const auto log = write_one(folder, gradients(300'000, 5), {100, 3000});
+  const TensorFindings one = fitted(log, {.options = {.threads = 1}});
+  const TensorFindings many = fitted(log, {.options = {.threads = 0}});
+  for (std::size_t i = 0; i < one.fits.size(); ++i) {
+    REQUIRE(one.fits[i].noise_at_best->db == many.fits[i].noise_at_best->db);
+  }
+  for (std::size_t i = 0; i < one.block_fits.size(); ++i) {
+    REQUIRE(one.block_fits[i].noise->db == many.block_fits[i].noise->db);
+    REQUIRE(one.block_fits[i].flushed_to_zero == many.block_fits[i].flushed_to_zero);
+  }
+  REQUIRE(one.sums == many.sums);
+}
+
+TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
+  const TempFolder folder;
+  const std::size_t row = GENERATE(1, 3, 32, 40, 75);
+  Values values = gradients(row * 12, 6, -20, 6);
+  for (std::size_t i = 0; i < row; ++i) values[i] = 0;  // blocks of zeros
+  values[2 * row] = 0x1p-140f;                          // near E8M0's least scale
+  values[5 * row] = INFINITY;
+  values.back() = NAN;
+  const TensorFindings t = fitted(write_one(folder, values, {3, 4, row}));
+  REQUIRE(t.block_fits.size() == kMxElements.size());
+  for (const BlockFit& fit : t.block_fits) {
+    CAPTURE(row, fit.element);
+    const JudgedBlocks j = judge_blocks(widen(values), row, fit.element);
+    REQUIRE(fit.values == j.values);
+    REQUIRE(fit.flushed_to_zero == j.flushed);
+    REQUIRE(fit.saturated == j.saturated);
+    REQUIRE(fit.in_nan_blocks == j.in_nan);
+    REQUIRE(fit.noise->exact);
+    REQUIRE(fit.noise->low_db <= j.db());
+    REQUIRE(fit.noise->high_db >= j.db());
+  }
+}
+
+TEST_CASE("blocks are of unscaled values", "[oracle]") {
+  const TempFolder folder;
+  const Values values = gradients(320, 7, -125, 6);  // unscaled: below E8M0's least scale
+  const TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = 4096.0});
+  std::vector<double> unscaled = widen(values);
+  for (double& x : unscaled) x /= 4096;
+  for (const BlockFit& fit : t.block_fits) {
+    const JudgedBlocks j = judge_blocks(unscaled, 320, fit.element);
+    REQUIRE(fit.flushed_to_zero == j.flushed);
+    REQUIRE(fit.noise->low_db <= j.db());
+    REQUIRE(fit.noise->high_db >= j.db());
+  }
+}
+
+TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracle]") {
+  const TempFolder folder;
+  const bool flush = GENERATE(false, true);
+  const double deviation = GENERATE(1.0, 4.0);
+  const double scale = GENERATE(1.0, 48.0);
+  Values values = gradients(4000, 8, -14, deviation);
+  Values recorded = values;
+  for (float& x : recorded) x = static_cast<float>(x * scale);
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    writer.write(record_of("weight_grad/w", 0, recorded, scale));
+  }
+  const TensorFindings t = fitted(folder / "run", {.flush = flush});
+  CHECK(t.whole_steps.empty());
+  CHECK(t.block_fits.empty());
+  CHECK_FALSE(t.sums);
+  for (const std::string_view format : kFitFormats) {
+    const FormatFit& fit = fit_in(t, format);
+    CAPTURE(format, flush, deviation, scale);
+    REQUIRE_FALSE(fit.noise_at_best->exact);
+    // 48 * x was rounded to binary32: far below the bounds' width, but not for exact formats.
+    const double db = judge(widen(values), format, *fit.best_log2, flush).db();
+    CHECK(fit.noise_at_best->low_db <= db);
+    CHECK(fit.noise_at_best->high_db >= db);
+    CHECK(std::abs(fit.noise_at_best->db - db) < 1.0);
+  }
+}
+
+TEST_CASE("tables know where nothing is rounded", "[table]") {
+  const TempFolder folder;
+  Values values = gradients(2000, 9, -5, 1);
+  for (float& x : values) {
+    x = static_cast<float>(to_double(kBinary16, from_float(kBinary16, x).bits));
+  }
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    writer.write(record_of("weight_grad/w", 0, values));
+  }
+  const TensorFindings t = fitted(folder / "run");
+  CHECK(std::isinf(fit_in(t, "binary16").noise_at_best->low_db));
+  CHECK(std::isinf(fit_in(t, "tf32").noise_at_best->low_db));
+  CHECK(std::isfinite(fit_in(t, "bfloat16").noise_at_best->db));
+}
+
+TEST_CASE("the narrowest format that serves", "[table]") {
+  const TempFolder folder;
+  const auto of = [&](const Values& values) {
+    const auto narrow = narrowest(fitted(write_one(folder, values)));
+    return narrow ? std::string(narrow->format) + (narrow->needs_scale ? "*" : "") : "none";
+  };
+  CHECK(of({1.0f, 2.0f, 3.1f}) == "e4m3");
+  CHECK(of({0x1p-12f, 100.0f}) == "e5m2");  // more binades than E4M3 has
+  CHECK(of({0x1p-30f, 0x1p-29f}) == "e4m3*");
+  CHECK(of({0x1p-40f, 0x1p-14f}) == "e5m2*");    // 2^26 between them
+  CHECK(of({0x1p-23f, 0x1p15f}) == "binary16");  // 2^38
+  CHECK(of({0x1p-50f, 0x1p-12f}) == "binary16*");
+  CHECK(of({0x1p-60f, 0x1p60f}) == "bfloat16");
+  CHECK(of({0x1p-135f, 0x1p100f}) == "bfloat16*");
+  CHECK(of({0x1p-148f, 0x1p127f}) == "binary32");
+  CHECK(of({0.0f, -0.0f}) == "none");
+  CHECK(narrowest(fitted(write_one<double>(folder, {1e-300, 1e300})))->format == "binary64");
+  CHECK(narrowest(fitted(write_one<double>(folder, {1e-40, 1e38})))->format == "binary32");
+  CHECK_FALSE(narrowest(TensorFindings()));
+}
+
+TEST_CASE("infinities of FP16 hide how large values were: nothing is known to fit", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    log::TensorRecord record = record_of("weight_grad/w", 0, {1.0f, INFINITY});
+    record.computed_dtype = Dtype::f16;
+    writer.write(record);
+  }
+  const TensorFindings t = fitted(folder / "run");
+  for (const FormatFit& fit : t.fits) CHECK_FALSE((fit.fits_at_1 || fit.fits_at_best));
+  CHECK(narrowest(t)->format == "binary32");
+}
+
+TEST_CASE("sums want the whole tensor of every step", "[table]") {
+  const TempFolder folder;
+  const Values values = gradients(600, 10);
+  const TensorView view = halfscope::test::view_of(values);
+  for (const bool both : {false, true}) {
+    const auto run = folder / (both ? "both" : "one");
+    {
+      log::RunLogWriter writer(run, {});
+      for (const int step : {0, 5}) {
+        writer.write(record_of("weight_grad/w", step, values));
+        if (step == 0 || both) writer.write_sample(step, {{"weight_grad/w", {600}, view}});
+      }
+    }
+    const TensorFindings t = fitted(run);
+    CHECK(t.sums.has_value() == both);
+    CHECK(t.whole_steps.size() == (both ? 2u : 1u));
+    CHECK(fit_in(t, "e5m2").noise_at_best->exact);
+    Analysis a = analyze({run}, {}, {});
+    add_sums(a, {});
+    CHECK(a.tensors[0].sums == t.sums);
+    CHECK(a.tensors[0].fits.empty());
+  }
+}
+
+TEST_CASE("a recorded scale that is no power of two leaves the estimate", "[table]") {
+  const TempFolder folder;
+  const auto log = write_one(folder, gradients(600, 11));
+  const TensorFindings t = fitted(log, {.recorded_scale = 1000.0});
+  CHECK_FALSE(t.sums);
+  CHECK(t.whole_steps.empty());
+  CHECK_FALSE(fit_in(t, "e5m2").noise_at_best->exact);
+}
+
+TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
+  const TempFolder folder;
+  const auto log = write_one(folder, gradients(600, 12));
+  Analysis a = analyze({log, log}, {}, {});
+  add_fits(a, {});
+  REQUIRE(a.tensors.size() == 2);
+  for (const TensorFindings& t : a.tensors) {
+    CHECK(t.whole_steps.size() == 1);
+    CHECK(t.sums);
+    CHECK(t.fits[0].noise_at_best->db == a.tensors[0].fits[0].noise_at_best->db);
+  }
+}
+
+TEST_CASE("empty tensors and scalars fit without trouble", "[table]") {
+  const TempFolder folder;
+  const TensorFindings empty = fitted(write_one<float>(folder, {}, {0, 7}));
+  CHECK_FALSE(fit_in(empty, "e4m3").best_log2);
+  CHECK_FALSE(fit_in(empty, "e4m3").noise_at_best);
+  const auto path = folder / "scalar.safetensors";
+  const Values one = {3.0f};
+  log::write_safetensors(path, {{"loss/l", {}, halfscope::test::view_of(one)}});
+  const TensorFindings scalar = fitted(path);
+  CHECK(scalar.block_fits.at(0).values == 1);
+  CHECK(std::isinf(scalar.block_fits.at(0).noise->db));
+}

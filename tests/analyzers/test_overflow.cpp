@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow.hpp"
+
+#include <cmath>
+
+#include "analyzers/logs.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+/// A small run: activations "a", "b", "c" in that order, their gradients, weights of "b" and "c".
+/// Values are given unscaled; gradients of an FP16 run are recorded at the step's loss scale.
+class SmallRun {
+ public:
+  explicit SmallRun(std::optional<Dtype> computed = {}) : computed_(computed) {}
+
+  log::StepScalars& scalars(std::int64_t step) {
+    for (log::StepScalars& s : scalars_) {
+      if (s.step == step) return s;
+    }
+    scalars_.emplace_back();
+    scalars_.back().step = step;
+    return scalars_.back();
+  }
+
+  void put(const std::string& name, std::int64_t step, const Values& values, double scale = 1.0) {
+    records_.push_back(record_of(name, step, values, scale));
+    records_.back().computed_dtype = computed_;
+  }
+
+  void put_wide(const std::string& name, std::int64_t step, const Values& values) {
+    records_.push_back(record_of(name, step, values));
+    records_.back().computed_dtype = Dtype::f32;
+  }
+
+  /// A step where nothing is wrong, recorded as the recorder does: gradients come backward.
+  void put_step(std::int64_t step, double scale = 1.0, float gradient = 0.5f) {
+    for (const char* name : {"weight/b.weight", "weight/c.weight"}) put(name, step, {0.25f});
+    for (const char* name : {"activation/a", "activation/b", "activation/c"}) put(name, step, {2});
+    const auto g = static_cast<float>(gradient * scale);
+    for (const char* name : {"activation_grad/c", "weight_grad/c.weight", "activation_grad/b",
+                             "weight_grad/b.weight", "activation_grad/a"}) {
+      put(name, step, {g, g / 2}, scale);
+    }
+    log::StepScalars& s = scalars(step);
+    s.loss = 2.5;
+    s.loss_scale = scale;
+  }
+
+  /// Replaces a tensor's values at a step.
+  void replace(const std::string& name, std::int64_t step, const Values& values,
+               double scale = 1.0) {
+    std::erase_if(records_, [&](const auto& r) { return r.name == name && r.step == step; });
+    put(name, step, values, scale);
+  }
+
+  Analysis analyze_at(double loss_scale = 1.0) const {
+    const TempFolder folder;
+    {
+      log::RunLogWriter writer(folder / "run", {});
+      for (const log::StepScalars& s : scalars_) writer.write(s);
+      for (const log::TensorRecord& record : records_) writer.write(record);
+    }
+    Selection selection;
+    selection.loss_scale = loss_scale;
+    return analyze({folder / "run"}, {}, selection);
+  }
+
+  OverflowFindings find(double loss_scale = 1.0) const {
+    return find_overflow(analyze_at(loss_scale));
+  }
+
+ private:
+  std::optional<Dtype> computed_;
+  std::vector<log::StepScalars> scalars_;
+  std::vector<log::TensorRecord> records_;
+};
+
+OverflowEvent only(const OverflowFindings& found) {
+  REQUIRE(found.events.size() == 1);
+  return found.events.front();
+}
+
+std::vector<std::string> relations(const OverflowEvent& event) {
+  std::vector<std::string> all;
+  for (const Lead& lead : event.leads) all.push_back(lead.relation + ": " + lead.name);
+  return all;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[table]") {
+  SmallRun run(Dtype::f16);
+  run.put_step(0, 65536.0, 0.75f);
+  run.put_step(1, 65536.0);
+  run.put_step(2, 32768.0);
+  SECTION("gradients by the scale: a smaller one holds") {
+    run.replace("activation_grad/b", 1, {INFINITY, 1.0f}, 65536.0);
+    run.replace("activation_grad/a", 1, {NAN, INFINITY}, 65536.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::by_scale);
+    CHECK(event.tensor == "activation_grad/b");
+    CHECK(event.inf == 1);
+    CHECK(event.loss_scale == 65536.0);
+    // The neighbours reach 0.75, which 2^16 still holds; but it did not hold here.
+    CHECK(event.safe_log2 == 15);
+    CHECK(event.estimated);
+  }
+  SECTION("gradients by the scale: the neighbours' magnitude bounds it") {
+    run.replace("weight_grad/b.weight", 0, {1000.0f}, 1.0);
+    run.replace("activation_grad/b", 1, {INFINITY}, 65536.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::by_scale);
+    CHECK(event.safe_log2 == 6);  // 1000 * 2^6 < 65520 < 1000 * 2^7
+  }
+  SECTION("an activation: no scale acts on it") {
+    run.replace("activation/b", 1, {INFINITY});
+    run.replace("activation/c", 1, {NAN});
+    run.replace("activation_grad/c", 1, {NAN}, 65536.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::at_scale_1);
+    CHECK(event.tensor == "activation/b");
+    CHECK_FALSE(event.safe_log2);
+  }
+  SECTION("NaN in an activation with no infinity before it") {
+    run.replace("activation/b", 1, {NAN});
+    run.replace("activation/c", 1, {INFINITY});
+    run.replace("activation_grad/c", 1, {INFINITY}, 65536.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::nan_in_model);
+    CHECK(event.tensor == "activation/b");
+  }
+  SECTION("NaN in a weight") {
+    run.replace("weight/c.weight", 1, {NAN});
+    run.replace("activation/c", 1, {NAN});
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::nan_in_model);
+    CHECK(event.tensor == "weight/c.weight");
+  }
+  SECTION("an infinite weight overflows as it is held") {
+    run.replace("weight/c.weight", 1, {INFINITY});
+    CHECK(only(run.find()).cause == Cause::at_scale_1);
+  }
+}
+
+TEST_CASE("a scale that collapses to 1 without help was not the cause", "[table]") {
+  SmallRun run(Dtype::f16);
+  run.put_step(0, 4.0);
+  for (const int step : {1, 2, 3}) {
+    const double scale = std::ldexp(1.0, 3 - step);
+    run.put_step(step, scale);
+    run.replace("activation_grad/c", step, {INFINITY}, scale);
+    run.scalars(step).loss_scale = scale;
+  }
+  const OverflowEvent event = only(run.find());
+  CHECK(event.step == 1);
+  CHECK(event.last_step == 3);
+  CHECK(event.cause == Cause::at_scale_1);
+}
+
+TEST_CASE("neighbours that overflow without a scale too: no smaller scale of 1 or more helps",
+          "[table]") {
+  SmallRun run(Dtype::f16);
+  run.put_step(0, 0.5, 100000.0f);  // recorded at half: 50000
+  run.put_step(1, 2.0);
+  run.replace("activation_grad/c", 1, {INFINITY}, 2.0);
+  const OverflowFindings found = run.find();
+  REQUIRE(found.events.size() == 2);  // what step 0 would do at scale 1 is an event of its own
+  CHECK(found.events[0].what_if);
+  CHECK(found.events[0].step == 0);
+  CHECK_FALSE(found.events[1].what_if);
+  CHECK(found.events[1].cause == Cause::at_scale_1);
+}
+
+TEST_CASE("infinities and NaN of wide formats are the model's", "[table]") {
+  SmallRun run(Dtype::f32);
+  for (const int step : {0, 1, 2}) run.put_step(step);
+  for (const char* name : {"weight/b.weight", "activation/b", "activation_grad/b"}) {
+    CAPTURE(name);
+    SmallRun bad = run;
+    bad.replace(name, 1, {INFINITY});
+    const OverflowEvent event = only(bad.find(1024));
+    CHECK(event.cause == Cause::nan_in_model);
+    CHECK_FALSE(event.what_if);
+    CHECK(event.tensor == name);
+  }
+}
+
+TEST_CASE("a wide gradient in an FP16 run: what came into it decides", "[table]") {
+  SmallRun run(Dtype::f16);
+  for (const int step : {0, 1}) run.put_step(step, 1024.0);
+  run.put_wide("weight_grad/b.bias", 1, {NAN});
+  CHECK(only(run.find()).cause == Cause::nan_in_model);  // activation_grad/b is finite
+
+  SmallRun blind(Dtype::f16);
+  blind.put("weight_grad/b.weight", 1, {1.0f}, 1024.0);
+  blind.put_wide("weight_grad/b.bias", 1, {NAN});
+  blind.scalars(1).loss = 1.0;
+  const OverflowEvent event = only(blind.find());
+  CHECK(event.cause == Cause::undetermined);
+  CHECK(event.why.find("activation_grad") != std::string::npos);
+}
+
+TEST_CASE("what is missing is said", "[table]") {
+  SECTION("the forward pass") {
+    SmallRun run(Dtype::f16);
+    run.put("weight_grad/b.weight", 0, {1.0f}, 1024.0);
+    run.put("weight_grad/b.weight", 1, {INFINITY}, 1024.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::undetermined);
+    CHECK(event.why.find("neither its loss nor its activations") != std::string::npos);
+  }
+  SECTION("finite steps") {
+    SmallRun run(Dtype::f16);
+    run.put_step(0, 1024.0);
+    run.replace("weight_grad/b.weight", 0, {INFINITY}, 1024.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::undetermined);
+    CHECK(event.why.find("no other step") != std::string::npos);
+  }
+  SECTION("the scale") {
+    SmallRun run(Dtype::f16);
+    run.put("weight_grad/b.weight", 0, {1.0f});
+    run.put("weight_grad/b.weight", 1, {INFINITY, 1.0f});
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::undetermined);
+    CHECK(event.why.find("--recorded-scale") != std::string::npos);
+  }
+  SECTION("NaN alone at a scale, with no retry") {
+    SmallRun run(Dtype::f16);
+    for (const int step : {0, 1, 2}) run.put_step(step, 1024.0);
+    run.replace("weight_grad/b.weight", 1, {NAN}, 1024.0);
+    CHECK(only(run.find()).cause == Cause::undetermined);
+    run.put_step(2, 512.0);  // the last record of a step holds
+    CHECK(only(run.find()).cause == Cause::by_scale);
+  }
+}
+
+TEST_CASE("what an FP32 run would do at the scale asked about", "[table]") {
+  SmallRun run;
+  for (const int step : {0, 1, 2, 3}) run.put_step(step, 1.0, step == 2 ? 70.1f : 0.5f);
+  CHECK(run.find(512).events.empty());  // 70.1 * 512 < 65520
+  const OverflowEvent event = only(run.find(1024));
+  CHECK(event.what_if);
+  CHECK(event.cause == Cause::by_scale);
+  CHECK(event.step == 2);
+  CHECK(event.last_step == 2);
+  CHECK(event.tensor == "activation_grad/c");
+  CHECK(event.overflow == Interval(1));
+  CHECK(event.safe_log2 == 9);
+  CHECK_FALSE(event.estimated);
+  run.replace("weight_grad/b.weight", 2, {65520.0f});  // the most restrictive holds for the step
+  CHECK(only(run.find(1024)).cause == Cause::at_scale_1);
+  run.replace("weight_grad/b.weight", 2, {std::nextafter(65520.0f, 0.0f)});
+  CHECK(only(run.find(1024)).safe_log2 == 0);
+}
+
+TEST_CASE("activations overflow without a scale, whatever scale is asked about", "[table]") {
+  SmallRun run;
+  for (const int step : {0, 1}) run.put_step(step);
+  run.replace("activation/b", 1, {65504.0f, 1.0f});
+  CHECK(run.find(1024).events.empty());
+  run.replace("activation/b", 1, {65520.0f, 1.0f, 9000.0f});
+  const OverflowEvent event = only(run.find(16));
+  CHECK(event.what_if);
+  CHECK(event.cause == Cause::at_scale_1);
+  CHECK(event.tensor == "activation/b");
+  CHECK(event.overflow == Interval(1));  // 9000 * 16 is no matter
+  CHECK_FALSE(event.loss_scale);
+}
+
+TEST_CASE("consecutive recorded steps are one event; others are others", "[table]") {
+  SmallRun run(Dtype::f16);
+  for (const int step : {0, 10, 20, 30, 40}) run.put_step(step, 1024.0);
+  for (const int step : {10, 20, 40}) {
+    run.replace("weight_grad/b.weight", step, {INFINITY}, 1024.0);
+  }
+  const OverflowFindings found = run.find();
+  REQUIRE(found.events.size() == 2);
+  CHECK(found.events[0].step == 10);
+  CHECK(found.events[0].last_step == 20);
+  CHECK(found.events[1].step == 40);
+  run.scalars(15).loss = 2.0;  // a step between without tables, where all is well
+  run.scalars(15).found_inf = false;
+  CHECK(run.find().events.size() == 3);
+}
+
+TEST_CASE("frames lead to the first tensor in the order of computation", "[table]") {
+  SmallRun run(Dtype::f16);
+  for (int step = 0; step < 6; ++step) run.put_step(step, 1024.0);
+  SECTION("of a weight gradient") {
+    run.replace("weight_grad/b.weight", 5, {INFINITY}, 1024.0);
+    const OverflowEvent event = only(run.find());
+    CHECK(relations(event) == Names{"itself: weight_grad/b.weight",
+                                    "output gradient: activation_grad/b", "input: activation/a",
+                                    "weight: weight/b.weight"});
+    std::vector<std::int64_t> steps;
+    for (const Glimpse& glimpse : event.leads[1].glimpses) steps.push_back(glimpse.step);
+    CHECK(steps == std::vector<std::int64_t>{2, 3, 4, 5});
+    CHECK(event.leads[0].glimpses.back().inf == 1);
+    CHECK(event.leads[1].glimpses.back().max_abs == 0.5);
+  }
+  SECTION("of an output gradient: backward through the next module's weight") {
+    run.replace("activation_grad/b", 5, {INFINITY}, 1024.0);
+    run.replace("weight_grad/c.weight", 5, {1.0f}, 1024.0);
+    CHECK(relations(only(run.find())) == Names{"itself: activation_grad/b",
+                                               "output gradient: activation_grad/c",
+                                               "weight: weight/c.weight"});
+  }
+  SECTION("of an activation") {
+    run.replace("activation/c", 5, {INFINITY});
+    CHECK(relations(only(run.find())) ==
+          Names{"itself: activation/c", "input: activation/b", "weight: weight/c.weight"});
+  }
+}
+
+TEST_CASE("steps that have scalars alone", "[table]") {
+  SmallRun run(Dtype::f16);
+  for (const int step : {0, 4}) run.put_step(step, 1024.0, 4.0f);
+  log::StepScalars& s = run.scalars(2);
+  s.loss_scale = 65536.0;
+  SECTION("found_inf with a finite loss") {
+    s.loss = 2.0;
+    s.found_inf = true;
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::by_scale);
+    CHECK(event.from_scalars);
+    CHECK(event.tensor == "weight_grad");
+    CHECK(event.safe_log2 == 13);  // 4 * 2^13 < 65520 < 4 * 2^14
+  }
+  SECTION("an infinite gradient, its loss not recorded") {
+    s.max_abs_activation_grad = INFINITY;
+    const OverflowEvent event = only(run.find());
+    CHECK(event.cause == Cause::undetermined);
+    CHECK(event.tensor == "activation_grad");
+  }
+  SECTION("a NaN loss without that step's activations") {
+    s.loss = NAN;
+    s.max_abs_activation_grad = NAN;
+    const OverflowEvent event = only(run.find());
+    CHECK(event.tensor == "loss");
+    CHECK(event.cause == Cause::undetermined);
+  }
+  SECTION("a NaN loss, activations finite") {
+    run.scalars(4).loss = NAN;
+    run.replace("activation_grad/c", 4, {INFINITY}, 1024.0);  // a consequence
+    const OverflowEvent event = only(run.find());
+    CHECK(event.tensor == "loss");
+    CHECK(event.cause == Cause::nan_in_model);
+  }
+}
+
+TEST_CASE("scalars of gradients that would overflow at the scale asked about", "[table]") {
+  SmallRun run;
+  run.put_step(0);
+  run.scalars(1).max_abs_weight_grad = 100.0;
+  run.scalars(2).max_abs_weight_grad = 1.0;
+  CHECK(run.find(512).events.empty());
+  const OverflowEvent event = only(run.find(1024));
+  CHECK(event.step == 1);
+  CHECK(event.last_step == 1);
+  CHECK(event.cause == Cause::by_scale);
+  CHECK(event.safe_log2 == 9);
+  CHECK(event.from_scalars);
+}
+
+TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") {
+  SmallRun run;
+  for (const int step : {0, 1, 2}) run.put_step(step, 1.0, step == 1 ? 2.0f : 1.0f);
+  const Analysis analysis = run.analyze_at(1024);
+  const double overflow = std::log2(65520.0);
+  bool seen_gradient = false, seen_activation = false;
+  for (const Headroom& h : find_headroom(analysis)) {
+    const TensorFindings& tensor = analysis.tensors[h.tensor];
+    if (tensor.name == "weight_grad/b.weight") {
+      seen_gradient = true;
+      CHECK(h.scale == 1024);
+      CHECK(h.least == Approx(overflow - 11));
+      CHECK(h.least_at == 1);
+      CHECK(h.last == Approx(overflow - 10));
+    }
+    if (tensor.name == "activation/b") {
+      seen_activation = true;
+      CHECK(h.scale == 1);
+      CHECK(h.least == Approx(overflow - 1));
+      CHECK(std::abs(h.trend.value()) < 1e-9);
+    }
+  }
+  CHECK((seen_gradient && seen_activation));
+  const OverflowFindings found = find_overflow(analysis);
+  CHECK(std::is_sorted(found.headroom.begin(), found.headroom.end(),
+                       [](const auto& a, const auto& b) { return a.least < b.least; }));
+}
+
+TEST_CASE("an infinity computed in FP16 leaves at most the room of 65520 over its scale",
+          "[table]") {
+  SmallRun run(Dtype::f16);
+  run.put("weight_grad/b.weight", 0, {1.0f, INFINITY}, 1024.0);
+  const auto rooms = find_headroom(run.analyze_at());
+  REQUIRE(rooms.size() == 1);
+  CHECK(rooms[0].censored);
+  CHECK(rooms[0].least == Approx(10));  // 65520 against 65520 / 1024
+}
+
+TEST_CASE("overflow is expected where a clear trend reaches it soon", "[table]") {
+  const auto expected = [](auto&& log2_max, int steps) {
+    SmallRun run;
+    for (int step = 0; step < steps; ++step) {
+      run.put("activation/b", 10 * step, {static_cast<float>(std::exp2(log2_max(step)))});
+    }
+    return find_headroom(run.analyze_at()).front();
+  };
+  const double overflow = std::log2(65520.0);
+  const Headroom line = expected([](int i) { return 8.0 + 0.25 * i; }, 20);
+  CHECK(line.trend.value() == Approx(25));  // 0.25 binades in 10 steps
+  CHECK(line.overflow_expected_at == 10 * static_cast<std::int64_t>(4 * (overflow - 8)) + 10);
+  CHECK_FALSE(expected([](int i) { return 0.25 * i; }, 20).overflow_expected_at);  // too far ahead
+  CHECK_FALSE(expected([](int i) { return 14.0 - 0.25 * i; }, 20).overflow_expected_at);
+  CHECK_FALSE(expected([](int i) { return 12.0 + 0.5 * i; }, 7).overflow_expected_at);  // too few
+  CHECK_FALSE(expected([](int i) { return 11.0 + 3 * (i % 2) + 0.1 * i; }, 20)
+                  .overflow_expected_at);  // noise
+  CHECK_FALSE(expected([](int i) { return i < 10 ? 14.0 : 14.02; }, 20).overflow_expected_at);
+  CHECK_FALSE(expected([](int) { return 15.5; }, 2).trend);
+}
+
+TEST_CASE("a log of one bad step in two stays one event each, and fast", "[table]") {
+  SmallRun run(Dtype::f16);
+  constexpr int kSteps = 400;
+  for (int step = 0; step < kSteps; ++step) {
+    run.put_step(step, 1024.0);
+    if (step % 2 == 1) run.replace("weight_grad/b.weight", step, {INFINITY}, 1024.0);
+  }
+  const OverflowFindings found = run.find();
+  REQUIRE(found.events.size() == kSteps / 2);
+  CHECK(found.events.back().cause == Cause::by_scale);
+  for (const OverflowEvent& event : found.events) {
+    CHECK(event.leads.size() <= 6);
+    for (const Lead& lead : event.leads) CHECK(lead.glimpses.size() <= 4);
+  }
+}

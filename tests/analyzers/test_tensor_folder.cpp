@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/tensor_folder.hpp"
+
+#include "analyzers/logs.hpp"
+#include "analyzers/underflow.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+using namespace halfscope::test;
+
+namespace {
+
+void write(const std::filesystem::path& path, const std::string& name, const Values& values,
+           const std::map<std::string, std::string>& metadata = {}) {
+  std::filesystem::create_directories(path.parent_path());
+  log::write_safetensors(path, {{name, {values.size()}, view_of(values)}}, metadata);
+}
+
+std::vector<std::int64_t> steps_of(const TensorFindings& tensor) {
+  std::vector<std::int64_t> steps;
+  for (const StepFindings& step : tensor.per_step) steps.push_back(step.step);
+  return steps;
+}
+
+std::string notes_of(const Analysis& analysis) {
+  std::string all;
+  for (const std::string& note : analysis.notes) all += note + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("tensor folder: the step in a name") {
+  const auto step = GENERATE(
+      table<const char*, std::int64_t>({{"step-000012", 12},
+                                        {"step_12", 12},
+                                        {"step12", 12},
+                                        {"Step=12", 12},
+                                        {"checkpoint-12", 12},
+                                        {"global_step12", 12},
+                                        {"epoch=3-step=1200", 1200},
+                                        {"grads.step_5.rank0", 5},
+                                        {"checkpoint-3_step-7", 7},
+                                        {"step-9223372036854775807", 9223372036854775807}}));
+  INFO(std::get<0>(step));
+  CHECK(step_in_name(std::get<0>(step)) == std::get<1>(step));
+  const auto none =
+      GENERATE("model", "timestep12", "step", "step-", "steps-12", "step12b", "step--1",
+               "model-00001-of-00002", "step-9223372036854775808", "stepwise12", "");
+  INFO(none);
+  CHECK(!step_in_name(none));
+}
+
+TEST_CASE("tensor folder: shards and steps make one log") {
+  const TempFolder folder;
+  write(folder / "step-000002.safetensors", "weight_grad/w", {1, 0});
+  write(folder / "step_1-a.safetensors", "weight_grad/w", {1, 0x1p-30f});
+  write(folder / "step_1-b.safetensors", "weight_grad/w", {0, 0, 3});
+  write(folder / "checkpoint-10" / "part.safetensors", "weight_grad/w", {8});
+  write(folder / "checkpoint-10" / "step-11.safetensors", "weight_grad/w", {8});
+  write(folder / "zz.safetensors", "weight_grad/w", {5}, {{"step", "7"}});
+  write(folder / "elsewhere" / "step-3.safetensors", "weight_grad/w", {9});
+  folder.write("readme.txt", "no tensors");
+  const Analysis found = analyze({folder / "."}, {}, {});
+  REQUIRE(found.tensors.size() == 1);
+  const TensorFindings& t = found.tensors[0];
+  CHECK(steps_of(t) == std::vector<std::int64_t>{1, 2, 7, 10, 11});
+  CHECK(t.per_step[0].counts.total == 5);
+  CHECK(t.per_step[0].counts.zero == 2);
+  CHECK(t.per_step[0].counts.classes.flushed_to_zero == Interval(1));
+  CHECK(t.per_step[0].max_abs == 3.0);
+  CHECK(t.per_step[2].max_abs == 5.0);
+  const std::string notes = notes_of(found);
+  CHECK_THAT(notes, Catch::Contains("taken as shards") && Catch::Contains("has no manifest"));
+  CHECK(notes.find("taken as shards") == notes.rfind("taken as shards"));
+}
+
+TEST_CASE("tensor folder: steps are selected before files are read") {
+  const TempFolder folder;
+  write(folder / "step-1.safetensors", "weight_grad/w", {1});
+  write(folder / "step-2.safetensors", "weight_grad/w", {2});
+  Selection selection;
+  selection.first_step = 2;
+  const Analysis found = analyze({folder / "."}, {}, selection);
+  CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2});
+}
+
+TEST_CASE("tensor folder: a role in one file is looked for in all") {
+  const TempFolder folder;
+  write(folder / "step-1.safetensors", "weight_grad/w", {1});
+  write(folder / "step-2.safetensors", "w", {2});
+  const Analysis found = analyze({folder / "."}, {}, {});
+  REQUIRE(found.tensors.size() == 2);
+  CHECK(found.tensors[1].role_source == RoleSource::none);
+  const TempFolder plain;
+  write(plain / "step-2.safetensors", "w", {2});
+  CHECK(analyze({plain / "."}, {}, {}).tensors[0].role_source == RoleSource::assumed);
+}
+
+TEST_CASE("tensor folder: gradients that the metadata calls scaled are unscaled") {
+  const TempFolder folder;
+  write(folder / "step-1.safetensors", "weight_grad/w", {1024},
+        {{"gradients", "scaled"}, {"scale", "1024"}});
+  write(folder / "step-2.safetensors", "weight_grad/w", {4});
+  const Analysis found = analyze({folder / "."}, {}, {});
+  CHECK(found.tensors[0].per_step[0].max_abs == 1.0);
+  CHECK(found.tensors[0].per_step[1].max_abs == 4.0);
+  write(folder / "step-3.safetensors", "weight_grad/w", {1}, {{"gradients", "scaled"}});
+  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+             Catch::Contains("step-3.safetensors") && Catch::Contains("--recorded-scale"));
+}
+
+TEST_CASE("tensor folder: shards that carry different scales are refused") {
+  const TempFolder folder;
+  write(folder / "step-1-a.safetensors", "weight_grad/w", {1},
+        {{"gradients", "scaled"}, {"scale", "2"}});
+  write(folder / "step-1-b.safetensors", "weight_grad/w", {1},
+        {{"gradients", "scaled"}, {"scale", "4"}});
+  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+             Catch::Contains("step-1-b.safetensors: tensor 'weight_grad/w', step 1"));
+}
+
+TEST_CASE("tensor folder: of several damaged files the first by name is told of") {
+  const TempFolder folder;
+  for (const char* name : {"step-1.npz", "step-2.npz", "step-3.npz"})
+    folder.write(name, "PK\x03\x04");
+  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }), Catch::Contains("step-1.npz"));
+}
+
+TEST_CASE("tensor folder: where nothing is understood, what is wanted is said") {
+  const TempFolder folder;
+  folder.write("notes.txt", "text");
+  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+             Catch::Contains("is a folder without run.json"));
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of `halfscope report` in headless Chromium: how tests open them and read what is drawn."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
+PROGRAM = BUILD / "halfscope"
+
+# The rectangles on the screen that carry an exponent: bars of a histogram, cells of a heat map.
+DRAWN_RECTANGLES = """
+  const found = [];
+  const visit = (node) => {
+    if (node.marktype === 'rect') {
+      for (const item of node.items) {
+        if (item.datum && item.datum.e !== undefined) {
+          const {e, low, high, step, values} = item.datum;
+          found.push({e, low, high, step, values, height: Math.abs(item.height)});
+        }
+      }
+    } else {
+      for (const item of node.items ?? []) visit(item);
+    }
+  };
+  visit(window.halfscopeViews[arguments[0]].scenegraph().root);
+  return found;
+"""
+
+
+def halfscope(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    profile = tmp_path_factory.mktemp("profile")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900",
+                     f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options,
+                              service=Service(shutil.which("chromedriver") or "chromedriver"))
+    driver.execute_cdp_cmd("Network.enable", {})
+    yield driver
+    driver.quit()
+
+
+def wait_until_drawn(browser):
+    """Every chart is there; fails with what the page says when it is not."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if browser.execute_script("return document.documentElement.dataset.drawn") == "yes":
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"not drawn: {browser.get_log('browser')}")
+
+
+def open_page(browser, page):
+    """The page with every folded section opened: only then its charts are drawn."""
+    browser.get_log("browser"), browser.get_log("performance")  # what earlier pages left
+    browser.get(page.as_uri())
+    wait_until_drawn(browser)
+    browser.find_element(By.ID, "open-all").click()
+    time.sleep(0.1)  # `toggle` events come a frame later
+    wait_until_drawn(browser)
+
+
+def said_on_console(browser):
+    return [entry["message"] for entry in browser.get_log("browser")]
+
+
+def requests(browser):
+    """Addresses asked for, but those of data and blobs inside the page."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    addresses = [message["params"]["request"]["url"] for message in messages
+                 if message["method"] == "Network.requestWillBeSent"]
+    return [address for address in addresses if not address.startswith(("data:", "blob:"))]
+
+
+def bounds(count):
+    return tuple(count) if isinstance(count, list) else (count, count)
+
+
+def drawn(browser, view):
+    return browser.execute_script(DRAWN_RECTANGLES, view)
+
+
+def by_exponent(rectangles):
+    return {r["e"]: (r["low"], r["high"]) for r in rectangles}
+
+
+def views(browser):
+    return browser.execute_script("return Object.keys(window.halfscopeViews)")
+
+
+def report(log, folder, *arguments):
+    page = folder / "report.html"
+    logs = log if isinstance(log, list) else [log]
+    halfscope("report", *logs, "--out", page, *arguments)
+    return page, json.loads(halfscope("analyze", *logs, "--json", "-"))
+
+
+def quiet(browser, page):
+    """Opens a page that must ask for nothing and say nothing."""
+    open_page(browser, page)
+    assert requests(browser) == [page.as_uri()]
+    assert said_on_console(browser) == []

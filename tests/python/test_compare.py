@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope compare`: exact numbers against NumPy's own rounding, its JSON against its schema."""
+import json
+import math
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+SCHEMA = json.loads((ROOT / "docs/schema/compare.schema.json").read_text(encoding="utf-8"))
+SCALE = 1024.0
+
+
+def compare(*arguments, code=0):
+    done = subprocess.run([PROGRAM, "compare", *map(str, arguments)], capture_output=True,
+                          text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def compared(*arguments):
+    found = json.loads(compare(*arguments, "--json", "-").stdout)
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+def gradients():
+    """Log-normal around 2^-20, some true zeros, and values on FP16's boundaries."""
+    random = np.random.default_rng(4)
+    values = np.exp2(random.normal(-20, 6, 20000)) * random.choice([-1, 1], 20000)
+    values[::17] = 0
+    edges = [2.0**-25, -(2.0**-25), 2.0**-24, 65519.96, 65520.0, 2.0**-14, 0.0, -0.0]
+    return np.concatenate([values, edges]).astype(np.float32)
+
+
+def through_fp16(values, scale):
+    with np.errstate(over="ignore"):
+        return (values * np.float32(scale)).astype(np.float16)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """FP32, FP16 without a scale, and FP16 that carries 2^10."""
+    exact = gradients()
+    files = {"fp32": exact, "fp16": through_fp16(exact, 1), "scaled": through_fp16(exact, SCALE)}
+    for name, values in files.items():
+        save_file({"weight_grad/w": values}, tmp_path / f"{name}.safetensors")
+    return {name: tmp_path / f"{name}.safetensors" for name in files}, exact
+
+
+def test_fp32_against_fp16_is_what_numpy_rounds(runs):
+    files, exact = runs
+    half = through_fp16(exact, 1)
+    found = compared(files["fp32"], files["fp16"])
+    tensor, = found["tensors"]
+    became_zero = int(np.sum((exact != 0) & (half == 0)))
+    assert became_zero > 1000
+    assert tensor["zero_difference"] == became_zero
+    assert tensor["new_zeros"] == became_zero
+    assert tensor["a"]["flushed_to_zero"] == became_zero
+    assert tensor["b"]["zero"] == int(np.sum(half == 0))
+    elements = tensor["elements"]
+    wide = half.astype(np.float64)
+    finite = np.isfinite(wide)
+    tiny = np.float64(2.0**-14)
+    assert elements["elements"] == exact.size
+    assert elements["became_zero"] == became_zero
+    assert elements["became_infinite"] == int(np.sum(np.isinf(half)))
+    assert elements["became_subnormal"] == int(np.sum((wide != 0) & (np.abs(wide) < tiny)))
+    assert elements["equal"] == int(np.sum(wide == exact))
+    assert elements["became_nan"] == elements["became_finite"] == 0
+    nonzero = finite & (exact != 0)
+    change = np.abs(wide[nonzero] - exact[nonzero].astype(np.float64))
+    assert elements["largest_relative_error"] == np.max(change / np.abs(exact[nonzero]))
+    assert elements["largest_ulps"] == 0.5
+    assert found["summary"]["underflow"] == "same"  # what would be flushed has been
+
+
+def test_a_loss_scale_saves_what_numpy_says(runs):
+    files, exact = runs
+    found = compared(files["fp16"], files["scaled"], "--recorded-scale", "1,1024")
+    summary, tensor = found["summary"], found["tensors"][0]
+    plain, scaled = through_fp16(exact, 1), through_fp16(exact, SCALE)
+    assert summary["underflow"] == "less"
+    assert summary["a"]["lost_to_zero"] == int(np.sum(plain == 0))
+    assert summary["b"]["lost_to_zero"] == int(np.sum(scaled == 0))
+    assert summary["overflow"] == "more"
+    assert summary["b"]["not_finite"] == int(np.sum(np.isinf(scaled)))
+    assert summary["b"]["loss_scales"] == [1024, 1024]
+    assert not summary["a"]["underflow_identifiable"]
+    assert tensor["zero_difference"] == int(np.sum(scaled == 0)) - int(np.sum(plain == 0)) < 0
+    assert tensor["elements"]["became_nonzero"] == int(np.sum((plain == 0) & (scaled != 0)))
+    assert tensor["elements"]["unscale"] == "exact"
+
+
+def test_shifts(runs):
+    files, exact = runs
+    found = compared(files["fp32"], files["scaled"], "--recorded-scale", "1,1024")
+    tensor = found["tensors"][0]
+    scaled = through_fp16(exact, SCALE).astype(np.float64) / SCALE
+
+    def facts(values):
+        finite = np.abs(values[np.isfinite(values)]).astype(np.float64)
+        nonzero = np.sort(finite[finite != 0])
+        return finite, math.frexp(nonzero[(nonzero.size - 1) // 2])[1], nonzero[-1]
+
+    (a, median_a, max_a), (b, median_b, max_b) = facts(exact), facts(scaled)
+    assert tensor["median_shift"] == median_b - median_a
+    assert tensor["max_abs_shift"] == pytest.approx(math.log2(max_b / max_a), abs=1e-12)
+    far = max(abs(np.mean(a < 2.0**e) - np.mean(b < 2.0**e)) for e in range(-160, 130))
+    assert tensor["largest_share_difference"] == pytest.approx(far, abs=1e-12)
+
+
+def test_a_run_against_itself(runs):
+    files, exact = runs
+    found = compared(files["fp32"], files["fp32"])
+    tensor, = found["tensors"]
+    assert tensor["zero_difference"] == tensor["new_zeros"] == 0
+    assert tensor["elements"]["equal"] == exact.size
+    assert tensor["largest_share_difference"] == 0 and tensor["median_shift"] == 0
+    assert found["summary"]["underflow"] == found["summary"]["overflow"] == "same"
+
+
+def test_recorded_runs_meet_by_step(tmp_path):
+    log = ROOT / "data/digits-cnn/log"
+    found = compared(log, log, "--step", ":200")
+    assert found["loss_scale"] == "own"
+    assert found["summary"]["last_loss"]["step"] == 199
+    assert len(found["loss"]["a"]) == 200
+    assert all(t["steps"] == [0, 100] for t in found["tensors"])
+    lost = found["summary"]["updates"]
+    assert lost["a"] == lost["b"] and lost["a"]["lost"] > 0
+
+
+def test_words_for_people(runs):
+    files, _ = runs
+    done = compare(files["fp16"], files["scaled"], "--recorded-scale", "1,1024")
+    assert "B loses fewer gradient values to zero" in done.stdout
+    assert "weight_grad/w" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 250
+    assert "A: " in done.stdout.splitlines()[0]
+
+
+def test_bad_input_and_usage(runs, tmp_path):
+    files, _ = runs
+    save_file({"weight_grad/other": np.ones(3, np.float32)}, tmp_path / "other.safetensors")
+    message = compare(files["fp32"], tmp_path / "other.safetensors", code=1).stderr
+    assert "no tensor has one name in both" in message and "'weight_grad/other'" in message
+    compare(files["fp32"], code=2)
+    compare(files["fp32"], files["fp16"], files["fp16"], code=2)
+    assert "--recorded-scale" in compare(files["fp32"], files["fp16"], "--recorded-scale", "1,x",
+                                         code=2).stderr
+    compare(files["fp32"], files["fp16"], "--json", files["fp16"], code=2)
+    compare(files["fp32"], tmp_path / "missing", code=1)
+
+
+def test_the_page_holds_the_same_numbers(runs, tmp_path):
+    files, _ = runs
+    page = tmp_path / "page.html"
+    found = compared(files["fp32"], files["fp16"], "--out", page)
+    html = page.read_text(encoding="utf-8")
+    island = html.split('id="comparison">', 1)[1].split("</script>", 1)[0]
+    assert json.loads(island) == found
+    assert "<!--halfscope:" not in html

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/findings.hpp"
+
+#include <algorithm>
+
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::reports;
+using analyzers::Cause;
+using analyzers::Study;
+
+namespace {
+
+analyzers::OverflowEvent event(Cause cause, std::string tensor, std::int64_t step) {
+  analyzers::OverflowEvent out;
+  out.step = out.last_step = step;
+  out.tensor = std::move(tensor);
+  out.cause = cause;
+  if (cause == Cause::nan_in_model) out.nan = 3;
+  if (cause == Cause::undetermined) out.inf = 3;
+  return out;
+}
+
+/// One gradient tensor: `tiny` values at 2^-30, `rest` values of `value`.
+analyzers::TensorFindings gradient(std::uint64_t tiny, std::uint64_t rest, double value) {
+  analyzers::TensorFindings out;
+  out.name = "weight_grad/a";
+  out.role = log::Role::weight_grad;
+  out.counted = true;
+  BinadeTable table;
+  table.add({-30, 0}, false, tiny);
+  table.add(magnitude_of(value), false, rest);
+  out.tables = {{1.0, table}};
+  out.counts.total = tiny + rest;
+  out.counts.classes = out.classes_at({}, 0);
+  return out;
+}
+
+Study with_gradients(std::uint64_t tiny, std::uint64_t rest, double value) {
+  Study out;
+  out.analysis.logs = {"run"};
+  out.analysis.tensors = {gradient(tiny, rest, value)};
+  out.advice.flushed_at_1 = {tiny, tiny + rest};
+  out.advice.flushed_at_recommended = {0, tiny + rest};
+  out.advice.static_log2 = 6;
+  return out;
+}
+
+UpdateTable lost_updates(std::uint64_t lost, std::uint64_t of) {
+  UpdateTable out;
+  out.counts.pairs = of;
+  out.counts.half.swamped = lost;
+  out.counts.half.applied = of - lost;
+  return out;
+}
+
+/// A study with every finding in it.
+Study everything() {
+  Study out = with_gradients(500, 500, 0x1p-26);
+  out.overflow.events = {event(Cause::undetermined, "activation_grad/u", 4),
+                         event(Cause::by_scale, "weight_grad/s", 3),
+                         event(Cause::at_scale_1, "activation/o", 2),
+                         event(Cause::nan_in_model, "activation/n", 1)};
+  out.overflow.events[1].safe_log2 = 5;
+  analyzers::TensorFindings weight;
+  weight.name = "weight/w";
+  weight.role = log::Role::weight;
+  weight.updates.emplace();
+  weight.updates->table = lost_updates(610, 1000);
+  out.analysis.tensors.push_back(weight);
+  analyzers::LayerScale layer;
+  layer.layer = "conv1";
+  out.advice.per_layer = {layer};
+  analyzers::KeepInFp32 keep;
+  keep.name = "softmax";
+  keep.binades_gained = 5;
+  out.advice.keep_in_fp32 = {keep};
+  analyzers::Headroom thin;
+  thin.tensor = 1;
+  thin.least = 0.25;
+  out.overflow.headroom = {thin};
+  analyzers::Footprint memory;
+  memory.bytes_fp32 = 168000000;
+  memory.bytes_fp16 = 84000000;
+  memory.bytes_mixed = 188000000;
+  memory.not_multiples_of_8 = {{"weight/w", {10}, "10"}};
+  out.advice.footprint = memory;
+  return out;
+}
+
+std::string words(const std::vector<Finding>& all, std::size_t i) {
+  return all.at(i).title + " " + all.at(i).advice;
+}
+
+bool says(const std::string& text, const std::string& what) {
+  CAPTURE(text, what);
+  return text.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("findings come in order of harm", "[reports][findings]") {
+  const std::vector<Finding> all = findings(everything());
+  const char* const in_order[] = {"NaN in the model: first in activation/n at step 1",
+                                  "activation/o at step 2 overflows FP16 without any loss scale",
+                                  "loss scale is too large: weight_grad/s at step 3 overflows",
+                                  "Infinity in activation_grad/u at step 4",
+                                  "50.0 % of the gradient values become zero",
+                                  "61.0 % of the weight updates are lost",
+                                  "No single loss scale serves every tensor",
+                                  "1 tensor comes within one binade of overflow, at 0.25",
+                                  "1 tensor has a dimension that is no multiple of 8: weight/w",
+                                  "84.0 MB in FP16, 168 MB in FP32"};
+  REQUIRE(all.size() == std::size(in_order));
+  for (std::size_t i = 0; i < all.size(); ++i) CHECK(says(words(all, i), in_order[i]));
+  CHECK(std::is_sorted(all.begin(), all.end(),
+                       [](const Finding& a, const Finding& b) { return a.severity < b.severity; }));
+  CHECK(says(words(all, 2), "A loss scale of 32 (2^5) would have held"));
+  CHECK(says(words(all, 6), "Keep softmax in FP32 and the scale can rise by 5 binades"));
+}
+
+TEST_CASE("nothing is told of what was not found", "[reports][findings]") {
+  CHECK(findings({}).empty());
+  CHECK(findings(with_gradients(0, 1000, 0.5)).empty());
+  Study weights;
+  weights.analysis.tensors.resize(1);
+  weights.analysis.tensors[0].updates.emplace();
+  weights.analysis.tensors[0].updates->table = lost_updates(0, 1000);
+  CHECK(findings(weights).empty());
+}
+
+TEST_CASE("little lost mass lowers the harm of many lost values", "[reports][findings]") {
+  // The same half of the values is lost: beside values as small, and beside values that carry all.
+  const std::vector<Finding> heavy = findings(with_gradients(500, 500, 0x1p-26));
+  const std::vector<Finding> light = findings(with_gradients(500, 500, 0.5));
+  REQUIRE(heavy.size() == 1);
+  REQUIRE(light.size() == 1);
+  CHECK(heavy[0].severity == Severity::serious);
+  CHECK(light[0].severity == Severity::note);
+  CHECK(says(light[0].title, "50.0 % of the gradient values become zero"));
+  CHECK(says(light[0].advice, "Many values, little weight"));
+  CHECK(says(heavy[0].advice, "A loss scale of 64 (2^6) leaves 0 %"));
+}
+
+TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][findings]") {
+  Study study;
+  study.analysis.tensors.resize(1);
+  study.analysis.tensors[0].updates.emplace();
+  const auto severity_at = [&](std::uint64_t lost) {
+    study.analysis.tensors[0].updates->table = lost_updates(lost, 100000);
+    const auto all = findings(study);
+    return all.empty() ? "none" : std::string(name_of(all[0].severity));
+  };
+  CHECK(severity_at(99) == "none");
+  CHECK(severity_at(100) == "warning");
+  CHECK(severity_at(5000) == "serious");
+}
+
+TEST_CASE("names in findings are made printable", "[reports][findings]") {
+  Study study;
+  study.overflow.events = {event(Cause::nan_in_model, "activation/\x1b[31mred", 1)};
+  const std::vector<Finding> all = findings(study);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].title.find('\x1b') == std::string::npos);
+  CHECK(says(all[0].title, "\\x1B[31mred"));
+}

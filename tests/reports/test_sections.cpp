@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a page says of updates, overflow, formats and the rest of a recommendation.
+#include "reports/sections.hpp"
+
+#include "catch.hpp"
+#include "reports/evidence.hpp"
+#include "reports/formats.hpp"
+#include "reports/own_data.hpp"
+#include "reports/page.hpp"
+#include "reports/sample_study.hpp"
+#include "reports/update_sums.hpp"
+#include "temp_folder.hpp"
+
+using namespace halfscope;
+using namespace halfscope::reports;
+using halfscope::test::TempFolder;
+
+namespace {
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+  std::size_t out = 0;
+  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++out;
+  return out;
+}
+
+bool has(const std::string& text, const std::string& what) {
+  CAPTURE(what);
+  return occurrences(text, what) > 0;
+}
+
+}  // namespace
+
+TEST_CASE("parts a study does not have are not on the page", "[reports][sections]") {
+  const TempFolder folder;
+  sample::training_run(folder / "run");
+  const analyzers::Study study = sample::study_of({folder / "run"});
+  CHECK(updates_html(study.analysis).empty());
+  CHECK(events_html(study).empty());
+  CHECK(headroom_html(study).empty());
+  CHECK(formats_html(study.analysis).empty());
+  CHECK(scale_evidence_html({}).empty());
+  CHECK(advice_html({}).empty());
+  CHECK(own_charts_json(study).empty());
+  CHECK(!has(sections_html(study), "id=\"updates\""));
+  CHECK(!has(sections_html(study), "id=\"formats\""));
+  CHECK(sections_html({}).empty());
+}
+
+TEST_CASE("updates of all weights together", "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  const UpdateSum sum = all_updates(study.analysis);
+  std::uint64_t n = 0;
+  for (std::uint64_t one = 100; one <= 450; one += 50) n += one;
+  CHECK(sum.weights == 8);
+  CHECK(sum.table.counts.half.lost() == 7 * n);
+  CHECK(sum.table.counts.updates() == 10 * n);
+  CHECK(sum.undetermined == 24);
+  REQUIRE(sum.what_if);
+  CHECK(sum.what_if->kahan.moved == 9 * n);
+  const std::string html = updates_html(study.analysis);
+  CHECK(has(html,
+            ">pure FP16</th><td data-v=\"0.7\">70.0 %</td><td data-v=\"15400\">15,400 of "
+            "22,000</td>"));
+  CHECK(has(html, ">by the rule of thumb (2048 times)</th><td data-v=\"0.8\">"));
+  CHECK(has(html, ">bfloat16 weights</th><td data-v=\"0.9\">"));
+  CHECK(has(html, "stochastic rounding with 8 bits</th><td data-v=\"0.2\">20.0 %</td>"));
+  CHECK(has(html, "can never move; 40.0 % move on average"));
+  CHECK(has(html, "Kahan's compensation</th><td data-v=\"0.1\">"));
+  CHECK(has(html, "learning rate times 4</th><td data-v=\"0.3\">"));
+  CHECK(has(html, ">FP32 master weights</th><td data-v=\"0.1\">"));
+  CHECK(has(html, "half of the copies in the format have moved after 8 to 15 equal updates"));
+  CHECK(has(html, "24 more are differences of zero"));
+}
+
+TEST_CASE("charts of updates hold the counts", "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  const auto own = own_charts_json(study);
+  std::uint64_t count = 0, lost = 0;
+  for (const auto& row : own["update-ratios"]["rows"]["0"]["all"]) {
+    count += row[1].get<std::uint64_t>();
+    lost += row[2].get<std::uint64_t>();
+  }
+  CHECK(count == 9 * 2200);
+  CHECK(lost == 7 * 2200);
+  CHECK(own["update-map"]["rows"]["0"].size() == 9);  // together, and eight weights
+  CHECK(own["outcomes"]["rows"]["0"]["all"].size() == 8 * 5);
+  CHECK(own["update-errors"]["rows"]["0"]["all"] ==
+        nlohmann::ordered_json({{-4, 2200}, {-2, 2200}}));
+}
+
+TEST_CASE("events come with their cause and what led there", "[reports][sections]") {
+  const TempFolder folder;
+  const std::string html = events_html(sample::full_study(folder / "run"));
+  CHECK(occurrences(html, "class=\"event\"") == 3);
+  CHECK(has(html, "step 50: <code>activation/layer3</code> <small>4,321 NaN</small>"));
+  CHECK(has(html, "in the model: no scale and no format helps"));
+  CHECK(has(html, "steps 100 to 200: <code>activation/layer7</code> <small>17 overflow</small>"));
+  CHECK(has(html, "A scale of 2048 (2^11) would have held."));
+  CHECK(has(html, "<td data-v=\"12.5\">12.5 (2^3.6)</td>"));
+  CHECK(has(html, "nothing finite <span class=\"lost\">4,321 NaN</span>"));
+}
+
+TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  const std::string html = formats_html(study.analysis);
+  const std::size_t tensors = study.analysis.tensors.size();
+  REQUIRE(tensors == 40);
+  CHECK(occurrences(html, "<th scope=\"row\">") == tensors);
+  // By add_fits(): every fourth tensor fits E4M3 with a scale; three of four fit E5M2, one as it
+  // is.
+  CHECK(occurrences(html, ">at 2^9 <small>~30 to 32 dB</small>") == tensors / 4);
+  CHECK(occurrences(html, ">at 2^4 <small>~24 to 26 dB</small>") == tensors / 2);
+  CHECK(occurrences(html, "E4M3 <small>32 dB</small>") == tensors / 4);
+  CHECK(has(html, "MX E4M3: 3 of 1,000 become zero, 2 saturate"));
+  const FitSums sums = fit_sums(study.analysis);
+  CHECK(sums.tensors == tensors);
+  CHECK(sums.eight_bits == 3 * tensors / 4);
+  CHECK(sums.eight_bits_as_is == tensors / 4);
+  CHECK(sums.wider_than_16 == tensors / 4);
+}
+
+TEST_CASE("the rest of a recommendation", "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  const std::string html = advice_html(study.advice);
+  for (const char* text :
+       {"2^12 to 2^30", ">4096</td>", "+4 binades", "Start at 16384 (2^14), grow every 1,000 steps",
+        "0.125 % of all, between 0.050 % and 6.25 %", "If 16 ranks summed in FP16",
+        "no sum can overflow up to a scale of 512 (2^9)", "168 MB in FP32, 84.0 MB in FP16",
+        "10 x 257"}) {
+    CHECK(has(html, text));
+  }
+  const std::string scales = scale_evidence_html(study.advice);
+  CHECK(occurrences(scales, "<th scope=\"row\"") == 5);
+  CHECK(has(scales, "0 % to 30.0 %"));
+  CHECK(has(scales, "the plain binomial bound"));
+  CHECK(has(scales, "12,345 of "));
+}
+
+TEST_CASE("names are text in every section", "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::hostile_study(folder / "run");
+  const std::string sections = sections_html(study);
+  const std::string html = findings_html(study, sections) + sections;
+  CHECK(html.find("<img") == std::string::npos);
+  CHECK(html.find('\x1b') == std::string::npos);
+  CHECK(html.find("\xe2\x80\xae") == std::string::npos);
+  CHECK(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
+  if (has_charts()) {
+    CHECK(page_html(study, "t").find("<img src=x") == std::string::npos);
+  }
+}
+
+TEST_CASE("findings beyond the first are folded, and lead to their evidence",
+          "[reports][sections]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  const std::string html = findings_html(study, sections_html(study));
+  const std::size_t all = occurrences(html, "<li class=");
+  CHECK(all > kFindingsShown);
+  CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == kFindingsShown);
+  CHECK(has(html, "<a href=\"#updates\">"));
+  CHECK(has(html, "<a href=\"#overflow\">"));
+  CHECK(has(findings_html({}, ""), "Nothing was found"));
+  analyzers::Study bare = study;  // a finding whose section is not there leads nowhere
+  bare.overflow = {};
+  bare.advice.nonfinite_steps = {1};
+  CHECK(!has(findings_html(bare, sections_html(bare)), "href=\"#overflow\""));
+}
