@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,10 @@ struct Footprint {
 
 std::vector<ScaleEvidence> scale_evidence(const Analysis&,
                                           const Recommendation&);  // scale_evidence.cpp
+/// Skipped steps per step in the long run of a scale that doubles after growth_interval clean steps
+/// and halves after an overflow, when steps are independent; dynamic.cpp. overflow_chances: of a
+/// step, one for each scale, ascending by a factor of two; at least one.
+double long_run_skip_rate(std::span<const double> overflow_chances, std::uint64_t growth_interval);
 std::optional<DynamicAdvice> dynamic_advice(const Analysis&, const Recommendation&);  // dynamic.cpp
 std::optional<RankSum> rank_sum(const Analysis&, const Recommendation&,
                                 const Selection&);  // rank_sum.cpp

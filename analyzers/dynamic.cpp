@@ -16,33 +16,6 @@ constexpr std::uint64_t kLeastInterval = 100;   // about one step in a hundred i
 constexpr double kTwoSigma = 1.959964;
 constexpr int kBelow = 24, kAbove = 12;  // binades around the first scale where the chain moves
 
-/// Overflow probabilities by scale, ascending scales: of skip_risks, an end or the estimate.
-using Chances = std::vector<double>;
-
-/// Skipped steps per step in the long run, when steps are independent. After G clean steps in a row
-/// the scale doubles, after an overflow it halves: over visits to scales this is a birth-death
-/// chain, which has as many ups as downs between neighbours. A visit at overflow chance p ends in
-/// an overflow with 1 - (1 - p)^G and lasts (1 - (1 - p)^G) / p steps.
-double skip_rate(const Chances& chances, double interval) {
-  const auto overflow = [&](double p) {
-    return p >= 1 ? 1.0 : -std::expm1(interval * std::log1p(-p));
-  };
-  // The first scale that is left downward only; those above it are never reached again.
-  std::size_t top = 0;
-  while (top + 1 < chances.size() && overflow(chances[top]) < 1) ++top;
-  double visits = 1, skipped = 0, steps = 0;
-  for (std::size_t i = top;; --i) {
-    const double q = overflow(chances[i]);
-    skipped += visits * q;
-    steps += visits * (chances[i] > 0 ? q / chances[i] : interval);
-    if (i == 0 || q <= 0) break;
-    const double up = 1 - overflow(chances[i - 1]);
-    if (up <= 0) break;
-    visits *= q / up;
-  }
-  return skipped / steps;
-}
-
 /// Drift of log2 of the largest magnitudes in binades per step, as far as it is sure.
 struct Drift {
   double low = 0, high = 0;
@@ -68,14 +41,15 @@ std::uint64_t interval_for(const Drift& drift) {
 /// whatever the tail.
 void add_rates(DynamicAdvice& advice, const std::vector<SkipRisk>& risks, const Drift& drift) {
   const double interval = static_cast<double>(advice.growth_interval);
-  Chances estimates, lows, highs;
+  std::vector<double> estimates, lows, highs;
   for (const SkipRisk& risk : risks) {
     estimates.push_back(risk.probability);
     lows.push_back(risk.low);
     highs.push_back(risk.high);
   }
-  const double expected = skip_rate(estimates, interval);
-  const double least = std::min({expected, skip_rate(lows, interval), skip_rate(highs, interval)});
+  const double expected = long_run_skip_rate(estimates, advice.growth_interval);
+  const double least = std::min({expected, long_run_skip_rate(lows, advice.growth_interval),
+                                 long_run_skip_rate(highs, advice.growth_interval)});
   const double follows = std::max(0.0, -drift.low) * interval / (1 + interval);
   const double most = (1 + interval * std::max(0.0, drift.high)) / (1 + interval);
   advice.skip_low = std::min(advice.skip_low, std::max(0.0, least - follows));
@@ -111,6 +85,30 @@ std::optional<int> highest_safe(const std::vector<LogMaxima>& logs) {
 }
 
 }  // namespace
+
+// Over visits to scales this is a birth-death chain, which has as many ups as downs between
+// neighbours. A visit at overflow chance p ends in an overflow with 1 - (1 - p)^G and lasts
+// (1 - (1 - p)^G) / p steps.
+double long_run_skip_rate(std::span<const double> chances, std::uint64_t growth_interval) {
+  const double interval = static_cast<double>(growth_interval);
+  const auto overflow = [&](double p) {
+    return p >= 1 ? 1.0 : -std::expm1(interval * std::log1p(-p));
+  };
+  // The first scale that is left downward only; those above it are never reached again.
+  std::size_t top = 0;
+  while (top + 1 < chances.size() && overflow(chances[top]) < 1) ++top;
+  double visits = 1, skipped = 0, steps = 0;
+  for (std::size_t i = top;; --i) {
+    const double q = overflow(chances[i]);
+    skipped += visits * q;
+    steps += visits * (chances[i] > 0 ? q / chances[i] : interval);
+    if (i == 0 || q <= 0) break;
+    const double up = 1 - overflow(chances[i - 1]);
+    if (up <= 0) break;
+    visits *= q / up;
+  }
+  return skipped / steps;
+}
 
 std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
                                             const Recommendation& advice) {

@@ -29,9 +29,9 @@ struct Target;
 inline constexpr int kFirstOwnLog2 = -126;
 inline constexpr int kLastOwnLog2 = 126;
 
-/// Formats asked about, as in kFormats, narrow ones first. TF32 rounds to nearest, ties to even, as
-/// the conversion instructions do; tensor cores that are handed binary32 operands may drop the low
-/// bits instead, which doubles the largest error.
+/// Formats asked about, as in kFormats, narrow ones first. TF32 rounds to nearest, ties to even
+/// (PTX's cvt.rn.tf32.f32); tensor cores that are handed binary32 operands may drop the low bits
+/// instead, which doubles the largest error.
 inline constexpr std::array<std::string_view, 5> kFitFormats = {"e4m3", "e5m2", "binary16",
                                                                 "bfloat16", "tf32"};
 /// Elements of the MX formats: MXFP8, MXFP6, MXFP4.

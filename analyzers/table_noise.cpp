@@ -58,8 +58,14 @@ class TableNoise {
         const Magnitude first{row.exponent, i == 0 ? 0 : cuts[i - 1]};
         // The last one in the segment; the next one, where one segment is one number, is not.
         const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
-        add_segment(t, std::max(first, *t.table.smallest()), std::min(last, *t.table.largest()),
-                    static_cast<double>(row.segments[i]));
+        // The largest value is known by itself, and may weigh more than all others.
+        const Magnitude largest = *t.table.largest();
+        const bool has_largest = first <= largest && largest <= last;
+        const std::uint64_t others = row.segments[i] - (has_largest ? 1 : 0);
+        if (has_largest) add_segment(t, largest, largest, 1);
+        if (others == 0) continue;
+        add_segment(t, std::max(first, *t.table.smallest()), std::min(last, largest),
+                    static_cast<double>(others));
       }
     }
   }

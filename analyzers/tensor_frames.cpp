@@ -51,7 +51,7 @@ class Meter {
 /// What one file holds: kept apart until its turn comes, so that order and notes never change.
 struct FileFrames {
   std::vector<Frame> frames;
-  Notes notes;
+  std::vector<log::SkippedTensor> skipped;
   bool assumed = false;
   std::exception_ptr failed;
 };
@@ -74,10 +74,7 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
 void read_file(const StepFile& file, const Selection& s, bool assume, Meter& meter,
                FileFrames& out) {
   const auto opened = open_step_file(file);
-  for (const log::SkippedTensor& skipped : opened->skipped()) {
-    out.notes.push_back(printable(file.path.string()) + ": tensor '" + printable(skipped.name) +
-                        "' skipped: " + skipped.reason);
-  }
+  out.skipped = opened->skipped();
   std::uint64_t told = 0;
   opened->for_each([&](const log::NamedTensor& tensor) {
     if (selects(s, tensor.name)) {
@@ -89,6 +86,11 @@ void read_file(const StepFile& file, const Selection& s, bool assume, Meter& met
     meter.add(bytes);
   });
   meter.add(file.bytes - told);
+}
+
+std::string skipped_note(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
+  return printable(file.string()) + ": tensor '" + printable(skipped.name) +
+         "' skipped: " + skipped.reason;
 }
 
 std::string assumed_note(const std::string& shown) {
@@ -154,12 +156,57 @@ std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection
   return files;
 }
 
-/// Passes a step's frames on and starts anew.
-void finish_step(StepFrames& step, const Visitor& visit) {
-  for (Frame& frame : step.frames) visit.frame(std::move(frame));
-  step.frames.clear();
-  step.index.clear();
-}
+/// Takes what the files hold, in their order, and passes it on step by step.
+class FolderFrames {
+ public:
+  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
+
+  void take(const StepFile& file, FileFrames&& read) {
+    if (read.failed) std::rethrow_exception(read.failed);
+    if (current_ && *current_ != file.step) finish_step();
+    current_ = file.step;
+    for (Frame& frame : read.frames) step_.add(std::move(frame), file);
+    for (const log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
+      if (++skipped_[{skipped.name, skipped.reason}] == 1) {
+        notes_.push_back(skipped_note(file.path, skipped));
+      }
+    }
+    assumed_ |= read.assumed;
+    unscaled_ |= !file.scaled;
+  }
+
+  void finish(const TensorFolder& folder, const Selection& s) {
+    finish_step();
+    const std::string shown = printable(folder.folder.string());
+    const bool again = std::any_of(skipped_.begin(), skipped_.end(),
+                                   [](const auto& skipped) { return skipped.second > 1; });
+    if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
+    if (step_.shards) {
+      notes_.push_back(shown +
+                       ": tensors of one name and step in several files are taken as shards, and "
+                       "their counts are added");
+    }
+    if (folder.npy_names_cut) {
+      notes_.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
+    }
+    if (assumed_) notes_.push_back(assumed_note(shown));
+    if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
+  }
+
+ private:
+  void finish_step() {
+    for (Frame& frame : step_.frames) visit_.frame(std::move(frame));
+    step_.frames.clear();
+    step_.index.clear();
+  }
+
+  const Visitor& visit_;
+  Notes& notes_;
+  StepFrames step_;
+  std::optional<std::int64_t> current_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;  ///< name and reason
+  bool assumed_ = false, unscaled_ = false;
+};
 
 }  // namespace
 
@@ -175,7 +222,9 @@ void read_tensor_file(const std::filesystem::path& path, const Selection& s, con
   FileFrames read;
   read_file(file, s, assume, meter, read);
   for (Frame& frame : read.frames) visit.frame(std::move(frame));
-  notes.insert(notes.end(), read.notes.begin(), read.notes.end());
+  for (const log::SkippedTensor& skipped : read.skipped) {
+    notes.push_back(skipped_note(path, skipped));
+  }
   const std::string shown = printable(path.string());
   if (read.assumed) notes.push_back(assumed_note(shown));
   if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
@@ -187,34 +236,15 @@ void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Vi
   std::uint64_t bytes = 0;
   for (const StepFile& file : files) bytes += file.bytes;
   Meter meter(progress, bytes);
-  StepFrames step;
-  bool assumed = false, unscaled = false;
-  // So many at a time: their tables are held until their turn comes. A power of all threads.
+  FolderFrames frames(visit, notes);
+  // So many at a time: their tables are held until their turn comes.
   const auto batch = static_cast<std::size_t>(4 * tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
     const auto part = std::span(files).subspan(first, std::min(batch, files.size() - first));
     std::vector<FileFrames> read = read_files(part, s, !folder.roles_in_names, meter);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      if (read[i].failed) std::rethrow_exception(read[i].failed);
-      if (first + i > 0 && files[first + i - 1].step != part[i].step) finish_step(step, visit);
-      for (Frame& frame : read[i].frames) step.add(std::move(frame), part[i]);
-      notes.insert(notes.end(), read[i].notes.begin(), read[i].notes.end());
-      assumed |= read[i].assumed;
-      unscaled |= !part[i].scaled;
-    }
+    for (std::size_t i = 0; i < part.size(); ++i) frames.take(part[i], std::move(read[i]));
   }
-  finish_step(step, visit);
-  const std::string shown = printable(folder.folder.string());
-  if (step.shards) {
-    notes.push_back(shown +
-                    ": tensors of one name and step in several files are taken as shards, and "
-                    "their counts are added");
-  }
-  if (folder.npy_names_cut) {
-    notes.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
-  }
-  if (assumed) notes.push_back(assumed_note(shown));
-  if (unscaled && !s.recorded_scale) notes.push_back(unscaled_note(shown));
+  frames.finish(folder, s);
 }
 
 }  // namespace halfscope::analyzers

@@ -4,18 +4,10 @@
 // rounds counts: these machines are noisy, so only ratios mean something.
 //
 //   bench_array [--json FILE] [--elements N]      64 Mi elements by default
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <ctime>
-#include <fstream>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <random>
-#include <vector>
 
+#include "bench/bench.hpp"
 #include "bench/f16c_loops.hpp"
 #include "bench/imath_loops.hpp"
 #include "halfscope/array/array.hpp"
@@ -37,18 +29,6 @@ struct Way {
   double best = 1e9;      ///< seconds
 };
 
-/// Of this thread's time on the processor: what else runs on the machine takes none of it.
-double seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec t = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-  };
-  const double start = now();
-  work();
-  return now() - start;
-}
-
 /// log2 of the magnitudes is normal, -10 on average with deviation 10, cut to [-40, 20]: about 65 %
 /// binary16 normals, 28 % subnormals, 7 % that become zero, 0.3 % that overflow.
 std::vector<float> mixed_values(std::size_t n, unsigned seed) {
@@ -62,17 +42,6 @@ std::vector<float> mixed_values(std::size_t n, unsigned seed) {
   }
   for (std::size_t i = 0; i < n; ++i) values[i] = some[(i * 0x9E3779B97F4A7C15u) >> 44];
   return values;
-}
-
-/// What reading costs: the sum of the array as 64-bit words.
-std::uint64_t read_all(const std::vector<float>& values) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i + 2 <= values.size(); i += 2) {
-    std::uint64_t word;
-    std::memcpy(&word, values.data() + i, sizeof word);
-    sum += word;
-  }
-  return sum;
 }
 
 /// Everything the ways work on.
@@ -145,17 +114,13 @@ void add_arithmetic(Data& d, std::vector<Way>& ways) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t elements = std::size_t{1} << 26;
-  std::string json;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string_view(argv[i]) == "--json") json = argv[i + 1];
-    if (std::string_view(argv[i]) == "--elements") elements = std::stoull(argv[i + 1]) / 32 * 32;
-  }
+  const bench::Arguments given = bench::arguments(argc, argv, "--elements", std::size_t{1} << 26);
+  const std::size_t elements = given.number / 32 * 32;
   Data data(elements);
   volatile std::uint64_t sink = 0;
   std::vector<Way> ways;
-  ways.push_back(
-      {"read", 4.0 * static_cast<double>(elements), [&] { sink = read_all(data.values); }});
+  ways.push_back({"read", 4.0 * static_cast<double>(elements),
+                  [&] { sink = bench::read_all(std::as_bytes(std::span(data.values))); }});
   add_conversions(data, ways);
   add_arithmetic(data, ways);
   const bool has_f16c = __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx2") &&
@@ -169,21 +134,15 @@ int main(int argc, char** argv) {
   for (int round = 0; round < kRounds; ++round) {
     for (Way& way : ways) {
       if (way.in_place) data.in_place = data.values;
-      way.best = std::min(way.best, seconds(way.work));
+      way.best = std::min(way.best, bench::thread_seconds(way.work));
     }
   }
   const double read = ways[0].input / ways[0].best;
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  fmt::print("{:<40} {:>9} {:>14}\n", "one thread", "GB/s in", "ratio to read");
+  std::vector<bench::Result> results;
   for (const Way& way : ways) {
     const double speed = way.input / way.best;
-    fmt::print("{:<40} {:>9.1f} {:>14.2f}\n", way.name, speed / 1e9, speed / read);
-    results.push_back({{"name", way.name},
-                       {"threads", 1},
-                       {"value", speed / 1e9},
-                       {"unit", "GB/s"},
-                       {"ratio_to_read", speed / read}});
+    results.push_back({way.name, 1, speed / 1e9, "GB/s", speed / read});
   }
-  if (!json.empty()) std::ofstream(json) << results.dump(1) << "\n";
+  bench::report(results, given.json);
   return 0;
 }

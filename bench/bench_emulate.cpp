@@ -4,17 +4,13 @@
 //
 //   bench_emulate [--json FILE] [--lines N]
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "bench/bench.hpp"
 #include "cli/test_lines.hpp"
 
 namespace {
@@ -54,10 +50,8 @@ double speed(const Operation& operation, std::size_t lines, int out) {
   for (int run = 0; run < 5; ++run) {
     if (lseek(in, 0, SEEK_SET) != 0)
       throw std::runtime_error("the temporary file has no beginning");
-    const auto start = std::chrono::steady_clock::now();
-    cli::answer_lines(operation, {}, false, in, out);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    best = std::min(best, taken.count());
+    best = std::min(best,
+                    bench::wall_seconds([&] { cli::answer_lines(operation, {}, false, in, out); }));
   }
   return static_cast<double>(lines) / best;
 }
@@ -65,23 +59,14 @@ double speed(const Operation& operation, std::size_t lines, int out) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::size_t lines = 1000000;
-  std::string json;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string_view(argv[i]) == "--json") json = argv[i + 1];
-    if (std::string_view(argv[i]) == "--lines") lines = std::stoull(argv[i + 1]);
-  }
+  const bench::Arguments given = bench::arguments(argc, argv, "--lines", 1000000);
   const int out = open("/dev/null", O_WRONLY);
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::vector<bench::Result> results;
   for (const char* const name : {"f16_add", "f16_mul", "f16_mulAdd", "f16_div", "f16_rem",
                                  "f16_sqrt", "f32_to_f16", "f64_to_f16", "f16_to_i32", "f32_rem"}) {
-    const double lines_per_second = speed(*find_operation(name), lines, out);
-    fmt::print("emulate {:<12} {:6.1f} million lines/s\n", name, lines_per_second / 1e6);
-    list.push_back({{"name", fmt::format("emulate {}", name)},
-                    {"threads", 1},
-                    {"value", lines_per_second},
-                    {"unit", "lines/s"}});
+    results.push_back({fmt::format("emulate {}", name), 1,
+                       speed(*find_operation(name), given.number, out), "lines/s"});
   }
-  if (!json.empty()) std::ofstream(json) << list.dump(1) << "\n";
+  bench::report(results, given.json);
   return 0;
 }

@@ -162,9 +162,8 @@ std::string mass_text(const Analysis& analysis) {
   if (gradients.empty() || !k) return "";
   const MassShare lost = analyzers::lost_mass(gradients, analysis.target, *k);
   return fmt::format(
-      "\nThe gradients that become zero in {} at loss scale {} are {} of the values, but {} of "
-      "the\n"
-      "sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
+      "\nThe gradients that become zero in {} at loss scale {} are {} of the values,\n"
+      "but {} of the sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
       analysis.target.name, reports::scale_text(analysis.loss_scale),
       reports::share_text(flushed, n), reports::share_range_text(lost.l1.low, lost.l1.high),
       reports::share_range_text(lost.l2.low, lost.l2.high));

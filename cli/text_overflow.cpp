@@ -80,7 +80,8 @@ std::string room_text(const Headroom& h) {
     return fmt::format("overflows at step {}, by {}{:.1f} binades", h.least_at,
                        h.censored ? "at least " : "", -h.least);
   }
-  return fmt::format("{:.1f} binades at step {}{}", h.least, h.least_at,
+  return fmt::format("{}{:.1f} binades at step {}{}", h.censored ? "at most " : "", h.least,
+                     h.least_at,
                      h.scale == 1 ? "" : " at loss scale " + reports::scale_text(h.scale));
 }
 

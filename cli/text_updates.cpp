@@ -96,9 +96,9 @@ std::string what_if_text(const UpdateWhatIf& w, const UpdateCounts& counts) {
   if (!w.stochastic.empty()) {
     const StochasticMoves& most = w.stochastic.back();
     text += fmt::format(
-        "  Stochastic rounding with {} random bits: a weight moves in {} of all cases, as the "
-        "update "
-        "asks on average; {} can never move it.\n",
+        "  Stochastic rounding with {} random bits: {} of the weights move on average at each "
+        "step; "
+        "{} can never move.\n",
         most.random_bits, share_text(most.expected_moves() / static_cast<double>(n)),
         share_text(most.never, n));
   }

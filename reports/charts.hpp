@@ -52,13 +52,16 @@ nlohmann::ordered_json histogram(const Window& window, Axis counts);
 nlohmann::ordered_json heat_map(const Window& window);
 nlohmann::ordered_json scale_curves(const Window& window, Axis shares);
 
-/// The binades that the map of updates shows: all but the outermost thousandths of both.
+/// The binades that the map of updates shows: all but the outermost thousandths of both, and of the
+/// updates that are zero in the format only the largest.
 struct UpdateWindow {
   int first_weight = 0, end_weight = 0;
   int first_update = 0, end_update = 0;
   std::uint64_t left_out = 0;  ///< updates outside, those of zero weights included
 };
-UpdateWindow update_window(const UpdateTable& table);
+UpdateWindow update_window(const UpdateTable& table, const analyzers::Target& target);
+/// The smallest ratio of update to weight drawn, as an exponent: far below it all are lost.
+int first_ratio(const analyzers::Target& target);
 
 // update_charts.cpp
 nlohmann::ordered_json update_map(const UpdateWindow& window, const analyzers::Target& target);
@@ -72,7 +75,7 @@ nlohmann::ordered_json room_lines();
 nlohmann::ordered_json fit_bars();
 
 /// Most weights, tensors and lines drawn: more cannot be told apart.
-inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kLinesDrawn = 6;
+inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6;
 
 enum class Theme : std::uint8_t { light, dark };
 /// A Vega-Lite `config`: theme.cpp.

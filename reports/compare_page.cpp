@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "halfscope/log/output_file.hpp"
@@ -65,7 +66,10 @@ std::string summary(const Comparison& c) {
                 "the last step both have");
   }
   if (c.runs.a.steps + c.runs.b.steps != 0) {
-    out += tile("Skipped", skipped_text(c.runs.a), skipped_text(c.runs.b), "found_inf");
+    out += tile("Skipped steps", count_text(c.runs.a.skipped.size()),
+                count_text(c.runs.b.skipped.size()),
+                fmt::format("of {} and {} with scalars", count_text(c.runs.a.steps),
+                            count_text(c.runs.b.steps)));
   }
   return out + "</div>\n";
 }
@@ -225,10 +229,20 @@ json binade_chart() {
   return out;
 }
 
+/// The tensor whose magnitudes moved most.
+std::size_t most_moved(const Comparison& c) {
+  const auto moved = [](const ComparedTensor& t) { return t.largest_share_difference.value_or(0); };
+  const auto most = std::max_element(
+      c.tensors.begin(), c.tensors.end(),
+      [&](const ComparedTensor& x, const ComparedTensor& y) { return moved(x) < moved(y); });
+  return static_cast<std::size_t>(most - c.tensors.begin());
+}
+
 json charts(const Comparison& c) {
   json out = {{"specs", {{"loss", loss_chart()}, {"binades", binade_chart()}}},
               {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
-              {"facts", json::array()}};
+              {"facts", json::array()},
+              {"first_tensor", most_moved(c)}};
   for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
   return out;
 }

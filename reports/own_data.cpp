@@ -75,7 +75,7 @@ json outcome_rows(const Tensors& tensors) {
 void put_updates(const Analysis& analysis, json& to) {
   const UpdateSum all = all_updates(analysis);
   if (all.weights == 0) return;
-  const UpdateWindow window = update_window(all.table);
+  const UpdateWindow window = update_window(all.table, analysis.target);
   const analyzers::Target& target = analysis.target;
   to["update-map"] =
       own("pairs", {"w", "u", "count", "lost"}, [&](Axis) { return update_map(window, target); });
@@ -126,7 +126,7 @@ void put_rooms(const Study& study, json& to) {
     for (const analyzers::Headroom& h : study.overflow.headroom) {
       const TensorFindings& tensor = analysis.tensors.at(h.tensor);
       if (tensor.log != analysis.logs[log]) continue;
-      if (rooms.size() < kBarsDrawn) {
+      if (rooms.size() < kRoomsDrawn) {
         rooms.push_back({log::printable(tensor.name), h.least, h.least_at, h.last});
       }
       if (lines < kLinesDrawn && tensor.per_step.size() > 1) {

@@ -36,10 +36,19 @@ std::string titled(std::string_view title, std::string_view note, std::string_vi
                      figure(chart, more));
 }
 
+/// What the histogram of ratios leaves out.
+std::string far_out(const UpdateTable& table, const analyzers::Target& target) {
+  const int first = first_ratio(target);
+  std::uint64_t count = 0;
+  for (const auto& [e, cell] : table.ratios) count += e < first ? cell.count : 0;
+  return count == 0 ? ""
+                    : fmt::format(" Not drawn: {} below 2^{}.", plural(count, "update"), first);
+}
+
 std::string updates_charts(const Study& study, const UpdateSum& sum) {
   const analyzers::Target& target = study.analysis.target;
   const std::string format = people_say(target.name);
-  const UpdateWindow window = update_window(sum.table);
+  const UpdateWindow window = update_window(sum.table, target);
   const std::string rule = std::to_string(std::uint64_t{1} << target.format.precision);
   constexpr std::string_view kByWeight = " data-key=\"weight\"";
   return fmt::format(
@@ -52,7 +61,7 @@ std::string updates_charts(const Study& study, const UpdateSum& sum) {
              "By magnitude of weight and update",
              fmt::format("Each cell is coloured by the share lost, faint where updates are few. "
                          "<span class=\"key advised\">the rule of {}</span> <span class=\"key "
-                         "now\">smallest update that is not zero</span>{}",
+                         "now\">at and below it an update is zero</span>.{}",
                          rule,
                          window.left_out > 0
                              ? fmt::format(" Not drawn: {}, of weights that are zero or far out.",
@@ -60,8 +69,8 @@ std::string updates_charts(const Study& study, const UpdateSum& sum) {
                              : ""),
              "update-map", kByWeight) +
          "<div class=\"pair\">" +
-         titled("Size beside the weight", "The lost part is coloured.", "update-ratios",
-                kByWeight) +
+         titled("Size beside the weight", "The lost part is coloured." + far_out(sum.table, target),
+                "update-ratios", kByWeight) +
          titled("Error of what is applied",
                 "What a weight moves by, against what it should move by.", "update-errors",
                 kByWeight) +
@@ -91,10 +100,9 @@ std::string overflow_section(const Study& study) {
   std::string body = events_html(study);
   if (!headroom.empty()) {
     digest += fmt::format("; least room {:.1f} binades", headroom.front().least);
-    body += "<div class=\"pair\">" +
-            titled("Room below overflow", "Binades between the largest magnitude and overflow.",
+    body += titled("Room below overflow", "Binades between the largest magnitude and overflow.",
                    "rooms") +
-            titled("Over the steps", "The tensors with the least room.", "trends") + "</div>\n" +
+            titled("Over the steps", "The tensors with the least room.", "trends") +
             headroom_html(study);
   }
   return section("overflow", "Overflow and room", digest, body);
@@ -132,8 +140,8 @@ std::string advice_section(const Study& study) {
 }
 
 std::string finding_html(const Finding& finding, bool linked) {
-  std::string out = fmt::format("<li class=\"{}\"><strong>{}</strong>", name_of(finding.severity),
-                                html_escape(finding.title));
+  std::string out = fmt::format("<li class=\"harm-{}\"><strong>{}</strong>",
+                                name_of(finding.severity), html_escape(finding.title));
   if (!finding.advice.empty()) out += " " + html_escape(finding.advice);
   if (linked) {
     out += fmt::format(" <a href=\"#{}\">evidence</a>", name_of(finding.evidence));

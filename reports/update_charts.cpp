@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <tuple>
 
 #include "reports/charts.hpp"
 #include "reports/limits.hpp"
@@ -47,16 +49,19 @@ json lost_fields() {
        calculate("datum.lost / datum.count", "share")});
 }
 
-json exponent_of_ratio(const char* field, const std::string& title) {
-  return {{"field", field},
-          {"type", "quantitative"},
-          {"axis", exponent_axis(title)},
-          {"scale", {{"nice", false}, {"zero", false}}}};
+json exponent_of_ratio(const char* field, const std::string& title,
+                       std::optional<int> first = std::nullopt) {
+  json scale = {{"nice", false}, {"zero", false}};
+  if (first) scale["domainMin"] = *first;
+  return {
+      {"field", field}, {"type", "quantitative"}, {"axis", exponent_axis(title)}, {"scale", scale}};
 }
 
 }  // namespace
 
-UpdateWindow update_window(const UpdateTable& table) {
+int first_ratio(const analyzers::Target& target) { return -target.format.precision - 20; }
+
+UpdateWindow update_window(const UpdateTable& table, const analyzers::Target& target) {
   std::map<int, std::uint64_t> weights, updates;
   for (const auto& [at, cell] : table.cells) {
     if (at.first == UpdateTable::kZeroWeight) continue;
@@ -66,6 +71,9 @@ UpdateWindow update_window(const UpdateTable& table) {
   UpdateWindow out;
   std::tie(out.first_weight, out.end_weight) = extent(weights);
   std::tie(out.first_update, out.end_update) = extent(updates);
+  constexpr int kZerosShown = 6;
+  const int zero = static_cast<int>(std::floor(limits_of(target, 1).zero.position));
+  out.first_update = std::clamp(zero - kZerosShown, out.first_update, out.end_update);
   for (const auto& [at, cell] : table.cells) {
     const bool shown = at.first >= out.first_weight && at.first < out.end_weight &&
                        at.second >= out.first_update && at.second < out.end_update;
@@ -92,7 +100,7 @@ json update_map(const UpdateWindow& window, const analyzers::Target& target) {
        {"color",
         {{"field", "share"},
          {"type", "quantitative"},
-         {"scale", {{"domain", {0, 1}}, {"range", "diverging"}}},
+         {"scale", {{"domain", {0, 1}}, {"range", "diverging"}, {"interpolate", "rgb"}}},
          {"legend", {{"title", "lost"}, {"format", ".0%"}, {"values", {0, 0.5, 1}}}}}},
        {"opacity",
         {{"field", "count"},
@@ -125,7 +133,10 @@ json ratio_histogram(const analyzers::Target& target, Axis counts) {
   json all = count_axis(counts, "updates"), lost = all;
   all["field"] = "count";
   lost["field"] = "lost";
-  const json x = exponent_of_ratio("e", "|update| / |weight|"), end = {{"field", "end"}};
+  const auto ratio = [&](const char* field) {
+    return exponent_of_ratio(field, "|update| / |weight|", first_ratio(target));
+  };
+  const json x = ratio("e"), end = {{"field", "end"}};
   const json floor = {{"datum", counts == Axis::linear ? 0.0 : kCountFloor}};
   const json hover = tooltip({{"where", "ratio"}, {"updates", "updates"}, {"lost_text", "lost"}});
   json out =
@@ -137,17 +148,14 @@ json ratio_histogram(const analyzers::Target& target, Axis counts) {
   const json mark = json::array(
       {{{"at", rule},
         {"label", fmt::format("rule of {}", std::uint64_t{1} << target.format.precision)}}});
-  out["layer"] =
-      json::array({layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
-                         {{"x", x}, {"x2", end}, {"y", all}, {"y2", floor}, {"tooltip", hover}}),
-                   layer({{"type", "rect"}, {"style", "lost"}, {"clip", true}},
-                         {{"x", x}, {"x2", end}, {"y", lost}, {"y2", floor}, {"tooltip", hover}}),
-                   layer(mark, {{"type", "rule"}, {"style", "advised"}},
-                         {{"x", exponent_of_ratio("at", "|update| / |weight|")}}),
-                   layer(mark, {{"type", "text"}, {"style", "advised-label"}},
-                         {{"x", exponent_of_ratio("at", "|update| / |weight|")},
-                          {"y", {{"value", -8}}},
-                          {"text", {{"field", "label"}}}})});
+  out["layer"] = json::array(
+      {layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
+             {{"x", x}, {"x2", end}, {"y", all}, {"y2", floor}, {"tooltip", hover}}),
+       layer({{"type", "rect"}, {"style", "lost"}, {"clip", true}},
+             {{"x", x}, {"x2", end}, {"y", lost}, {"y2", floor}, {"tooltip", hover}}),
+       layer(mark, {{"type", "rule"}, {"style", "advised"}}, {{"x", ratio("at")}}),
+       layer(mark, {{"type", "text"}, {"style", "advised-label"}},
+             {{"x", ratio("at")}, {"y", {{"value", -8}}}, {"text", {{"field", "label"}}}})});
   return out;
 }
 

@@ -143,7 +143,7 @@ async function start() {
   buttons(page, text);
   const table = byId('worst');
   sortable(table, limited(table.tBodies[0], byId('all-rows'), 50));
-  choose(page, 0);
+  choose(page, page.charts.first_tensor);
   redraw(page);
 }
 start();

@@ -137,33 +137,31 @@ TEST_CASE("steady gradients: one probe in 2001 steps", "[table]") {
   CHECK(advice.dynamic->skip_low <= advice.dynamic->expected_skip_rate);
 }
 
-TEST_CASE("the expected rate is what torch's rule skips on such steps", "[oracle]") {
-  std::vector<double> peaks;  // over eight binades, so that no scale is safe or useless
-  for (int i = 0; i < 80; ++i) peaks.push_back(std::exp2(i < 40 ? 0.0 : 0.2 * (i - 40)));
-  std::rotate(peaks.begin(), peaks.begin() + 17, peaks.end());
-  const TempFolder folder;
-  const Recommendation advice = completed(write_peaks(folder, peaks));
-  REQUIRE(advice.dynamic);
-
-  // GradScaler.update(), step by step, on steps drawn from the recorded ones.
-  int log2_scale = advice.dynamic->init_log2;
-  std::uint64_t clean = 0, skipped = 0;
-  constexpr std::uint64_t kSteps = 4'000'000;
+TEST_CASE("the long-run rate is what torch's rule skips", "[oracle]") {
+  // Chances that neither always nor never end a run of G clean steps: every scale is visited.
+  const std::vector<double> chances = {0.001, 0.004, 0.01, 0.03, 0.2, 1.0};
+  constexpr std::uint64_t kGrowth = 100;
+  // GradScaler.update(), step by step; at the lowest scale an overflow finds no lower one.
+  std::size_t scale = 0;
+  std::uint64_t clean = 0, skipped = 0, visited = 0;
+  constexpr std::uint64_t kSteps = 2'000'000;
   for (std::uint64_t i = 0; i < kSteps; ++i) {
-    const double largest = peaks[random_word(5, i) % peaks.size()];
-    if (std::ldexp(largest, log2_scale) >= 65520) {
-      --log2_scale;
+    visited |= std::uint64_t{1} << scale;
+    if (random_word(5, i) * 0x1p-32 < chances[scale]) {
+      scale -= scale != 0;
       clean = 0;
       ++skipped;
-    } else if (++clean == advice.dynamic->growth_interval) {
-      ++log2_scale;
+    } else if (++clean == kGrowth) {
+      scale += scale + 1 != chances.size();
       clean = 0;
     }
   }
+  REQUIRE(visited >= 0b1111);
   const double rate = static_cast<double>(skipped) / kSteps;
-  CHECK(advice.dynamic->expected_skip_rate == Approx(rate).epsilon(0.1));
-  CHECK(advice.dynamic->skip_low <= rate);
-  CHECK(rate <= advice.dynamic->skip_high);
+  CHECK(long_run_skip_rate(chances, kGrowth) == Approx(rate).epsilon(0.05));
+  CHECK(long_run_skip_rate(chances, kGrowth) < 1.0 / (kGrowth + 1));
+  // Sure at one scale, never below it: the probe alone.
+  CHECK(long_run_skip_rate(std::vector<double>{0.0, 0.0, 1.0}, kGrowth) == 1.0 / (kGrowth + 1));
 }
 
 TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]") {

@@ -70,7 +70,8 @@ void check_fit(const TensorFindings& t, const std::vector<double>& values, std::
   const FormatFit& fit = fit_in(t, format);
   REQUIRE(fit.at_1 == judge(values, format, 0, flush).classes);
   REQUIRE(fit.best_log2);
-  REQUIRE(judge(values, format, *fit.best_log2 + 1).classes.overflow.low != 0);
+  const bool is_most = *fit.best_log2 == kLastOwnLog2;
+  REQUIRE((is_most || judge(values, format, *fit.best_log2 + 1).classes.overflow.low != 0));
   const Judged best = judge(values, format, *fit.best_log2, flush);
   REQUIRE(best.classes.overflow == Interval(0));
   REQUIRE(fit.at_best == best.classes);
@@ -251,7 +252,8 @@ TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracl
     const double db = judge(widen(values), format, *fit.best_log2, flush).db();
     CHECK(fit.noise_at_best->low_db <= db);
     CHECK(fit.noise_at_best->high_db >= db);
-    CHECK(std::abs(fit.noise_at_best->db - db) < 1.0);
+    // With many binades, a few large values make all of the sums.
+    CHECK(std::abs(fit.noise_at_best->db - db) < (deviation == 1 ? 1.0 : 2.0));
   }
 }
 
@@ -282,13 +284,13 @@ TEST_CASE("the narrowest format that serves", "[table]") {
   CHECK(of({0x1p-30f, 0x1p-29f}) == "e4m3*");
   CHECK(of({0x1p-40f, 0x1p-14f}) == "e5m2*");    // 2^26 between them
   CHECK(of({0x1p-23f, 0x1p15f}) == "binary16");  // 2^38
-  CHECK(of({0x1p-50f, 0x1p-12f}) == "binary16*");
+  CHECK(of({0x1p-140f, 0x1p-105f}) == "binary16*");
   CHECK(of({0x1p-60f, 0x1p60f}) == "bfloat16");
   CHECK(of({0x1p-135f, 0x1p100f}) == "bfloat16*");
   CHECK(of({0x1p-148f, 0x1p127f}) == "binary32");
   CHECK(of({0.0f, -0.0f}) == "none");
   CHECK(narrowest(fitted(write_one<double>(folder, {1e-300, 1e300})))->format == "binary64");
-  CHECK(narrowest(fitted(write_one<double>(folder, {1e-40, 1e38})))->format == "binary32");
+  CHECK(narrowest(fitted(write_one<double>(folder, {1e-44, 3e38})))->format == "binary32");
   CHECK_FALSE(narrowest(TensorFindings()));
 }
 

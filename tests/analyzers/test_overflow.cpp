@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "analyzers/logs.hpp"
+#include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -11,74 +11,6 @@ using namespace halfscope::analyzers;
 using namespace halfscope::test;
 
 namespace {
-
-/// A small run: activations "a", "b", "c" in that order, their gradients, weights of "b" and "c".
-/// Values are given unscaled; gradients of an FP16 run are recorded at the step's loss scale.
-class SmallRun {
- public:
-  explicit SmallRun(std::optional<Dtype> computed = {}) : computed_(computed) {}
-
-  log::StepScalars& scalars(std::int64_t step) {
-    for (log::StepScalars& s : scalars_) {
-      if (s.step == step) return s;
-    }
-    scalars_.emplace_back();
-    scalars_.back().step = step;
-    return scalars_.back();
-  }
-
-  void put(const std::string& name, std::int64_t step, const Values& values, double scale = 1.0) {
-    records_.push_back(record_of(name, step, values, scale));
-    records_.back().computed_dtype = computed_;
-  }
-
-  void put_wide(const std::string& name, std::int64_t step, const Values& values) {
-    records_.push_back(record_of(name, step, values));
-    records_.back().computed_dtype = Dtype::f32;
-  }
-
-  /// A step where nothing is wrong, recorded as the recorder does: gradients come backward.
-  void put_step(std::int64_t step, double scale = 1.0, float gradient = 0.5f) {
-    for (const char* name : {"weight/b.weight", "weight/c.weight"}) put(name, step, {0.25f});
-    for (const char* name : {"activation/a", "activation/b", "activation/c"}) put(name, step, {2});
-    const auto g = static_cast<float>(gradient * scale);
-    for (const char* name : {"activation_grad/c", "weight_grad/c.weight", "activation_grad/b",
-                             "weight_grad/b.weight", "activation_grad/a"}) {
-      put(name, step, {g, g / 2}, scale);
-    }
-    log::StepScalars& s = scalars(step);
-    s.loss = 2.5;
-    s.loss_scale = scale;
-  }
-
-  /// Replaces a tensor's values at a step.
-  void replace(const std::string& name, std::int64_t step, const Values& values,
-               double scale = 1.0) {
-    std::erase_if(records_, [&](const auto& r) { return r.name == name && r.step == step; });
-    put(name, step, values, scale);
-  }
-
-  Analysis analyze_at(double loss_scale = 1.0) const {
-    const TempFolder folder;
-    {
-      log::RunLogWriter writer(folder / "run", {});
-      for (const log::StepScalars& s : scalars_) writer.write(s);
-      for (const log::TensorRecord& record : records_) writer.write(record);
-    }
-    Selection selection;
-    selection.loss_scale = loss_scale;
-    return analyze({folder / "run"}, {}, selection);
-  }
-
-  OverflowFindings find(double loss_scale = 1.0) const {
-    return find_overflow(analyze_at(loss_scale));
-  }
-
- private:
-  std::optional<Dtype> computed_;
-  std::vector<log::StepScalars> scalars_;
-  std::vector<log::TensorRecord> records_;
-};
 
 OverflowEvent only(const OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
@@ -368,65 +300,6 @@ TEST_CASE("scalars of gradients that would overflow at the scale asked about", "
   CHECK(event.cause == Cause::by_scale);
   CHECK(event.safe_log2 == 9);
   CHECK(event.from_scalars);
-}
-
-TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") {
-  SmallRun run;
-  for (const int step : {0, 1, 2}) run.put_step(step, 1.0, step == 1 ? 2.0f : 1.0f);
-  const Analysis analysis = run.analyze_at(1024);
-  const double overflow = std::log2(65520.0);
-  bool seen_gradient = false, seen_activation = false;
-  for (const Headroom& h : find_headroom(analysis)) {
-    const TensorFindings& tensor = analysis.tensors[h.tensor];
-    if (tensor.name == "weight_grad/b.weight") {
-      seen_gradient = true;
-      CHECK(h.scale == 1024);
-      CHECK(h.least == Approx(overflow - 11));
-      CHECK(h.least_at == 1);
-      CHECK(h.last == Approx(overflow - 10));
-    }
-    if (tensor.name == "activation/b") {
-      seen_activation = true;
-      CHECK(h.scale == 1);
-      CHECK(h.least == Approx(overflow - 1));
-      CHECK(std::abs(h.trend.value()) < 1e-9);
-    }
-  }
-  CHECK((seen_gradient && seen_activation));
-  const OverflowFindings found = find_overflow(analysis);
-  CHECK(std::is_sorted(found.headroom.begin(), found.headroom.end(),
-                       [](const auto& a, const auto& b) { return a.least < b.least; }));
-}
-
-TEST_CASE("an infinity computed in FP16 leaves at most the room of 65520 over its scale",
-          "[table]") {
-  SmallRun run(Dtype::f16);
-  run.put("weight_grad/b.weight", 0, {1.0f, INFINITY}, 1024.0);
-  const auto rooms = find_headroom(run.analyze_at());
-  REQUIRE(rooms.size() == 1);
-  CHECK(rooms[0].censored);
-  CHECK(rooms[0].least == Approx(10));  // 65520 against 65520 / 1024
-}
-
-TEST_CASE("overflow is expected where a clear trend reaches it soon", "[table]") {
-  const auto expected = [](auto&& log2_max, int steps) {
-    SmallRun run;
-    for (int step = 0; step < steps; ++step) {
-      run.put("activation/b", 10 * step, {static_cast<float>(std::exp2(log2_max(step)))});
-    }
-    return find_headroom(run.analyze_at()).front();
-  };
-  const double overflow = std::log2(65520.0);
-  const Headroom line = expected([](int i) { return 8.0 + 0.25 * i; }, 20);
-  CHECK(line.trend.value() == Approx(25));  // 0.25 binades in 10 steps
-  CHECK(line.overflow_expected_at == 10 * static_cast<std::int64_t>(4 * (overflow - 8)) + 10);
-  CHECK_FALSE(expected([](int i) { return 0.25 * i; }, 20).overflow_expected_at);  // too far ahead
-  CHECK_FALSE(expected([](int i) { return 14.0 - 0.25 * i; }, 20).overflow_expected_at);
-  CHECK_FALSE(expected([](int i) { return 12.0 + 0.5 * i; }, 7).overflow_expected_at);  // too few
-  CHECK_FALSE(expected([](int i) { return 11.0 + 3 * (i % 2) + 0.1 * i; }, 20)
-                  .overflow_expected_at);  // noise
-  CHECK_FALSE(expected([](int i) { return i < 10 ? 14.0 : 14.02; }, 20).overflow_expected_at);
-  CHECK_FALSE(expected([](int) { return 15.5; }, 2).trend);
 }
 
 TEST_CASE("a log of one bad step in two stays one event each, and fast", "[table]") {

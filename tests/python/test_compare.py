@@ -133,7 +133,8 @@ def test_recorded_runs_meet_by_step(tmp_path):
     assert found["loss_scale"] == "own"
     assert found["summary"]["last_loss"]["step"] == 199
     assert len(found["loss"]["a"]) == 200
-    assert all(t["steps"] == [0, 100] for t in found["tensors"])
+    assert all(t["steps"] == [0, 1, 2, 5, 10, 30, 100] for t in found["tensors"])
+    assert {tuple(t["elements"]["steps"]) for t in found["tensors"]} == {(0, 100)}
     lost = found["summary"]["updates"]
     assert lost["a"] == lost["b"] and lost["a"]["lost"] > 0
 
@@ -168,3 +169,18 @@ def test_the_page_holds_the_same_numbers(runs, tmp_path):
     island = html.split('id="comparison">', 1)[1].split("</script>", 1)[0]
     assert json.loads(island) == found
     assert "<!--halfscope:" not in html
+
+
+def test_gates(runs, tmp_path):
+    files, exact = runs
+    became_zero = int(np.sum((exact != 0) & (through_fp16(exact, 1) == 0)))
+    pair = files["fp32"], files["fp16"]
+    compare(*pair, "--fail-if", f"became_zero > {became_zero}", "--fail-if", "largest_ulps > 0.5")
+    done = compare(*pair, "--fail-if", f"became_zero >= {became_zero}", code=4)
+    assert f"became_zero {became_zero:,} >= {became_zero}" in done.stderr
+    compare(*pair, "--fail-if", "new_zeros > 1%", code=4)
+    compare(*pair, "--fail-if", "new_zeros > 99% for weight_grad")
+    assert "no field 'zero' here" in compare(*pair, "--fail-if", "zero > 1", code=2).stderr
+    junit = tmp_path / "junit.xml"
+    compare(*pair, "--fail-if", "became_zero > 0", "--junit", junit, code=4)
+    assert "<failure" in junit.read_text(encoding="utf-8")

@@ -99,7 +99,7 @@ def test_memory_is_bounded_by_the_tables(tmp_path):
     save_file({"weight_grad/w": values}, first)
     for step in range(1, 200):
         os.link(first, tmp_path / f"step-{step}.safetensors")
-    assert most_anonymous_kib(["analyze", tmp_path, "--json", "/dev/null"]) < 64 * 1024
+    assert most_anonymous_kib(["analyze", tmp_path]) < 64 * 1024
 
 
 def shown_on_a_terminal(arguments, stop):

@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 
 import halfscope
+import jsonschema
 import numpy as np
 import pytest
 from halfscope import _halfscope
@@ -237,6 +238,8 @@ def test_a_scaled_log_without_its_scale_is_refused_naming_the_flag(tmp_path):
 
 def events(folder):
     out, _ = run("recommend", folder, "--json", "-")
+    schema = json.loads((ROOT / "docs" / "schema" / "recommend.schema.json").read_text())
+    jsonschema.validate(json.loads(out), schema)
     found = json.loads(out)["overflow_events"]
     assert halfscope.recommend(folder)["overflow_events"] == found
     return found

@@ -77,7 +77,7 @@ def test_a_case_each_condition_and_tensor(log, tmp_path):
     }
     failure = root.find("testsuite/testcase[@name='weight_grad/a']/failure")
     assert failure.get("type") == "violated"
-    assert failure.text == f"{log}: tensor 'weight_grad/a': flushed_to_zero 1 of 2 (50 %) > 10 %"
+    assert failure.text == f"{log}: tensor 'weight_grad/a': flushed_to_zero 1 of 2 (50.0 %) > 10 %"
     assert all(case.get("classname") == str(log) for case in root.iter("testcase"))
 
 

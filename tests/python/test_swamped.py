@@ -323,8 +323,8 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_updates_recomputed_from_optimizer_state(tmp_path, read_log, name):
-    """To the same counts, cells, ratios and errors as the recorder's updates: so to the same bits,
-    but for Nesterov's, where a last bit may differ."""
+    """To the same counts, cells, ratios and errors as the recorder's updates, what-ifs included: so
+    to the same bits, nearly surely."""
     log = recorded(tmp_path, *OPTIMIZERS[name])
     wanted = weights_of(log, "--what-if")["weight/w"]
     assert wanted["update_source"] == "update" and wanted["updates"] > 14_000

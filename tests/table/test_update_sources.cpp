@@ -117,6 +117,11 @@ TEST_CASE("updates: SGD with a scale that is no power of two divides in binary32
   CHECK(count_sgd_updates(w.view(), g.view(), 0.1, 1000) == expected);
 }
 
+TEST_CASE("updates: SGD's fused sum is rounded to binary32 first") {
+  const Tensor w(Dtype::f32, {1}), g(Dtype::f32, {-0x1.000002p-11});  // 1 - g: above a tie
+  CHECK(count_sgd_updates(w.view(), g.view(), 1, 1).counts.fused == UpdateOutcomes{.swamped = 1});
+}
+
 TEST_CASE("updates: SGD where products leave binary32") {
   const std::vector<double> w = {1, 1, 0, 0x1p-24}, g = {0x1p-100, 0x1p120, 0x1p-149, 0};
   const UpdateCounts counts =

@@ -197,6 +197,17 @@ TEST_CASE("updates: bfloat16, and everything binary32 can hold") {
   }
 }
 
+TEST_CASE("updates: errors that binary32 rounds to the update times a power of two") {
+  // Found by trying all u of a binade against a few w: the judge says on which side they are.
+  const Pairs half{{-0x1.8p-23f, -0x1.8p-23f, -0x1.4p-22f, -0x1.4p-22f},
+                   {0x1.ffdffep+13f, 0x1.ffe002p+13f, 0x1.ffdffep+13f, 0x1.ffe002p+13f}};
+  CHECK(half.count() == judged(half));
+  CHECK(half.count().errors == std::map<int, std::uint64_t>{{-13, 2}, {-12, 2}});
+  const Pairs narrow{{0x1.02p-30f, -0x1.fcp-30f, -0x1.02p-29f, 0x1.fcp-28f},
+                     {0x1.00401p+0f, 0x1.ff802p+0f, 0x1.ff802p+0f, 0x1.00804p+0f}};
+  CHECK(narrow.count({.format = kBfloat16}) == judged<judge::Far>(narrow, "bfloat16"));
+}
+
 TEST_CASE("updates: on log-normal data the 2048x rule overstates by percent") {
   std::mt19937_64 random(74);
   std::normal_distribution<double> weight(-5, 1), update(-18.5, 4);

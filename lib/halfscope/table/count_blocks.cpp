@@ -100,6 +100,7 @@ class BlockCounter {
     const bool narrow = dtype != Dtype::f32;
     bins_ = !narrow ? &plan.f32 : dtype == Dtype::f16 ? &plan.f16 : &plan.bf16;
     precision_ = format_of(dtype).precision;
+    least_row_ = kRowBias + format_of(dtype).min_quantum_exponent();
     choice_.set_tiny(false);
   }
 
@@ -164,6 +165,7 @@ class BlockCounter {
   HotChoice choice_;
   const FineBins* bins_;
   int precision_;
+  std::int32_t least_row_;  // of the format's least bit
   bool with_hot_;
   // Of the finite nonzero elements so far, as (row, fraction):
   bool any_ = false;
@@ -195,9 +197,11 @@ void BlockCounter::see(const TensorView& block) {
   smallest_ = std::min(smallest_, seen.smallest_less_one + 1);
   fractions_ |= seen.fractions;
   if (significant_bits() > kNarrowBits) return;  // nobody will ask for the lowest bit
-  // No bit lies farther below a value's first than its precision allows.
+  // No bit lies farther below a value's first than its precision allows, nor below its format's
+  // least.
   const auto smallest_row = static_cast<std::int32_t>((seen.smallest_less_one + 1) >> 23);
-  if (smallest_row - (std::min(precision_, kNarrowBits) - 1) >= lowest_bit_) return;
+  const std::int32_t bound = smallest_row - (std::min(precision_, kNarrowBits) - 1);
+  if (std::max(bound, least_row_) >= lowest_bit_) return;
   if (wide == nullptr) wide = as_binary32(block, scratch_);
   lowest_bit_ = std::min(lowest_bit_, lowest_bit_row(wide, block.count));
 }

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`analyze --formats`: noise against NumPy, what whole tensors and tables give, and text that stays short."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("HALFSCOPE_PROGRAM", str(ROOT / "build" / "halfscope"))
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "analyze.schema.json").read_text())
+
+
+def analyze(*arguments):
+    done = subprocess.run([PROGRAM, "analyze", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def analyze_json(*arguments):
+    found = json.loads(analyze(*arguments, "--json", "-"))
+    jsonschema.validate(found, SCHEMA)
+    return found["tensors"]
+
+
+def fit_in(tensor, name):
+    return next(f for f in tensor["formats"] if f["format"] == name)
+
+
+@pytest.fixture
+def values():
+    random = np.random.default_rng(5)
+    return (random.choice([-1, 1], 5000) * np.exp2(random.normal(-14, 3, 5000))).astype(np.float32)
+
+
+def test_noise_and_lost_mass_as_numpy_has_them(tmp_path, values):
+    save_file({"weight_grad/w": values}, tmp_path / "g.safetensors")
+    tensor = analyze_json(tmp_path / "g.safetensors", "--formats", "--loss-scale", "4")[0]
+    fit = fit_in(tensor, "binary16")
+    x = values.astype(np.float64) * 2.0 ** fit["best_log2_scale"]
+    assert np.abs(x).max() < 65520 <= 2 * np.abs(x).max()
+    error = x.astype(np.float16).astype(np.float64) - x
+    wanted = 10 * math.log10(np.sum(x * x) / np.sum(error * error))
+    assert fit["snr"] == "exact" and abs(fit["snr_db"] - wanted) < 1e-9
+    flushed = (4 * values.astype(np.float64)).astype(np.float16) == 0
+    magnitudes = np.abs(values.astype(np.float64))
+    share = magnitudes[flushed].sum() / magnitudes.sum()
+    assert tensor["lost_mass"]["at_loss_scale"]["l1"] == pytest.approx(share, rel=1e-12)
+    assert tensor["whole_steps"] == [0] and len(tensor["mx_formats"]) == 5
+
+
+def test_nothing_of_it_without_the_flag(tmp_path, values):
+    save_file({"weight_grad/w": values}, tmp_path / "g.safetensors")
+    tensor = analyze_json(tmp_path / "g.safetensors")[0]
+    assert not {"formats", "mx_formats", "narrowest", "lost_mass", "whole_steps"} & tensor.keys()
+    assert "Narrowest" not in analyze(tmp_path / "g.safetensors")
+
+
+def test_what_cannot_be_known_is_absent(tmp_path):
+    save_file({"weight_grad/z": np.zeros(7, np.float32)}, tmp_path / "z.safetensors")
+    tensor = analyze_json(tmp_path / "z.safetensors", "--formats")[0]
+    assert "narrowest" not in tensor
+    assert all("best_log2_scale" not in f and "snr" not in f for f in tensor["formats"])
+    assert all("snr" not in f for f in tensor["mx_formats"])
+
+
+def test_a_recorded_scale_that_is_no_power_of_two_gives_bounds(tmp_path, values):
+    save_file({"weight_grad/w": values}, tmp_path / "g.safetensors")
+    log = tmp_path / "g.safetensors"
+    exact = fit_in(analyze_json(log, "--formats")[0], "e5m2")["snr_db"]
+    tensor = analyze_json(log, "--formats", "--recorded-scale", "1000")[0]
+    fit = fit_in(tensor, "e5m2")
+    assert fit["snr"] == "estimate" and "whole_steps" not in tensor
+    low, high = fit["snr_db_bounds"]
+    assert low < fit["snr_db"] and (high is None or high > fit["snr_db"])
+    assert abs(fit["snr_db"] - exact) < 3
+    assert isinstance(tensor["lost_mass"]["at_1"]["l1"], list)
+
+
+def test_hundreds_of_tensors_stay_a_screenful(tmp_path):
+    random = np.random.default_rng(1)
+    tensors = {
+        f"weight_grad/layer{i}.weight": np.exp2(random.normal(-10 - i % 30, 1 + i % 6, 40)).astype(np.float32)
+        for i in range(300)
+    }
+    save_file(tensors, tmp_path / "many.safetensors")
+    text = analyze(tmp_path / "many.safetensors", "--formats")
+    assert len(text.splitlines()) < 60
+    assert "and " in text and " more" in text
