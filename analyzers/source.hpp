@@ -74,7 +74,7 @@ std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::
 double scale_of(const log::TensorRecord& record, const Selection& selection,
                 const std::filesystem::path& log);
 
-/// Told how far reading has come: bytes done, bytes in all. May be empty.
+/// Told how far reading is: bytes done, bytes in all; by any thread, one at a time. May be empty.
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 /// What reading a log had to say: skipped tensors, assumed roles, cut tails. One line each.

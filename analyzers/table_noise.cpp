@@ -8,6 +8,11 @@
 namespace halfscope::analyzers {
 namespace {
 
+/// A sum of squares, or a mean of them: at least, likely, at most.
+struct SquaresEstimate {
+  double low = 0, likely = 0, high = 0;
+};
+
 /// Values between two magnitudes, all in one binade once they are scaled.
 struct Piece {
   double low = 0, high = 0;
@@ -41,6 +46,21 @@ SquaresEstimate rounding_error(const Piece& p) {
   // Differences of integrals cancel where a segment is narrow.
   return {least * least * unit, std::clamp(mean, least * least, most * most) * unit,
           most * most * unit};
+}
+
+double decibels(double signal, double noise) {
+  if (noise == 0) return std::numeric_limits<double>::infinity();
+  return 10 * std::log10(signal / noise);
+}
+
+NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noise) {
+  // What rounding the sums' terms and the logarithm can come to: some 10^4 roundings of 2^-53.
+  constexpr double kSlack = 1e-9;
+  NoiseRatio ratio;
+  ratio.db = decibels(signal.likely, noise.likely);
+  ratio.low_db = decibels(signal.low, noise.high) - kSlack;
+  ratio.high_db = decibels(signal.high, noise.low) + kSlack;
+  return ratio;
 }
 
 /// Adds the squares of a table's values, and of their errors.
@@ -140,22 +160,7 @@ class TableNoise {
   SquaresEstimate signal_, noise_;
 };
 
-double decibels(double signal, double noise) {
-  if (noise == 0) return std::numeric_limits<double>::infinity();
-  return 10 * std::log10(signal / noise);
-}
-
 }  // namespace
-
-NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noise) {
-  // What rounding the sums' terms and the logarithm can come to: some 10^4 roundings of 2^-53.
-  constexpr double kSlack = 1e-9;
-  NoiseRatio ratio;
-  ratio.db = decibels(signal.likely, noise.likely);
-  ratio.low_db = decibels(signal.low, noise.high) - kSlack;
-  ratio.high_db = decibels(signal.high, noise.low) + kSlack;
-  return ratio;
-}
 
 std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Target& target,
                                          int k) {

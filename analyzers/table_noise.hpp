@@ -13,10 +13,4 @@ namespace halfscope::analyzers {
 /// where no value is finite and nonzero.
 std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Target& target, int k);
 
-/// The same out of sums of squares: `sure` of noise and signal at least and at most.
-struct SquaresEstimate {
-  double low = 0, likely = 0, high = 0;
-};
-NoiseRatio noise_ratio(const SquaresEstimate& signal, const SquaresEstimate& noise);
-
 }  // namespace halfscope::analyzers

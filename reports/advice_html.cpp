@@ -38,6 +38,9 @@ std::string headed(const char* title, const std::string& note, const std::string
 }
 
 std::string scales_text(const analyzers::LayerScale& layer) {
+  if (layer.lowest_log2 && layer.highest_log2 && *layer.lowest_log2 > *layer.highest_log2) {
+    return fmt::format("none: needs 2^{}, allows 2^{}", *layer.lowest_log2, *layer.highest_log2);
+  }
   if (layer.lowest_log2 && layer.highest_log2) {
     return fmt::format("2^{} to 2^{}", *layer.lowest_log2, *layer.highest_log2);
   }

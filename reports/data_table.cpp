@@ -25,9 +25,10 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
       "<table class=\"data\"><thead><tr>",
       html_escape(name));
-  for (const std::string& heading : headings) {
-    out += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>",
-                       html_escape(heading));
+  for (std::size_t i = 0; i < headings.size(); ++i) {
+    const bool text = rows.empty() || !rows.front().cells.at(i).key;  // words stand on the left
+    out += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>",
+                       text ? " class=\"left\"" : "", html_escape(headings[i]));
   }
   out += "</tr></thead>\n<tbody>\n";
   for (const Row& row : rows) {

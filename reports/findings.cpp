@@ -48,6 +48,13 @@ analyzers::Share flushed_now(const Study& study) {
   return study.analysis.loss_scale == 1 ? study.advice.flushed_at_1 : out;
 }
 
+std::string kept_by_masters(const Study& study, std::uint64_t of) {
+  const std::optional<UpdateWhatIf> what_if = all_updates(study.analysis).what_if;
+  if (!what_if) return "FP32 master weights keep them, as mixed precision does.";
+  return fmt::format("FP32 master weights, as mixed precision keeps them, lose {}.",
+                     share_text(what_if->master_never, of));
+}
+
 std::string cure(const Study& study) {
   const auto& advice = study.advice;
   if (!advice.static_log2 || std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
@@ -108,8 +115,7 @@ void swamped(const Study& study, List& to) {
                    "for the format, {} rounded away.",
                    share_text(lost, of), format_name(study.analysis),
                    share_text(counts.half.underflow, of), share_text(counts.half.swamped, of)),
-       "Keep FP32 master weights (mixed precision does) and none of them is lost.",
-       Evidence::updates});
+       kept_by_masters(study, of), Evidence::updates});
 }
 
 void no_single_scale(const Study& study, List& to) {

@@ -67,9 +67,10 @@ void at_scale_1(const Study& study, List& to) {
           : fmt::format("{} {} {} without any loss scale: {}.", plural(tensors.size(), "tensor"),
                         tensors.size() == 1 ? "overflows" : "overflow", format,
                         some_names(tensors));
-  to.push_back({Severity::serious, title,
-                "No loss scale helps: keep them in FP32 or bfloat16, or make the values smaller.",
-                Evidence::overflow});
+  to.push_back(
+      {Severity::serious, title,
+       "No loss scale helps: keep what overflows in FP32 or bfloat16, or make the values smaller.",
+       Evidence::overflow});
 }
 
 void by_scale(const Study& study, List& to) {

@@ -60,28 +60,28 @@ std::string decibels(const NoiseRatio& noise) {
   return "~" + (low == high ? low : low + " to " + high) + " dB";
 }
 
-/// What decides: "overflow" or the share that becomes zero.
+/// What decides: the share that becomes zero, and the one that overflows.
 std::string told(const Classes& classes, std::uint64_t of) {
-  return fmt::format("{} become zero, {} overflow", share_text(classes.flushed_to_zero, of),
-                     share_text(classes.overflow, of));
+  std::string out = share_text(classes.flushed_to_zero, of) + " become zero";
+  if (classes.overflow.high > 0) out += ", " + share_text(classes.overflow, of) + " overflow";
+  return out;
 }
 
 Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
   if (!fit || !fit->best_log2) return {"", -1, "", true};
   const std::uint64_t of = tensor.counts.finite_nonzero();
-  const std::string title =
-      fmt::format("At scale 1 {}; at its own scale, {}, {}.", told(fit->at_1, of),
-                  power_text(*fit->best_log2), told(fit->at_best, of));
   const std::string noise =
       fit->noise_at_best ? " <small>" + decibels(*fit->noise_at_best) + "</small>" : "";
-  if (fit->fits_at_1) return {"<span class=\"fits\">fits</span>" + noise, 2, title};
+  if (fit->fits_at_1) return {"<span class=\"fits\">fits</span>" + noise, 2};
+  const std::string title =
+      "At scale 1 " + told(fit->at_1, of) + "; at its own " + told(fit->at_best, of);
   if (fit->fits_at_best) {
     return {fmt::format("at 2^{}{}", *fit->best_log2, noise), 1, title};
   }
   const double flushed =
       of == 0 ? 0
               : static_cast<double>(fit->at_best.flushed_to_zero.high) / static_cast<double>(of);
-  return {"<span class=\"lost\">no</span>" + noise, -flushed, title};
+  return {"<span class=\"lost\">no</span>", -flushed, title};
 }
 
 Cell narrowest_cell(const TensorFindings& tensor) {
@@ -91,26 +91,31 @@ Cell narrowest_cell(const TensorFindings& tensor) {
           (narrowest->needs_scale ? " <small>with a scale</small>" : "")};
 }
 
-std::string block_title(const TensorFindings& tensor) {
-  std::string out;
+/// One MX format of a tensor.
+Cell block_cell(const TensorFindings& tensor, std::string_view element) {
   for (const analyzers::BlockFit& fit : tensor.block_fits) {
-    out += fmt::format("{}MX {}: {} of {} become zero, {} saturate", out.empty() ? "" : "; ",
-                       people_say(fit.element), count_text(fit.flushed_to_zero),
-                       count_text(fit.values), count_text(fit.saturated));
+    if (fit.element != element || !fit.noise) continue;
+    return {decibels(*fit.noise), fit.noise->low_db,
+            fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
+                        count_text(fit.values), count_text(fit.saturated))};
   }
-  return out;
+  return {"", -1000, "", true};
 }
 
-Cell block_cell(const TensorFindings& tensor) {
-  if (tensor.block_fits.empty()) return {"", -1, "", true};
-  std::string html;
-  for (const analyzers::BlockFit& fit : tensor.block_fits) {
-    if (!fit.noise) continue;
-    html += fmt::format("{}{} <small>{}</small>", html.empty() ? "" : ", ", people_say(fit.element),
-                        decibels(*fit.noise));
+/// "MXFP8 E4M3".
+std::string block_heading(std::string_view element) {
+  const NamedFormat* format = find_format(element);
+  return fmt::format("MXFP{} {}", format ? format->format.width : 0, people_say(element));
+}
+
+std::vector<std::string_view> elements_of(const std::vector<const TensorFindings*>& tensors) {
+  std::vector<std::string_view> out;
+  for (const TensorFindings* tensor : tensors) {
+    for (const analyzers::BlockFit& fit : tensor->block_fits) {
+      if (std::find(out.begin(), out.end(), fit.element) == out.end()) out.push_back(fit.element);
+    }
   }
-  const auto& first = tensor.block_fits.front().noise;
-  return {html, first ? first->low_db : -1, block_title(tensor)};
+  return out;
 }
 
 /// What does not fit narrow formats comes first.
@@ -160,15 +165,14 @@ std::string formats_html(const Analysis& analysis) {
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const std::vector<Column> columns = columns_of(analysis);
-  const bool blocks = std::any_of(tensors.begin(), tensors.end(),
-                                  [](const auto* tensor) { return !tensor->block_fits.empty(); });
+  const std::vector<std::string_view> elements = elements_of(tensors);
   std::vector<std::string> headings = {"tensor"};
   if (analysis.logs.size() > 1) headings.push_back("log");
   headings.push_back("narrowest that serves");
   for (const Column& column : columns) {
     headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
   }
-  if (blocks) headings.push_back("MX blocks");
+  for (const auto element : elements) headings.push_back(block_heading(element));
   std::vector<Row> rows;
   for (const auto& [bits, tensor] : ranked) {
     Row row{{{html_name(tensor->name)}}};
@@ -176,7 +180,7 @@ std::string formats_html(const Analysis& analysis) {
     row.cells.push_back(narrowest_cell(*tensor));
     for (const Column& column : columns)
       row.cells.push_back(fit_cell(*tensor, find(*tensor, column)));
-    if (blocks) row.cells.push_back(block_cell(*tensor));
+    for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
     rows.push_back(std::move(row));
   }
   return data_table("Formats, tensor by tensor", headings, rows);

@@ -18,21 +18,20 @@ json room_bars() {
   json out = bar_chart("rooms", "Room below overflow, least first");
   out["transform"] = json::array(
       {calculate("format(datum.room, '.2f') + ' binades at step ' + datum.step", "least"),
-       calculate("format(datum.last, '.2f') + ' binades'", "latest")});
-  const json encoding = {
+       calculate("format(datum.last, '.2f') + ' binades'", "latest"),
+       calculate("datum.room <= 0 ? 'overflow' : 'normal'", "class")});
+  out["mark"] = {{"type", "bar"}, {"height", {{"band", 0.72}}}};
+  out["encoding"] = {
       {"y", row_names("name")},
       {"x", {{"field", "room"}, {"type", "quantitative"}, {"axis", {{"title", kRoom}}}}},
+      {"color", class_colour("class", nullptr)},
       {"tooltip",
        tooltip({{"name", "tensor"}, {"least", "least"}, {"latest", "at the last step"}})}};
-  json room = layer({{"type", "bar"}, {"style", "count"}, {"height", {{"band", 0.72}}}}, encoding);
-  json none = layer({{"type", "bar"}, {"style", "lost"}, {"height", {{"band", 0.72}}}}, encoding);
-  none["transform"] = json::array({{{"filter", "datum.room <= 0"}}});
-  out["layer"] = json::array({room, none});
   return out;
 }
 
 json room_lines() {
-  json out = chart("trends", "Room below overflow over the steps", 260);
+  json out = chart("trends", "Room below overflow over the steps", 340);
   const json x = {{"field", "step"},
                   {"type", "quantitative"},
                   {"axis", {{"title", "step"}, {"tickMinStep", 1}, {"format", "~s"}}},
@@ -45,7 +44,7 @@ json room_lines() {
       {"field", "name"},
       {"type", "nominal"},
       {"sort", nullptr},
-      {"legend", {{"title", nullptr}, {"orient", "bottom"}, {"columns", 1}, {"labelLimit", 320}}}};
+      {"legend", {{"title", nullptr}, {"orient", "bottom"}, {"columns", 2}, {"labelLimit", 320}}}};
   out["transform"] = json::array({calculate("format(datum.room, '.2f') + ' binades'", "text")});
   json edge = layer(json::array({{{"at", 0}}}), {{"type", "rule"}, {"style", "now"}},
                     {{"y", {{"field", "at"}, {"type", "quantitative"}}}});

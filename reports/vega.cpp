@@ -97,7 +97,7 @@ json row_names(const char* field) {
   return {{"field", field},
           {"type", "nominal"},
           {"sort", nullptr},
-          {"axis", {{"title", nullptr}, {"domain", false}, {"ticks", false}}}};
+          {"axis", {{"title", nullptr}, {"domain", false}, {"ticks", false}, {"labelPadding", 6}}}};
 }
 
 json class_colour(const char* field, json legend) {

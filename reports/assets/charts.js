@@ -76,8 +76,12 @@ async function draw(figure, page) {
   if (typeof found === 'string') return say(figure, found);
   const spec = structuredClone(found.spec);
   spec.datasets = {[found.dataset]: found.rows};
+  if (spec.height.step) {  // so many pixels a name; Vega-Lite would warn of a width that fits
+    const names = new Set(found.rows.map((r) => r[spec.encoding.y.field]));
+    spec.height = spec.height.step * names.size;
+  }
   const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
-  config.axisY = {labelLimit: figure.clientWidth < 560 ? 120 : 260};
+  config.axisY = {labelLimit: Math.max(110, Math.round(figure.clientWidth * 0.32))};
   const result = await vegaEmbed(figure, spec, {
     mode: 'vega-lite',
     ast: true,  // expressions are interpreted: the policy of the page forbids compiling them

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "analyzers/fit_judge.hpp"
-#include "analyzers/logs.hpp"
+#include "analyzers/fits.hpp"
 #include "analyzers/underflow.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
@@ -16,53 +16,6 @@ using namespace halfscope::analyzers;
 using namespace halfscope::test;
 
 namespace {
-
-/// Magnitudes spread like a gradient's: log-normal, so many binades around 2^mean.
-Values gradients(std::size_t n, unsigned seed, double mean = -14, double deviation = 4) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> log2(mean, deviation);
-  Values values;
-  for (std::size_t i = 0; i < n; ++i) {
-    const double sign = (random() & 1) != 0 ? 1.0 : -1.0;
-    values.push_back(static_cast<float>(sign * std::exp2(log2(random))));
-  }
-  return values;
-}
-
-std::vector<double> widen(const Values& values) { return {values.begin(), values.end()}; }
-
-/// A tensor file with one tensor of any shape and type.
-template <class T>
-std::filesystem::path write_one(const TempFolder& folder, const std::vector<T>& values,
-                                std::vector<std::uint64_t> shape = {}) {
-  if (shape.empty()) shape = {values.size()};
-  const Dtype dtype = sizeof(T) == 8 ? Dtype::f64 : Dtype::f32;
-  const auto* data = reinterpret_cast<const std::byte*>(values.data());
-  const std::filesystem::path path = folder / "log.safetensors";
-  log::write_safetensors(path, {{"weight_grad/w", shape, {dtype, data, values.size()}}});
-  return path;
-}
-
-struct How {
-  bool flush = false;
-  std::optional<double> recorded_scale = std::nullopt;
-  FitOptions options = {};
-};
-
-TensorFindings fitted(const std::filesystem::path& log, const How& how = {}) {
-  Selection selection;
-  selection.recorded_scale = how.recorded_scale;
-  Analysis a = analyze({log}, {"binary16", kBinary16, how.flush}, selection);
-  add_fits(a, selection, how.options);
-  return a.tensors.at(0);
-}
-
-const FormatFit& fit_in(const TensorFindings& t, std::string_view format, bool saturating = false) {
-  for (const FormatFit& fit : t.fits) {
-    if (fit.format == format && fit.saturating == saturating) return fit;
-  }
-  throw std::out_of_range(std::string(format));
-}
 
 void check_fit(const TensorFindings& t, const std::vector<double>& values, std::string_view format,
                bool flush) {
@@ -148,6 +101,12 @@ TEST_CASE("E4M3 ends at 464, which still rounds down", "[table]") {
   CHECK(fit_in(above, "e4m3").best_log2 == -1);
 }
 
+TEST_CASE("the best scale ends right below overflow", "[table]") {
+  const TempFolder folder;
+  CHECK(fit_in(fitted(write_one<float>(folder, {65520.0f})), "binary16").best_log2 == -1);
+  CHECK(fit_in(fitted(write_one<float>(folder, {0x1.ffdffep15f})), "binary16").best_log2 == 0);
+}
+
 TEST_CASE("a saturating cast may clamp as many values as it may flush", "[table]") {
   const TempFolder folder;
   Values values(1999, 1.0f);
@@ -214,6 +173,19 @@ TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
   }
 }
 
+TEST_CASE("MX: where elements begin to saturate", "[oracle]") {
+  const TempFolder folder;
+  Values values;  // one block each: the first magnitudes that round above the largest number
+  for (const float x : {464.0f, 0x1.d00002p8f, 61440.0f, 30.0f, 7.75f, 7.0f}) {
+    values.insert(values.end(), {x, std::nextafter(x, 0.0f), 1.0f, 0.0f});
+  }
+  const TensorFindings t = fitted(write_one(folder, values, {6, 4}));
+  for (const BlockFit& fit : t.block_fits) {
+    CAPTURE(fit.element);
+    CHECK(fit.saturated == judge_blocks(widen(values), 4, fit.element).saturated);
+  }
+}
+
 TEST_CASE("blocks are of unscaled values", "[oracle]") {
   const TempFolder folder;
   const Values values = gradients(320, 7, -125, 6);  // unscaled: below E8M0's least scale
@@ -226,51 +198,6 @@ TEST_CASE("blocks are of unscaled values", "[oracle]") {
     REQUIRE(fit.noise->low_db <= j.db());
     REQUIRE(fit.noise->high_db >= j.db());
   }
-}
-
-TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracle]") {
-  const TempFolder folder;
-  const bool flush = GENERATE(false, true);
-  const double deviation = GENERATE(1.0, 4.0);
-  const double scale = GENERATE(1.0, 48.0);
-  Values values = gradients(4000, 8, -14, deviation);
-  Values recorded = values;
-  for (float& x : recorded) x = static_cast<float>(x * scale);
-  {
-    log::RunLogWriter writer(folder / "run", {});
-    writer.write(record_of("weight_grad/w", 0, recorded, scale));
-  }
-  const TensorFindings t = fitted(folder / "run", {.flush = flush});
-  CHECK(t.whole_steps.empty());
-  CHECK(t.block_fits.empty());
-  CHECK_FALSE(t.sums);
-  for (const std::string_view format : kFitFormats) {
-    const FormatFit& fit = fit_in(t, format);
-    CAPTURE(format, flush, deviation, scale);
-    REQUIRE_FALSE(fit.noise_at_best->exact);
-    // 48 * x was rounded to binary32: far below the bounds' width, but not for exact formats.
-    const double db = judge(widen(values), format, *fit.best_log2, flush).db();
-    CHECK(fit.noise_at_best->low_db <= db);
-    CHECK(fit.noise_at_best->high_db >= db);
-    // With many binades, a few large values make all of the sums.
-    CHECK(std::abs(fit.noise_at_best->db - db) < (deviation == 1 ? 1.0 : 2.0));
-  }
-}
-
-TEST_CASE("tables know where nothing is rounded", "[table]") {
-  const TempFolder folder;
-  Values values = gradients(2000, 9, -5, 1);
-  for (float& x : values) {
-    x = static_cast<float>(to_double(kBinary16, from_float(kBinary16, x).bits));
-  }
-  {
-    log::RunLogWriter writer(folder / "run", {});
-    writer.write(record_of("weight_grad/w", 0, values));
-  }
-  const TensorFindings t = fitted(folder / "run");
-  CHECK(std::isinf(fit_in(t, "binary16").noise_at_best->low_db));
-  CHECK(std::isinf(fit_in(t, "tf32").noise_at_best->low_db));
-  CHECK(std::isfinite(fit_in(t, "bfloat16").noise_at_best->db));
 }
 
 TEST_CASE("the narrowest format that serves", "[table]") {

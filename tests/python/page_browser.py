@@ -109,7 +109,8 @@ def report(log, folder, *arguments):
     page = folder / "report.html"
     logs = log if isinstance(log, list) else [log]
     halfscope("report", *logs, "--out", page, *arguments)
-    return page, json.loads(halfscope("analyze", *logs, "--json", "-"))
+    asked = halfscope("analyze", *logs, "--formats", "--what-if", "--json", "-")
+    return page, json.loads(asked)  # what the page holds
 
 
 def quiet(browser, page):

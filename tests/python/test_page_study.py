@@ -97,7 +97,7 @@ def test_findings_lead_to_their_evidence(full):
     assert len(items) == 8
     assert items[0].text.startswith("NaN in the model: first in activation/layer3 at step 50")
     kinds = [item.get_attribute("class") for item in items]
-    assert kinds == sorted(kinds, key=["serious", "warning", "note"].index)
+    assert kinds == sorted(kinds, key=["harm-serious", "harm-warning", "harm-note"].index)
     full.find_element(By.ID, "open-all").click()  # folds all
     assert full.find_elements(By.CSS_SELECTOR, "details.section[open]") == []
     items[0].find_element(By.TAG_NAME, "a").send_keys(Keys.ENTER)

@@ -113,8 +113,9 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
   // is.
   CHECK(occurrences(html, ">at 2^9 <small>~30 to 32 dB</small>") == tensors / 4);
   CHECK(occurrences(html, ">at 2^4 <small>~24 to 26 dB</small>") == tensors / 2);
-  CHECK(occurrences(html, "E4M3 <small>32 dB</small>") == tensors / 4);
-  CHECK(has(html, "MX E4M3: 3 of 1,000 become zero, 2 saturate"));
+  CHECK(occurrences(html, ">32 dB</td>") == tensors / 4);
+  CHECK(has(html, ">MXFP8 E4M3</button>"));
+  CHECK(has(html, "title=\"3 of 1,000 become zero, 2 saturate\""));
   const FitSums sums = fit_sums(study.analysis);
   CHECK(sums.tensors == tensors);
   CHECK(sums.eight_bits == 3 * tensors / 4);

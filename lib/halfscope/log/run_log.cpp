@@ -240,9 +240,9 @@ void RunLog::for_each(const std::function<void(TensorRecord&&)>& visit,
     try {
       record = record_at(place);
     } catch (const std::invalid_argument& error) {
-      throw BadInput(printable(files_[place.file].string()) + ": tensor '" +
-                     printable(place.name) + "' at step " + std::to_string(place.step) +
-                     " changed while it was read (" + error.what() + "); read the log again");
+      throw BadInput(printable(files_[place.file].string()) + ": tensor '" + printable(place.name) +
+                     "' at step " + std::to_string(place.step) + " changed while it was read (" +
+                     error.what() + "); read the log again");
     }
     visit(std::move(*record));
   }

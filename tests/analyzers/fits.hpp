@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs of one tensor, and its fits.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "analyzers/format_fit.hpp"
+#include "analyzers/logs.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::test {
+
+/// Magnitudes spread like a gradient's: log-normal, so many binades around 2^mean.
+inline Values gradients(std::size_t n, unsigned seed, double mean = -14, double deviation = 4) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> log2(mean, deviation);
+  Values values;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double sign = (random() & 1) != 0 ? 1.0 : -1.0;
+    values.push_back(static_cast<float>(sign * std::exp2(log2(random))));
+  }
+  return values;
+}
+
+inline std::vector<double> widen(const Values& values) { return {values.begin(), values.end()}; }
+
+/// A tensor file with one tensor of any shape and type.
+template <class T>
+std::filesystem::path write_one(const TempFolder& folder, const std::vector<T>& values,
+                                std::vector<std::uint64_t> shape = {}) {
+  if (shape.empty()) shape = {values.size()};
+  const Dtype dtype = sizeof(T) == 8 ? Dtype::f64 : Dtype::f32;
+  const auto* data = reinterpret_cast<const std::byte*>(values.data());
+  const std::filesystem::path path = folder / "log.safetensors";
+  log::write_safetensors(path, {{"weight_grad/w", shape, {dtype, data, values.size()}}});
+  return path;
+}
+
+struct How {
+  bool flush = false;
+  std::optional<double> recorded_scale = std::nullopt;
+  analyzers::FitOptions options = {};
+};
+
+inline analyzers::TensorFindings fitted(const std::filesystem::path& log, const How& how = {}) {
+  analyzers::Selection selection;
+  selection.recorded_scale = how.recorded_scale;
+  analyzers::Analysis a = analyzers::analyze({log}, {"binary16", kBinary16, how.flush}, selection);
+  add_fits(a, selection, how.options);
+  return a.tensors.at(0);
+}
+
+inline const analyzers::FormatFit& fit_in(const analyzers::TensorFindings& t,
+                                          std::string_view format, bool saturating = false) {
+  for (const analyzers::FormatFit& fit : t.fits) {
+    if (fit.format == format && fit.saturating == saturating) return fit;
+  }
+  throw std::out_of_range(std::string(format));
+}
+
+}  // namespace halfscope::test
