@@ -57,6 +57,21 @@ json exponent_of_ratio(const char* field, const std::string& title,
       {"field", field}, {"type", "quantitative"}, {"axis", exponent_axis(title)}, {"scale", scale}};
 }
 
+/// From what is kept to what is lost.
+json share_colour() {
+  return {{"field", "share"},
+          {"type", "quantitative"},
+          {"scale", {{"domain", {0, 1}}, {"range", "diverging"}, {"interpolate", "rgb"}}},
+          {"legend", {{"title", "lost"}, {"format", ".0%"}, {"values", {0, 0.5, 1}}}}};
+}
+
+json opacity_by_count() {
+  return {{"field", "count"},
+          {"type", "quantitative"},
+          {"scale", {{"type", "log"}, {"range", {0.35, 1}}}},
+          {"legend", nullptr}};
+}
+
 }  // namespace
 
 int first_ratio(const analyzers::Target& target) { return -target.format.precision - 20; }
@@ -97,16 +112,8 @@ json update_map(const UpdateWindow& window, const analyzers::Target& target) {
        {"x2", {{"field", "w_end"}}},
        {"y", y("u")},
        {"y2", {{"field", "u_end"}}},
-       {"color",
-        {{"field", "share"},
-         {"type", "quantitative"},
-         {"scale", {{"domain", {0, 1}}, {"range", "diverging"}, {"interpolate", "rgb"}}},
-         {"legend", {{"title", "lost"}, {"format", ".0%"}, {"values", {0, 0.5, 1}}}}}},
-       {"opacity",
-        {{"field", "count"},
-         {"type", "quantitative"},
-         {"scale", {{"type", "log"}, {"range", {0.35, 1}}}},
-         {"legend", nullptr}}},
+       {"color", share_colour()},
+       {"opacity", opacity_by_count()},
        {"tooltip",
         tooltip({{"where", "weight, update"}, {"updates", "updates"}, {"lost_text", "lost"}})}});
   cells["transform"] = lost_fields();
