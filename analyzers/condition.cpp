@@ -251,7 +251,8 @@ std::optional<Measured> measure(const Condition& condition, const Recommendation
 }
 
 bool applies(const Condition& condition, const TensorFindings& tensor) {
-  const bool is_weight = tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
+  const bool is_weight =
+      tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
   if (condition.only.empty()) {
     const Field* field = find_field(Subject::tensor, condition.field);
     return is_weight || field == nullptr || !is_of_updates(condition.field);

@@ -110,8 +110,7 @@ std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& ad
   Ranks found(analysis, log, advice, divide_log2);
   Selection exact = selection;  // the target's boundaries, on values
   exact.target = analysis.target.format;
-  for_each_rank_frame(log, exact,
-                      [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
+  for_each_rank_frame(log, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
   const long double largest = found.largest_sum();
   if (!found.differ || largest <= 0) return std::nullopt;
 

@@ -102,8 +102,8 @@ struct Visitor {
   ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
 };
 
-/// Calls `visit.frame` for every selected frame of one log (a run log, a tensor file, or a folder of
-/// tensor files: tensor_folder.hpp) in the log's order, and `visit.peak` for the selected steps'
+/// Calls `visit.frame` for every selected frame of one log (a run log, a tensor file, or a folder
+/// of tensor files: tensor_folder.hpp) in the log's order, and `visit.peak` for the selected steps'
 /// peaks unless tensors are selected by name. Holds one table at a time of a run log, a file's or a
 /// step's of tensor files, and all of logs of several ranks, whose tables are added first. Throws
 /// log::BadInput.

@@ -96,7 +96,7 @@ struct TensorFindings {
   std::optional<UpdateFindings> updates;
   /// The same questions for every format; add_fits().
   std::vector<FormatFit> fits;
-  std::vector<BlockFit> block_fits;  ///< MX formats, where whole tensors are in the log
+  std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
   std::optional<MagnitudeSums> sums;

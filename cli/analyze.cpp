@@ -122,7 +122,8 @@ int run(const Options& options) {
     const std::string updates = updates_text(analysis);
     if (!updates.empty()) fmt::print("\n{}", updates);
     if (updates.empty() && options.what_if) {
-      fmt::print("\n--what-if: no weight updates are known (docs/json.md says from what they are).\n");
+      fmt::print(
+          "\n--what-if: no weight updates are known (docs/json.md says from what they are).\n");
     }
     if (options.formats) {
       fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));

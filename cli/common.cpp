@@ -193,9 +193,8 @@ analyzers::Analysis run_analysis(const LogOptions& options) {
   bar.clear();
   if (options.updates) {
     Progress pairs("weight updates");
-    analyzers::add_updates(
-        analysis, selection, options.what_if,
-        [&](std::uint64_t done, std::uint64_t all) { pairs.show(done, all); });
+    analyzers::add_updates(analysis, selection, options.what_if,
+                           [&](std::uint64_t done, std::uint64_t all) { pairs.show(done, all); });
     pairs.clear();
   }
   if (options.formats || options.sums) {

@@ -104,7 +104,8 @@ std::vector<std::size_t> ranked(const Analysis& analysis) {
 }  // namespace
 
 std::string worst_table_html(const Analysis& analysis, const Recommendation& advice) {
-  std::string out = "<table class=\"data\" id=\"worst\">\n" + headings(analysis, advice) + "<tbody>\n";
+  std::string out =
+      "<table class=\"data\" id=\"worst\">\n" + headings(analysis, advice) + "<tbody>\n";
   for (const std::size_t index : ranked(analysis)) out += row(analysis, advice, index);
   return out + "</tbody></table>\n";
 }

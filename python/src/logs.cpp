@@ -94,8 +94,8 @@ void bind_logs(nb::module_& module) {
              const std::vector<std::pair<std::string, std::string>>& roles,
              std::optional<double> recorded_scale, double loss_scale,
              std::optional<double> learning_rate) {
-            new (self) analyzers::Selection(selection_of(first, end, tensor, roles, recorded_scale,
-                                                         loss_scale, learning_rate));
+            new (self) analyzers::Selection(
+                selection_of(first, end, tensor, roles, recorded_scale, loss_scale, learning_rate));
           },
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "loss_scale"_a, "learning_rate"_a.none());
