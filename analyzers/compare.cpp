@@ -371,4 +371,21 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   return c;
 }
 
+Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
+                        const Target& target, const Both<Selection>& selections,
+                        const Progress& progress) {
+  const auto read = [&](const std::filesystem::path& log, const Selection& selection) {
+    Analysis analysis = analyze({log}, target, selection, progress);
+    add_updates(analysis, selection, false, progress);
+    return analysis;
+  };
+  const Analysis of_a = read(a, selections.a), of_b = read(b, selections.b);
+  Comparison comparison = compare(of_a, of_b, selections);
+  add_elements(comparison, of_a, of_b, selections, progress);
+  Notes& notes = comparison.notes;
+  notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());
+  notes.insert(notes.begin(), of_a.notes.begin(), of_a.notes.end());
+  return comparison;
+}
+
 }  // namespace halfscope::analyzers

@@ -125,6 +125,11 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
 void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
                   const Both<Selection>& selections, const Progress& progress = {});
 
+/// All of it, from the logs. Its notes are those of reading, too. Throws log::BadInput.
+Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
+                        const Target& target, const Both<Selection>& selections,
+                        const Progress& progress = {});
+
 /// Sums zeros_at of every tensor, and over the gradients.
 void sum_new_zeros(Comparison& comparison);
 

@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/study.hpp"
 
+#include <utility>
+
 namespace halfscope::analyzers {
 
-Study study(const std::vector<std::filesystem::path>& logs, const Target& target,
-            const Selection& selection, const RecommendOptions& options, const Progress& progress) {
-  Study all;
-  all.analysis = analyze(logs, target, selection, progress);
-  add_updates(all.analysis, selection, true, progress);
-  add_fits(all.analysis, selection, {options.target_underflow}, progress);
+Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
+                 const Selection& selection, const Passes& passes, const Phases& phases) {
+  const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
+  Analysis analysis = analyze(logs, target, selection, phase("reading"));
+  if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));
+  if (passes.formats) {
+    add_fits(analysis, selection, {}, phase("whole tensors"));
+  } else if (passes.sums) {
+    add_sums(analysis, selection, phase("whole tensors"));
+  }
+  return analysis;
+}
+
+Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options) {
+  Study all{std::move(analysis), {}, {}};
   all.overflow = find_overflow(all.analysis);
   all.advice = recommend(all.analysis, options);
   complete(all.advice, all.analysis, selection, options);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything the analyzers find in logs: what a report shows.
+// The analyzers together: what the command line, the report and Python ask for.
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "analyzers/overflow.hpp"
@@ -11,15 +13,30 @@
 
 namespace halfscope::analyzers {
 
+/// What is to be found in whole tensors, beyond what the tables tell. Each reads them once more.
+struct Passes {
+  bool updates = false;  ///< what becomes of weight updates; add_updates()
+  bool what_if = false;  ///< and in other arithmetic
+  bool formats = false;  ///< every format; add_fits()
+  bool sums = false;     ///< lost mass alone; add_sums()
+};
+
+/// Told what is read next, gives whom to tell how far it has come. May be empty.
+using Phases = std::function<Progress(const std::string& what)>;
+
+/// analyze(), and the passes that are asked for. Throws log::BadInput.
+Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
+                 const Selection& selection, const Passes& passes, const Phases& phases);
+
+/// Everything that is found in logs: what a report shows.
 struct Study {
-  Analysis analysis;  ///< with updates, what-ifs and fits
+  Analysis analysis;
   OverflowFindings overflow;
   Recommendation advice;  ///< complete
 };
 
-/// Throws log::BadInput.
-Study study(const std::vector<std::filesystem::path>& logs, const Target& target,
-            const Selection& selection, const RecommendOptions& options,
-            const Progress& progress = {});
+/// What follows from an analysis. The logs are read again where they are of several ranks. Throws
+/// log::BadInput.
+Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options);
 
 }  // namespace halfscope::analyzers

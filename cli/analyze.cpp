@@ -121,11 +121,11 @@ int run(const Options& options) {
     print_table(analysis);
     const std::string updates = updates_text(analysis);
     if (!updates.empty()) fmt::print("\n{}", updates);
-    if (updates.empty() && options.what_if) {
+    if (updates.empty() && options.passes.what_if) {
       fmt::print(
           "\n--what-if: no weight updates are known (docs/json.md says from what they are).\n");
     }
-    if (options.formats) {
+    if (options.passes.formats) {
       fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
     }
   }
@@ -139,22 +139,17 @@ void add_analyze(CLI::App& app, Run& run_out) {
       "analyze",
       "Count, per tensor and step, what rounding to a 16- or 8-bit format does to a log");
   const auto options = std::make_shared<Options>();
-  options->updates = true;
+  options->passes.updates = true;
   add_logs(*command, *options);
   add_selections(*command, *options);
   command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
       ->type_name("FILE");
   command->add_option("--csv", options->csv, "write counts per tensor and step; - for stdout")
       ->type_name("FILE");
-  command
-      ->add_option("--lr", options->learning_rate,
-                   "the learning rate of plain SGD, where the log does not say: updates are "
-                   "-X times the gradients")
-      ->type_name("X");
-  command->add_flag("--what-if", options->what_if,
+  command->add_flag("--what-if", options->passes.what_if,
                     "also say what FP32 master weights, BF16, another learning rate, stochastic "
                     "rounding and Kahan's compensation would do to weight updates; slower");
-  command->add_flag("--formats", options->formats,
+  command->add_flag("--formats", options->passes.formats,
                     "also ask about every other format, FP8 and MX among them: which is the "
                     "narrowest each tensor fits, at which scale, and with how much noise; slower");
   add_fail_if(*command, options->fail_if);

@@ -147,6 +147,12 @@ void add_selections(CLI::App& command, LogOptions& options) {
                   "whether the format's subnormals are kept or flushed to zero")
       ->check(CLI::IsMember({"keep", "flush"}))
       ->capture_default_str();
+  command
+      .add_option(
+          "--lr", options.learning_rate,
+          "the learning rate of plain SGD, where the log does not say: updates are -X times "
+          "the gradients")
+      ->type_name("X");
   add_steps_and_tensors(command, options);
 }
 
@@ -185,28 +191,15 @@ analyzers::Target target_of(const LogOptions& options) {
 
 analyzers::Analysis run_analysis(const LogOptions& options) {
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
-  const Selection selection = selection_of(options);
-  Progress bar("reading");
-  auto analysis =
-      analyzers::analyze(logs, target_of(options), selection,
-                         [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  if (options.updates) {
-    Progress pairs("weight updates");
-    analyzers::add_updates(analysis, selection, options.what_if,
-                           [&](std::uint64_t done, std::uint64_t all) { pairs.show(done, all); });
-    pairs.clear();
-  }
-  if (options.formats || options.sums) {
-    Progress whole("whole tensors");
-    const auto show = [&](std::uint64_t done, std::uint64_t all) { whole.show(done, all); };
-    if (options.formats) {
-      analyzers::add_fits(analysis, selection, {}, show);
-    } else {
-      analyzers::add_sums(analysis, selection, show);
-    }
-    whole.clear();
-  }
+  std::optional<Progress> bar;  // one a phase
+  const auto phases = [&bar](const std::string& what) {
+    bar.reset();  // gone from the screen before the next one appears
+    bar.emplace(what);
+    return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
+  };
+  const auto analysis =
+      analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
+  bar.reset();
   for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return analysis;
 }

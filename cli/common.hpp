@@ -10,8 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::cli {
 
@@ -21,8 +20,7 @@ struct LogOptions {
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
   std::string steps, tensor;
   std::vector<std::string> roles;
-  bool updates = false, what_if = false;  ///< whether weight updates are wanted, and what-ifs
-  bool formats = false, sums = false;  ///< whether every format is asked about, or lost mass alone
+  analyzers::Passes passes;  ///< what a command finds beyond the tables
   std::string learning_rate;
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };

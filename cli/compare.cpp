@@ -19,7 +19,6 @@
 namespace halfscope::cli {
 namespace {
 
-using analyzers::Analysis;
 using analyzers::Both;
 using analyzers::Comparison;
 using analyzers::Selection;
@@ -51,20 +50,10 @@ Comparison run_comparison(const Options& options) {
                                       selection_of_run(options, scales.b)};
   Progress bar("reading");
   const auto progress = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
-  const auto analyze = [&](const std::string& log, const Selection& selection) {
-    Analysis analysis = analyzers::analyze({log}, target_of(options), selection, progress);
-    analyzers::add_updates(analysis, selection, false, progress);
-    return analysis;
-  };
-  const Analysis a = analyze(options.logs[0], selections.a);
-  const Analysis b = analyze(options.logs[1], selections.b);
-  Comparison comparison = analyzers::compare(a, b, selections);
-  const analyzers::Notes& own = comparison.notes;
-  analyzers::add_elements(comparison, a, b, selections, progress);
+  Comparison comparison = analyzers::compare_logs(options.logs[0], options.logs[1],
+                                                  target_of(options), selections, progress);
   bar.clear();
-  for (const analyzers::Notes* notes : {&a.notes, &b.notes, &own}) {
-    for (const std::string& note : *notes) fmt::print(stderr, "halfscope: {}\n", note);
-  }
+  for (const std::string& note : comparison.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return comparison;
 }
 

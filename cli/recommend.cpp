@@ -30,6 +30,7 @@ using analyzers::Recommendation;
 namespace text = reports;
 
 struct Options : LogOptions {
+  std::string framework = "pytorch";
   analyzers::RecommendOptions recommend;
   std::string json, junit;
   std::vector<std::string> fail_if;
@@ -113,12 +114,23 @@ void print_evidence(const Recommendation& r, const Options& options) {
   }
 }
 
+/// The lines of one framework, indented.
+std::string snippet_text(const Recommendation& r, const std::string& framework) {
+  std::string text;
+  for (const reports::Snippet& snippet : reports::snippets(r)) {
+    if (snippet.framework != framework) continue;
+    for (const char c : snippet.fixed) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+    if (framework != "pytorch") text += fmt::format("\n\n{}: {}", snippet.label, snippet.note);
+  }
+  return text;
+}
+
 void print(const Recommendation& r, const Options& options) {
   if (!r.static_log2) {
     fmt::print("No loss scale can be recommended: {}.\n", reason_text(r));
   } else {
     fmt::print("Use a loss scale of {}.\n\n  {}\n\n", text::power_text(*r.static_log2),
-               reports::pytorch_static_scale(*r.static_log2));
+               snippet_text(r, options.framework));
     print_evidence(r, options);
     fmt::print("{}", advice_text(r));
   }
@@ -132,24 +144,12 @@ void print(const Recommendation& r, const Options& options) {
   }
 }
 
-analyzers::Study find(const Options& options) {
-  const analyzers::Selection selection = selection_of(options);
-  analyzers::Analysis analysis = run_analysis(options);
-  Progress bar("whole tensors");
-  analyzers::add_sums(analysis, selection,
-                      [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); });
-  bar.clear();
-  Recommendation r = analyzers::recommend(analysis, options.recommend);
-  analyzers::complete(r, analysis, selection, options.recommend);
-  analyzers::OverflowFindings overflow = analyzers::find_overflow(analysis);
-  return {std::move(analysis), std::move(overflow), std::move(r)};
-}
-
 int run(const Options& options) {
   require_no_input(options.json, options);
   require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::recommendation);
-  const analyzers::Study study = find(options);
+  const analyzers::Study study =
+      analyzers::study(run_analysis(options), selection_of(options), options.recommend);
   const GateLines gate = test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
     auto json = reports::to_json(study.advice);
@@ -170,9 +170,16 @@ void add_recommend(CLI::App& app, Run& run_out) {
   CLI::App* command =
       app.add_subcommand("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
+  options->passes.sums = true;
   add_logs(*command, *options);
   add_steps_and_tensors(*command, *options);
   add_targets(*command, options->recommend);
+  command
+      ->add_option("--framework", options->framework,
+                   "whose lines to print; the JSON and the report have all")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(reports::framework_names()))
+      ->capture_default_str();
   command->add_option("--json", options->json, "write the recommendation as JSON; - for stdout")
       ->type_name("FILE");
   add_fail_if(*command, options->fail_if);

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "analyzers/study.hpp"
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "reports/page.hpp"
@@ -31,11 +30,9 @@ std::string title_of(const std::vector<std::string>& logs) {
 int run(Options options) {
   require_no_input(options.out, options);
   reports::require_charts();  // before the log is read
-  options.updates = options.what_if = options.formats = true;
-  analyzers::Study study{run_analysis(options), {}, {}};
-  study.overflow = analyzers::find_overflow(study.analysis);
-  study.advice = analyzers::recommend(study.analysis, options.recommend);
-  analyzers::complete(study.advice, study.analysis, selection_of(options), options.recommend);
+  options.passes = {.updates = true, .what_if = true, .formats = true, .sums = true};
+  const analyzers::Study study =
+      analyzers::study(run_analysis(options), selection_of(options), options.recommend);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
   reports::write_report(study, title, options.out);
   fmt::print("{}\n", std::filesystem::absolute(options.out).string());

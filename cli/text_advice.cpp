@@ -29,7 +29,8 @@ std::string risk_text(const SkipRisk& risk) {
 std::string method_text(const SkipRisk& risk) {
   const std::string steps = text::plural(risk.steps, "recorded step");
   if (risk.method == RiskMethod::extreme_value) {
-    return fmt::format("an extreme-value fit to the largest magnitudes of {}", steps);
+    return fmt::format(
+        "an extreme-value fit to the largest magnitudes of {}, for a step like the last", steps);
   }
   return fmt::format(
       "the binomial bound from {}: too few, or too much alike, for a fit of the tail", steps);

@@ -156,6 +156,17 @@ std::string risk_text(const analyzers::SkipRisk& skip) {
   return fmt::format("{} to {}", share_text(skip.low), share_text(skip.high));
 }
 
+/// What the chance is of, which is not the past: there a trend may have led elsewhere.
+std::string fitted_text(const analyzers::SkipRisk& risk) {
+  const double per_1000 = 1000 * std::abs(risk.trend);
+  const std::string trend =
+      per_1000 < 0.05 ? ""
+                      : fmt::format(" (the largest magnitudes {} by {:.1f} binades in 1,000 steps)",
+                                    risk.trend > 0 ? "grow" : "shrink", per_1000);
+  return "an extreme-value fit, for a step like the last one recorded" + trend +
+         "; steps that overflow are counted over all of them";
+}
+
 }  // namespace
 
 std::string scale_evidence_html(const Recommendation& advice) {
@@ -179,11 +190,11 @@ std::string scale_evidence_html(const Recommendation& advice) {
                                       : "the binomial bound")}},
                     chosen});
   }
-  const bool fitted = advice.scales.front().skip.method == analyzers::RiskMethod::extreme_value;
+  const analyzers::SkipRisk& risk = advice.scales.front().skip;
+  const bool fitted = risk.method == analyzers::RiskMethod::extreme_value;
   return headed("Scales around the recommended one",
                 fmt::format("Chance of a skipped step from {}: {}.", plural(steps, "recorded step"),
-                            fitted ? "an extreme-value fit of the largest magnitudes, with a "
-                                     "bootstrap interval"
+                            fitted ? fitted_text(risk)
                                    : "the plain binomial bound, which assumes nothing about the "
                                      "tail"),
                 data_table("Scales around the recommended one",

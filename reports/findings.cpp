@@ -132,12 +132,18 @@ void no_single_scale(const Study& study, List& to) {
   if (!advice.per_layer.empty()) {
     std::vector<std::string> layers;
     for (const auto& layer : advice.per_layer) layers.push_back(layer.layer);
-    to.push_back({Severity::warning,
+    const bool little =
+        advice.lost_at_recommended && advice.lost_at_recommended->l1.high < kWorthTelling;
+    to.push_back({little ? Severity::note : Severity::warning,
                   fmt::format("No single loss scale serves every tensor: {} {} a scale of {} own "
                               "({}).",
                               plural(layers.size(), "layer"), layers.size() == 1 ? "needs" : "need",
                               layers.size() == 1 ? "its" : "their", some_names(layers)),
-                  keep.empty() ? "Scale layer by layer, or keep them in FP32." : keep,
+                  little ? "At the recommended scale the values lost are many, but hardly any of "
+                           "the gradients' magnitude: it does little harm. " +
+                               keep
+                  : keep.empty() ? "Scale layer by layer, or keep them in FP32."
+                                 : keep,
                   Evidence::advice});
   } else if (!advice.above_target.empty()) {
     to.push_back({Severity::warning,

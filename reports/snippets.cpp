@@ -83,6 +83,12 @@ std::string fill(std::string_view text, int log2, std::uint64_t growth_interval)
 
 }  // namespace
 
+std::vector<std::string> framework_names() {
+  std::vector<std::string> names;
+  for (const Template& t : kTemplates) names.emplace_back(t.framework);
+  return names;
+}
+
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
   std::vector<Snippet> all;
   if (!advice.static_log2) return all;

@@ -21,6 +21,9 @@ struct Snippet {
   std::string_view note;       ///< what to know of it; may be empty
 };
 
+/// Those there are, PyTorch first.
+std::vector<std::string> framework_names();
+
 /// One a framework, PyTorch first; none where no scale is recommended.
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice);
 

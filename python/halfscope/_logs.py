@@ -40,8 +40,15 @@ def _answer(text_and_notes):
     return json.loads(text)
 
 
+def _flushes(subnormals):
+    if subnormals not in ("keep", "flush"):
+        raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
+    return subnormals == "flush"
+
+
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, learning_rate=None, what_if=False):
+            steps=None, tensor=None, roles=None, learning_rate=None, what_if=False,
+            formats=False):
     """What rounding to a format does to every tensor of a log, or of several.
 
     logs: a path or several: run logs, safetensors, NPY, NPZ. loss_scale: counts are for this times
@@ -49,13 +56,12 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     subnormals: "keep", or "flush" for hardware that makes them zero. steps: one step, or
     slice(first, end). tensor: a glob. roles: {glob: role}. learning_rate: that of plain SGD, where
     the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
+    formats: also every other format, FP8 and MX among them, at its best scale; slower.
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
-    if subnormals not in ("keep", "flush"):
-        raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate)
-    return _answer(_halfscope.analyze(_paths(logs), format, subnormals == "flush", selection,
-                                      what_if))
+    return _answer(_halfscope.analyze(_paths(logs), format, _flushes(subnormals), selection,
+                                      what_if, formats))
 
 
 def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,
@@ -67,3 +73,16 @@ def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, 
     """
     selection = _selection(steps, tensor, roles, recorded_scale)
     return _answer(_halfscope.recommend(_paths(logs), selection, headroom, target_underflow))
+
+
+def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
+            steps=None, tensor=None, roles=None):
+    """Two runs tensor by tensor: FP32 against FP16, before against after.
+
+    Arguments as for analyze. loss_scale: "own" counts the gradients of a step at that step's scale.
+    Returns the structure of `halfscope compare --json`. Raises BadInput.
+    """
+    own = loss_scale == "own"
+    selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale)
+    return _answer(_halfscope.compare(os.fspath(a), os.fspath(b), format, _flushes(subnormals),
+                                      selection, own))

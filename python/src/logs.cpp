@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// analyze and recommend: the command line's JSON, as text.
+// analyze, recommend and compare: the command line's JSON, as text.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -10,9 +10,8 @@
 #include <chrono>
 #include <utility>
 
-#include "analyzers/overflow.hpp"
-#include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/compare.hpp"
+#include "analyzers/study.hpp"
 #include "bindings.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
@@ -59,28 +58,44 @@ analyzers::Selection selection_of(std::optional<std::int64_t> first,
 
 using TextAndNotes = std::pair<std::string, analyzers::Notes>;
 
-TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flush_subnormals,
-                          analyzers::Selection selection, bool what_if) {
+/// The same for every pass.
+analyzers::Progress every_phase(const std::string&) { return interruptible(); }
+
+analyzers::Target target_called(const std::string& format, bool flush_subnormals) {
   const NamedFormat& named = format_called(format);
+  return {named.name, named.format, flush_subnormals};
+}
+
+TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flush_subnormals,
+                          const analyzers::Selection& selection, bool what_if, bool formats) {
+  const analyzers::Target target = target_called(format, flush_subnormals);
   nb::gil_scoped_release release;
-  selection.target = named.format;
-  const analyzers::Target target{named.name, named.format, flush_subnormals};
-  analyzers::Analysis found = analyzers::analyze(logs, target, selection, interruptible());
-  analyzers::add_updates(found, selection, what_if, interruptible());
+  const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
+  const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
   return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
                                 int headroom_bits, double target_underflow) {
   nb::gil_scoped_release release;
-  analyzers::Analysis found = analyzers::analyze(logs, {}, selection, interruptible());
-  analyzers::add_sums(found, selection, interruptible());
   const analyzers::RecommendOptions options{headroom_bits, target_underflow};
-  analyzers::Recommendation advice = analyzers::recommend(found, options);
-  analyzers::complete(advice, found, selection, options);
-  auto json = reports::to_json(advice);
-  reports::put_overflow(json, found, analyzers::find_overflow(found));
-  return {reports::json_text(json), found.notes};
+  auto analysis = analyzers::analyze(logs, {}, selection, {.sums = true}, every_phase);
+  const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
+  auto json = reports::to_json(found.advice);
+  reports::put_overflow(json, found.analysis, found.overflow);
+  return {reports::json_text(json), found.analysis.notes};
+}
+
+/// own_scale: gradients are counted at the loss scale of their step.
+TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
+                          const std::string& format, bool flush_subnormals,
+                          analyzers::Selection selection, bool own_scale) {
+  const analyzers::Target target = target_called(format, flush_subnormals);
+  nb::gil_scoped_release release;
+  selection.at_run_scale = own_scale;
+  const analyzers::Comparison found =
+      analyzers::compare_logs(a, b, target, {selection, selection}, interruptible());
+  return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
 }  // namespace
@@ -100,9 +115,11 @@ void bind_logs(nb::module_& module) {
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "loss_scale"_a, "learning_rate"_a.none());
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a,
-             "what_if"_a);
+             "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
              "target_underflow"_a);
+  module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "flush_subnormals"_a,
+             "selection"_a, "own_scale"_a);
 }
 
 }  // namespace halfscope::python

@@ -140,6 +140,18 @@ TEST_CASE("little lost mass lowers the harm of many lost values", "[reports][fin
   CHECK_THAT(heavy[0].advice, Catch::Contains("A loss scale of 64 (2^6) leaves 0 %"));
 }
 
+TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports][findings]") {
+  Study study;
+  study.advice.static_log2 = 10;
+  study.advice.per_layer.resize(1);
+  study.advice.per_layer[0].layer = "conv1";
+  study.advice.lost_at_recommended = MassShare{{0.5, 0.5}, {0.5, 0.5}};
+  CHECK(findings(study)[0].severity == Severity::warning);
+  study.advice.lost_at_recommended = MassShare{{0, 1e-6}, {0, 1e-6}};
+  CHECK(findings(study)[0].severity == Severity::note);
+  CHECK_THAT(findings(study)[0].advice, Catch::Contains("little harm"));
+}
+
 TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][findings]") {
   Study study;
   study.analysis.tensors.resize(1);
