@@ -22,7 +22,7 @@ struct ScaleEvidence {
   int log2_scale = 0;
   Interval flushed, of;              ///< finite nonzero values of all counted tensors
   MassShare lost;                    ///< of their mass
-  std::uint64_t overflow_steps = 0;  ///< recorded steps whose largest magnitude overflows
+  Interval overflow_steps;  ///< recorded steps whose largest magnitude overflows, or perhaps does
   SkipRisk skip;
 };
 
@@ -31,7 +31,9 @@ struct DynamicAdvice {
   int init_log2 = 0;
   std::uint64_t growth_interval = 2000;
   /// Skipped steps per step: the interval's ends, from the tail and from the probe at each growth.
-  double expected_skip_rate = 0, skip_low = 0, skip_high = 0;
+  /// Without a fit of the tail no rate is expected, and the ends are those of the skip risk.
+  std::optional<double> expected_skip_rate;
+  double skip_low = 0, skip_high = 0;
   std::string why;
 };
 
@@ -51,6 +53,8 @@ struct LayerScale {
   std::string layer;
   std::optional<int> lowest_log2, highest_log2;
   Interval flushed_at_static, flushed_at_own, of;
+  /// Whether some scale of its own keeps the target.
+  bool served() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
   std::optional<double> als;  ///< adaptive loss scaling's factor, where the log has its statistics
 };
 
@@ -61,6 +65,13 @@ struct KeepInFp32 {
   std::string why;
   std::optional<int> highest_log2_without;  ///< the scale that the rest would allow
   int binades_gained = 0;
+};
+
+/// Infinities or NaN that no rounding to 16 bits made: the first of them.
+struct NanInModel {
+  std::string log, tensor;
+  std::int64_t step = 0;
+  bool nan = false;  ///< else infinities alone
 };
 
 /// Memory, and dimensions that miss the fast kernels.

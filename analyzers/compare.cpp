@@ -5,23 +5,11 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
 
 namespace halfscope::analyzers {
 namespace {
 
 using log::printable;
-
-/// a's share of all against b's.
-Change change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
-  using Wide = unsigned __int128;
-  if (of_a == 0 || of_b == 0) return Change::unknown;
-  const auto product = [](std::uint64_t x, std::uint64_t y) { return Wide{x} * y; };
-  if (product(b.high, of_a) < product(a.low, of_b)) return Change::less;
-  if (product(b.low, of_a) > product(a.high, of_b)) return Change::more;
-  const bool exact = a.exact() && b.exact();
-  return exact && product(a.low, of_b) == product(b.low, of_a) ? Change::same : Change::unknown;
-}
 
 std::int64_t difference(std::uint64_t b, std::uint64_t a) {
   return b >= a ? static_cast<std::int64_t>(b - a) : -static_cast<std::int64_t>(a - b);
@@ -158,7 +146,8 @@ ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) 
     side_a.add(*of_a);
     side_b.add(*of_b);
     same_size = same_size && of_a->counts.total == of_b->counts.total;
-    t.zeros_at.push_back({of_a->step, of_a->counts.total, new_zeros(of_a->counts, of_b->counts)});
+    t.zeros_at.push_back(
+        {of_a->step, of_a->counts.total, new_zeros(of_a->counts, of_b->counts), false});
   }
   t.counts = {side_a.counts, side_b.counts};
   t.max_abs = {side_a.max_abs, side_b.max_abs};
@@ -168,29 +157,6 @@ ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) 
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
   return t;
-}
-
-/// How much worse B is, most important first: values no longer finite, values lost to zero, weight
-/// updates lost, each as a share; then how far the magnitudes moved.
-std::tuple<double, double, double, double> harm(const ComparedTensor& t) {
-  const auto more = [&](const Interval& a, const Interval& b) {
-    const double of_a = static_cast<double>(std::max<std::uint64_t>(1, t.counts.a.total));
-    const double of_b = static_cast<double>(std::max<std::uint64_t>(1, t.counts.b.total));
-    return static_cast<double>(b.high) / of_b - static_cast<double>(a.high) / of_a;
-  };
-  const auto updates_lost = [](const UpdateCounts& u) {
-    return u.updates() == 0 ? 0.0
-                            : static_cast<double>(u.half.lost()) / static_cast<double>(u.updates());
-  };
-  return {std::max(0.0, more(not_finite(t.counts.a), not_finite(t.counts.b))),
-          more(lost_to_zero(t.counts.a), lost_to_zero(t.counts.b)),
-          t.updates ? updates_lost(t.updates->b) - updates_lost(t.updates->a) : 0.0,
-          t.largest_share_difference.value_or(0.0)};
-}
-
-void rank(std::vector<ComparedTensor>& tensors) {
-  std::stable_sort(tensors.begin(), tensors.end(),
-                   [](const auto& x, const auto& y) { return harm(x) > harm(y); });
 }
 
 std::string some_names(const Analysis& analysis) {
@@ -267,42 +233,14 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
 void set_scalars(RunTotals& run, const Analysis& analysis) {
   for (const auto& [log, scalars] : analysis.scalars) {
     ++run.steps;
-    if (scalars.loss) run.loss.emplace_back(scalars.step, *scalars.loss);
+    if (scalars.loss) {
+      run.loss.emplace_back(scalars.step, *scalars.loss);
+      if (!std::isfinite(*scalars.loss) && !run.loss_non_finite) {
+        run.loss_non_finite = scalars.step;
+      }
+    }
     if (scalars.found_inf.value_or(false)) run.skipped.push_back(scalars.step);
   }
-}
-
-/// Adds a gradient to the sums of one run.
-void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& counts,
-                  const std::vector<std::int64_t>& steps) {
-  run.gradients += counts;
-  run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
-  for (const StepFindings& step : tensor.per_step) {
-    if (!std::binary_search(steps.begin(), steps.end(), step.step)) continue;
-    auto& [least, largest] = run.loss_scales
-                                 ? *run.loss_scales
-                                 : run.loss_scales.emplace(step.loss_scale, step.loss_scale);
-    least = std::min(least, step.loss_scale);
-    largest = std::max(largest, step.loss_scale);
-  }
-}
-
-void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
-  for (const ComparedTensor& t : c.tensors) {
-    if (t.updates) {
-      if (!c.updates) c.updates.emplace();
-      c.updates->a += t.updates->a;
-      c.updates->b += t.updates->b;
-    }
-    if (!t.counted) continue;
-    ++c.gradients;
-    add_gradient(c.runs.a, a.tensors[t.index.a], t.counts.a, t.steps);
-    add_gradient(c.runs.b, b.tensors[t.index.b], t.counts.b, t.steps);
-    c.zero_difference += t.zero_difference;
-  }
-  const Counts &of_a = c.runs.a.gradients, &of_b = c.runs.b.gradients;
-  c.underflow = change_of(lost_to_zero(of_a), of_a.total, lost_to_zero(of_b), of_b.total);
-  c.overflow = change_of(not_finite(of_a), of_a.total, not_finite(of_b), of_b.total);
 }
 
 std::optional<CommonLoss> last_common_loss(const RunTotals& a, const RunTotals& b) {
@@ -317,43 +255,9 @@ std::optional<CommonLoss> last_common_loss(const RunTotals& a, const RunTotals& 
 
 }  // namespace
 
-std::string_view name_of(Change change) {
-  switch (change) {
-    case Change::unknown: return "unknown";
-    case Change::less: return "less";
-    case Change::same: return "same";
-    case Change::more: return "more";
-  }
-  return "unknown";
-}
-
 std::string meeting_name(log::Role role, const std::string& name) {
   const std::string path = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
   return std::string(log::name_of(role)) + "/" + path;
-}
-
-void sum_new_zeros(Comparison& c) {
-  Interval all;
-  bool known = c.gradients != 0;
-  for (ComparedTensor& t : c.tensors) {
-    t.new_zeros.reset();
-    for (const StepZeros& at : t.zeros_at) {
-      if (!t.new_zeros) t.new_zeros.emplace();
-      *t.new_zeros += at.new_zeros;
-    }
-    if (!t.counted) continue;
-    known = known && t.new_zeros;
-    all += t.new_zeros.value_or(Interval());
-  }
-  c.new_zeros = known ? std::optional(all) : std::nullopt;
-}
-
-Interval lost_to_zero(const Counts& counts) {
-  return Interval(counts.zero) + counts.classes.flushed_to_zero;
-}
-
-Interval not_finite(const Counts& counts) {
-  return Interval(counts.nan + counts.inf) + counts.classes.overflow;
 }
 
 Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections) {
@@ -362,11 +266,11 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   c.target = a.target;
   if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
   match(c, a, b);
-  rank(c.tensors);
   set_scalars(c.runs.a, a);
   set_scalars(c.runs.b, b);
+  add_trouble(c.runs.a, a);
+  add_trouble(c.runs.b, b);
   sum_up(c, a, b);
-  sum_new_zeros(c);
   c.last_loss = last_common_loss(c.runs.a, c.runs.b);
   return c;
 }

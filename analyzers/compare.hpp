@@ -47,6 +47,7 @@ struct StepZeros {
   std::int64_t step = 0;
   std::uint64_t total = 0;
   Interval new_zeros;
+  bool whole = false;  ///< looked at element by element
 };
 
 /// One tensor over the steps that both runs have.
@@ -64,7 +65,11 @@ struct ComparedTensor {
   /// Elements that are zero in B and not in A: exact for steps whose whole tensors are in both,
   /// else bounds from the step's counts. Empty where the runs' tensors differ in size.
   std::optional<Interval> new_zeros;
-  std::vector<StepZeros> zeros_at;      ///< what new_zeros sums
+  std::vector<StepZeros> zeros_at;  ///< what new_zeros sums
+  /// Values lost to zero: flushed in the target format; and where the run was computed in FP16, so
+  /// that what it flushed is zero already, its zeros that the other run does not have.
+  Both<Interval> lost;
+  bool harmed = false;                  ///< B surely worse: docs/compare.md
   std::optional<double> max_abs_shift;  ///< log2 of max_abs of B over that of A
   /// The binade that holds the median finite nonzero magnitude, B's less A's; empty where it is not
   /// known exactly.
@@ -76,14 +81,30 @@ struct ComparedTensor {
   std::optional<ElementChanges> elements;
 };
 
-/// Values that are zero in the target format: zero already, or flushed.
+/// Values that are zero in the target format: zero already, true zeros among them, or flushed.
 Interval lost_to_zero(const Counts& counts);
 /// NaN, infinite, or overflowing in the target format.
 Interval not_finite(const Counts& counts);
 
-/// What one run's scalars say, and its gradients over the tensors and steps that both have.
+/// Tensors of one run, at all its steps, in which something happened.
+struct Trouble {
+  std::uint64_t tensors = 0;
+  std::uint64_t beside_gradients = 0;  ///< tensors of these that no loss scale acts on
+  std::uint64_t steps = 0;
+  std::int64_t first_step = 0, last_step = 0;
+  std::string most;  ///< the tensor with most of it, as role/path
+  Interval values;
+};
+
+/// What one run's scalars say, and its values over the tensors and steps that both have.
 struct RunTotals {
   Counts gradients;
+  Counts all;                         ///< tensors of every role
+  Interval lost;                      ///< of the gradients: ComparedTensor::lost
+  std::uint64_t tensors = 0;          ///< of the run, compared or not
+  std::optional<Trouble> non_finite;  ///< NaN and infinity
+  std::optional<Trouble> overflow;    ///< finite values that overflow in the target format
+  std::optional<std::int64_t> loss_non_finite;           ///< first step
   std::optional<std::pair<double, double>> loss_scales;  ///< least and largest that counts are for
   bool underflow_identifiable = true;                    ///< of every compared gradient
   std::uint64_t steps = 0;                               ///< that have scalars
@@ -92,27 +113,45 @@ struct RunTotals {
 };
 
 /// How B's share stands to A's. unknown: no values, or only bounds are known and they overlap.
-enum class Change : std::uint8_t { unknown, less, same, more };
+/// similar: other, but no real difference.
+enum class Change : std::uint8_t { unknown, less, same, more, similar };
 std::string_view name_of(Change change);
+
+/// a's share of all against b's, exactly.
+Change change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b);
+/// The same, but similar where the shares differ by less than a tenth of the larger and less than
+/// 0.1 percentage points, or are both below 0.01 %.
+Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b);
 
 struct CommonLoss {
   std::int64_t step = 0;
   double a = 0, b = 0;
 };
 
+/// New zeros of the gradients where both runs have whole tensors.
+struct WholeZeros {
+  std::uint64_t steps = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t new_zeros = 0;
+};
+
 struct Comparison {
   Both<std::string> logs;
   Target target;
   std::optional<double> loss_scale;     ///< counts are for; empty: each step's own
-  std::vector<ComparedTensor> tensors;  ///< worst first
+  std::vector<ComparedTensor> tensors;  ///< worst first, then by how far the magnitudes moved
   Both<std::vector<std::string>> only;  ///< tensors of one run
   Both<RunTotals> runs;
   std::uint64_t gradients = 0;  ///< tensors compared that a loss scale acts on
   Change underflow = Change::unknown, overflow = Change::unknown;  ///< of the gradients
+  Change not_finite = Change::unknown;                             ///< of the tensors of every role
   std::int64_t zero_difference = 0;                                ///< of the gradients
   std::optional<Interval> new_zeros;                               ///< of the gradients
+  std::optional<WholeZeros> whole_zeros;      ///< the part of new_zeros that is known exactly
   std::optional<Both<UpdateCounts>> updates;  ///< of all weights that have them
-  std::optional<CommonLoss> last_loss;        ///< at the last step for which both have one
+  /// Share of updates that leave their weight as it is: zero, or lost.
+  Change unmoved = Change::unknown;
+  std::optional<CommonLoss> last_loss;  ///< at the last step for which both have one
   Notes notes;
 };
 
@@ -130,8 +169,15 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
                         const Target& target, const Both<Selection>& selections,
                         const Progress& progress = {});
 
-/// Sums zeros_at of every tensor, and over the gradients.
-void sum_new_zeros(Comparison& comparison);
+/// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and
+/// the order of the tensors.
+void sum_up(Comparison& comparison, const Analysis& a, const Analysis& b);
+
+/// Sets what is known of all tensors and steps of one run.
+void add_trouble(RunTotals& run, const Analysis& analysis);
+
+/// Updates that leave their weight as it is.
+std::uint64_t unmoved(const UpdateCounts& counts);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);

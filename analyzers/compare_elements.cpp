@@ -216,6 +216,7 @@ void finish(const Meeting& meeting) {
     for (StepZeros& zeros : tensor.zeros_at) {
       if (zeros.step == step && zeros.total == changes.elements) {
         zeros.new_zeros = changes.new_zeros;
+        zeros.whole = true;
       }
     }
   }
@@ -271,7 +272,7 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
   };
   for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
   for (const auto& [name, at] : meeting) finish(at);
-  sum_new_zeros(comparison);
+  sum_up(comparison, a, b);
 }
 
 }  // namespace halfscope::analyzers

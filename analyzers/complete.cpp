@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/lost_mass.hpp"
 #include "analyzers/recommend.hpp"
+#include "analyzers/step_maxima.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -12,6 +13,7 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
     if (t.counted) counted.push_back(&t);
   }
   advice.lost_at_1 = lost_mass(counted, analysis.target, 0);
+  for (const LogMaxima& log : step_maxima(analysis)) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {
     if (scale.log2_scale != *advice.static_log2) continue;
     advice.lost_at_recommended = scale.lost;

@@ -39,17 +39,22 @@ constexpr Field kTensorFields[] = {
     {"updates", Base::none},
     {"update_underflow", Base::updates},
     {"swamped", Base::updates},
+    {"updates_lost", Base::updates},
     {"swamped_fused", Base::updates},
     {"rule_2048", Base::updates},
     {"undetermined", Base::updates},
 };
 constexpr Field kRecommendationFields[] = {
-    {"static_scale", Base::none},   {"highest", Base::none},
-    {"lowest", Base::none},         {"headroom_bits", Base::none},
-    {"flushed_at_1", Base::itself}, {"flushed_at_recommended", Base::itself},
+    {"static_scale", Base::none},    {"highest", Base::none},
+    {"lowest", Base::none},          {"headroom_bits", Base::none},
+    {"flushed_at_1", Base::itself},  {"flushed_at_recommended", Base::itself},
+    {"nonfinite_steps", Base::none},
 };
 
 constexpr Field kComparisonFields[] = {
+    {"nan", Base::total},
+    {"overflow", Base::nonzero},
+    {"updates_lost", Base::updates},
     {"new_zeros", Base::total},
     {"zero_difference", Base::none},
     {"max_abs_shift", Base::none},
@@ -162,10 +167,6 @@ Interval count_of(const std::string& field, const Counts& counts) {
   return counts.classes.overflow;
 }
 
-bool is_of_updates(const std::string& field) {
-  return field == "updates" || find_field(Subject::tensor, field)->base == Base::updates;
-}
-
 /// Empty where no updates are known, and for `undetermined` where all of them are.
 std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
   if (!tensor.updates) return std::nullopt;
@@ -174,6 +175,7 @@ std::optional<Measured> measure_updates(const Condition& c, const TensorFindings
   std::uint64_t count = counts.updates(), of = counts.updates();
   if (c.field == "update_underflow") count = counts.half.underflow;
   if (c.field == "swamped") count = counts.half.swamped;
+  if (c.field == "updates_lost") count = counts.half.lost();
   if (c.field == "swamped_fused") count = counts.fused.swamped;
   if (c.field == "rule_2048") count = counts.rule_2048;
   if (c.field == "undetermined") {
@@ -230,10 +232,15 @@ Condition parse_condition(std::string_view text, Subject subject) {
   return c;
 }
 
+bool is_of_updates(const Condition& condition) {
+  const Field* field = find_field(Subject::tensor, condition.field);
+  return field != nullptr && (field->name == "updates" || field->base == Base::updates);
+}
+
 std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor) {
   if (condition.field == "max_abs") return as_number(tensor.max_abs);
   if (condition.field == "min_abs_nonzero") return as_number(tensor.min_abs_nonzero);
-  if (is_of_updates(condition.field)) return measure_updates(condition, tensor);
+  if (is_of_updates(condition)) return measure_updates(condition, tensor);
   const Interval count = count_of(condition.field, tensor.counts);
   if (!condition.percent) return count;
   const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
@@ -245,6 +252,7 @@ std::optional<Measured> measure(const Condition& condition, const Recommendation
   if (condition.field == "static_scale") return as_power(advice.static_log2);
   if (condition.field == "highest") return as_power(advice.highest_log2);
   if (condition.field == "lowest") return as_power(advice.lowest_log2);
+  if (condition.field == "nonfinite_steps") return Interval(advice.nonfinite_steps.size());
   if (!advice.static_log2) return std::nullopt;
   if (condition.field == "headroom_bits") return as_number(advice.headroom_bits);
   return condition.field == "flushed_at_1" ? advice.flushed_at_1 : advice.flushed_at_recommended;
@@ -254,8 +262,7 @@ bool applies(const Condition& condition, const TensorFindings& tensor) {
   const bool is_weight =
       tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
   if (condition.only.empty()) {
-    const Field* field = find_field(Subject::tensor, condition.field);
-    return is_weight || field == nullptr || !is_of_updates(condition.field);
+    return is_weight || !is_of_updates(condition);
   }
   if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
   Selection selection;

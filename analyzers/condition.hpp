@@ -31,6 +31,9 @@ struct Condition {
 /// Throws std::invalid_argument saying what was found and what is wanted.
 Condition parse_condition(std::string_view text, Subject subject);
 
+/// Whether it is about weight updates, which only weights have.
+bool is_of_updates(const Condition& condition);
+
 /// What a field holds: a count, a share, or a number.
 using Measured = std::variant<Interval, Share, double>;
 

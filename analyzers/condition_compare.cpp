@@ -29,6 +29,12 @@ std::optional<Measured> of_elements(const Condition& c, const ElementChanges& e)
 }  // namespace
 
 std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
+  const Counts& b = t.counts.b;
+  if (c.field == "nan") return count_of(c, b.nan, b.total);
+  if (c.field == "overflow") return count_of(c, b.classes.overflow, b.finite_nonzero());
+  if (c.field == "updates_lost") {
+    return t.updates ? count_of(c, t.updates->b.half.lost(), t.updates->b.updates()) : std::nullopt;
+  }
   if (c.field == "zero_difference") return static_cast<double>(t.zero_difference);
   if (c.field == "max_abs_shift") return as_number(t.max_abs_shift);
   if (c.field == "largest_share_difference") return as_number(t.largest_share_difference);
@@ -37,7 +43,7 @@ std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
                           : std::nullopt;
   }
   if (c.field == "new_zeros") {
-    return t.new_zeros ? count_of(c, *t.new_zeros, t.counts.b.total) : std::nullopt;
+    return t.new_zeros ? count_of(c, *t.new_zeros, b.total) : std::nullopt;
   }
   return t.elements ? of_elements(c, *t.elements) : std::nullopt;
 }

@@ -52,9 +52,9 @@ void add_rates(DynamicAdvice& advice, const std::vector<SkipRisk>& risks, const 
                                  long_run_skip_rate(highs, advice.growth_interval)});
   const double follows = std::max(0.0, -drift.low) * interval / (1 + interval);
   const double most = (1 + interval * std::max(0.0, drift.high)) / (1 + interval);
-  advice.skip_low = std::min(advice.skip_low, std::max(0.0, least - follows));
+  advice.skip_low = std::min({advice.skip_low, std::max(0.0, least - follows), most});
   advice.skip_high = std::max(advice.skip_high, std::min(1.0, most));
-  advice.expected_skip_rate = std::max(advice.expected_skip_rate, expected);
+  advice.expected_skip_rate = std::max(advice.expected_skip_rate.value_or(0), expected);
 }
 
 std::string why(const DynamicAdvice& advice) {
@@ -73,12 +73,19 @@ std::string why(const DynamicAdvice& advice) {
   return text + ".";
 }
 
-/// The largest scale at which no recorded step overflows, but those that do at any.
+/// Without a fit nothing is known of the drift, and the steps to come may all be larger: then the
+/// chance that a step overflows at the first scale is the only bound.
+void bound_by_counting(DynamicAdvice& advice, const SkipRisk& at_first) {
+  advice.skip_low = 0;
+  advice.skip_high = std::max(advice.skip_high, at_first.high);
+}
+
+/// The largest scale at which no recorded step overflows.
 std::optional<int> highest_safe(const std::vector<LogMaxima>& logs) {
   std::optional<int> safe;
   for (const LogMaxima& log : logs) {
     for (const int highest : log.highest_log2) {
-      if (highest != kNoScale) safe = std::min(safe.value_or(kLastLog2Scale), highest);
+      safe = std::min(safe.value_or(kLastLog2Scale), highest);
     }
   }
   return safe;
@@ -129,10 +136,19 @@ std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
     const std::uint64_t interval = interval_for(drift_of(risks.back().front()));
     dynamic.growth_interval = std::min(dynamic.growth_interval, interval);
   }
-  for (const auto& log : risks) add_rates(dynamic, log, drift_of(log.front()));
-  // No less than nothing is known beyond the bounds.
-  dynamic.expected_skip_rate =
-      std::clamp(dynamic.expected_skip_rate, dynamic.skip_low, dynamic.skip_high);
+  bool fitted = true;
+  for (const auto& log : risks) {
+    add_rates(dynamic, log, drift_of(log.front()));
+    if (log.front().method == RiskMethod::extreme_value) continue;
+    fitted = false;
+    bound_by_counting(dynamic, log[kBelow]);
+  }
+  if (fitted) {  // no less than nothing is known beyond the bounds
+    dynamic.expected_skip_rate =
+        std::clamp(*dynamic.expected_skip_rate, dynamic.skip_low, dynamic.skip_high);
+  } else {
+    dynamic.expected_skip_rate.reset();
+  }
   dynamic.why = why(dynamic);
   return dynamic;
 }

@@ -82,6 +82,7 @@ double largest_log2(const StepFindings& step) {
 struct Room {
   double limit, room;
   bool censored;
+  double at_1;  ///< the room at loss scale 1
 };
 
 std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tensor,
@@ -89,34 +90,47 @@ std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tens
   const std::optional<double> censored = censored_log2(tensor, step, scalars);
   if (!step.largest && !censored) return std::nullopt;
   const double finite = step.largest ? largest_log2(step) : -INFINITY;
-  const double limit = std::log2(to_double(boundaries(analysis.target.format).overflow)) -
-                       std::log2(scale_seen(tensor, step));
+  const double limit_at_1 = std::log2(to_double(boundaries(analysis.target.format).overflow));
+  const double limit = limit_at_1 - std::log2(scale_seen(tensor, step));
   const bool is_censored = censored && *censored >= finite;
-  return Room{limit, limit - (is_censored ? *censored : finite), is_censored};
+  const double largest = is_censored ? *censored : finite;
+  return Room{limit, limit - largest, is_censored, limit_at_1 - largest};
+}
+
+void put_trend(const std::vector<Point>& points, double limit, Headroom& to) {
+  if (points.size() < 3) return;
+  const Line line = fit(points);
+  to.trend = line.slope * 1000;
+  to.trend_from = static_cast<std::int64_t>(points.front().step);
+  to.trend_to = static_cast<std::int64_t>(points.back().step);
+  if (to.least > 0) to.overflow_expected_at = expected_overflow(points, line, limit);
 }
 
 std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
                                     const LogScalars& scalars) {
   const TensorFindings& tensor = analysis.tensors[index];
-  std::optional<Headroom> h;
+  Headroom h;
+  h.tensor = index;
+  h.least = h.least_at_1 = INFINITY;
   std::vector<Point> points;
   double limit = 0;
   for (const StepFindings& step : tensor.per_step) {
     const std::optional<Room> room = room_of(analysis, tensor, step, scalars);
     if (!room) continue;
-    if (!h || room->room < h->least) {
-      h = Headroom{index, scale_seen(tensor, step), room->room, step.step, room->censored, 0, {},
-                   {}};
+    if (room->room < h.least) {
+      h.scale = scale_seen(tensor, step);
+      h.least = room->room;
+      h.least_at = step.step;
+      h.censored = room->censored;
     }
-    h->last = room->room;
+    h.least_at_1 = std::min(h.least_at_1, room->at_1);
+    h.last = room->room;
+    h.last_at_1 = room->at_1;
     limit = room->limit;
     if (!nonfinite(step)) points.push_back({static_cast<double>(step.step), largest_log2(step)});
   }
-  if (points.size() >= 3) {
-    const Line line = fit(points);
-    h->trend = line.slope * 1000;
-    if (h->least > 0) h->overflow_expected_at = expected_overflow(points, line, limit);
-  }
+  if (h.least == INFINITY) return std::nullopt;
+  put_trend(points, limit, h);
   return h;
 }
 

@@ -96,8 +96,10 @@ const TensorFindings* input_of(const Tensors& activations, const Modules& module
 std::string evidence(Kind kind, const TensorFindings* input, const Range& range) {
   const double largest = largest_of(input);
   if (kind == Kind::softmax && largest > range.largest_exponent()) {
-    return fmt::format("its inputs reach {:.3g}, and e^{:.3g} is beyond {}", largest, largest,
-                       range.text);
+    return fmt::format(
+        "its inputs reach {:.3g}: autocast runs it in FP32, and libraries subtract "
+        "the maximum first; by hand, e^{:.3g} is beyond {}",
+        largest, largest, range.text);
   }
   if (kind == Kind::normalization && largest * largest > range.largest) {
     return fmt::format("its inputs reach {:.3g}, whose square is beyond {}", largest, range.text);
@@ -132,12 +134,22 @@ void find_logits(const Analysis& analysis, const std::string& log, const Range& 
   const Tensors activations = activations_of(analysis, log);
   if (activations.empty()) return;
   const double largest = largest_of(activations.back());
-  if (largest <= range.largest_exponent()) return;
+  const bool told = std::any_of(found.begin(), found.end(), [&](const KeepInFp32& keep) {
+    return keep.kind == "softmax" || keep.name == activations.back()->name;
+  });
+  if (told || largest <= range.largest_exponent()) return;
   found.push_back({activations.back()->name, "logits",
-                   fmt::format("the last activation reaches {:.3g}: where a softmax or "
-                               "cross entropy follows, e^{:.3g} is beyond {}",
+                   fmt::format("autocast runs a softmax or cross entropy after it in FP32: cast "
+                               "neither by hand; the last activation reaches {:.3g}, and "
+                               "e^{:.3g} is beyond {}",
                                largest, largest, range.text),
                    std::nullopt, 0});
+}
+
+bool half_loss(const Analysis& analysis, const std::string& log) {
+  return std::any_of(analysis.manifests.begin(), analysis.manifests.end(), [&](const auto& of) {
+    return of.first == log && of.second.loss_dtype == Dtype::f16;
+  });
 }
 
 /// The loss itself is multiplied by the scale.
@@ -151,11 +163,14 @@ void find_loss(const Analysis& analysis, const std::string& log, const Range& ra
   }
   const double scaled = std::ldexp(largest, static_log2);
   if (scaled <= range.largest) return;
-  found.push_back({"loss", "loss",
-                   fmt::format("at the recommended scale the loss, {:.3g} at its largest, becomes "
-                               "{:.3g}, beyond {}",
-                               largest, scaled, range.text),
-                   std::nullopt, 0});
+  found.push_back(
+      {"loss", "loss",
+       fmt::format("{}: at the recommended scale the loss, {:.3g} at its largest, "
+                   "becomes {:.3g}, beyond {}",
+                   half_loss(analysis, log) ? "it is held in FP16"
+                                            : "autocast keeps it in FP32, do not cast it by hand",
+                   largest, scaled, range.text),
+       std::nullopt, 0});
 }
 
 /// Gradients by module, each with the highest scale it allows.

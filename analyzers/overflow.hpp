@@ -37,6 +37,15 @@ struct Headroom {
   std::optional<double> trend;
   /// Where the trend, if it holds, reaches overflow. Only of a clear trend: docs/numerics.md.
   std::optional<std::int64_t> overflow_expected_at;
+  /// At loss scale 1, so at any other: less its log2. As `least` where no loss scale acts.
+  double least_at_1 = 0, last_at_1 = 0;
+  std::int64_t trend_from = 0, trend_to = 0;  ///< the steps that the trend is of
+
+  /// Binades that the largest magnitude grew by over those steps, by the trend.
+  std::optional<double> growth() const {
+    if (!trend) return std::nullopt;
+    return *trend * static_cast<double>(trend_to - trend_from) / 1000;
+  }
 };
 
 /// What one tensor looked like at one step.
@@ -70,7 +79,7 @@ struct OverflowEvent {
   Interval overflow;
   std::optional<double> loss_scale;  ///< that the values carried when they were computed
   Cause cause = Cause::undetermined;
-  std::string why;  ///< one sentence with the numbers
+  std::string why;  ///< a sentence with the numbers; what `cause` says it does not repeat
   /// by_scale: the largest power of two that would have held at all its steps.
   std::optional<int> safe_log2;
   bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known

@@ -13,7 +13,15 @@ namespace {
 
 using log::Role;
 
-std::string missing(std::string_view what) { return fmt::format("not to be told: {}", what); }
+/// A sentence: a capital first, a full stop last.
+Judgement as_sentence(Judgement judgement) {
+  std::string& why = judgement.why;
+  if (why.empty()) return judgement;
+  if (why.front() >= 'a' && why.front() <= 'z')
+    why.front() = static_cast<char>(why.front() - 'a' + 'A');
+  if (why.back() != '.') why += '.';
+  return judgement;
+}
 
 /// The first marked values: what they are and hold.
 struct First {
@@ -80,21 +88,21 @@ First first_of(const LogView& view, const Run& run) {
 Judgement judge_weights(const First& first) {
   if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
-            fmt::format("the weights hold {} before step {} begins: in {} they overflow, and no "
-                        "loss scale acts on them; keep them in FP32 or BF16",
+            fmt::format("the weights hold {} before step {} begins: they overflow in {}. Keep them "
+                        "in FP32 or BF16",
                         first.held, first.at, name_of(first.tensor->source_dtype))};
   }
   return {Cause::nan_in_model,
           fmt::format("the weights hold {} before step {} begins, with no sign of trouble in the "
-                      "recorded step before: no loss scale helps",
+                      "recorded step before",
                       first.held, first.at)};
 }
 
 Judgement not_recorded_dtype(const First& first) {
   return {Cause::undetermined,
-          missing(fmt::format("step {} holds {} in role {}, and what that is computed in is not "
-                              "recorded: its tables tell",
-                              first.at, first.held, name_of(first.role)))};
+          fmt::format("step {} holds {} in role {}, and what that is computed in is not "
+                      "recorded: its tables tell",
+                      first.at, first.held, name_of(first.role))};
 }
 
 /// A loss that only a scalar shows: the activations tell whether an infinity came in.
@@ -102,27 +110,27 @@ Judgement judge_loss_scalar(const LogView& view, const First& first) {
   const std::string_view is = first.nan ? "NaN" : "infinite";
   if (*first.narrow && !has_role(view, Role::activation, first.at)) {
     return {Cause::undetermined,
-            missing(fmt::format("the loss of step {} is {}, but that step's activations are not "
-                                "recorded; record tables of activations at it",
-                                first.at, is))};
+            fmt::format("the loss of step {} is {}, but that step's activations are not "
+                        "recorded; record tables of activations at it",
+                        first.at, is)};
   }
   const std::optional<bool> narrow = narrow_loss(view);
   if (first.inf && *first.narrow && !narrow) {
     return {Cause::undetermined,
-            missing(fmt::format("the loss of step {} is infinite, the activations are finite, and "
-                                "what the loss is computed in is not recorded (loss_dtype)",
-                                first.at))};
+            fmt::format("the loss of step {} is infinite, the activations are finite, and "
+                        "what the loss is computed in is not recorded (loss_dtype)",
+                        first.at)};
   }
   if (first.inf && narrow.value_or(false)) {
     return {
         Cause::at_scale_1,
         fmt::format("the loss of step {} is infinite while every recorded activation is finite: "
-                    "it overflows in FP16, where no loss scale acts; compute it in FP32",
+                    "it overflows in FP16. Compute it in FP32",
                     first.at)};
   }
   return {Cause::nan_in_model,
           fmt::format("the loss of step {} is {}, and no recorded activation that was computed in "
-                      "FP16 is infinite: no loss scale helps",
+                      "FP16 is infinite",
                       first.at, is)};
 }
 
@@ -132,19 +140,18 @@ Judgement judge_forward(const LogView& view, const First& first) {
   if (!*first.narrow) {
     return {Cause::nan_in_model,
             fmt::format("the forward pass of step {} makes {} although this tensor is not computed "
-                        "in FP16, and nothing recorded before it in that step is infinite: no loss "
-                        "scale helps",
+                        "in FP16, and nothing recorded before it in that step is infinite",
                         first.at, first.held)};
   }
   if (!first.inf) {
     return {Cause::nan_in_model,
             fmt::format("the forward pass of step {} makes {}, and nothing recorded before it in "
-                        "that step is infinite: no loss scale helps",
+                        "that step is infinite",
                         first.at, first.held)};
   }
   return {Cause::at_scale_1,
-          fmt::format("the forward pass of step {} makes {}: it reaches 65520 in FP16, where no "
-                      "loss scale acts; keep this tensor in FP32 or BF16",
+          fmt::format("the forward pass of step {} makes {}: it reaches 65520 in FP16. Keep "
+                      "this tensor in FP32 or BF16",
                       first.at, first.held)};
 }
 
@@ -160,14 +167,14 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
   if (isolated) {
     return {Cause::nan_in_model,
             fmt::format("the gradient holds {} at step {} although it is not computed in FP16 and "
-                        "what came into it is finite: no loss scale helps",
+                        "what came into it is finite",
                         first.held, first.at)};
   }
   return {Cause::undetermined,
-          missing(fmt::format("the gradient is not computed in FP16 itself, but others of the run "
-                              "are, and the one that came into it at step {} is not recorded "
-                              "(activation_grad)",
-                              first.at))};
+          fmt::format("the gradient is not computed in FP16 itself, but others of the run "
+                      "are, and the one that came into it at step {} is not recorded "
+                      "(activation_grad)",
+                      first.at)};
 }
 
 /// Infinities at scale 1 or less are not the scale's doing.
@@ -175,12 +182,12 @@ Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
   if (first.inf) {
     return {Cause::at_scale_1,
             fmt::format("gradients overflow at step {} even at loss scale {}: they reach {:.4g} "
-                        "themselves; keep this tensor in FP32 or BF16",
+                        "themselves. Keep this tensor in FP32 or BF16",
                         step, scale, 65520 / scale)};
   }
   return {Cause::nan_in_model,
           fmt::format("gradients are NaN at step {} even at loss scale {}, and none of them is "
-                      "infinite: no loss scale helps",
+                      "infinite",
                       step, scale)};
 }
 
@@ -196,16 +203,16 @@ Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
                                      span.first, first.at, first.held);
   if (!near.largest) {
     return {Cause::undetermined,
-            missing(fmt::format("{}, and no other step has finite gradients to estimate their "
-                                "magnitude by",
-                                at))};
+            fmt::format("{}, and no other step has finite gradients to estimate their "
+                        "magnitude by",
+                        at)};
   }
   const bool infinity_somewhere = first.inf || any_infinite_gradient(view, first.at);
   if (!infinity_somewhere && !near.held_at_smaller_scale) {
     return {Cause::undetermined,
-            missing(fmt::format("{} without an infinity, and no step right after has finite "
-                                "gradients at a smaller scale",
-                                at))};
+            fmt::format("{} without an infinity, and no step right after has finite "
+                        "gradients at a smaller scale",
+                        at)};
   }
   const int by_magnitude = highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
   const std::string evidence =
@@ -213,12 +220,11 @@ Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
                   forward_text(view, first.at), steps_text(near.steps), *near.largest);
   if (by_magnitude < 0) {
     return {Cause::at_scale_1, evidence +
-                                   ", which overflows without any scale too; only a scale "
-                                   "below 1, FP32 or BF16 helps"};
+                                   ", which overflows too. Only a scale below 1, FP32 or BF16 "
+                                   "helps"};
   }
   const int safe = std::min(by_magnitude, below(span.least));
-  return {Cause::by_scale,
-          fmt::format("{}: 2^{} would have held, by that estimate", evidence, safe), safe, true};
+  return {Cause::by_scale, evidence, safe, true};
 }
 
 Judgement judge_gradient(const LogView& view, const Run& run, const First& first) {
@@ -227,17 +233,16 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
   const std::optional<ScaleSpan> span = scale_span(view, run);
   if (!span) {
     return {Cause::undetermined,
-            missing(fmt::format("the gradients of step {} hold {}, but the loss scale they carry "
-                                "is not recorded; --recorded-scale S gives it",
-                                first.at, first.held))};
+            fmt::format("the gradients of step {} hold {}, but the loss scale they carry "
+                        "is not recorded; --recorded-scale S gives it",
+                        first.at, first.held)};
   }
   if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
   if (!forward_known(view, first.at)) {
-    return {
-        Cause::undetermined,
-        missing(fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
-                            "loss nor its activations are recorded",
-                            first.at, first.held, span->first))};
+    return {Cause::undetermined,
+            fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
+                        "loss nor its activations are recorded",
+                        first.at, first.held, span->first)};
   }
   return judge_scaled(view, run, first, *span);
 }
@@ -246,18 +251,16 @@ Judgement judge_after(const First& first) {
   if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
             fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
-                        "finite: it overflows in FP16, where no loss scale acts; keep it in FP32",
+                        "finite: it overflows in FP16. Keep it in FP32",
                         first.at, first.held)};
   }
   return {Cause::nan_in_model,
           fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
-                      "finite: no loss scale helps",
+                      "finite",
                       first.at, first.held)};
 }
 
-}  // namespace
-
-Judgement judge_recorded(const LogView& view, const Run& run) {
+Judgement recorded(const LogView& view, const Run& run) {
   const First first = first_of(view, run);
   switch (phase_of(first.role)) {
     case Phase::weights: return judge_weights(first);
@@ -268,37 +271,44 @@ Judgement judge_recorded(const LogView& view, const Run& run) {
     case Phase::unknown: break;
   }
   return {Cause::undetermined,
-          missing(fmt::format("the tensor holds {} at step {}, but has no role; --role GLOB=ROLE "
-                              "names it",
-                              first.held, first.at))};
+          fmt::format("the tensor holds {} at step {}, but has no role; --role GLOB=ROLE "
+                      "names it",
+                      first.held, first.at)};
 }
 
-Judgement judge_what_if(const LogView& view, const Run& run) {
+Judgement what_if(const LogView& view, const Run& run) {
   const std::string_view format = view.analysis.target.name;
   const double limit = to_double(boundaries(view.analysis.target.format).overflow);
   if (run.kind == Kind::what_if_forward) {
     const StepFindings& step = *find_step(view.tensor(*run.first().tensor), run.first_step());
-    return {
-        Cause::at_scale_1,
-        fmt::format("its largest magnitude at step {} is {:.6g}; {} overflows from {} on, and no "
-                    "loss scale acts on it; keep this tensor in FP32 or BF16",
-                    run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
+    return {Cause::at_scale_1,
+            fmt::format(
+                "its largest magnitude at step {} is {:.6g}; {} overflows from {} on. Keep this "
+                "tensor in FP32 or BF16",
+                run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
   }
   const Largest largest = largest_gradient(view, run);
   const double scale = scale_of(view, run).value_or(1.0);
   const std::string found = fmt::format(
-      "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}, and {} "
-      "overflows "
+      "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}; {} overflows "
       "from {} on",
       largest.unscaled, largest.step, scale, largest.unscaled * scale, format, limit);
   if (largest.safe_log2 < 0) {
-    return {Cause::at_scale_1, found + fmt::format("; it overflows without any scale too; only a "
-                                                   "scale of 2^{} or less, FP32 or BF16 helps",
+    return {Cause::at_scale_1, found + fmt::format(". Only a scale of 2^{} or less, FP32 or "
+                                                   "BF16 helps",
                                                    largest.safe_log2)};
   }
-  return {Cause::by_scale,
-          found + fmt::format("; 2^{} is the largest power of two that holds", largest.safe_log2),
-          largest.safe_log2, false};
+  return {Cause::by_scale, found, largest.safe_log2, false};
+}
+
+}  // namespace
+
+Judgement judge_recorded(const LogView& view, const Run& run) {
+  return as_sentence(recorded(view, run));
+}
+
+Judgement judge_what_if(const LogView& view, const Run& run) {
+  return as_sentence(what_if(view, run));
 }
 
 std::optional<double> scale_of(const LogView& view, const Run& run) {

@@ -144,6 +144,30 @@ std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selecti
   return difference.partner.empty() ? std::nullopt : std::optional(difference);
 }
 
+/// Pairs between two words of progress: a moment's work, and enough for all threads.
+constexpr std::size_t kCountSlice = std::size_t{1} << 24, kWhatIfSlice = std::size_t{1} << 20;
+
+TensorView slice_of(const TensorView& view, std::size_t first, std::size_t count) {
+  const TensorView before{view.dtype, nullptr, first};
+  return {view.dtype, view.data + before.bytes(), std::min(count, view.count - first)};
+}
+
+/// What is counted of pairs adds up, however they are cut.
+template <typename Sum, typename Count>
+Sum sum_of_slices(const TensorView& weights, const TensorView& partners, std::size_t slice,
+                  const Tell& tell, const Count& count) {
+  if (weights.count <= slice) return count(weights, partners);
+  Sum sum;
+  for (std::size_t first = 0; first < weights.count; first += slice) {
+    sum += count(slice_of(weights, first, slice), slice_of(partners, first, slice));
+    if (tell) {
+      tell(static_cast<double>(std::min(first + slice, weights.count)) /
+           static_cast<double>(weights.count));
+    }
+  }
+  return sum;
+}
+
 /// Steps an optimizer has taken up to this one: those that were skipped it did not take.
 double steps_taken(const WholeStep& step) {
   double taken = static_cast<double>(step.step) + 1;
@@ -226,23 +250,36 @@ ComputedUpdate Pair::computed() const {
   return compute_update(*names_.optimizer, inputs());
 }
 
-UpdateTable Pair::count(const UpdateOptions& options) const {
-  const TensorView& weight = weight_->view;
-  if (names_.source == UpdateSource::update) return count_updates(weight, partner_->view, options);
-  if (names_.source == UpdateSource::difference) {
-    return count_differences(weight, partner_->view, options);
-  }
-  if (is_plain()) {
-    return count_sgd_updates(weight, partner_->view, *names_.optimizer->lr, scale_, options);
-  }
-  return count_updates(weight, computed().view(), options);
+UpdateTable Pair::count(const UpdateOptions& options, const Tell& tell) const {
+  const auto sum = [&](const TensorView& partners, const auto& count) {
+    return sum_of_slices<UpdateTable>(weight_->view, partners, kCountSlice, tell, count);
+  };
+  const auto updates = [&](const TensorView& weights, const TensorView& partners) {
+    return count_updates(weights, partners, options);
+  };
+  const auto differences = [&](const TensorView& weights, const TensorView& after) {
+    return count_differences(weights, after, options);
+  };
+  const auto gradients = [&](const TensorView& weights, const TensorView& partners) {
+    return count_sgd_updates(weights, partners, *names_.optimizer->lr, scale_, options);
+  };
+  if (names_.source == UpdateSource::update) return sum(partner_->view, updates);
+  if (names_.source == UpdateSource::difference) return sum(partner_->view, differences);
+  if (is_plain()) return sum(partner_->view, gradients);
+  const ComputedUpdate update = computed();
+  return sum(update.view(), updates);
 }
 
-UpdateWhatIf Pair::what_if(const WhatIfOptions& options) const {
-  if (names_.source == UpdateSource::update) {
-    return halfscope::what_if(weight_->view, partner_->view, options);
-  }
-  return halfscope::what_if(weight_->view, computed().view(), options);
+UpdateWhatIf Pair::what_if(const WhatIfOptions& options, const Tell& tell) const {
+  const auto sum = [&](const TensorView& updates) {
+    return sum_of_slices<UpdateWhatIf>(weight_->view, updates, kWhatIfSlice, tell,
+                                       [&](const TensorView& w, const TensorView& u) {
+                                         return halfscope::what_if(w, u, options);
+                                       });
+  };
+  if (names_.source == UpdateSource::update) return sum(partner_->view);
+  const ComputedUpdate update = computed();
+  return sum(update.view());
 }
 
 }  // namespace halfscope::analyzers

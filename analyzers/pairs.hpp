@@ -38,8 +38,8 @@ class Pair {
   /// where there is none.
   const log::NamedTensor* too_narrow() const;
 
-  UpdateTable count(const UpdateOptions& options) const;
-  UpdateWhatIf what_if(const WhatIfOptions& options) const;
+  UpdateTable count(const UpdateOptions& options, const Tell& tell) const;
+  UpdateWhatIf what_if(const WhatIfOptions& options, const Tell& tell) const;
 
  private:
   OptimizerInputs inputs() const;

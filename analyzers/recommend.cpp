@@ -190,6 +190,7 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
       if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
       if (!has_censored_infinity(*t, step)) continue;
       const std::optional<double> scale = computed_at(*t, step, scales);
+      r.overflow_not_identifiable = true;
       if (scale)
         limit_by(infinity_peak(*t, step, *scale), format, options, r);
       else
@@ -203,7 +204,10 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
                       Recommendation& r) {
   const Format format = analysis.target.format;
   for (const auto& [log, step] : analysis.peaks) {
-    if (const auto peak = peak_of(analysis, log, step)) limit_by(*peak, format, options, r);
+    const auto peak = peak_of(analysis, log, step);
+    if (!peak) continue;
+    limit_by(*peak, format, options, r);
+    r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;
   }
 }
 
@@ -228,6 +232,18 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
       r.reason += "; less headroom would allow a scale that serves them";
     }
   }
+}
+
+/// In a format of binary32's range no scale is wanted where none is needed.
+void choose_none(const Tensors& tensors, const Target& target, const RecommendOptions& options,
+                 Recommendation& r) {
+  const bool kept = names_above_target(tensors, target, 0, options.target_underflow).empty();
+  const bool known = std::all_of(tensors.begin(), tensors.end(), [](const auto* t) {
+    return t->underflow_identifiable || t->counts.total == 0;
+  });
+  const bool wide = wide_range(target.format);
+  r.none_needed = kept && (known || wide) && *r.highest_log2 >= 0;
+  if (r.none_needed && wide) r.static_log2 = 0;
 }
 
 }  // namespace
@@ -285,6 +301,7 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   }
 
   r.static_log2 = r.highest_log2;
+  choose_none(tensors, analysis.target, options, r);
   find_lowest(tensors, analysis.target, options, r);
   const Magnitude overflow = boundaries(analysis.target.format).overflow;
   r.headroom_bits =

@@ -34,14 +34,20 @@ struct Share {
   double high() const;  ///< largest share
 };
 
+/// Whether the format has binary32's exponent range, so that gradients need no loss scale.
+inline bool wide_range(Format format) { return format.emax >= kBinary32.emax; }
+
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
 /// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
 struct Recommendation {
   std::vector<std::string> logs;
-  std::optional<int> static_log2;   ///< log2 of static_scale
+  std::optional<int> static_log2;   ///< log2 of static_scale: highest, or 0 (wide_range())
   std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
   std::optional<int> lowest_log2;   ///< smallest k with every tensor's flushed share in the target
   bool underflow_not_identifiable = false;
+  bool overflow_not_identifiable = false;  ///< infinities of FP16 hide how large gradients were
+  /// Every tensor is within the target without a scale, and nothing overflows without one.
+  bool none_needed = false;
   std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",
                        ///< or a sentence
   std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
@@ -54,10 +60,13 @@ struct Recommendation {
   /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
   std::vector<std::string> overflow_without_cure;
 
+  std::optional<NanInModel> nan_in_model;  ///< study() fills it
+
   // The complete recommendation; complete() fills these.
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
   std::optional<MassShare> lost_at_1, lost_at_recommended;  ///< of all counted tensors' mass
   std::optional<SkipRisk> skip;                             ///< at static_scale
+  std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
   std::optional<DynamicAdvice> dynamic;
   std::optional<RankSum> ranks;
   std::vector<LayerScale> per_layer;  ///< only where no single scale serves every tensor

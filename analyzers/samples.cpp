@@ -73,6 +73,16 @@ std::uint64_t bytes_of(const std::filesystem::path& file) {
   return error ? 0 : bytes;
 }
 
+/// Tells the whole's progress of one step's, which begins at `done` bytes.
+Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, std::uint64_t all) {
+  if (!progress) return {};
+  return [&progress, done, step, all](double part) {
+    const auto more =
+        static_cast<std::uint64_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(step));
+    progress(std::min(done + more, all), all);
+  };
+}
+
 void note_skipped(const std::filesystem::path& file, const log::TensorFile& tensors, Notes& notes) {
   for (const log::SkippedTensor& skipped : tensors.skipped()) {
     note_once(notes, printable(file.string()) + ": tensor '" + printable(skipped.name) +
@@ -103,8 +113,10 @@ void visit_run(const std::vector<std::filesystem::path>& folders, const Selectio
     const auto scalars = rank.scalars.find(sample.step);
     if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
     step.records = std::move(rank.records[sample.step]);
+    step.bytes = bytes_of(sample.file);
+    step.tell = within(progress, done, step.bytes, all);
     visit(step);
-    done += bytes_of(sample.file);
+    done += step.bytes;
     if (progress) progress(std::min(done, all), all);
   }
 }
@@ -195,14 +207,16 @@ void visit_tensor_files(const TensorFolder& folder, const Selection& selection,
       tensors.add(file);
       const std::vector<std::string> names = tensors.names();
       for (std::size_t i = before; i < names.size(); ++i) step.files.emplace(names[i], file);
-      done += file.bytes;
+      step.bytes += file.bytes;
     }
     step.log = folder.folder;
     step.file = group.size() == 1 ? group.front().path : folder.folder;
     step.step = group.front().step;
     step.tensors = &tensors;
     step.assume_roles = !folder.roles_in_names;
+    step.tell = within(progress, done, step.bytes, all);
     visit(step);
+    done += step.bytes;
     if (progress) progress(std::min(done, all), all);
   }
 }
@@ -289,6 +303,8 @@ void for_each_whole_step(const std::filesystem::path& log, const Selection& sele
 void for_each_whole_tensor(const std::filesystem::path& log, const Selection& selection,
                            const WholeVisitor& visit, Notes& notes, const Progress& progress) {
   const auto visit_step = [&](const WholeStep& step) {
+    double done = 0;
+    const double all = std::max(1.0, static_cast<double>(step.bytes));
     for (const std::string& name : step.tensors->names()) {
       WholeTensor whole;
       whole.role = step.role_of(selection, name);
@@ -299,7 +315,11 @@ void for_each_whole_tensor(const std::filesystem::path& log, const Selection& se
       whole.scale = step.scale_of(selection, name);
       whole.shape = tensor->shape;
       whole.view = tensor->view;
+      const auto bytes = static_cast<double>(whole.view.bytes());
+      if (step.tell) whole.tell = [&](double part) { step.tell((done + part * bytes) / all); };
       visit(whole);
+      done += bytes;
+      if (step.tell) step.tell(done / all);
     }
   };
   for_each_whole_step(log, selection, visit_step, notes, progress);

@@ -16,6 +16,10 @@
 
 namespace halfscope::analyzers {
 
+/// Told how much of what is being looked at is done, 0 to 1; by any thread, one at a time. May be
+/// empty.
+using Tell = std::function<void(double)>;
+
 /// One whole tensor at one step, as recorded.
 struct WholeTensor {
   std::string name;
@@ -24,6 +28,7 @@ struct WholeTensor {
   double scale = 1.0;  ///< unscaled value = recorded value / scale
   std::vector<std::uint64_t> shape;
   TensorView view;  ///< valid during the call
+  Tell tell;        ///< for visitors that take long over one tensor
 };
 using WholeVisitor = std::function<void(const WholeTensor&)>;
 
@@ -46,6 +51,8 @@ struct WholeStep {
   const log::StepScalars* scalars = nullptr;    ///< null where the log has none of this step
   bool assume_roles = false;                    ///< no name of a tensor file carries a role
   std::map<std::string, StepFile> files;        ///< of tensor files: where each tensor lies
+  std::uint64_t bytes = 0;                      ///< of its files
+  Tell tell;                                    ///< for visitors that take long over one step
 
   log::Role role_of(const Selection& selection, const std::string& name) const;
   /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else

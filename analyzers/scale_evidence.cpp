@@ -21,10 +21,15 @@ std::pair<int, int> shown(const Recommendation& advice) {
   return {first, last};
 }
 
-std::uint64_t overflowing(const LogMaxima& maxima, int k) {
-  return static_cast<std::uint64_t>(std::count_if(maxima.highest_log2.begin(),
-                                                  maxima.highest_log2.end(),
-                                                  [k](int highest) { return k > highest; }));
+/// An infinity of binary16 hides how large a value was: such a step may overflow at any scale.
+Interval overflowing(const LogMaxima& maxima, int k) {
+  std::uint64_t surely = 0, perhaps = 0;
+  for (std::size_t i = 0; i < maxima.steps.size(); ++i) {
+    const bool sure = k > maxima.highest_log2[i];
+    surely += sure;
+    perhaps += sure || maxima.steps[i].censored;
+  }
+  return {surely, perhaps};
 }
 
 }  // namespace

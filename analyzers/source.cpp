@@ -95,7 +95,8 @@ std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
     if (matches(glob, name)) return {role, RoleSource::option};
   }
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
-  if (assume) return {Role::weight_grad, RoleSource::assumed};
+  // Who names roles does not want the others guessed.
+  if (assume && s.roles.empty()) return {Role::weight_grad, RoleSource::assumed};
   return {Role::unknown, RoleSource::none};
 }
 
@@ -183,8 +184,8 @@ void for_each_frame(const std::filesystem::path& log, const Selection& selection
       return;
     }
     throw BadInput(printable(log.string()) +
-                   ": is a folder without run.json; want a run log folder (docs/run-log.md), or a "
-                   "safetensors, NPY or NPZ file" +
+                   ": holds none of the files that are understood; want run.json of a run log "
+                   "(docs/run-log.md), or .safetensors, .npy or .npz files" +
                    hint_below(log));
   }
   read_run_log(log::RunLog(log, progress), selection, visit, notes, progress);

@@ -19,8 +19,8 @@ namespace halfscope::analyzers {
 enum class RoleSource : std::uint8_t {
   name,     ///< the name begins with it
   option,   ///< --role GLOB=ROLE
-  assumed,  ///< no name of the file carries a role: taken as weight_grad
-  none      ///< other names of the file carry roles, this one does not
+  assumed,  ///< no name of the file carries a role, nor is any given: taken as weight_grad
+  none      ///< other names of the file carry roles or --role names some, but none of this one
 };
 std::string_view name_of(RoleSource source);
 
@@ -66,7 +66,7 @@ bool selects(const Selection& selection, const std::string& tensor_name);
 bool in_steps(const Selection& selection, std::int64_t step);
 
 /// The role a name has: by --role, by itself, or (`assume`: no name of its file carries one)
-/// assumed.
+/// assumed, unless --role is given at all.
 std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::string& name,
                                          bool assume);
 

@@ -15,6 +15,7 @@ namespace {
 struct Step {
   double log2_max = -INFINITY;
   bool censored = false;
+  bool broken = false;  ///< infinity or NaN before any rounding to the format
   int highest_log2 = std::numeric_limits<int>::max();
 };
 
@@ -38,6 +39,10 @@ class Collector {
     LogMaxima all;
     all.log = log_;
     for (const auto& [number, step] : steps_) {
+      if (step.broken) {
+        all.left_out.push_back(number);
+        continue;
+      }
       all.steps.push_back({number, step.log2_max, step.censored});
       all.highest_log2.push_back(step.highest_log2);
     }
@@ -78,7 +83,7 @@ class Collector {
       steps_[number].censored = true;
       return;
     }
-    steps_[number] = {INFINITY, false, kNoScale};
+    steps_[number].broken = true;
   }
 
   const Analysis& analysis_;

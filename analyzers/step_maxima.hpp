@@ -11,16 +11,16 @@
 
 namespace halfscope::analyzers {
 
-/// Steps of one log, ascending, over the roles a loss scale acts on.
+/// Steps of one log, ascending, over the roles a loss scale acts on. Steps where an infinity or NaN
+/// was there before any rounding to binary16 are left out: no scale is to blame for them.
 struct LogMaxima {
   std::string log;
   std::vector<StepMaximum> steps;
   /// Beside each step: log2 of the largest power-of-two scale at which it does not overflow in the
-  /// target format, as far as its values are known. Exact; kNoScale where an infinity or NaN was
-  /// there before any rounding to the format.
+  /// target format, as far as its values are known. Exact.
   std::vector<int> highest_log2;
+  std::vector<std::int64_t> left_out;
 };
-inline constexpr int kNoScale = -1'000'000;
 
 /// Logs without such steps are left out.
 std::vector<LogMaxima> step_maxima(const Analysis& analysis);

@@ -18,10 +18,23 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   return analysis;
 }
 
+namespace {
+
+std::optional<NanInModel> first_in_model(const OverflowFindings& found) {
+  for (const OverflowEvent& event : found.events) {
+    if (event.cause != Cause::nan_in_model) continue;
+    return NanInModel{event.log, event.tensor, event.step, event.nan != 0 || event.inf == 0};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options) {
   Study all{std::move(analysis), {}, {}};
   all.overflow = find_overflow(all.analysis);
   all.advice = recommend(all.analysis, options);
+  all.advice.nan_in_model = first_in_model(all.overflow);
   complete(all.advice, all.analysis, selection, options);
   return all;
 }

@@ -194,27 +194,46 @@ Classes TensorFindings::classes_at(const Target& target, int k) const {
 
 namespace {
 
+/// "it has 12 steps from 0 to 180, the nearest are 0 and 16"
+std::string steps_text(const std::set<std::int64_t>& steps, const Selection& selection) {
+  std::string text = "it has " + std::to_string(steps.size()) +
+                     (steps.size() == 1 ? " step, " : " steps from ") +
+                     std::to_string(*steps.begin());
+  if (steps.size() == 1) return text;
+  text += " to " + std::to_string(*steps.rbegin());
+  const auto above = steps.lower_bound(selection.first_step);
+  if (above == steps.end()) return text;
+  if (above == steps.begin()) return text;
+  return text + ", the nearest are " + std::to_string(*std::prev(above)) + " and " +
+         std::to_string(*above);
+}
+
 /// Says why nothing was found: reads the log once more, with nothing left out.
-[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection,
-                               const Notes& notes) {
+[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection) {
   Selection everything = selection;
   everything.tensor_glob.reset();
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
+  // Which scale no values carry is no question: said here, it is asked of no tensor file.
+  if (!log::RunLog::is_one(log) && log::rank_folders(log).empty()) everything.recorded_scale = 1.0;
   std::vector<std::string> names;
   std::set<std::int64_t> steps;
-  Notes unused;
+  Notes notes;
   const auto see = [&](Frame&& frame) {
     if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
       names.push_back(frame.name);
     }
     steps.insert(frame.step);
   };
-  for_each_frame(log, everything, {see, {}, {}, {}}, unused);
+  for_each_frame(log, everything, {see, {}, {}, {}}, notes);
   const std::string shown = printable(log.string());
   if (names.empty()) {
     throw log::BadInput(shown + ": holds no tensor of floating-point values" +
                         (notes.empty() ? std::string() : "; " + notes.front()));
+  }
+  if (steps.lower_bound(selection.first_step) == steps.lower_bound(selection.end_step)) {
+    throw log::BadInput(shown + ": no recorded step is selected by --step; " +
+                        steps_text(steps, selection));
   }
   std::string list;
   for (const std::string& name : names)
@@ -254,7 +273,7 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
   };
   for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars}, analysis.notes,
                  progress);
-  if (collectors.empty()) refuse_empty(log, selection, analysis.notes);
+  if (collectors.empty()) refuse_empty(log, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));

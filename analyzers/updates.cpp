@@ -16,6 +16,9 @@ namespace {
 
 using log::printable;
 
+/// How much of a pair's time goes into counting where what-if is asked for too.
+constexpr double kCountedPart = 0.03;
+
 /// Findings of one weight by source: what is preferred at one step may be missing at another.
 using BySource = std::map<UpdateSource, UpdateFindings>;
 
@@ -25,10 +28,12 @@ struct Wanted {
 };
 
 void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const Pair& pair,
-              const Wanted& wanted) {
+              const Wanted& wanted, const Tell& tell) {
+  // What-if takes all the time where it is asked for.
+  const double counted = wanted.what_if ? kCountedPart : 1.0;
   UpdateFindings& found = by_source[source];
   found.source = source;
-  UpdateTable table = pair.count(wanted.options);
+  UpdateTable table = pair.count(wanted.options, [&](double part) { tell(part * counted); });
   if (source == UpdateSource::difference) {
     found.undetermined += table.counts.zero;
     table.counts.pairs -= table.counts.zero;
@@ -44,8 +49,39 @@ void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const
   WhatIfOptions options;
   options.format = wanted.options.format;
   if (!found.what_if) found.what_if.emplace();
-  *found.what_if += pair.what_if(options);
+  *found.what_if +=
+      pair.what_if(options, [&](double part) { tell(counted + part * (1 - counted)); });
 }
+
+/// Tells a step's progress of its pairs', which take as long as they are large.
+class StepProgress {
+ public:
+  StepProgress(const WholeStep& step, const std::vector<PairNames>& pairs,
+               const std::map<std::string, TensorFindings*>& tensors)
+      : step_(step), tensors_(tensors) {
+    for (const PairNames& names : pairs) all_ += size_of(names.weight);
+  }
+  Tell of(const std::string& weight) {
+    const double before = done_, size = size_of(weight);
+    done_ += size;
+    return [this, before, size](double part) {
+      if (step_.tell && all_ > 0) step_.tell((before + part * size) / all_);
+    };
+  }
+
+ private:
+  double size_of(const std::string& weight) const {
+    const auto found = tensors_.find(weight);
+    if (found == tensors_.end()) return 0;
+    double size = 1;
+    for (const std::uint64_t extent : found->second->shape) size *= static_cast<double>(extent);
+    return size;
+  }
+
+  const WholeStep& step_;
+  const std::map<std::string, TensorFindings*>& tensors_;
+  double all_ = 0, done_ = 0;
+};
 
 void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, Notes& notes) {
   note_once(notes, fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
@@ -76,7 +112,9 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
   }
   std::map<std::string, BySource> found;
   const auto visit = [&](const WholeStep& step) {
-    for (PairNames& names : pairs_of(step, selection, analysis.notes)) {
+    std::vector<PairNames> pairs = pairs_of(step, selection, analysis.notes);
+    StepProgress step_progress(step, pairs, tensors);
+    for (PairNames& names : pairs) {
       if (!tensors.contains(names.weight)) {
         note_once(analysis.notes,
                   fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
@@ -90,7 +128,7 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
       if (const log::NamedTensor* narrow = pair.too_narrow()) {
         note_narrow(step, *narrow, analysis.notes);
       } else {
-        add_pair(found[weight], source, step.step, pair, wanted);
+        add_pair(found[weight], source, step.step, pair, wanted, step_progress.of(weight));
       }
     }
   };

@@ -28,6 +28,12 @@ int reference_of(const TensorFindings& t) {
   return std::clamp(-top, -700, 700);
 }
 
+/// Tells of a part that goes from `first` to `last` of the whole.
+Tell part_of(const Tell& whole, double first, double last) {
+  if (!whole) return {};
+  return [&whole, first, last](double part) { whole(first + part * (last - first)); };
+}
+
 /// Collects the whole tensors of one name.
 class Collector {
  public:
@@ -46,13 +52,13 @@ class Collector {
       return;
     }
     elements_[whole.step] += whole.view.count;
-    MagnitudeSums sums;
-    sums.add(whole.view, threads);
-    sums_.merge(sums, -*recorded);
+    // Shares of the time, roughly.
+    const double summed = sums_alone_ ? 1.0 : 0.05, rounded = 0.4;
+    add_sums(whole, *recorded, threads, part_of(whole.tell, 0, summed));
     if (sums_alone_) return;
     if (jobs_.empty()) plan(flush_subnormals);
-    add_rounding(rounding_, jobs_, whole, *recorded, threads);
-    add_blocks(blocks_, whole, *recorded, threads);
+    add_rounding(rounding_, jobs_, whole, *recorded, threads, part_of(whole.tell, summed, rounded));
+    add_blocks(blocks_, whole, *recorded, threads, part_of(whole.tell, rounded, 1));
   }
 
   void finish() {
@@ -75,6 +81,18 @@ class Collector {
   }
 
  private:
+  void add_sums(const WholeTensor& whole, int log2_recorded, int threads, const Tell& tell) {
+    constexpr std::size_t kSlice = std::size_t{1} << 24;
+    MagnitudeSums sums;
+    for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
+      const TensorView before{whole.view.dtype, nullptr, first};
+      const std::size_t count = std::min(kSlice, whole.view.count - first);
+      sums.add({whole.view.dtype, whole.view.data + before.bytes(), count}, threads);
+      if (tell) tell(static_cast<double>(first + count) / static_cast<double>(whole.view.count));
+    }
+    sums_.merge(sums, -log2_recorded);
+  }
+
   void plan(bool flush_subnormals) {
     for (const FormatFit& fit : tensor_.fits) {
       if (fit.saturating || !fit.best_log2) continue;

@@ -87,6 +87,22 @@ double noise_of_part(const std::vector<double>& x, const RoundingJob& job, doubl
   });
 }
 
+/// Tells of parts that are joined, some thousand at a time.
+class PartsProgress {
+ public:
+  PartsProgress(std::size_t all, const Tell& tell) : all_(all), tell_(tell) {}
+  void next() {
+    constexpr std::size_t kEvery = 1024;
+    if (++done_ % kEvery == 0 && tell_) {
+      tell_(static_cast<double>(done_) / static_cast<double>(all_));
+    }
+  }
+
+ private:
+  std::size_t all_, done_ = 0;
+  const Tell& tell_;
+};
+
 /// The sums' relative error, as a ratio: the header says why.
 constexpr double kSlackDb = 1e-11;
 
@@ -111,7 +127,7 @@ void CompensatedSum::add(double x) {
 }
 
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
-                  const WholeTensor& tensor, int log2_recorded, int threads) {
+                  const WholeTensor& tensor, int log2_recorded, int threads, const Tell& tell) {
   sums.noise.resize(jobs.size());
   using Part = std::vector<double>;  // signal, then the jobs' noise
   const auto work = [&](std::size_t part) {
@@ -126,11 +142,13 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
     }
     return squared;
   };
+  const std::size_t parts = (tensor.view.count + kPartElements - 1) / kPartElements;
+  PartsProgress progress(parts, tell);
   const auto join = [&](const Part& squared) {
+    progress.next();
     sums.signal.add(squared[0]);
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.noise[i].add(squared[i + 1]);
   };
-  const std::size_t parts = (tensor.view.count + kPartElements - 1) / kPartElements;
   in_order<Part>(parts, threads, work, join);
 }
 
@@ -226,7 +244,7 @@ void join_block(BlockSums& sums, const BlockPart& part) {
 }  // namespace
 
 void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
-                int log2_recorded, int threads) {
+                int log2_recorded, int threads, const Tell& tell) {
   const BlockGrid grid(tensor);
   using Parts = std::array<BlockPart, kMxElements.size()>;
   const double unscale = power_of_two(-log2_recorded);
@@ -250,7 +268,9 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
     }
     return rounded;
   };
+  PartsProgress progress(grid.parts, tell);
   const auto join = [&](const Parts& parts) {
+    progress.next();
     for (std::size_t i = 0; i < parts.size(); ++i) join_block(sums[i], parts[i]);
   };
   in_order<Parts>(grid.parts, threads, work, join);

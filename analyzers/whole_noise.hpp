@@ -55,9 +55,9 @@ struct BlockSums {
 /// Adds a tensor's unscaled values, which are the recorded ones over 2^log2_recorded; 128 at most,
 /// either way.
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
-                  const WholeTensor& tensor, int log2_recorded, int threads);
+                  const WholeTensor& tensor, int log2_recorded, int threads, const Tell& tell = {});
 void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
-                int log2_recorded, int threads);
+                int log2_recorded, int threads, const Tell& tell = {});
 
 /// Empty where all is zero.
 std::optional<NoiseRatio> noise_of(const RoundingSums& sums, const RoundingJob& job,

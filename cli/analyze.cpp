@@ -10,94 +10,41 @@
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
 #include "cli/text_formats.hpp"
+#include "cli/text_tensors.hpp"
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
 #include "reports/json.hpp"
-#include "reports/text.hpp"
 
 namespace halfscope::cli {
 namespace {
 
 using analyzers::Analysis;
-using analyzers::TensorFindings;
-namespace text = reports;
 
 struct Options : LogOptions {
   std::string json, csv, junit;
   std::vector<std::string> fail_if;
 };
 
-double flushed_share(const TensorFindings& t) {
-  const std::uint64_t n = t.counts.finite_nonzero();
-  return n == 0
-             ? 0.0
-             : static_cast<double>(t.counts.classes.flushed_to_zero.high) / static_cast<double>(n);
+/// Told with --what-if, or where weights are there and only their updates are missing.
+std::string no_updates_text(const Analysis& analysis, bool what_if) {
+  const std::string why = missing_updates_text(analysis);
+  if (what_if) return fmt::format("\n--what-if: {}.\n", why);
+  const bool recorded_weights =
+      !analysis.manifests.empty() && analysis.target.format.width == 16 &&
+      std::any_of(analysis.tensors.begin(), analysis.tensors.end(), [](const auto& t) {
+        return t.role == log::Role::weight || t.role == log::Role::master_weight;
+      });
+  return recorded_weights ? fmt::format("\nLost weight updates: {}.\n", why) : "";
 }
 
-bool acts_on_any(const Analysis& analysis) {
-  return std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
-                     [](const auto& t) { return t.counted; });
-}
-
-/// What a person wants to see: the gradients first; what carries no loss scale only without one.
-std::vector<const TensorFindings*> shown_tensors(const Analysis& analysis) {
-  std::vector<const TensorFindings*> order;
-  const bool gradients_only = analysis.loss_scale != 1 && acts_on_any(analysis);
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.counted || !gradients_only) order.push_back(&t);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    if (a->counted != b->counted) return a->counted;
-    return flushed_share(*a) > flushed_share(*b);
-  });
-  return order;
-}
-
-/// Of the gradients where there are any, else of everything.
-void print_summary(const Analysis& analysis) {
-  std::uint64_t n = 0, tensors = 0;
-  Classes sum;
-  const bool gradients = acts_on_any(analysis);
-  for (const TensorFindings& t : analysis.tensors) {
-    if (gradients && !t.counted) continue;
-    ++tensors;
-    n += t.counts.finite_nonzero();
-    sum += t.counts.classes;
-  }
-  fmt::print(
-      "In {} at loss scale {}, of {} finite nonzero {} in {}:\n"
-      "  {} become zero, {} subnormal, {} overflow.\n\n",
-      analysis.target.name, text::scale_text(analysis.loss_scale), text::count_text(n),
-      gradients ? "gradient values" : "values", text::plural(tensors, "tensor"),
-      text::share_text(sum.flushed_to_zero, n), text::share_text(sum.subnormal, n),
-      text::share_text(sum.overflow, n));
-}
-
-void print_row(const TensorFindings& t) {
-  const std::uint64_t n = t.counts.finite_nonzero();
-  const Classes& c = t.counts.classes;
-  fmt::print("{:>14} {:>14} {:>12} {:>12} {:>10} {:>9}  {}{}\n",
-             text::share_text(c.flushed_to_zero, n), text::share_text(c.subnormal, n),
-             text::share_text(c.overflow, n), text::share_text(t.counts.zero, t.counts.total),
-             t.max_abs ? fmt::format("2^{:.1f}", std::log2(*t.max_abs)) : "none",
-             t.counts.nan + t.counts.inf, log::printable(t.name),
-             t.underflow_identifiable ? "" : "  (computed in FP16: zeros may be underflow)");
-}
-
-/// Worst first; a screenful.
-void print_table(const Analysis& analysis) {
-  constexpr std::size_t kShown = 25;
-  const std::vector<const TensorFindings*> order = shown_tensors(analysis);
-  fmt::print("{:>14} {:>14} {:>12} {:>12} {:>10} {:>9}  {}\n", "become zero", "subnormal",
-             "overflow", "zero already", "largest", "NaN, inf", "tensor");
-  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) print_row(*order[i]);
-  if (order.size() > kShown) {
-    fmt::print("and {} more; --json - or --csv - gives all\n", order.size() - kShown);
-  }
-  if (order.size() < analysis.tensors.size()) {
-    fmt::print("Not shown: {} of other roles, on which no loss scale acts.\n",
-               text::plural(analysis.tensors.size() - order.size(), "tensor"));
+void print(const Analysis& analysis, const Options& options) {
+  fmt::print("{}", tensors_text(analysis));
+  const std::string updates = updates_text(analysis);
+  fmt::print("{}",
+             updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
+  if (options.passes.formats) {
+    fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
   }
 }
 
@@ -116,19 +63,7 @@ int run(const Options& options) {
     write_output(options.json, reports::json_text(reports::to_json(analysis)) + "\n");
   }
   write_junit(options.junit, "analyze", gate);
-  if (options.json != "-" && options.csv != "-") {
-    print_summary(analysis);
-    print_table(analysis);
-    const std::string updates = updates_text(analysis);
-    if (!updates.empty()) fmt::print("\n{}", updates);
-    if (updates.empty() && options.passes.what_if) {
-      fmt::print(
-          "\n--what-if: no weight updates are known (docs/json.md says from what they are).\n");
-    }
-    if (options.passes.formats) {
-      fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
-    }
-  }
+  if (options.json != "-" && options.csv != "-") print(analysis, options);
   return close_gate(gate);
 }
 

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <map>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/progress.hpp"
@@ -67,6 +67,55 @@ std::pair<std::string, log::Role> parse_role(const std::string& text) {
   return {text.substr(0, equals), *role};
 }
 
+/// Other names of formats: frameworks', and those of the number formats' widths.
+constexpr std::pair<std::string_view, std::string_view> kFormatAliases[] = {
+    {"fp16", "binary16"},     {"half", "binary16"},      {"float16", "binary16"},
+    {"bf16", "bfloat16"},     {"fp32", "binary32"},      {"float32", "binary32"},
+    {"float", "binary32"},    {"fp64", "binary64"},      {"float64", "binary64"},
+    {"double", "binary64"},   {"float8_e4m3fn", "e4m3"}, {"float8_e5m2", "e5m2"},
+    {"tensorfloat32", "tf32"}};
+
+std::string format_names() {
+  std::string names;
+  for (const NamedFormat& row : kFormats) {
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+    std::string others;
+    for (const auto& [alias, name] : kFormatAliases) {
+      if (name == row.name) others += (others.empty() ? "" : ", ") + std::string(alias);
+    }
+    if (!others.empty()) names += " (" + others + ")";
+  }
+  return names;
+}
+
+/// Replaces a format's other name by its own; what is wrong, or nothing.
+std::string to_format_name(std::string& name) {
+  std::string lower = CLI::detail::to_lower(name);
+  for (const auto& [alias, own] : kFormatAliases) {
+    if (lower == alias) lower = own;
+  }
+  if (find_format(lower) != nullptr) {
+    name = lower;
+    return "";
+  }
+  const std::string found = "format '" + log::printable(name) + "' is ";
+  if (lower.starts_with("mx")) {
+    return found + "scaled by blocks, which --formats answers for; here want one of " +
+           format_names();
+  }
+  const bool is_fp8 = lower == "fp8" || lower == "float8";
+  return found +
+         (is_fp8 ? "two formats: say e4m3 or e5m2" : "not known; want one of " + format_names());
+}
+
+/// "0.1%" is the decimal 0.1e-2.
+std::string percent_to_share(std::string& text) {
+  if (!text.ends_with('%') || text.find_first_of("eE") != std::string::npos) return "";
+  text.pop_back();
+  text += "e-2";
+  return "";
+}
+
 }  // namespace
 
 void add_logs(CLI::App& command, LogOptions& options) {
@@ -93,9 +142,10 @@ void add_reading(CLI::App& command, LogOptions& options) {
             options.thread_limit = std::make_shared<tbb::global_control>(
                 tbb::global_control::max_allowed_parallelism, threads);
           },
-          "at most N threads; results are the same for any number (default: all cores)")
+          "at most N threads, 1 to 4096; results are the same for any number (default: all cores)")
       ->type_name("N")
-      ->check(CLI::TypeValidator<unsigned>("a whole number") & CLI::Range(1u, 4096u));
+      ->check(
+          (CLI::TypeValidator<unsigned>("a whole number") & CLI::Range(1u, 4096u)).description(""));
 }
 
 void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
@@ -108,39 +158,31 @@ void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
 void add_targets(CLI::App& command, analyzers::RecommendOptions& options) {
   command
       .add_option("--headroom", options.headroom_bits,
-                  "binades kept free between the largest gradient and overflow")
+                  "binades kept free between the largest gradient and overflow, 0 to 40")
       ->type_name("BITS")
-      ->check(CLI::TypeValidator<int>("a whole number") & CLI::Range(0, 40))
+      ->check((CLI::TypeValidator<int>("a whole number") & CLI::Range(0, 40)).description(""))
       ->capture_default_str();
   command
-      .add_option("--target-underflow", options.target_underflow,
-                  "share of a tensor's nonzero values that may be flushed to zero")
+      .add_option(
+          "--target-underflow", options.target_underflow,
+          "share of a tensor's nonzero values that may be flushed to zero, such as 0.001 or "
+          "0.1%")
       ->type_name("FRACTION")
-      ->check(CLI::Range(0.0, 1.0))
+      ->transform(CLI::Validator(percent_to_share, ""))
+      ->check(CLI::Range(0.0, 1.0).description(""))
       ->capture_default_str();
 }
 
 void add_selections(CLI::App& command, LogOptions& options) {
-  std::map<std::string, std::string> formats = {
-      {"fp16", "binary16"}, {"half", "binary16"}, {"bf16", "bfloat16"}};
-  std::string names;
-  for (const NamedFormat& row : kFormats) {
-    formats.emplace(row.name, row.name);
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  }
   command
       .add_option("--loss-scale", options.loss_scale,
                   "what if: count for S times the unscaled values (a number or 2^K)")
       ->type_name("S")
       ->capture_default_str();
-  command.add_option("--format", options.format, "the format values are rounded to: " + names)
+  command
+      .add_option("--format", options.format, "the format values are rounded to: " + format_names())
       ->type_name("NAME")
-      ->transform(CLI::Transformer(formats, CLI::ignore_case))
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return find_format(name) != nullptr ? "" : "format '" + name + "' is not known";
-          },
-          ""))
+      ->transform(CLI::Validator(to_format_name, ""))
       ->capture_default_str();
   command
       .add_option("--subnormals", options.subnormals,

@@ -66,13 +66,41 @@ std::string log_of(const analyzers::Comparison& c, const analyzers::ComparedTens
   return c.logs.a + " and " + c.logs.b;
 }
 
+bool is_weight(const TensorFindings& t) {
+  return t.role == log::Role::weight || t.role == log::Role::master_weight;
+}
+bool is_weight(const analyzers::ComparedTensor&) {
+  return true;
+}  // asked of no weight in particular
+
+/// Why nothing could be tested.
 template <typename Findings>
-void test_condition(const Condition& c, std::size_t number, const Findings& findings,
-                    GateLines& lines) {
-  std::size_t meant = 0, tested = 0;
+std::string nothing_tested(const Condition& c, const Findings& findings) {
+  std::size_t meant = 0, weights = 0;
   for (const auto& t : findings.tensors) {
     if (!applies(c, t)) continue;
     ++meant;
+    weights += is_weight(t) ? 1 : 0;
+  }
+  if (meant == 0) {
+    return c.only.empty()
+               ? std::string("no selected tensor is a weight")
+               : fmt::format("no selected tensor is of role or name '{}'", printable(c.only));
+  }
+  if (is_of_updates(c) && weights == 0) {
+    return fmt::format("{} is known of weights alone; say 'for weight', or leave 'for' out",
+                       c.field);
+  }
+  return fmt::format("no tensor it is for has values to give {}{} of", c.field,
+                     c.percent ? " as a share" : "");
+}
+
+template <typename Findings>
+void test_condition(const Condition& c, std::size_t number, const Findings& findings,
+                    GateLines& lines) {
+  std::size_t tested = 0;
+  for (const auto& t : findings.tensors) {
+    if (!applies(c, t)) continue;
     GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, ""};
     if (const std::optional<Measured> value = measure(c, t)) {
       ++tested;
@@ -85,12 +113,7 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
     lines.tests.push_back(std::move(result));
   }
   if (tested != 0) return;
-  throw BadUsage(fmt::format(
-      "--fail-if '{}': {}", printable(c.text),
-      meant == 0 && c.only.empty() ? fmt::format("no selected tensor is a weight")
-      : meant == 0 ? fmt::format("no selected tensor is of role or name '{}'", printable(c.only))
-                   : fmt::format("no tensor it is for has values to give {}{} of", c.field,
-                                 c.percent ? " as a share" : "")));
+  throw BadUsage(fmt::format("--fail-if '{}': {}", printable(c.text), nothing_tested(c, findings)));
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ Progress::Progress(std::string what)
 void Progress::show(std::uint64_t done_bytes, std::uint64_t all_bytes) {
   using std::chrono::duration;
   const Clock::time_point now = Clock::now();
-  if (all_bytes != all_ || done_bytes < done_) phase_ = now;  // another file, or another pass
+  // Another file, or another pass; the first began with the bar.
+  if (all_ != 0 && (all_bytes != all_ || done_bytes < done_)) phase_ = now;
   all_ = all_bytes;
   done_ = done_bytes;
   const bool early = duration<double>(now - start_).count() < 1;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -15,8 +15,10 @@
 #include "cli/junit.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_advice.hpp"
+#include "cli/text_answer.hpp"
 #include "cli/text_cures.hpp"
 #include "cli/text_overflow.hpp"
+#include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
@@ -36,84 +38,6 @@ struct Options : LogOptions {
   std::vector<std::string> fail_if;
 };
 
-std::string share(const analyzers::Share& s) { return text::share_range_text(s.low(), s.high()); }
-
-std::string join(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + log::printable(word);
-  return all;
-}
-
-/// Why there is no recommendation, in words.
-std::string reason_text(const Recommendation& r) {
-  if (r.reason == "no_gradients") {
-    return fmt::format(
-        "the log holds no gradients (roles found: {}); name them with --role "
-        "GLOB=weight_grad",
-        join(r.roles_found));
-  }
-  if (r.reason == "all_zero") return "every finite gradient value is zero";
-  if (r.reason == "scale_unknown") {
-    return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
-           "is "
-           "not known, so nobody can tell how large they were; record it with the run, or leave "
-           "the "
-           "steps out with --step";
-  }
-  if (r.reason == "no_finite_values") return "no gradient value is finite, or there are none";
-  return r.reason;
-}
-
-void print_limit(const Recommendation& r) {
-  const analyzers::Limit& limit = *r.limited_by;
-  fmt::print(
-      "Limited by {} at step {}: its largest magnitude is {}{}, which leaves {}{:.1f} binades "
-      "below overflow.\n",
-      log::printable(limit.name), limit.step, limit.censored ? "at least " : "",
-      text::magnitude_text(limit.max_abs), limit.censored ? "at most " : "", r.headroom_bits);
-  if (limit.from_scalars) {
-    fmt::print(
-        "It comes from the scalars of every step; no table holds it, so the tensor is not "
-        "known.\n");
-  }
-}
-
-/// Which scales keep the target, or why none does.
-void print_range(const Recommendation& r, const Options& options) {
-  const std::string target = text::share_text(options.recommend.target_underflow);
-  if (r.lowest_log2 && *r.lowest_log2 <= 0 && *r.highest_log2 >= 0) {
-    fmt::print(
-        "Underflow asks for no loss scale: without one, every tensor's flushed share is within "
-        "the target of {}.\n",
-        target);
-  }
-  if (r.lowest_log2 && *r.lowest_log2 <= *r.highest_log2) {
-    fmt::print(
-        "Any power of two from {} to {} keeps the flushed share of every tensor at {} or less.\n",
-        text::power_text(*r.lowest_log2), text::power_text(*r.highest_log2), target);
-  }
-  if (!r.reason.empty()) fmt::print("Even so, {}.\n", log::printable(r.reason));
-  if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {
-    fmt::print(
-        "2^{} is the largest scale considered: these gradients are too small for FP16 at any "
-        "scale in use.\n",
-        analyzers::kLastLog2Scale);
-  }
-}
-
-void print_evidence(const Recommendation& r, const Options& options) {
-  fmt::print("Gradients flushed to zero: {} without a scale, {} with {}.\n", share(r.flushed_at_1),
-             share(r.flushed_at_recommended), text::power_text(*r.static_log2));
-  print_limit(r);
-  print_range(r, options);
-  if (r.underflow_not_identifiable) {
-    fmt::print(
-        "Some gradients were computed in FP16: what underflowed there is already zero, so the "
-        "shares are bounds and no lowest scale can be given. Record an FP32 or BF16 run to "
-        "see it.\n");
-  }
-}
-
 /// The lines of one framework, indented.
 std::string snippet_text(const Recommendation& r, const std::string& framework) {
   std::string text;
@@ -125,23 +49,31 @@ std::string snippet_text(const Recommendation& r, const std::string& framework) 
   return text;
 }
 
-void print(const Recommendation& r, const Options& options) {
-  if (!r.static_log2) {
-    fmt::print("No loss scale can be recommended: {}.\n", reason_text(r));
-  } else {
-    fmt::print("Use a loss scale of {}.\n\n  {}\n\n", text::power_text(*r.static_log2),
-               snippet_text(r, options.framework));
-    print_evidence(r, options);
-    fmt::print("{}", advice_text(r));
-  }
-  fmt::print("{}", cures_text(r));
-  if (!r.nonfinite_steps.empty()) {
-    fmt::print("Gradients hold NaN or infinity at {}, first at step {}.\n",
-               text::plural(r.nonfinite_steps.size(), "step"), r.nonfinite_steps.front());
-  }
-  if (!r.overflow_without_cure.empty()) {
-    fmt::print("Overflow that no loss scale cures: {}.\n", join(r.overflow_without_cure));
-  }
+/// A step's NaN or infinity that no event tells.
+std::string nonfinite_text(const analyzers::Study& study) {
+  const auto& steps = study.advice.nonfinite_steps;
+  const bool told = std::any_of(study.overflow.events.begin(), study.overflow.events.end(),
+                                [](const auto& event) { return !event.what_if; });
+  if (steps.empty() || told) return "";
+  return fmt::format("Gradients hold NaN or infinity at {}, first at step {}.\n",
+                     text::plural(steps.size(), "step"), steps.front());
+}
+
+/// A format that needs no loss scale has no line to paste.
+bool worth_pasting(const analyzers::Study& study) {
+  const bool wide = analyzers::wide_range(study.analysis.target.format);
+  return study.advice.static_log2 && !(wide && study.advice.none_needed);
+}
+
+/// The answer, then what harms, then the evidence.
+void print(const analyzers::Study& study, const Options& options) {
+  const Recommendation& r = study.advice;
+  fmt::print("{}", answer_text(study));
+  if (worth_pasting(study)) fmt::print("\n  {}\n\n", snippet_text(r, options.framework));
+  fmt::print("{}{}", nonfinite_text(study), cures_text(r));
+  fmt::print("{}{}", evidence_text(study, options.recommend.target_underflow), advice_text(r));
+  fmt::print("{}", updates_line(study.analysis));
+  fmt::print("{}", overflow_text(study.analysis, study.overflow));
 }
 
 int run(const Options& options) {
@@ -158,8 +90,7 @@ int run(const Options& options) {
   }
   write_junit(options.junit, "recommend", gate);
   if (options.json != "-") {
-    print(study.advice, options);
-    fmt::print("{}", overflow_text(study.analysis, study.overflow));
+    print(study, options);
   }
   return close_gate(gate);
 }
@@ -171,6 +102,7 @@ void add_recommend(CLI::App& app, Run& run_out) {
       app.add_subcommand("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
   options->passes.sums = true;
+  options->passes.updates = true;
   add_logs(*command, *options);
   add_steps_and_tensors(*command, *options);
   add_targets(*command, options->recommend);

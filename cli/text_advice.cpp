@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
+#include <optional>
 
 #include "reports/text.hpp"
 
@@ -28,35 +28,36 @@ std::string risk_text(const SkipRisk& risk) {
 
 std::string method_text(const SkipRisk& risk) {
   const std::string steps = text::plural(risk.steps, "recorded step");
-  if (risk.method == RiskMethod::extreme_value) {
-    return fmt::format(
-        "an extreme-value fit to the largest magnitudes of {}, for a step like the last", steps);
-  }
-  return fmt::format(
-      "the binomial bound from {}: too few, or too much alike, for a fit of the tail", steps);
+  return risk.method == RiskMethod::extreme_value
+             ? fmt::format("extreme-value fit to {}", steps)
+             : fmt::format("binomial bound from {}, too few or too alike for a fit", steps);
 }
 
 std::string skip_text(const Recommendation& r) {
   if (!r.skip) return "";
-  return fmt::format("Chance that a step overflows at {}: {}, 95 % confidence, by {}.\n",
-                     text::power_text(*r.static_log2), risk_text(*r.skip), method_text(*r.skip));
-}
-
-std::string lost_text(const Recommendation& r) {
-  if (!r.lost_at_1 || !r.lost_at_recommended) return "";
-  return fmt::format("Of the gradients' magnitude (L1) {} is lost without a scale, {} with {}.\n",
-                     mass_text(r.lost_at_1->l1), mass_text(r.lost_at_recommended->l1),
-                     text::power_text(*r.static_log2));
+  std::string line =
+      fmt::format("Chance that a step overflows at {}: {} (95 % confidence, {}).\n",
+                  text::power_text(*r.static_log2), risk_text(*r.skip), method_text(*r.skip));
+  if (r.steps_left_out != 0) {
+    line +=
+        fmt::format("  {} with NaN or infinity at any scale {} not counted there.\n",
+                    text::plural(r.steps_left_out, "step"), r.steps_left_out == 1 ? "is" : "are");
+  }
+  return line;
 }
 
 std::string dynamic_text(const Recommendation& r) {
   if (!r.dynamic) return "";
   const analyzers::DynamicAdvice& d = *r.dynamic;
-  return fmt::format(
-      "Dynamic scaling: start at {} with growth_interval {}; about {} of steps would be skipped "
-      "({}).\n",
-      text::power_text(d.init_log2), d.growth_interval, text::share_text(d.expected_skip_rate),
-      text::share_range_text(d.skip_low, d.skip_high));
+  const std::string skipped =
+      d.expected_skip_rate
+          ? fmt::format("about {} of steps would be skipped ({})",
+                        text::share_text(*d.expected_skip_rate),
+                        text::share_range_text(d.skip_low, d.skip_high))
+          : fmt::format("too few steps are recorded to tell how many would be skipped (at most {})",
+                        text::share_text(d.skip_high));
+  return fmt::format("Dynamic scaling: start at {} with growth_interval {}; {}.\n",
+                     text::power_text(d.init_log2), d.growth_interval, skipped);
 }
 
 std::string ranks_text(const Recommendation& r) {
@@ -77,6 +78,10 @@ std::string ranks_text(const Recommendation& r) {
   return line + ".\n";
 }
 
+std::string steps_text(const Interval& steps) {
+  return steps.exact() ? text::plural(steps.low, "step") : text::count_text(steps) + " steps";
+}
+
 /// The scales worth a line: no scale, the lowest good one, the recommended, and what follows it.
 bool worth_a_line(const Recommendation& r, int k) {
   const int at = *r.static_log2;
@@ -86,14 +91,17 @@ bool worth_a_line(const Recommendation& r, int k) {
 
 std::string scales_text(const Recommendation& r) {
   if (r.scales.empty()) return "";
-  std::string table = fmt::format("\n  {:>8} {:>22} {:>22} {:>10}  {}\n", "scale",
-                                  "flushed to zero", "L1 lost", "overflow", "chance a step");
+  std::string table = fmt::format("\n  {:>8} {:>20} {:>20} {:>14}  {}\n", "scale", "become zero",
+                                  "of L1 norm", "overflow", "chance of a step");
+  std::optional<int> last;
   for (const ScaleEvidence& s : r.scales) {
     if (!worth_a_line(r, s.log2_scale)) continue;
+    if (last && *last + 1 < s.log2_scale) table += fmt::format("  {:>8}\n", "...");
+    last = s.log2_scale;
     const bool known = s.skip.steps != 0;
-    table += fmt::format("  {:>8} {:>22} {:>22} {:>10}  {}{}\n", fmt::format("2^{}", s.log2_scale),
+    table += fmt::format("  {:>8} {:>20} {:>20} {:>14}  {}{}\n", fmt::format("2^{}", s.log2_scale),
                          text::share_text(s.flushed, s.of.high), mass_text(s.lost.l1),
-                         known ? text::plural(s.overflow_steps, "step") : "unknown",
+                         known ? steps_text(s.overflow_steps) : "unknown",
                          known ? risk_text(s.skip) : "unknown",
                          s.log2_scale == *r.static_log2 ? "  <- recommended" : "");
   }
@@ -104,8 +112,7 @@ std::string scales_text(const Recommendation& r) {
 
 std::string advice_text(const Recommendation& advice) {
   if (!advice.static_log2) return "";
-  return lost_text(advice) + skip_text(advice) + dynamic_text(advice) + ranks_text(advice) +
-         scales_text(advice);
+  return skip_text(advice) + dynamic_text(advice) + ranks_text(advice) + scales_text(advice);
 }
 
 }  // namespace halfscope::cli

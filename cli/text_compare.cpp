@@ -13,6 +13,7 @@ namespace halfscope::cli {
 namespace {
 
 namespace text = reports;
+using analyzers::Both;
 using analyzers::ComparedTensor;
 using analyzers::Comparison;
 using analyzers::ElementChanges;
@@ -27,37 +28,53 @@ std::string share(const Interval& count, const RunTotals& run) {
   return text::share_of_total(count, run.gradients.total);
 }
 
-std::string updates_text(const UpdateCounts& u) {
-  return text::share_text(u.half.lost(), u.updates());
+void print_gradients(const Comparison& c) {
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  print_line("loss scale", text::scales_text(a), text::scales_text(b));
+  print_line("gradients lost to zero", share(a.lost, a), share(b.lost, b));
+  print_line("gradients recorded as zero", share(a.gradients.zero, a), share(b.gradients.zero, b));
+  print_line("gradients flushed to zero", share(a.gradients.classes.flushed_to_zero, a),
+             share(b.gradients.classes.flushed_to_zero, b));
+  print_line("NaN, infinite or overflow:", "", "");
+  print_line("  gradients", text::count_text(not_finite(a.gradients)),
+             text::count_text(not_finite(b.gradients)));
+}
+
+void print_updates(const Both<UpdateCounts>& u) {
+  const auto zero = [](const UpdateCounts& c) { return text::share_text(c.zero, c.pairs); };
+  const auto lost = [](const UpdateCounts& c) { return text::share_text(c.half.lost(), c.pairs); };
+  print_line("weight updates exactly zero", zero(u.a), zero(u.b));
+  print_line("weight updates lost", lost(u.a), lost(u.b));
 }
 
 void print_sums(const Comparison& c) {
   const RunTotals &a = c.runs.a, &b = c.runs.b;
   print_line("", "A", "B");
-  if (c.gradients != 0) {
-    print_line("loss scale", text::scales_text(a), text::scales_text(b));
-    print_line("gradients zero already", share(a.gradients.zero, a), share(b.gradients.zero, b));
-    print_line("gradients that become zero", share(a.gradients.classes.flushed_to_zero, a),
-               share(b.gradients.classes.flushed_to_zero, b));
-    print_line("NaN, infinite or overflow", text::count_text(not_finite(a.gradients)),
-               text::count_text(not_finite(b.gradients)));
-  }
-  if (c.updates) print_line("updates lost", updates_text(c.updates->a), updates_text(c.updates->b));
+  if (c.gradients != 0) print_gradients(c);
+  print_line(c.gradients != 0 ? "  tensors of every role" : "NaN, infinite or overflow",
+             text::count_text(not_finite(a.all)), text::count_text(not_finite(b.all)));
+  if (c.updates) print_updates(*c.updates);
   if (c.last_loss) {
-    print_line(fmt::format("loss at step {}", c.last_loss->step),
-               fmt::format("{:.6g}", c.last_loss->a), fmt::format("{:.6g}", c.last_loss->b));
+    print_line(fmt::format("loss at step {}", c.last_loss->step), text::loss_text(c.last_loss->a),
+               text::loss_text(c.last_loss->b));
   }
   if (a.steps + b.steps != 0) {
     print_line("skipped", text::skipped_text(a), text::skipped_text(b));
   }
-  fmt::print("\n");
+  fmt::print("{}\n\n", c.gradients != 0 ? "\n" + text::lost_note(c) : "");
 }
 
 void print_new_zeros(const Comparison& c) {
   if (!c.new_zeros || c.new_zeros->high == 0) return;
-  fmt::print("Zero in B and not in A: {} of {} gradient values{}.\n",
+  fmt::print("Zero in B and not in A, gradients at all common steps: {} of {}{}.\n",
              text::count_text(*c.new_zeros), text::count_text(c.runs.b.gradients.total),
              c.new_zeros->exact() ? "" : ", as far as counts tell");
+  if (c.whole_zeros && !c.new_zeros->exact()) {
+    fmt::print("  Of these, exactly, at the {} with whole tensors in both: {} of {}.\n",
+               text::plural(c.whole_zeros->steps, "step"),
+               text::count_text(c.whole_zeros->new_zeros),
+               text::count_text(c.whole_zeros->elements));
+  }
   if (c.runs.a.underflow_identifiable && !c.runs.b.underflow_identifiable) {
     fmt::print(
         "B was computed in FP16 and A was not: at one step of one model these are underflow that "
@@ -70,39 +87,52 @@ void print_new_zeros(const Comparison& c) {
 void print_elements(const Comparison& c) {
   ElementChanges sum;
   std::uint64_t tensors = 0;
+  std::size_t steps = 0;
   for (const ComparedTensor& t : c.tensors) {
     if (!t.elements) continue;
     sum += *t.elements;
+    steps = std::max(steps, t.elements->steps.size());
     ++tensors;
   }
   if (tensors == 0) return;
   fmt::print(
-      "Element by element ({}, {}): {} equal; {} became zero, {} subnormal, {} infinite, {} "
-      "NaN.\n\n",
-      text::plural(tensors, "whole tensor"), text::plural(sum.elements, "element"),
-      text::share_text(sum.equal, sum.elements), text::count_text(sum.became_zero),
-      text::count_text(sum.became_subnormal), text::count_text(sum.became_infinite),
-      text::count_text(sum.became_nan));
+      "Element by element, tensors of every role ({} at up to {}, {}): {} equal; {} became zero, "
+      "{} subnormal, {} infinite, {} NaN.\n\n",
+      text::plural(tensors, "whole tensor"), text::plural(steps, "step"),
+      text::plural(sum.elements, "element"), text::share_text(sum.equal, sum.elements),
+      text::count_text(sum.became_zero), text::count_text(sum.became_subnormal),
+      text::count_text(sum.became_infinite), text::count_text(sum.became_nan));
 }
 
-std::string lost(const analyzers::Counts& counts) {
-  return text::share_of_total(lost_to_zero(counts), counts.total);
+std::string lost(const Interval& count, const analyzers::Counts& counts) {
+  return text::share_of_total(count, counts.total);
 }
 
 void print_row(const ComparedTensor& t) {
-  fmt::print("{:>15} {:>15} {:>17} {:>14} {:>11} {:>8}  {}\n", lost(t.counts.a), lost(t.counts.b),
+  fmt::print("{:>16} {:>16} {:>17} {:>15} {:>9} {:>9}  {}\n", lost(t.lost.a, t.counts.a),
+             lost(t.lost.b, t.counts.b),
              t.new_zeros ? text::count_text(*t.new_zeros) : "other size", text::more_not_finite(t),
              t.max_abs_shift ? text::shift_text(*t.max_abs_shift) : "none",
-             t.median_shift ? fmt::format("{:+d}", *t.median_shift) : "none", printable(t.name));
+             t.median_shift ? text::signed_text(*t.median_shift) : "none", printable(t.name));
 }
 
 void print_table(const Comparison& c) {
-  constexpr std::size_t kShown = 15;
-  fmt::print("{:>15} {:>15} {:>17} {:>14} {:>11} {:>8}  {}\n", "zero: A", "B", "new zeros",
-             "NaN, inf, over", "max, 2^", "median", "tensor, most harmed in B first");
-  for (std::size_t i = 0; i < std::min(kShown, c.tensors.size()); ++i) print_row(c.tensors[i]);
-  if (c.tensors.size() > kShown) {
-    fmt::print("and {} more; --json - gives all\n", c.tensors.size() - kShown);
+  const auto harmed = static_cast<std::size_t>(
+      std::count_if(c.tensors.begin(), c.tensors.end(), [](const auto& t) { return t.harmed; }));
+  const std::size_t most = harmed == 0 ? 5 : 15;
+  const std::size_t shown = std::min(harmed == 0 ? c.tensors.size() : harmed, most);
+  fmt::print("{}\n",
+             harmed == 0
+                 ? std::string("No tensor is harmed in B. Those whose magnitudes differ most:")
+                 : fmt::format("{} of {} harmed in B, worst first:", text::count_text(harmed),
+                               text::plural(c.tensors.size(), "tensor")));
+  constexpr std::string_view kColumns = "{:>16} {:>16} {:>17} {:>15} {:>9} {:>9}  {}\n";
+  fmt::print(kColumns, "lost to zero:", "lost to zero:", "zero in B,",
+             "NaN, inf, over:", "largest,", "median,", "");
+  fmt::print(kColumns, "A", "B", "not in A", "B less A", "B/A: 2^", "B/A: 2^", "tensor");
+  for (std::size_t i = 0; i < shown; ++i) print_row(c.tensors[i]);
+  if (shown < c.tensors.size()) {
+    fmt::print("and {} more; --json - gives all\n", c.tensors.size() - shown);
   }
 }
 
@@ -129,11 +159,11 @@ void print_left_out(const Comparison& c) {
 }  // namespace
 
 void print_comparison(const Comparison& c) {
-  fmt::print("A: {}\nB: {}\nIn {}, {}.\n\n{}\n\n", printable(c.logs.a), printable(c.logs.b),
+  fmt::print("A: {}\nB: {}\nIn {}, {}.\n\n{}\n{}\n\n", printable(c.logs.a), printable(c.logs.b),
              c.target.name,
              c.loss_scale ? fmt::format("at loss scale {}", text::scale_text(*c.loss_scale))
                           : "each at its own loss scale",
-             text::comparison_answer(c));
+             text::comparison_verdict(c), text::comparison_answer(c));
   print_sums(c);
   print_new_zeros(c);
   print_elements(c);

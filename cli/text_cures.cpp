@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
@@ -22,11 +23,40 @@ std::string more_text(std::size_t count) {
   return count <= kShown ? "" : fmt::format("  and {} more: --json -\n", count - kShown);
 }
 
+/// What autocast keeps in FP32 by itself.
+bool by_autocast(const analyzers::KeepInFp32& keep) {
+  return keep.kind == "logits" || (keep.kind == "loss" && keep.why.starts_with("autocast"));
+}
+
+/// What the first lines have told already.
+bool told(const Recommendation& advice, const analyzers::KeepInFp32& keep) {
+  const auto& names = advice.overflow_without_cure;
+  return keep.kind == "tensor" && keep.binades_gained == 0 &&
+         std::find(names.begin(), names.end(), keep.name) != names.end();
+}
+
+std::string autocast_text(const Recommendation& advice) {
+  std::string names;
+  for (const analyzers::KeepInFp32& keep : advice.keep_in_fp32) {
+    if (!by_autocast(keep)) continue;
+    const std::string name =
+        keep.kind == "logits" ? fmt::format("softmax of {}", keep.name) : keep.name;
+    names += (names.empty() ? "" : ", ") + printable(name);
+  }
+  return names.empty()
+             ? ""
+             : fmt::format("Autocast keeps in FP32, so do not cast by hand: {}.\n", names);
+}
+
 std::string keep_text(const Recommendation& advice) {
-  if (advice.keep_in_fp32.empty()) return "";
+  std::vector<const analyzers::KeepInFp32*> entries;
+  for (const analyzers::KeepInFp32& keep : advice.keep_in_fp32) {
+    if (!by_autocast(keep) && !told(advice, keep)) entries.push_back(&keep);
+  }
+  if (entries.empty()) return autocast_text(advice);
   std::string text = "Keep in FP32:\n";
-  for (std::size_t i = 0; i < std::min(kShown, advice.keep_in_fp32.size()); ++i) {
-    const analyzers::KeepInFp32& keep = advice.keep_in_fp32[i];
+  for (std::size_t i = 0; i < std::min(kShown, entries.size()); ++i) {
+    const analyzers::KeepInFp32& keep = *entries[i];
     text += fmt::format("  {} ({}): {}", printable(keep.name), keep.kind, printable(keep.why));
     if (keep.binades_gained > 0) {
       text +=
@@ -36,10 +66,31 @@ std::string keep_text(const Recommendation& advice) {
     }
     text += "\n";
   }
-  return text + more_text(advice.keep_in_fp32.size());
+  return text + more_text(entries.size()) + autocast_text(advice);
 }
 
-std::string power(std::optional<int> log2) { return log2 ? fmt::format("2^{}", *log2) : "none"; }
+std::string own_scales(const LayerScale& layer) {
+  if (layer.served()) {
+    return fmt::format("2^{} to 2^{}", *layer.lowest_log2, *layer.highest_log2);
+  }
+  if (layer.lowest_log2 && layer.highest_log2) {
+    return fmt::format("none: needs 2^{}, allows 2^{}", *layer.lowest_log2, *layer.highest_log2);
+  }
+  return layer.highest_log2 ? fmt::format("none: allows 2^{}", *layer.highest_log2) : "none";
+}
+
+/// What the table below shows, which may be that no scale helps.
+std::string layers_title(const Recommendation& advice) {
+  const auto& layers = advice.per_layer;
+  const auto served =
+      std::count_if(layers.begin(), layers.end(), [](const auto& l) { return l.served(); });
+  if (served == 0) {
+    return "No scale reaches the target in these layers, not even one of their own:\n";
+  }
+  return served == static_cast<std::ptrdiff_t>(layers.size())
+             ? "No single scale serves every layer. Scales of their own would:\n"
+             : "No single scale serves every layer. Scales of their own would serve some:\n";
+}
 
 /// Layers by what the single scale flushes of them, most first.
 std::string layers_text(const Recommendation& advice) {
@@ -53,16 +104,16 @@ std::string layers_text(const Recommendation& advice) {
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](const auto* a, const auto* b) { return share(*a) > share(*b); });
-  std::string text = fmt::format(
-      "No single scale serves every layer. Scales of their own:\n"
-      "  {:>10} {:>10} {:>16} {:>16}  layer\n",
-      "lowest", "highest", "zero at one", "zero at highest");
+  std::string text = layers_title(advice);
+  text += fmt::format("  {:>14} {:>14}  {:<30}  layer\n",
+                      fmt::format("zero at 2^{}", *advice.static_log2), "at its highest",
+                      "scales that serve it");
   for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
     const LayerScale& layer = *order[i];
-    text += fmt::format(
-        "  {:>10} {:>10} {:>16} {:>16}  {}\n", power(layer.lowest_log2), power(layer.highest_log2),
-        reports::share_text(layer.flushed_at_static, layer.of.high),
-        reports::share_text(layer.flushed_at_own, layer.of.high), printable(layer.layer));
+    text += fmt::format("  {:>14} {:>14}  {:<30}  {}\n",
+                        reports::share_text(layer.flushed_at_static, layer.of.high),
+                        reports::share_text(layer.flushed_at_own, layer.of.high), own_scales(layer),
+                        printable(layer.layer));
   }
   return text + more_text(order.size());
 }

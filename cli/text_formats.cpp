@@ -56,16 +56,11 @@ std::map<Key, Group> group(const Analysis& analysis) {
   return groups;
 }
 
-std::string short_name(const TensorFindings& t) {
-  const bool has_role = log::role_in_name(t.name).has_value();
-  return log::printable(has_role ? t.name.substr(t.name.find('/') + 1) : t.name);
-}
-
 std::string names(const Group& g) {
   constexpr std::size_t kShown = 3;
   std::string text;
   for (std::size_t i = 0; i < std::min(kShown, g.tensors.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + short_name(*g.tensors[i]);
+    text += (i == 0 ? "" : ", ") + log::printable(g.tensors[i]->name);
   }
   if (g.tensors.size() > kShown) text += fmt::format(" and {} more", g.tensors.size() - kShown);
   return text;
@@ -129,8 +124,11 @@ std::string noise_row(const Analysis& analysis, log::Role role) {
 
 std::string noise_text(const Analysis& analysis) {
   std::string text =
-      "\nSignal to rounding noise in dB, of each role's noisiest tensor, each at its best scale\n"
-      "(~: some are estimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
+      "\nSignal-to-quantisation-noise ratio, 10 log10(sum x^2 / sum (rounded x - x)^2) in dB: "
+      "higher "
+      "is\nbetter, 6 dB are one bit. Of each role's noisiest tensor, each at its best scale (~: "
+      "some "
+      "are\nestimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
   text += fmt::format("  {:<16}", "");
   for (const std::string_view format : analyzers::kFitFormats)
     text += fmt::format(" {:>8}", format);
@@ -159,13 +157,18 @@ std::string mass_text(const Analysis& analysis) {
     flushed += t.counts.classes.flushed_to_zero;
     n += t.counts.finite_nonzero();
   }
-  if (gradients.empty() || !k) return "";
+  if (gradients.empty() || !k || flushed.high == 0) return "";
   const MassShare lost = analyzers::lost_mass(gradients, analysis.target, *k);
+  // Worth a "but": many values that weigh little.
+  constexpr double kMany = 0.001;
+  const double share = static_cast<double>(flushed.low) / static_cast<double>(n);
+  const bool weigh_little = share >= kMany && lost.l1.high < share / 2;
   return fmt::format(
       "\nThe gradients that become zero in {} at loss scale {} are {} of the values,\n"
-      "but {} of the sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
+      "{} {} of the sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
       analysis.target.name, reports::scale_text(analysis.loss_scale),
-      reports::share_text(flushed, n), reports::share_range_text(lost.l1.low, lost.l1.high),
+      reports::share_text(flushed, n), weigh_little ? "but" : "and",
+      reports::share_range_text(lost.l1.low, lost.l1.high),
       reports::share_range_text(lost.l2.low, lost.l2.high));
 }
 

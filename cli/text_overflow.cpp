@@ -51,12 +51,15 @@ std::string event_text(const OverflowEvent& event, bool several_logs) {
 }
 
 std::string leads_text(const OverflowEvent& event) {
+  constexpr std::size_t kShown = 3;  // steps of a lead, the last ones: the JSON has all
   std::string text = "    What led there, largest magnitudes:\n";
   for (const Lead& lead : event.leads) {
-    text += fmt::format("      {} ({})\n", printable(lead.name), lead.relation);
-    for (const Glimpse& glimpse : lead.glimpses) {
-      text += fmt::format("        {}\n", glimpse_text(glimpse));
+    text += fmt::format("      {} ({}):", printable(lead.name), lead.relation);
+    const std::size_t first = lead.glimpses.size() - std::min(kShown, lead.glimpses.size());
+    for (std::size_t i = first; i < lead.glimpses.size(); ++i) {
+      text += fmt::format("{} {}", i == first ? "" : ";", glimpse_text(lead.glimpses[i]));
     }
+    text += "\n";
   }
   return text;
 }

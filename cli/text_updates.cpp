@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "reports/text.hpp"
@@ -60,23 +63,27 @@ std::string lost_text(const UpdateCounts& c, const std::string& rule) {
   return text;
 }
 
-/// "half of ... within 2^k equal updates": the smallest power of two that covers half of them.
+/// What share shows at the first update, and after how many half of them do: n is counted by its
+/// binade, so that "fewer than 2^(k+1)" is sure.
 std::string master_text(const UpdateWhatIf& w) {
   std::uint64_t all = w.master_never;
   for (const auto& [log2, count] : w.first_move) all += count;
-  std::string text = "  FP32 master weights: ";
+  const auto first = w.first_move.find(0);
+  const std::uint64_t at_once = first == w.first_move.end() ? 0 : first->second;
+  std::string text =
+      fmt::format("  FP32 master weights: {} of the updates show in the 16-bit copy at once",
+                  share_text(at_once, all));
   std::uint64_t seen = 0;
   for (const auto& [log2, count] : w.first_move) {
     seen += count;
     if (2 * seen < all) continue;
-    text += log2 == 0 ? "half of the updates show in the 16-bit copy at once"
-                      : fmt::format(
-                            "half of the updates show in the 16-bit copy after fewer than "
-                            "{} equal ones",
-                            count_text(std::uint64_t{2} << log2));
+    if (log2 != 0) {
+      text += fmt::format(", half of all after fewer than {} equal ones",
+                          count_text(std::uint64_t{2} << log2));
+    }
     break;
   }
-  if (2 * seen < all) text += "most updates never show in the 16-bit copy";
+  if (2 * seen < all) text += ", most never";
   return text + fmt::format("; {} are below what FP32 holds.\n", share_text(w.master_never, all));
 }
 
@@ -135,13 +142,70 @@ std::string table_text(std::vector<const TensorFindings*> weights, const std::st
   return text;
 }
 
-}  // namespace
+using Weights = std::vector<const TensorFindings*>;
 
-std::string updates_text(const Analysis& analysis) {
-  std::vector<const TensorFindings*> weights;
+Weights weights_of(const Analysis& analysis) {
+  Weights weights;
   for (const TensorFindings& t : analysis.tensors) {
     if (t.updates) weights.push_back(&t);
   }
+  return weights;
+}
+
+/// The role whose values an update is made of.
+log::Role source_role(const TensorFindings& weight) {
+  switch (weight.updates->source) {
+    case analyzers::UpdateSource::update: return log::Role::update;
+    case analyzers::UpdateSource::optimizer_state: return log::Role::optimizer_state;
+    case analyzers::UpdateSource::gradient: return log::Role::weight_grad;
+    case analyzers::UpdateSource::difference: return weight.role;
+  }
+  return log::Role::update;
+}
+
+/// Of what is held in FP16, an update that became zero can no longer be told from none.
+std::string half_source_text(const Analysis& analysis, const Weights& weights, std::uint64_t zero) {
+  std::set<std::string> sources;
+  for (const TensorFindings* weight : weights) {
+    const log::Role role = source_role(*weight);
+    for (const TensorFindings& t : analysis.tensors) {
+      const bool narrow = t.computed_in_fp16() && t.log == weight->log && t.role == role;
+      if (narrow) sources.insert(std::string(log::name_of(role)));
+    }
+  }
+  if (sources.empty()) return "";
+  std::string names;
+  for (const std::string& name : sources) names += (names.empty() ? "" : ", ") + name;
+  return fmt::format(
+      "  At least that: these updates come from values computed in FP16 ({}), and what underflowed "
+      "there is zero already.\n{}",
+      names,
+      zero == 0 ? ""
+                : fmt::format("  {} are exactly zero and not counted.\n", plural(zero, "update")));
+}
+
+/// Weights held in the other 16-bit format lose by its rules, not by the target's.
+std::string other_format_text(const Analysis& analysis, const Weights& weights) {
+  std::string text;
+  for (const auto& [dtype, name, option] :
+       {std::tuple(Dtype::bf16, "BF16", "bfloat16"), std::tuple(Dtype::f16, "FP16", "binary16")}) {
+    if (analysis.target.format == format_of(dtype)) continue;
+    const auto held = std::count_if(weights.begin(), weights.end(), [dtype = dtype](const auto* t) {
+      return t->source_dtype == dtype;
+    });
+    if (held == 0) continue;
+    text += fmt::format(
+        "  {} held in {}: --format {} tells what that loses.\n",
+        held == 1 ? "1 of these weights is" : fmt::format("{} of these weights are", held), name,
+        option);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string updates_text(const Analysis& analysis) {
+  const Weights weights = weights_of(analysis);
   if (weights.empty()) return "";
   const Sum sum = sum_of(weights);
   const std::string rule = rule_name(analysis);
@@ -155,9 +219,35 @@ std::string updates_text(const Analysis& analysis) {
         "was lost there cannot be told.\n",
         count_text(sum.undetermined));
   }
+  text +=
+      half_source_text(analysis, weights, sum.counts.zero) + other_format_text(analysis, weights);
   if (sum.counts.updates() == 0) return text;
   if (sum.what_if) text += what_if_text(*sum.what_if, sum.counts);
   return text + "\n" + table_text(weights, rule);
+}
+
+std::string updates_line(const Analysis& analysis) {
+  const UpdateCounts counts = sum_of(weights_of(analysis)).counts;
+  if (counts.updates() == 0) return "";
+  return fmt::format(
+      "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "
+      "FP32 copy; halfscope analyze tells which.\n",
+      count_text(counts.updates()), share_text(counts.half.lost(), counts.updates()),
+      analysis.target.name);
+}
+
+std::string missing_updates_text(const Analysis& analysis) {
+  const int width = analysis.target.format.width;
+  if (width != 16) {
+    return fmt::format("weight updates are counted in formats of 16 bits, and {} has {}",
+                       analysis.target.name, width);
+  }
+  if (!analysis.manifests.empty()) {
+    return "not known, as no selected step has whole weights with their updates; record the run "
+           "with sample_every=N (docs/recording.md)";
+  }
+  return "no weight updates are known; want weight/X beside update/X, or beside weight_grad/X and "
+         "with --lr (docs/json.md)";
 }
 
 }  // namespace halfscope::cli

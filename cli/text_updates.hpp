@@ -12,4 +12,10 @@ namespace halfscope::cli {
 /// weight and update are known.
 std::string updates_text(const analyzers::Analysis& analysis);
 
+/// The same in one line; empty likewise.
+std::string updates_line(const analyzers::Analysis& analysis);
+
+/// Why no updates are known and what to do, as a clause.
+std::string missing_updates_text(const analyzers::Analysis& analysis);
+
 }  // namespace halfscope::cli

@@ -57,7 +57,7 @@ std::string per_layer_html(const Recommendation& advice) {
   if (als) headings.push_back("adaptive factor");
   std::vector<Row> rows;
   for (const auto& layer : advice.per_layer) {
-    Row row{{{html_name(layer.layer)},
+    Row row{{{breakable_name(layer.layer)},
              {scales_text(layer), static_cast<double>(layer.lowest_log2.value_or(-1000))},
              share_cell(layer.flushed_at_static, layer.of),
              share_cell(layer.flushed_at_own, layer.of)}};
@@ -76,7 +76,7 @@ std::string keep_html(const Recommendation& advice) {
   std::vector<Row> rows;
   for (const auto& keep : advice.keep_in_fp32) {
     rows.push_back(
-        {{{html_name(keep.name)},
+        {{{breakable_name(keep.name)},
           {html_name(keep.kind)},
           {html_name(keep.why)},
           keep.binades_gained > 0
@@ -95,13 +95,18 @@ std::string keep_html(const Recommendation& advice) {
 std::string dynamic_html(const Recommendation& advice) {
   if (!advice.dynamic) return "";
   const analyzers::DynamicAdvice& d = *advice.dynamic;
+  const std::string skipped =
+      d.expected_skip_rate
+          ? fmt::format("Expected skipped steps: {} of all, between {} and {}.",
+                        share_text(*d.expected_skip_rate), share_text(d.skip_low),
+                        share_text(d.skip_high))
+          : fmt::format(
+                "Too few steps are recorded to expect a number of skipped ones: at most {}.",
+                share_text(d.skip_high));
   return headed("Dynamic loss scaling",
-                fmt::format("Start at {}, grow every {} steps without overflow. Expected skipped "
-                            "steps: {} of all, between {} and {}. {}",
+                fmt::format("Start at {}, grow every {} steps without overflow. {} {}",
                             power_text(d.init_log2), count_text(d.growth_interval),
-                            html_escape(share_text(d.expected_skip_rate)),
-                            html_escape(share_text(d.skip_low)),
-                            html_escape(share_text(d.skip_high)), html_name(d.why)));
+                            html_escape(skipped), html_name(d.why)));
 }
 
 std::string ranks_html(const Recommendation& advice) {
@@ -144,7 +149,7 @@ std::string footprint_html(const Recommendation& advice) {
   if (f.not_multiples_of_8.empty()) return out;
   std::vector<Row> rows;
   for (const auto& odd : f.not_multiples_of_8) {
-    rows.push_back({{{html_name(odd.name)}, {shape_text(odd.shape)}, {html_name(odd.why)}}});
+    rows.push_back({{{breakable_name(odd.name)}, {shape_text(odd.shape)}, {html_name(odd.why)}}});
   }
   return out + headed("Dimensions that are no multiple of 8",
                       "Tensor Cores may fall back to slower kernels there.",
@@ -158,11 +163,12 @@ std::string risk_text(const analyzers::SkipRisk& skip) {
 
 /// What the chance is of, which is not the past: there a trend may have led elsewhere.
 std::string fitted_text(const analyzers::SkipRisk& risk) {
-  const double per_1000 = 1000 * std::abs(risk.trend);
+  // A hundred steps are the least that a tail is fitted to: no trend is told beyond them.
+  const double per_100 = 100 * std::abs(risk.trend);
   const std::string trend =
-      per_1000 < 0.05 ? ""
-                      : fmt::format(" (the largest magnitudes {} by {:.1f} binades in 1,000 steps)",
-                                    risk.trend > 0 ? "grow" : "shrink", per_1000);
+      per_100 < 0.005 ? ""
+                      : fmt::format(" (the largest magnitudes {} by {:.2f} binades in 100 steps)",
+                                    risk.trend > 0 ? "grow" : "shrink", per_100);
   return "an extreme-value fit, for a step like the last one recorded" + trend +
          "; steps that overflow are counted over all of them";
 }
@@ -176,19 +182,20 @@ std::string scale_evidence_html(const Recommendation& advice) {
   for (const analyzers::ScaleEvidence& scale : advice.scales) {
     const bool chosen = scale.log2_scale == advice.static_log2;
     steps = std::max(steps, scale.skip.steps);
-    rows.push_back({{{power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
-                      static_cast<double>(scale.log2_scale)},
-                     share_cell(scale.flushed, scale.of),
-                     bounds_cell(scale.lost.l1),
-                     bounds_cell(scale.lost.l2),
-                     {count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps),
-                      "", scale.overflow_steps == 0},
-                     {html_escape(risk_text(scale.skip)), scale.skip.high,
-                      fmt::format("estimate {}, by {}", share_text(scale.skip.probability),
-                                  scale.skip.method == analyzers::RiskMethod::extreme_value
-                                      ? "an extreme-value fit"
-                                      : "the binomial bound")}},
-                    chosen});
+    rows.push_back(
+        {{{power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
+           static_cast<double>(scale.log2_scale)},
+          share_cell(scale.flushed, scale.of),
+          bounds_cell(scale.lost.l1),
+          bounds_cell(scale.lost.l2),
+          {count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps.high), "",
+           scale.overflow_steps.high == 0},
+          {html_escape(risk_text(scale.skip)), scale.skip.high,
+           fmt::format("estimate {}, by {}", share_text(scale.skip.probability),
+                       scale.skip.method == analyzers::RiskMethod::extreme_value
+                           ? "an extreme-value fit"
+                           : "the binomial bound")}},
+         chosen});
   }
   const analyzers::SkipRisk& risk = advice.scales.front().skip;
   const bool fitted = risk.method == analyzers::RiskMethod::extreme_value;

@@ -18,6 +18,7 @@
 
 namespace halfscope::reports {
 
+using analyzers::Both;
 using analyzers::ComparedTensor;
 using analyzers::Comparison;
 using json = nlohmann::ordered_json;
@@ -39,31 +40,45 @@ std::string tile(std::string_view title, const std::string& a, const std::string
       title, html_escape(a), html_escape(b), html_escape(detail));
 }
 
+std::string range_tile(const Comparison& c) {
+  const analyzers::RunTotals &a = c.runs.a, &b = c.runs.b;
+  return tile(
+      "NaN, infinite or overflow", count_text(not_finite(a.all)), count_text(not_finite(b.all)),
+      fmt::format("values of every role; gradients: {} \u2192 {}",
+                  count_text(not_finite(a.gradients)), count_text(not_finite(b.gradients))));
+}
+
 std::string gradient_tiles(const Comparison& c) {
+  const analyzers::RunTotals &a = c.runs.a, &b = c.runs.b;
   if (c.gradients == 0) return "";
-  const analyzers::Counts &a = c.runs.a.gradients, &b = c.runs.b.gradients;
-  std::string zeros = "zero already or flushed, of " + count_text(b.total) + " values";
-  if (c.new_zeros) zeros += "; new zeros: " + count_text(*c.new_zeros);
-  return tile("Gradients lost to zero, A \u2192 B", share_of_total(lost_to_zero(a), a.total),
-              share_of_total(lost_to_zero(b), b.total), zeros) +
-         tile("NaN, infinite or overflow", count_text(not_finite(a)), count_text(not_finite(b)),
-              "gradient values") +
-         tile("Loss scale", scales_text(c.runs.a), scales_text(c.runs.b), "that counts are for");
+  const auto share = [](const Interval& count, const analyzers::RunTotals& run) {
+    return share_of_total(count, run.gradients.total);
+  };
+  std::string zeros =
+      fmt::format("of {} values; recorded as zero: {} \u2192 {}", count_text(b.gradients.total),
+                  share(a.gradients.zero, a), share(b.gradients.zero, b));
+  if (c.new_zeros) zeros += "; zero in B and not in A: " + count_text(*c.new_zeros);
+  return tile("Gradients lost to zero, A \u2192 B", share(a.lost, a), share(b.lost, b), zeros) +
+         tile("Loss scale", scales_text(a), scales_text(b), "that counts are for");
+}
+
+std::string update_tile(const Both<UpdateCounts>& updates) {
+  const auto lost = [](const UpdateCounts& u) { return share_text(u.half.lost(), u.pairs); };
+  const auto zero = [](const UpdateCounts& u) { return share_text(u.zero, u.pairs); };
+  return tile("Weight updates lost", lost(updates.a), lost(updates.b),
+              fmt::format("underflow or swamped; exactly zero: {} \u2192 {}", zero(updates.a),
+                          zero(updates.b)));
 }
 
 std::string summary(const Comparison& c) {
-  std::string out = fmt::format("<p class=\"answer\">{}</p>\n<div class=\"tiles\">\n",
-                                html_escape(comparison_answer(c))) +
-                    gradient_tiles(c);
-  if (c.updates) {
-    const auto lost = [](const UpdateCounts& u) { return share_text(u.half.lost(), u.updates()); };
-    out += tile("Weight updates lost", lost(c.updates->a), lost(c.updates->b),
-                "underflow or swamped, of nonzero updates");
-  }
+  std::string out =
+      fmt::format("<p class=\"answer\"><strong>{}</strong> {}</p>\n<div class=\"tiles even\">\n",
+                  html_escape(comparison_verdict(c)), html_escape(comparison_answer(c)));
+  out += range_tile(c) + gradient_tiles(c);
+  if (c.updates) out += update_tile(*c.updates);
   if (c.last_loss) {
-    out += tile(fmt::format("Loss at step {}", c.last_loss->step),
-                fmt::format("{:.4g}", c.last_loss->a), fmt::format("{:.4g}", c.last_loss->b),
-                "the last step both have");
+    out += tile(fmt::format("Loss at step {}", c.last_loss->step), loss_text(c.last_loss->a),
+                loss_text(c.last_loss->b), "the last step both have");
   }
   if (c.runs.a.steps + c.runs.b.steps != 0) {
     out += tile("Skipped steps", count_text(c.runs.a.skipped.size()),
@@ -86,8 +101,7 @@ std::string cell(double key, const std::string& text) {
   return fmt::format("<td data-v=\"{}\">{}</td>", key, html_escape(text));
 }
 
-std::string lost_cell(const analyzers::Counts& counts) {
-  const Interval lost = lost_to_zero(counts);
+std::string lost_cell(const Interval& lost, const analyzers::Counts& counts) {
   const double key =
       counts.total == 0 ? 0 : static_cast<double>(lost.high) / static_cast<double>(counts.total);
   return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, count_text(lost),
@@ -104,10 +118,10 @@ std::string row(const ComparedTensor& t, std::size_t index) {
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\"><th scope=\"row\"><button type=\"button\">{}</button></th>", index,
       html_name(t.name));
-  out += lost_cell(t.counts.a) + lost_cell(t.counts.b);
+  out += cell(static_cast<double>(b.high) - static_cast<double>(a.high), more_not_finite(t));
+  out += lost_cell(t.lost.a, t.counts.a) + lost_cell(t.lost.b, t.counts.b);
   out += t.new_zeros ? cell(static_cast<double>(t.new_zeros->high), count_text(*t.new_zeros))
                      : "<td class=\"nil\">other size</td>";
-  out += cell(static_cast<double>(b.high) - static_cast<double>(a.high), more_not_finite(t));
   out += optional_cell(t.max_abs_shift, t.max_abs_shift ? shift_text(*t.max_abs_shift) : "");
   out += optional_cell(t.median_shift, t.median_shift ? signed_text(*t.median_shift) : "");
   out +=
@@ -118,11 +132,19 @@ std::string row(const ComparedTensor& t, std::size_t index) {
   return out + "</tr>\n";
 }
 
+std::string harmed_heading(const Comparison& c) {
+  const auto harmed = static_cast<std::size_t>(
+      std::count_if(c.tensors.begin(), c.tensors.end(), [](const auto& t) { return t.harmed; }));
+  if (harmed == 0) return "No tensor is harmed in B; those that moved most first";
+  return fmt::format("{} of {} harmed in B, worst first", count_text(harmed),
+                     plural(c.tensors.size(), "tensor"));
+}
+
 std::string table(const Comparison& c) {
   std::string out = "<table class=\"data\" id=\"worst\"><thead><tr>";
-  for (const char* heading :
-       {"tensor", "zero: A", "zero: B", "new zeros", "NaN, inf, overflow", "largest, log2",
-        "median, log2", "shift of shares", "equal elements"}) {
+  for (const char* heading : {"tensor", "NaN, inf, overflow: B less A", "lost to zero: A",
+                              "lost to zero: B", "zero in B, not in A", "largest: B/A, 2^",
+                              "median: B/A, 2^", "shift of shares", "equal elements"}) {
     out += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>", heading);
   }
   out += "</tr></thead><tbody>\n";
@@ -176,6 +198,7 @@ json run_layers(const char* interpolate, const json& encoding) {
         {{"type", "line"}, {"style", style}, {"interpolate", interpolate}, {"clip", true}},
         encoding);
     layer["transform"] = json::array({{{"filter", fmt::format("datum.run == '{}'", run)}}});
+    layer["name"] = fmt::format("run{}", run);  // the page leaves out a run without values
     layers.push_back(layer);
   }
   return layers;
@@ -253,7 +276,8 @@ std::map<std::string, std::string, std::less<>> parts(const Comparison& c, std::
           {"about", about_html(c)},
           {"summary", summary(c)},
           {"loss", loss_section(c)},
-          {"format", html_escape(c.target.name)},
+          {"heading", harmed_heading(c)},
+          {"lost", html_escape(lost_note(c))},
           {"worst", table(c)},
           {"options", options(c)},
           {"notes", notes(c)},

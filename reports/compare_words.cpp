@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -12,44 +13,155 @@ namespace halfscope::reports {
 using analyzers::Change;
 using analyzers::Comparison;
 using analyzers::RunTotals;
+using analyzers::Trouble;
+using analyzers::unmoved;
 
 namespace {
 
-std::string zeros_of(const RunTotals& run) {
-  return share_of_total(lost_to_zero(run.gradients), run.gradients.total);
+std::string steps_text(const Trouble& trouble) {
+  if (trouble.steps == 1) return fmt::format("at step {}", trouble.first_step);
+  return fmt::format("at {} recorded, {} to {}", plural(trouble.steps, "step"), trouble.first_step,
+                     trouble.last_step);
 }
 
-std::string underflow_sentence(const Comparison& c) {
-  const std::string numbers =
-      fmt::format("{} in A, {} in B", zeros_of(c.runs.a), zeros_of(c.runs.b));
-  switch (c.underflow) {
-    case Change::less: return "B loses fewer gradient values to zero: " + numbers + ".";
-    case Change::more: return "B loses more gradient values to zero: " + numbers + ".";
-    case Change::same: return "Both lose as many gradient values to zero: " + numbers + ".";
-    case Change::unknown: break;
+/// A run is broken where NaN or infinity is beyond the gradients: those a loss scaler skips.
+bool is_broken(const RunTotals& run) {
+  return (run.non_finite && run.non_finite->beside_gradients != 0) || run.loss_non_finite;
+}
+
+/// "NaN or infinity in 44 of 52 tensors at 7 steps recorded, 140 to 199"
+std::string broken_text(const RunTotals& run) {
+  std::string out;
+  if (run.non_finite) {
+    out = fmt::format("NaN or infinity in {} of {}, {}", count_text(run.non_finite->tensors),
+                      plural(run.tensors, "tensor"), steps_text(*run.non_finite));
   }
-  if (c.gradients == 0) return "The runs have no gradients in common.";
-  return "Whether B loses more gradient values to zero cannot be told: " + numbers + ".";
+  if (run.loss_non_finite) {
+    out += fmt::format("{}loss not finite from step {} on", out.empty() ? "" : "; ",
+                       *run.loss_non_finite);
+  }
+  return out;
+}
+
+/// One of the things that can be better or worse in B.
+struct Signs {
+  bool worse = false, better = false, unknown = false;
+};
+
+Signs signs_of(const Comparison& c) {
+  Signs out;
+  const auto add = [&](Change change) {
+    out.worse = out.worse || change == Change::more;
+    out.better = out.better || change == Change::less;
+    out.unknown = out.unknown || change == Change::unknown;
+  };
+  add(c.not_finite);
+  if (c.gradients != 0) add(c.underflow);
+  if (c.updates) add(c.unmoved);
+  return out;
+}
+
+std::string overflow_text(const RunTotals& run) {
+  if (!run.overflow) return "none";
+  return fmt::format("{} in {}, {}, most in {}",
+                     count_text(run.overflow->values) +
+                         (run.overflow->values == Interval(1) ? " value" : " values"),
+                     plural(run.overflow->tensors, "tensor"), steps_text(*run.overflow),
+                     log::printable(run.overflow->most));
 }
 
 std::string overflow_sentence(const Comparison& c) {
-  const Interval a = not_finite(c.runs.a.gradients), b = not_finite(c.runs.b.gradients);
-  if (c.gradients == 0) return "";
-  if (a.high == 0 && b.high == 0) return " No gradient is infinite, NaN or overflows in either.";
-  return fmt::format(" Infinite, NaN or overflowing: {} in A, {} in B.", count_text(a),
-                     count_text(b));
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  if (!a.overflow && !b.overflow) {
+    const bool none = not_finite(a.all).high == 0 && not_finite(b.all).high == 0;
+    return none && !a.non_finite && !b.non_finite
+               ? " No value is NaN, infinite or overflows in either."
+               : "";
+  }
+  return fmt::format(" Overflow of {}: {} in A; {} in B.", c.target.name, overflow_text(a),
+                     overflow_text(b));
+}
+
+/// Infinities of gradients alone: what a loss scaler skips.
+std::string gradients_sentence(const Comparison& c) {
+  std::string out;
+  for (const auto& [name, run] : {std::pair("A", &c.runs.a), {"B", &c.runs.b}}) {
+    if (!run->non_finite || is_broken(*run)) continue;
+    out += fmt::format(" {} has NaN or infinity in gradients alone, {} ({} skipped).", name,
+                       steps_text(*run->non_finite), count_text(run->skipped.size()));
+  }
+  return out;
+}
+
+std::string underflow_sentence(const Comparison& c) {
+  const auto lost = [](const RunTotals& run) {
+    return share_of_total(run.lost, run.gradients.total);
+  };
+  const std::string numbers = fmt::format("{} in A, {} in B", lost(c.runs.a), lost(c.runs.b));
+  switch (c.underflow) {
+    case Change::less: return " B loses fewer gradient values to zero: " + numbers + ".";
+    case Change::more: return " B loses more gradient values to zero: " + numbers + ".";
+    case Change::same: return " Both lose as many gradient values to zero: " + numbers + ".";
+    case Change::similar:
+      return " No real difference in gradient values lost to zero: " + numbers + ".";
+    case Change::unknown: break;
+  }
+  if (c.gradients == 0) return " The runs have no gradients in common.";
+  return " Whether B loses more gradient values to zero cannot be told: " + numbers + ".";
+}
+
+std::string updates_sentence(const Comparison& c) {
+  if (!c.updates || (c.unmoved != Change::less && c.unmoved != Change::more)) return "";
+  const auto still = [](const UpdateCounts& u) { return share_text(unmoved(u), u.pairs); };
+  return fmt::format(" {} updates leave their weight as it is (zero or lost): {} in A, {} in B.",
+                     c.unmoved == Change::less ? "Fewer" : "More", still(c.updates->a),
+                     still(c.updates->b));
 }
 
 std::string loss_sentence(const Comparison& c) {
   if (!c.last_loss) return "";
-  return fmt::format(" Loss at step {}: {:.6g} in A, {:.6g} in B.", c.last_loss->step,
-                     c.last_loss->a, c.last_loss->b);
+  return fmt::format(" Loss at step {}: {} in A, {} in B.", c.last_loss->step,
+                     loss_text(c.last_loss->a), loss_text(c.last_loss->b));
 }
 
 }  // namespace
 
+std::string comparison_verdict(const Comparison& c) {
+  const bool a = is_broken(c.runs.a), b = is_broken(c.runs.b);
+  if (a && b) {
+    return fmt::format("Both runs are broken. A: {}. B: {}.", broken_text(c.runs.a),
+                       broken_text(c.runs.b));
+  }
+  if (a) return fmt::format("A is broken: {}.", broken_text(c.runs.a));
+  if (b) return fmt::format("B is broken: {}.", broken_text(c.runs.b));
+  const Signs signs = signs_of(c);
+  if (signs.worse && signs.better) return "B is better in one thing and worse in another.";
+  if (signs.worse) return "B is worse.";
+  if (signs.better) return "B is better.";
+  if (signs.unknown) return "Whether B is better cannot be told.";
+  return "No real difference between A and B.";
+}
+
 std::string comparison_answer(const Comparison& c) {
-  return underflow_sentence(c) + overflow_sentence(c) + loss_sentence(c);
+  const std::string all = overflow_sentence(c) + gradients_sentence(c) + underflow_sentence(c) +
+                          updates_sentence(c) + loss_sentence(c);
+  return all.substr(1);
+}
+
+std::string loss_text(double loss) {
+  if (std::isnan(loss)) return "NaN";
+  if (std::isinf(loss)) return loss > 0 ? "infinite" : "-infinite";
+  return fmt::format("{:.6g}", loss);
+}
+
+std::string lost_note(const Comparison& c) {
+  std::string out = fmt::format("Lost to zero: what {} flushes", c.target.name);
+  if (!c.runs.a.underflow_identifiable || !c.runs.b.underflow_identifiable) {
+    out +=
+        "; in a run whose values were computed in FP16, which holds as zeros what it flushed, also "
+        "the zeros that the other run does not have";
+  }
+  return out + ". Other zeros are no loss.";
 }
 
 std::string share_of_total(const Interval& count, std::uint64_t total) {

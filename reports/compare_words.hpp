@@ -8,8 +8,17 @@
 
 namespace halfscope::reports {
 
-/// Whether B is better for the gradients: zeros, overflow, loss, each a sentence.
+/// One sentence: whether a run is broken, or B is better or worse.
+std::string comparison_verdict(const analyzers::Comparison& comparison);
+
+/// What the verdict stands on: overflow, zeros, updates, loss, each a sentence.
 std::string comparison_answer(const analyzers::Comparison& comparison);
+
+/// What "lost to zero" means in these runs.
+std::string lost_note(const analyzers::Comparison& comparison);
+
+/// "0.626", "NaN".
+std::string loss_text(double loss);
 
 /// "12 % to 13 %" of a run's gradients.
 std::string share_of_total(const Interval& count, std::uint64_t total);

@@ -19,6 +19,16 @@ std::string attributes(const Cell& cell) {
 
 }  // namespace
 
+std::string breakable_name(std::string_view name) {
+  constexpr std::string_view kBreak = "<wbr>";
+  std::string out;
+  for (const char c : html_name(name)) {  // escapes hold none of the separators
+    out += c;
+    if (c == '/' || c == '.' || c == '_' || c == ':') out += kBreak;
+  }
+  return out;
+}
+
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
                        const std::vector<Row>& rows) {
   std::string out = fmt::format(

@@ -21,6 +21,9 @@ struct Row {
   bool marked = false;
 };
 
+/// A name from a log that a narrow column may break at its separators, not inside its words.
+std::string breakable_name(std::string_view name);
+
 /// name: what a region that scrolls is called, for people who do not see it. Long tables show their
 /// first rows until all are asked for.
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,

@@ -118,6 +118,26 @@ void swamped(const Study& study, List& to) {
        kept_by_masters(study, of), Evidence::updates});
 }
 
+namespace {
+
+std::string layers_title(const std::vector<std::string>& served,
+                         const std::vector<std::string>& unserved) {
+  std::string own, none;
+  if (!served.empty()) {
+    own = fmt::format("{} {} a scale of {} own ({})", plural(served.size(), "layer"),
+                      served.size() == 1 ? "needs" : "need", served.size() == 1 ? "its" : "their",
+                      some_names(served));
+  }
+  if (!unserved.empty()) {
+    none = fmt::format("no scale at all reaches the target in {} ({})",
+                       plural(unserved.size(), "layer"), some_names(unserved));
+  }
+  return fmt::format("No single loss scale serves every tensor: {}{}{}.", own,
+                     own.empty() || none.empty() ? "" : "; ", none);
+}
+
+}  // namespace
+
 void no_single_scale(const Study& study, List& to) {
   const auto& advice = study.advice;
   const auto best = std::max_element(
@@ -130,19 +150,18 @@ void no_single_scale(const Study& study, List& to) {
                         plural(static_cast<std::uint64_t>(best->binades_gained), "binade"))
           : "";
   if (!advice.per_layer.empty()) {
-    std::vector<std::string> layers;
-    for (const auto& layer : advice.per_layer) layers.push_back(layer.layer);
+    std::vector<std::string> layers, unserved;
+    for (const auto& layer : advice.per_layer) {
+      (layer.served() ? layers : unserved).push_back(layer.layer);
+    }
     const bool little =
         advice.lost_at_recommended && advice.lost_at_recommended->l1.high < kWorthTelling;
-    to.push_back({little ? Severity::note : Severity::warning,
-                  fmt::format("No single loss scale serves every tensor: {} {} a scale of {} own "
-                              "({}).",
-                              plural(layers.size(), "layer"), layers.size() == 1 ? "needs" : "need",
-                              layers.size() == 1 ? "its" : "their", some_names(layers)),
+    to.push_back({little ? Severity::note : Severity::warning, layers_title(layers, unserved),
                   little ? "At the recommended scale the values lost are many, but hardly any of "
                            "the gradients' magnitude: it does little harm. " +
                                keep
-                  : keep.empty() ? "Scale layer by layer, or keep them in FP32."
+                  : keep.empty() ? (layers.empty() ? "Keep what matters of them in FP32."
+                                                   : "Scale layer by layer, or keep them in FP32.")
                                  : keep,
                   Evidence::advice});
   } else if (!advice.above_target.empty()) {
@@ -180,9 +199,12 @@ void formats(const Study& study, List& to) {
   if (sums.tensors == 0) return;
   if (sums.eight_bits > 0) {
     to.push_back({Severity::note,
-                  fmt::format("{} of {} fit an 8-bit format, {} of them without a scale.",
+                  fmt::format("{} of {} fit an 8-bit format, {} of them without a scale{}.",
                               count_text(sums.eight_bits), plural(sums.tensors, "tensor"),
-                              count_text(sums.eight_bits_as_is)),
+                              count_text(sums.eight_bits_as_is),
+                              sums.nonfinite == 0 ? ""
+                                                  : fmt::format("; {} more hold NaN or infinity",
+                                                                count_text(sums.nonfinite))),
                   "", Evidence::formats});
   }
   if (sums.wider_than_16 > 0) {

@@ -52,12 +52,13 @@ std::vector<Column> columns_of(const Analysis& analysis) {
   return out;
 }
 
+/// The heading's note says what the number is: signal-to-noise in dB.
 std::string decibels(const NoiseRatio& noise) {
-  if (noise.exact) return std::isinf(noise.db) ? "exact" : fmt::format("{:.0f} dB", noise.db);
+  if (noise.exact) return std::isinf(noise.db) ? "exact" : fmt::format("{:.0f}", noise.db);
   const std::string low = fmt::format("{:.0f}", noise.low_db);
   const std::string high =
       std::isinf(noise.high_db) ? "more" : fmt::format("{:.0f}", noise.high_db);
-  return "~" + (low == high ? low : low + " to " + high) + " dB";
+  return "~" + (low == high ? low : low + " to " + high);
 }
 
 /// What decides: the share that becomes zero, and the one that overflows.
@@ -86,9 +87,15 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
 
 Cell narrowest_cell(const TensorFindings& tensor) {
   const std::optional<analyzers::Narrowest> narrowest = analyzers::narrowest(tensor);
-  if (!narrowest) return {"none", std::nullopt, "", true};
+  const std::string rest = holds_nonfinite(tensor)
+                               ? fmt::format(" <small class=\"lost\">besides {}</small>",
+                                             tensor.counts.inf == 0   ? "NaN"
+                                             : tensor.counts.nan == 0 ? "infinities"
+                                                                      : "NaN and infinities")
+                               : "";
+  if (!narrowest) return {"none" + rest, std::nullopt, "", true};
   return {people_say(narrowest->format) +
-          (narrowest->needs_scale ? " <small>with a scale</small>" : "")};
+          (narrowest->needs_scale ? " <small>with a scale</small>" : "") + rest};
 }
 
 /// One MX format of a tensor.
@@ -144,6 +151,10 @@ FitSums fit_sums(const Analysis& analysis) {
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.fits.empty() || tensor.counts.finite_nonzero() == 0) continue;
     ++out.tensors;
+    if (holds_nonfinite(tensor)) {
+      ++out.nonfinite;
+      continue;
+    }
     const auto narrowest = analyzers::narrowest(tensor);
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     const int width = format ? format->format.width : 64;
@@ -175,7 +186,7 @@ std::string formats_html(const Analysis& analysis) {
   for (const auto element : elements) headings.push_back(block_heading(element));
   std::vector<Row> rows;
   for (const auto& [bits, tensor] : ranked) {
-    Row row{{{html_name(tensor->name)}}};
+    Row row{{{breakable_name(tensor->name)}}};
     if (analysis.logs.size() > 1) row.cells.push_back({html_name(tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
     for (const Column& column : columns)

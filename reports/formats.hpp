@@ -14,8 +14,14 @@ namespace halfscope::reports {
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 
+/// Whether a tensor holds NaN or infinity: what fits then is said of its other values alone.
+inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
+  return tensor.counts.nan + tensor.counts.inf > 0;
+}
+
 struct FitSums {
   std::size_t tensors = 0;           ///< that have fits
+  std::size_t nonfinite = 0;         ///< of them hold NaN or infinity, and are counted in no other
   std::size_t eight_bits = 0;        ///< of them fit an 8-bit format, with a scale or without
   std::size_t eight_bits_as_is = 0;  ///< of them without a scale
   std::size_t wider_than_16 = 0;     ///< fit no 16-bit format

@@ -34,18 +34,20 @@ Json scale_json(const ScaleEvidence& scale) {
              {"of", to_json(scale.of)},
              {"lost_mass", mass_json(scale.lost)}};
   if (scale.skip.steps == 0) return to;
-  to["overflow_steps"] = scale.overflow_steps;
+  to["overflow_steps"] = to_json(scale.overflow_steps);
   to["skip"] = skip_json(scale.skip);
   return to;
 }
 
 Json dynamic_json(const DynamicAdvice& dynamic) {
-  return {{"init", power_json(dynamic.init_log2)},
-          {"growth_interval", dynamic.growth_interval},
-          {"expected_skip_rate", number_json(dynamic.expected_skip_rate)},
-          {"expected_skip_interval",
-           Json::array({number_json(dynamic.skip_low), number_json(dynamic.skip_high)})},
-          {"why", dynamic.why}};
+  Json to = {{"init", power_json(dynamic.init_log2)}, {"growth_interval", dynamic.growth_interval}};
+  if (dynamic.expected_skip_rate) {
+    to["expected_skip_rate"] = number_json(dynamic.expected_skip_rate);
+  }
+  to["expected_skip_interval"] =
+      Json::array({number_json(dynamic.skip_low), number_json(dynamic.skip_high)});
+  to["why"] = dynamic.why;
+  return to;
 }
 
 Json ranks_json(const RankSum& ranks) {
@@ -64,7 +66,17 @@ void put_advice(Json& to, const Recommendation& advice) {
     to["lost_mass"] = {{"at_1", mass_json(*advice.lost_at_1)},
                        {"at_recommended", mass_json(*advice.lost_at_recommended)}};
   }
+  if (advice.nan_in_model) {
+    const NanInModel& first = *advice.nan_in_model;
+    to["nan_in_model"] = {{"tensor", first.tensor}, {"step", first.step}};
+    if (advice.logs.size() > 1) to["nan_in_model"]["log"] = first.log;
+  }
   if (advice.skip) to["skip"] = skip_json(*advice.skip);
+  if (advice.steps_left_out != 0) to["steps_left_out"] = advice.steps_left_out;
+  if (advice.static_log2) {
+    to["none_needed"] = advice.none_needed;
+    if (advice.overflow_not_identifiable) to["overflow_not_identifiable"] = true;
+  }
   for (const ScaleEvidence& scale : advice.scales) to["scales"].push_back(scale_json(scale));
   if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);
   if (advice.ranks) to["ranks"] = ranks_json(*advice.ranks);

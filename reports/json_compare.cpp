@@ -9,10 +9,9 @@ namespace {
 using namespace analyzers;
 
 Json update_json(const UpdateCounts& c) {
-  return {{"updates", c.updates()},
-          {"update_underflow", c.half.underflow},
-          {"swamped", c.half.swamped},
-          {"lost", c.half.lost()}};
+  return {{"pairs", c.pairs},          {"zero", c.zero},
+          {"updates", c.updates()},    {"update_underflow", c.half.underflow},
+          {"swamped", c.half.swamped}, {"lost", c.half.lost()}};
 }
 
 Json updates_json(const Both<UpdateCounts>& updates) {
@@ -52,6 +51,8 @@ Json tensor_json(const ComparedTensor& t) {
   to["b"] = side_json(t.counts.b, t.max_abs.b, t.left_out.b, t.binades.b);
   to["zero_difference"] = t.zero_difference;
   if (t.new_zeros) to["new_zeros"] = to_json(*t.new_zeros);
+  to["lost"] = {{"a", to_json(t.lost.a)}, {"b", to_json(t.lost.b)}};
+  to["harmed"] = t.harmed;
   if (t.max_abs_shift) to["max_abs_shift"] = *t.max_abs_shift;
   if (t.median_shift) to["median_shift"] = *t.median_shift;
   if (t.largest_share_difference) to["largest_share_difference"] = *t.largest_share_difference;
@@ -60,11 +61,23 @@ Json tensor_json(const ComparedTensor& t) {
   return to;
 }
 
+Json trouble_json(const Trouble& trouble) {
+  return {{"tensors", trouble.tensors},     {"beside_gradients", trouble.beside_gradients},
+          {"steps", trouble.steps},         {"first_step", trouble.first_step},
+          {"last_step", trouble.last_step}, {"values", to_json(trouble.values)},
+          {"most_in", trouble.most}};
+}
+
 Json run_json(const RunTotals& run) {
   Json to;
   put_counts(to, run.gradients);
+  to["lost"] = to_json(run.lost);
   to["lost_to_zero"] = to_json(lost_to_zero(run.gradients));
   to["not_finite"] = to_json(not_finite(run.gradients));
+  to["not_finite_all_roles"] = to_json(not_finite(run.all));
+  if (run.non_finite) to["trouble"]["nan_or_infinity"] = trouble_json(*run.non_finite);
+  if (run.overflow) to["trouble"]["overflow"] = trouble_json(*run.overflow);
+  if (run.loss_non_finite) to["trouble"]["loss_not_finite_from"] = *run.loss_non_finite;
   to["underflow_identifiable"] = run.underflow_identifiable;
   if (run.loss_scales) to["loss_scales"] = {run.loss_scales->first, run.loss_scales->second};
   to["steps_with_scalars"] = run.steps;
@@ -73,11 +86,23 @@ Json run_json(const RunTotals& run) {
 }
 
 Json summary_json(const Comparison& c) {
-  Json to = {{"gradients", c.gradients},        {"underflow", name_of(c.underflow)},
-             {"overflow", name_of(c.overflow)}, {"a", run_json(c.runs.a)},
-             {"b", run_json(c.runs.b)},         {"zero_difference", c.zero_difference}};
+  Json to = {{"gradients", c.gradients},
+             {"underflow", name_of(c.underflow)},
+             {"overflow", name_of(c.overflow)},
+             {"a", run_json(c.runs.a)},
+             {"b", run_json(c.runs.b)},
+             {"zero_difference", c.zero_difference},
+             {"not_finite", name_of(c.not_finite)}};
   if (c.new_zeros) to["new_zeros"] = to_json(*c.new_zeros);
-  if (c.updates) to["updates"] = updates_json(*c.updates);
+  if (c.whole_zeros) {
+    to["new_zeros_in_whole_tensors"] = {{"steps", c.whole_zeros->steps},
+                                        {"elements", c.whole_zeros->elements},
+                                        {"new_zeros", c.whole_zeros->new_zeros}};
+  }
+  if (c.updates) {
+    to["updates"] = updates_json(*c.updates);
+    to["unmoved"] = name_of(c.unmoved);
+  }
   if (c.last_loss) {
     to["last_loss"] = {{"step", c.last_loss->step},
                        {"a", number_json(c.last_loss->a)},

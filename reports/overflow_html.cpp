@@ -21,8 +21,7 @@ constexpr std::size_t kEventsInFull = 6;
 std::string cause_text(Cause cause) {
   switch (cause) {
     case Cause::by_scale: return "the loss scale: a smaller one helps";
-    case Cause::at_scale_1:
-      return "overflow at scale 1: no smaller scale helps, a wider format does";
+    case Cause::at_scale_1: return "overflow at scale 1: no smaller loss scale helps";
     case Cause::nan_in_model: return "in the model: no scale and no format helps";
     case Cause::undetermined: break;
   }
@@ -58,7 +57,7 @@ std::string leads_html(const OverflowEvent& event) {
   for (const std::int64_t step : steps) headings.push_back(fmt::format("step {}", step));
   std::vector<Row> rows;
   for (const auto& lead : event.leads) {
-    Row row{{{html_name(lead.name)}, {html_name(lead.relation)}}};
+    Row row{{{breakable_name(lead.name)}, {html_name(lead.relation)}}};
     for (const std::int64_t step : steps) {
       const auto at = std::find_if(lead.glimpses.begin(), lead.glimpses.end(),
                                    [&](const auto& glimpse) { return glimpse.step == step; });
@@ -80,19 +79,33 @@ std::string event_html(const OverflowEvent& event, bool several_logs) {
   const std::string counts = counts_text(event.nan, event.inf, event.overflow);
   std::string out = fmt::format(
       "<div class=\"event\"><h3>{}: <code>{}</code>{} <small>{}</small></h3>\n<p>Cause: {}.{} "
-      "{}</p>"
-      "\n",
+      "{}</p>\n",
       steps_text(event), html_name(event.tensor),
       several_logs ? " in <code>" + html_name(event.log) + "</code>" : "", counts,
       cause_text(event.cause),
-      event.safe_log2 ? fmt::format(" A scale of {} would have held.", power_text(*event.safe_log2))
-                      : "",
+      event.safe_log2
+          ? fmt::format(" {} scale of {} would have held.", event.estimated ? "By estimate a" : "A",
+                        power_text(*event.safe_log2))
+          : "",
       html_name(event.why));
   return out + leads_html(event) + "</div>\n";
 }
 
 std::string expected_text(const analyzers::Headroom& h) {
   return h.overflow_expected_at ? fmt::format("step {}", *h.overflow_expected_at) : "";
+}
+
+/// Over the steps that were recorded: a few steps say nothing of the next thousand.
+Cell growth_cell(const analyzers::Headroom& h) {
+  const std::optional<double> growth = h.growth();
+  if (!growth) return {"", -1e300, "", true};
+  return {fmt::format("{:+.2f}", *growth), *growth,
+          fmt::format("by the trend over steps {} to {}", h.trend_from, h.trend_to)};
+}
+
+double to_use(const Study& study, const analyzers::Headroom& h, double at_1) {
+  const bool scaled = study.analysis.tensors.at(h.tensor).counted && study.advice.static_log2;
+  return at_1 - (scaled ? *study.advice.static_log2 : 0);
 }
 
 }  // namespace
@@ -109,7 +122,7 @@ std::string events_html(const Study& study) {
   for (std::size_t i = kEventsInFull; i < events.size(); ++i) {
     const OverflowEvent& event = events[i];
     rows.push_back({{{steps_text(event), static_cast<double>(event.step)},
-                     {html_name(event.tensor)},
+                     {breakable_name(event.tensor)},
                      {counts_text(event.nan, event.inf, event.overflow)},
                      {cause_text(event.cause)}}});
     if (logs) rows.back().cells.push_back({html_name(event.log)});
@@ -119,19 +132,39 @@ std::string events_html(const Study& study) {
   return out + data_table("Later events", headings, rows);
 }
 
+Room room_to_use(const Study& study, const analyzers::Headroom& h) {
+  return {&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)};
+}
+
+std::vector<Room> rooms_to_use(const Study& study) {
+  std::vector<Room> out;
+  for (const analyzers::Headroom& h : study.overflow.headroom) {
+    out.push_back(room_to_use(study, h));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Room& a, const Room& b) { return a.least < b.least; });
+  return out;
+}
+
+std::string room_scale_text(const Study& study) {
+  return study.advice.static_log2 ? "the recommended " + power_text(*study.advice.static_log2)
+                                  : "loss scale 1";
+}
+
 std::string headroom_html(const Study& study) {
   if (study.overflow.headroom.empty()) return "";
   const auto& tensors = study.analysis.tensors;
   const bool logs = study.analysis.logs.size() > 1;
   std::vector<Row> rows;
-  for (const analyzers::Headroom& h : study.overflow.headroom) {
-    Row row{{{html_name(tensors.at(h.tensor).name)}}};
+  for (const Room& room : rooms_to_use(study)) {
+    const analyzers::Headroom& h = *room.headroom;
+    Row row{{{breakable_name(tensors.at(h.tensor).name)}}};
     if (logs) row.cells.push_back({html_name(tensors.at(h.tensor).log)});
-    row.cells.push_back({fmt::format("{:.2f}", h.least), h.least});
+    row.cells.push_back(
+        {fmt::format("{}{:.2f}", h.censored ? "at most " : "", room.least), room.least});
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});
-    row.cells.push_back({fmt::format("{:.2f}", h.last), h.last});
-    row.cells.push_back(h.trend ? Cell{fmt::format("{:+.2f}", *h.trend), *h.trend}
-                                : Cell{"", -1e300, "", true});
+    row.cells.push_back({fmt::format("{:.2f}", room.last), room.last});
+    row.cells.push_back(growth_cell(h));
     const std::string expected = expected_text(h);
     row.cells.push_back(
         {expected, h.overflow_expected_at ? -static_cast<double>(*h.overflow_expected_at) : -1e300,
@@ -141,7 +174,7 @@ std::string headroom_html(const Study& study) {
   std::vector<std::string> headings = {"tensor"};
   if (logs) headings.push_back("log");
   for (const char* heading : {"least room, binades", "at step", "room at the last step",
-                              "growth in 1,000 steps", "overflow, if it goes on"}) {
+                              "growth, binades", "overflow, if it goes on"}) {
     headings.push_back(heading);
   }
   return data_table("Room below overflow, tensor by tensor", headings, rows);

@@ -11,6 +11,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
+#include "reports/evidence.hpp"
 #include "reports/formats.hpp"
 #include "reports/series.hpp"
 #include "reports/update_sums.hpp"
@@ -102,35 +103,36 @@ void put_updates(const Analysis& analysis, json& to) {
   }
 }
 
-/// Room below overflow at every step, as analyzers::Headroom defines it for the whole run.
-json trend_rows(const Analysis& analysis, const TensorFindings& tensor) {
+/// Room below overflow at every step, at the scale of rooms_to_use().
+json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
-  const double limit = std::log2(to_double(analysis.target.boundaries(1, 1).overflow));
+  const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
+  const double limit = overflow - (tensor.counted ? study.advice.static_log2.value_or(0) : 0);
   for (const analyzers::StepFindings& step : tensor.per_step) {
     if (!step.max_abs || *step.max_abs <= 0) continue;
-    const double scale = tensor.counted ? step.loss_scale : 1.0;
-    out.push_back(
-        {log::printable(tensor.name), step.step, limit - std::log2(*step.max_abs * scale)});
+    out.push_back({log::printable(tensor.name), step.step, limit - std::log2(*step.max_abs)});
   }
   return out;
 }
 
 void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
-  if (study.overflow.headroom.empty()) return;
+  const std::vector<Room> all = rooms_to_use(study);
+  if (all.empty()) return;
   to["rooms"] = own("rooms", {"name", "room", "step", "last"}, [](Axis) { return room_bars(); });
   to["trends"] = own("trends", {"name", "step", "room"}, [](Axis) { return room_lines(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
-    for (const analyzers::Headroom& h : study.overflow.headroom) {
+    for (const Room& room : all) {
+      const analyzers::Headroom& h = *room.headroom;
       const TensorFindings& tensor = analysis.tensors.at(h.tensor);
       if (tensor.log != analysis.logs[log]) continue;
       if (rooms.size() < kRoomsDrawn) {
-        rooms.push_back({log::printable(tensor.name), h.least, h.least_at, h.last});
+        rooms.push_back({log::printable(tensor.name), room.least, h.least_at, room.last});
       }
       if (lines < kLinesDrawn && tensor.per_step.size() > 1) {
-        const json rows = trend_rows(analysis, tensor);
+        const json rows = trend_rows(study, tensor);
         trends.insert(trends.end(), rows.begin(), rows.end());
         ++lines;
       }
@@ -147,9 +149,12 @@ json fit_rows(const Analysis& analysis, const std::string& log) {
     if (tensor->fits.empty() || tensor->counts.finite_nonzero() == 0) continue;
     const auto narrowest = analyzers::narrowest(*tensor);
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
-    const std::pair<int, std::string> name = {format ? format->format.width : 100,
-                                              format ? people_say(format->name) : "none"};
-    ++sums[{tensor->role, name}][narrowest && narrowest->needs_scale ? 1 : 0];
+    std::pair<int, std::string> name = {format ? format->format.width : 100,
+                                        format ? people_say(format->name) : "none"};
+    const bool nonfinite = holds_nonfinite(*tensor);
+    if (nonfinite) name = {200, "holds NaN or infinity"};
+    const bool scaled = !nonfinite && narrowest && narrowest->needs_scale;
+    ++sums[{tensor->role, name}][scaled ? 1 : 0];
   }
   json out = json::array();
   for (const auto& [at, counts] : sums) {

@@ -64,7 +64,14 @@ json curves(Axis shares) {
        calculate("max(" + floor +
                      ", (isArray(datum.count) ? datum.count[1] : datum.count)"
                      " / datum.of)",
-                 "share_high")});
+                 "share_high"),
+       // Lines at zero would lie on one another: each is drawn where it is more, and to its foot.
+       {{"window",
+         {{{"op", "lag"}, {"field", "share_high"}, {"as", "before"}},
+          {{"op", "lead"}, {"field", "share_high"}, {"as", "after"}}}},
+        {"groupby", {"class"}},
+        {"sort", {{{"field", "log2_scale"}}}}},
+       {{"filter", fmt::format("max(datum.share_high, datum.before, datum.after) > {}", floor)}}});
   return out;
 }
 

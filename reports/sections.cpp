@@ -99,8 +99,14 @@ std::string overflow_section(const Study& study) {
   std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
   std::string body = events_html(study);
   if (!headroom.empty()) {
-    digest += fmt::format("; least room {:.1f} binades", headroom.front().least);
-    body += titled("Room below overflow", "Binades between the largest magnitude and overflow.",
+    const Room least = rooms_to_use(study).front();
+    const std::string scale = room_scale_text(study);
+    digest += fmt::format("; least room {}{:.1f} binades at {}",
+                          least.headroom->censored ? "at most " : "", least.least, scale);
+    body += titled("Room below overflow",
+                   fmt::format(
+                       "Binades between the largest magnitude and overflow, of gradients at {}.",
+                       scale),
                    "rooms") +
             titled("Over the steps", "The tensors with the least room.", "trends") +
             headroom_html(study);
@@ -114,12 +120,18 @@ std::string formats_section(const Study& study) {
   if (table.empty()) return "";
   return section(
       "formats", "Which formats fit",
-      fmt::format("{} of {} fit 8 bits", count_text(sums.eight_bits),
-                  plural(sums.tensors, "tensor")),
+      fmt::format("{} of {} fit 8 bits{}", count_text(sums.eight_bits),
+                  plural(sums.tensors, "tensor"),
+                  sums.nonfinite == 0
+                      ? ""
+                      : fmt::format("; {} NaN or infinity",
+                                    sums.nonfinite == 1 ? "1 holds"
+                                                        : count_text(sums.nonfinite) + " hold")),
       "<p class=\"note\">A format fits where nothing overflows and hardly anything becomes zero: "
-      "as "
-      "the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it the "
-      "signal-to-noise ratio there; ~ marks an estimate from the table.</p>\n" +
+      "as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it "
+      "the "
+      "signal-to-noise ratio there in dB; ~ marks an estimate from the table. NaN and infinities "
+      "are left out: no format cures them.</p>\n" +
           titled("Narrowest format by role", "", "fits") + table);
 }
 

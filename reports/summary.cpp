@@ -70,19 +70,28 @@ std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) 
       analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", html_name(limit.log)) : "");
 }
 
+bool needs_none_ever(const Analysis& analysis, const Recommendation& advice) {
+  return advice.none_needed && analyzers::wide_range(analysis.target.format);
+}
+
 std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
-    out += tile("lost", "Lost without loss scaling", lost_text(advice.flushed_at_1),
+    const char* kind = advice.flushed_at_1.count.high == 0 ? "kept" : "lost";
+    out += tile(kind, "Lost without loss scaling", lost_text(advice.flushed_at_1),
                 lost_detail(advice.flushed_at_1));
   }
   if (!advice.static_log2) {
     return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
   }
+  if (needs_none_ever(analysis, advice)) {
+    return out + tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
+  }
   const std::string scale = power_text(*advice.static_log2);
   out += tile(advice.above_target.empty() ? "kept" : "lost", "Lost at loss scale " + scale,
               lost_text(advice.flushed_at_recommended), lost_detail(advice.flushed_at_recommended));
-  out += tile("use", "Loss scale to use", scale,
+  out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
+              (advice.overflow_not_identifiable ? "at most " : "") + scale,
               fmt::format("the largest power of two that keeps {} free below overflow",
                           plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade")));
   if (advice.limited_by) {
@@ -97,30 +106,68 @@ std::string format_html(const Analysis& analysis) {
   return analysis.target.name == "binary16" ? "FP16" : html_escape(analysis.target.name);
 }
 
-std::string answer_html(const Analysis& analysis, const Recommendation& advice) {
+/// What no loss scale helps against; it goes before all else.
+std::string broken_html(const Analysis& analysis, const Recommendation& advice) {
+  std::string out;
+  if (advice.nan_in_model) {
+    const analyzers::NanInModel& first = *advice.nan_in_model;
+    out += fmt::format(
+        "<strong>{} in the model from step {}</strong>, first in <code>{}</code>: no loss scale "
+        "helps. ",
+        first.nan ? "NaN" : "Infinity", first.step, html_name(first.tensor));
+  }
+  if (!advice.overflow_without_cure.empty()) {
+    const bool one = advice.overflow_without_cure.size() == 1;
+    out += fmt::format("{} {} {} whatever the loss scale: keep {} in FP32 or bfloat16. ",
+                       names_html(advice.overflow_without_cure), one ? "overflows" : "overflow",
+                       format_html(analysis), one ? "it" : "them");
+  }
+  return out;
+}
+
+/// The scale where some tensors hide what they lost.
+std::string hidden_html(const Recommendation& advice, const std::string& scale) {
+  std::string out = "Use a loss scale of ";
+  out += advice.overflow_not_identifiable
+             ? "at most " + scale + ": infinities hide how large gradients were. "
+             : scale + ". ";
+  return out +
+         "How much is lost cannot be told from values that were computed in 16 bits: a zero may be "
+         "a value that was flushed. An FP32 run shows both.";
+}
+
+std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
   if (!advice.static_log2) return reason_html(advice);
+  const std::string format = format_html(analysis);
+  if (needs_none_ever(analysis, advice)) {
+    return format + " has FP32's exponent range: it needs <strong>no loss scale</strong>.";
+  }
   const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
   const auto& now = advice.flushed_at_1;
-  if (advice.underflow_not_identifiable) {
-    return "Use a loss scale of " + scale +
-           ". How much is lost cannot be told from values that were computed in FP16: a zero may "
-           "be a value that was flushed.";
-  }
-  const std::string format = format_html(analysis);
+  if (advice.underflow_not_identifiable) return hidden_html(advice, scale);
   if (*advice.static_log2 < 0) {
     return fmt::format(
         "The largest gradients leave no headroom at scale 1. A loss scale of {} keeps them below "
         "overflow; {} turns <strong>{}</strong> of the nonzero gradient values to zero at it.",
         scale, format, lost_text(advice.flushed_at_recommended));
   }
-  if (now.count.high == 0) {
-    return format + " loses no gradient value even without loss scaling; a loss scale of " + scale +
-           " keeps them farther from zero.";
+  if (advice.none_needed) {
+    return fmt::format(
+        "<strong>No loss scale is needed</strong>: without one {} turns {} of the nonzero gradient "
+        "values to zero. If you use one, {} {}{}.",
+        format, lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
+        advice.overflow_not_identifiable ? ": infinities hide how large gradients were" : "");
   }
   return fmt::format(
       "Without loss scaling, {} turns <strong>{}</strong> of the nonzero gradient values to zero. "
-      "A loss scale of {} leaves <strong>{}</strong>.",
-      format, lost_text(now), scale, lost_text(advice.flushed_at_recommended));
+      "A loss scale of {}{} leaves <strong>{}</strong>{}.",
+      format, lost_text(now), advice.overflow_not_identifiable ? "at most " : "", scale,
+      lost_text(advice.flushed_at_recommended),
+      advice.overflow_not_identifiable ? "; infinities hide how large gradients were" : "");
+}
+
+std::string answer_html(const Analysis& analysis, const Recommendation& advice) {
+  return broken_html(analysis, advice) + scale_html(analysis, advice);
 }
 
 }  // namespace

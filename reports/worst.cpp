@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "reports/data_table.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
 
@@ -40,7 +41,7 @@ std::string row(const Analysis& analysis, const Recommendation& advice, std::siz
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
       "</button>{}</th>",
-      index, name_of(tensor.role), tensor.counted ? " gradients" : "", html_name(tensor.name),
+      index, name_of(tensor.role), tensor.counted ? " gradients" : "", breakable_name(tensor.name),
       tensor.role_source == analyzers::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));

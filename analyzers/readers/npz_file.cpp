@@ -11,6 +11,7 @@
 
 #include "analyzers/readers/npy_header.hpp"
 #include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/torch_file.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
@@ -95,6 +96,10 @@ class NpzFile final : public log::TensorFile {
       }
       add(std::move(member));
     }
+    const bool is_torch = std::any_of(skipped_.begin(), skipped_.end(), [](const auto& skipped) {
+      return is_torch_member(skipped.name);
+    });
+    if (arrays_.empty() && is_torch) refuse_torch_file(path);
   }
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override {

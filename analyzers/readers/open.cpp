@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/torch_file.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 
@@ -25,9 +26,11 @@ struct Row {
   Opener open;
 };
 constexpr std::array kReaders = {
-    Row{"\x93NUMPY", 0, open_npy}, Row{"PK\x03\x04", 0, open_npz},
+    Row{"\x93NUMPY", 0, open_npy},
+    Row{"PK\x03\x04", 0, open_npz},
     Row{"PK\x05\x06", 0, open_npz},  // an archive without members
     Row{"{", 8, open_safetensors},   // after the header's length
+    Row{kOldTorchStart, 0, refuse_torch_file},
 };
 
 }  // namespace

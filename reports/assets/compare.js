@@ -53,14 +53,17 @@ async function draw(figure, page) {
   delete window.halfscopeViews[chart];
   figure.replaceChildren();
   const values = rows[chart](page);
-  if (!values.length) {
+  if (!values.some((row) => chart !== 'loss' || row.loss !== null)) {
     const empty = document.createElement('p');
     empty.className = 'empty';
-    empty.textContent = 'No finite nonzero values.';
+    empty.textContent = chart === 'loss' ? 'No finite loss.' : 'No finite nonzero values.';
     figure.append(empty);
     return;
   }
   const spec = structuredClone(page.charts.specs[chart]);
+  const drawn = new Set(values.filter((row) => row.loss !== null).map(({run}) => `run${run}`));
+  // A layer without values would have no extent.
+  spec.layer = spec.layer.filter(({name}) => !name || drawn.has(name));
   spec.datasets = {[chart]: values};
   const result = await vegaEmbed(figure, spec, {
     mode: 'vega-lite',
@@ -143,6 +146,7 @@ async function start() {
   buttons(page, text);
   const table = byId('worst');
   sortable(table, limited(table.tBodies[0], byId('all-rows'), 50));
+  hinted(table.parentElement);
   choose(page, page.charts.first_tensor);
   redraw(page);
 }

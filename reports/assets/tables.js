@@ -25,14 +25,18 @@ function sortable(table, sorted) {
   }));
 }
 
-// The first rows, `most` of them, until all are asked for; only the wanted ones.
+// The first rows, `most` of them, until all are asked for; only the wanted ones. Where a row is
+// marked, the rows around it: it is the one to see.
 function limited(body, button, most, wanted = () => true) {
   let limit = most;
   const show = () => {
-    let shown = 0;
-    for (const tr of body.rows) tr.hidden = !wanted(tr) || ++shown > limit;
-    button.hidden = shown <= limit;
-    button.textContent = `Show all ${shown}`;
+    const rows = [...body.rows].filter(wanted);
+    const marked = rows.findIndex((tr) => tr.classList.contains('marked'));
+    const first = Math.max(0, Math.min(marked - Math.floor(limit / 2), rows.length - limit));
+    for (const tr of body.rows) tr.hidden = true;
+    for (const tr of rows.slice(first, first + limit)) tr.hidden = false;
+    button.hidden = rows.length <= limit;
+    button.textContent = `Show all ${rows.length}`;
   };
   button.addEventListener('click', () => {
     limit = Infinity;
@@ -40,6 +44,22 @@ function limited(body, button, most, wanted = () => true) {
   });
   show();
   return show;
+}
+
+// Says so where columns lie outside of what is seen.
+function hinted(box) {
+  const hint = document.createElement('p');
+  hint.className = 'note hint';
+  hint.textContent = 'More columns: scroll sideways \u2192';
+  box.before(hint);
+  const show = () => {
+    const hidden = box.scrollWidth - box.clientWidth;
+    hint.hidden = hidden < 2;
+    box.classList.toggle('cut', box.scrollLeft < hidden - 1);
+  };
+  new ResizeObserver(show).observe(box);
+  new ResizeObserver(show).observe(box.firstElementChild);
+  box.addEventListener('scroll', show, {passive: true});
 }
 
 // Rows of the chosen kind in the table of tensors.
@@ -53,6 +73,7 @@ function tensorTable(table) {
 
 function tables() {
   for (const table of document.querySelectorAll('table.data')) {
+    if (table.parentElement.classList.contains('scroll')) hinted(table.parentElement);
     if (table.id === 'worst') {
       tensorTable(table);
       continue;

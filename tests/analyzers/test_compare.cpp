@@ -263,3 +263,66 @@ TEST_CASE("compare: folders of tensor files meet element by element, shard by sh
   CHECK(c.tensors[0].elements->steps == std::vector<std::int64_t>{3});
   CHECK(c.tensors[0].new_zeros == Interval(2));
 }
+
+TEST_CASE("compare: true zeros are no loss, zeros that FP16 made are") {
+  const TempFolder folder;
+  // 0.1 in the other elements shows that the first run was not computed in FP16.
+  const Values wide = {0.1f, 0.0f, 0.0f, 0x1p-30f, 0x1p-20f, 0.3f};
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", wide}});
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(wide, 1.0)}});
+  for (const auto& [x, y] : {std::pair(a, b), {b, a}}) {
+    const Comparison c = compared(x, y);
+    CHECK(c.runs.a.lost == Interval(1));
+    CHECK(c.runs.b.lost == Interval(1));
+    CHECK(c.underflow == Change::same);
+    CHECK(!c.tensors[0].harmed);
+  }
+  // Other true zeros in a run that could have held smaller values: none is lost.
+  const auto other =
+      write_file(folder, "c.safetensors", {{"weight_grad/w", {0, 0, 0, 0, 0, 0.3f}}});
+  CHECK(compared(a, other).runs.b.lost == Interval(0));
+}
+
+TEST_CASE("compare: what makes no real difference is said to be similar") {
+  CHECK(change_of(630, 10000, 629, 10000) == Change::less);
+  CHECK(real_change_of(630, 10000, 629, 10000) == Change::similar);
+  CHECK(real_change_of(629, 10000, 630, 10000) == Change::similar);
+  CHECK(real_change_of(630, 10000, 620, 10000) == Change::less);      // 0.1 percentage points
+  CHECK(real_change_of(80, 100000, 89, 100000) == Change::more);      // over a tenth of 89
+  CHECK(real_change_of(81, 100000, 89, 100000) == Change::similar);   // less than one
+  CHECK(real_change_of(0, 1000000, 99, 1000000) == Change::similar);  // below 0.01 %
+  CHECK(real_change_of(0, 1000000, 100, 1000000) == Change::more);
+  CHECK(real_change_of(630, 10000, Interval(628, 631), 10000) == Change::similar);
+  CHECK(real_change_of(630, 10000, Interval(600, 631), 10000) == Change::unknown);
+  CHECK(real_change_of(5, 10, 5, 10) == Change::same);
+  CHECK(real_change_of(0, 0, 5, 10) == Change::unknown);
+}
+
+TEST_CASE("compare: NaN and overflow of every role and step are told, common or not") {
+  const TempFolder folder;
+  log::RunLogWriter a(folder / "a", {}), b(folder / "b", {});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::int64_t step : {0, 10}) {
+    a.write(record_of("weight_grad/w", step, {0.1f}));
+    a.write(record_of("activation/x", step, {0.1f, 0.1f}));
+    b.write(record_of("weight_grad/w", step, {0.1f}));
+    b.write(record_of("activation/x", step, {0.1f, step == 0 ? 0.1f : 70000.0f}));
+  }
+  b.write(record_of("activation/x", 15, {nan, 70000.0f}));
+  const Comparison c = compared(folder / "a", folder / "b", own_scale());
+  CHECK(c.overflow == Change::same);  // of the gradients
+  CHECK(c.not_finite == Change::more);
+  CHECK(c.tensors[0].name == "activation/x");
+  CHECK(c.tensors[0].harmed);
+  CHECK(!c.tensors[1].harmed);
+  CHECK(!c.runs.a.non_finite);
+  CHECK(!c.runs.a.overflow);
+  REQUIRE(c.runs.b.overflow);
+  CHECK(c.runs.b.overflow->values == Interval(2));
+  CHECK(c.runs.b.overflow->first_step == 10);
+  CHECK(c.runs.b.overflow->last_step == 15);
+  REQUIRE(c.runs.b.non_finite);
+  CHECK(c.runs.b.non_finite->first_step == 15);
+  CHECK(c.runs.b.non_finite->most == "activation/x");
+  CHECK(c.runs.b.non_finite->beside_gradients == 1);
+}

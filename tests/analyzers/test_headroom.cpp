@@ -38,6 +38,20 @@ TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") 
                        [](const auto& a, const auto& b) { return a.least < b.least; }));
 }
 
+TEST_CASE("room at scale 1, and growth over the recorded steps", "[table]") {
+  SmallRun run;
+  for (const int step : {0, 100, 200}) {
+    run.put("weight_grad/b.weight", step, {static_cast<float>(std::exp2(step / 100.0))});
+  }
+  const Headroom h = find_headroom(run.analyze_at(1024)).front();
+  CHECK(h.least == Approx(std::log2(65520.0) - 12));
+  CHECK(h.least_at_1 == Approx(std::log2(65520.0) - 2));
+  CHECK(h.last_at_1 == h.least_at_1);
+  CHECK(h.trend.value() == Approx(10));  // in 1000 steps
+  CHECK(h.growth().value() == Approx(2));
+  CHECK((h.trend_from == 0 && h.trend_to == 200));
+}
+
 TEST_CASE("an infinity computed in FP16 leaves at most the room of 65520 over its scale",
           "[table]") {
   SmallRun run(Dtype::f16);

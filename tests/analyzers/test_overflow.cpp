@@ -14,7 +14,11 @@ namespace {
 
 OverflowEvent only(const OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
-  return found.events.front();
+  const OverflowEvent& event = found.events.front();
+  // A sentence, or two, that stands alone and does not repeat the cause.
+  CHECK_THAT(event.why, Catch::Matches("[A-Z0-9].*[^.]\\."));
+  CHECK_THAT(event.why, !Catch::Contains("no loss scale") && !Catch::Contains("would have held"));
+  return event;
 }
 
 std::vector<std::string> relations(const OverflowEvent& event) {

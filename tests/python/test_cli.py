@@ -127,6 +127,44 @@ def test_names_are_data(tmp_path):
     assert run_json("analyze", tmp_path / "g.safetensors")["tensors"][0]["name"] == name
 
 
+def test_what_is_broken_comes_first(tmp_path):
+    """NaN, then overflow, before all the tensors that only underflow."""
+    for step, broken in ((0, 1.0), (10, np.nan), (20, np.nan)):
+        tensors = {f"weight_grad/g{i}": gradients(50, i) for i in range(30)}
+        tensors["weight_grad/g7"][:3] = broken
+        tensors["activation/big"] = np.full(1500, 70000.0, np.float32)
+        tensors["activation/small"] = np.full(1500, broken, np.float32)
+        save_file(tensors, tmp_path / f"log-step{step}.safetensors")
+    lines = run("analyze", tmp_path)[0].splitlines()
+    assert lines[0].startswith("NaN in 2 tensors, first at step 10: activation/small and 1 more")
+    assert lines[1] == "Values of 1 tensor overflow in binary16: activation/big (100 %)."
+    header = next(i for i, line in enumerate(lines) if line.endswith("tensor"))
+    rows = [line.split() for line in lines[header + 1:header + 4]]
+    assert [row[-1] for row in rows] == ["weight_grad/g7", "activation/small", "activation/big"]
+    assert rows[1][-2] == "3,000"
+    one = run("analyze", tmp_path, "--loss-scale", "1024", "--step", "0")[0]
+    assert one.startswith("Values of 1 tensor overflow") and "(100 %)" in one.splitlines()[0]
+    assert "big" not in one.split("NaN, inf")[1]
+
+
+def test_nothing_broken_has_no_headline(log):
+    assert run("analyze", log)[0].startswith("In binary16 at loss scale 1")
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float16, "FP16"), ("bf16", "BF16")])
+def test_zeros_that_may_be_underflow_are_told(tmp_path, dtype, name):
+    values = np.array([0, 0, 1, 2], np.float32)
+    if name == "BF16":
+        raw = (values.view(np.uint32) >> 16).astype(np.uint16).tobytes()
+        header = {"weight_grad/a": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}}
+        (tmp_path / "g.safetensors").write_bytes(safetensors_bytes(header, raw))
+    else:
+        save_file({"weight_grad/a": values.astype(dtype)}, tmp_path / "g.safetensors")
+    out, _ = run("analyze", tmp_path / "g.safetensors", "--format", "bfloat16" if name == "BF16" else "fp16")
+    assert f"1 of these tensors was computed in {name}: what underflowed there is zero already" in out
+    assert "50.0 % of the values there are zero" in out and f"(computed in {name}: zeros may be" in out
+
+
 def test_small_shares_are_never_printed_as_nothing(tmp_path):
     values = np.ones(200000, np.float32)
     values[0] = 2.0**-30
@@ -206,6 +244,57 @@ def test_bad_files_exit_with_1_and_one_line(tmp_path, name):
     assert out == "" and err.count("\n") == 1 and name in err
     for word in words:
         assert word in err
+
+
+def test_files_of_torch_save_say_how_to_convert(tmp_path):
+    torch = pytest.importorskip("torch")
+    for zipped in (True, False):
+        torch.save({"w": torch.ones(3)}, tmp_path / "m.pt", _use_new_zipfile_serialization=zipped)
+        _, err = run("analyze", tmp_path / "m.pt", expect=1)
+        assert err.count("\n") == 1 and "torch.save" in err and "safetensors.torch.save_file" in err
+    line = re.search(r"safetensors\.torch\.save_file\(.*\)", err).group(0)
+    import safetensors.torch
+
+    exec(line, {"torch": torch, "safetensors": safetensors})
+    assert "weight_grad" in run("analyze", tmp_path / "m.safetensors", "--role", "w=weight_grad", "--json", "-")[0]
+
+
+def test_empty_folders_and_files_say_what_is_wanted(tmp_path):
+    (tmp_path / "empty").mkdir()
+    _, err = run("analyze", tmp_path / "empty", expect=1)
+    assert "holds none of the files that are understood" in err and ".npz" in err
+    np.savez(tmp_path / "empty.npz")
+    _, err = run("analyze", tmp_path / "empty.npz", expect=1)
+    assert "holds no tensor of floating-point values" in err and "--recorded-scale" not in err
+
+
+def test_a_step_that_is_none_names_the_nearest(tmp_path):
+    for step in (3, 10, 20):
+        save_file({"weight_grad/a": gradients(4)}, tmp_path / f"g-step{step}.safetensors")
+    _, err = run("analyze", tmp_path, "--step", "12", expect=1)
+    assert "it has 3 steps from 3 to 20, the nearest are 10 and 20" in err
+    _, err = run("analyze", tmp_path, "--step", "21:", expect=1)
+    assert "it has 3 steps from 3 to 20\n" in err
+
+
+def test_formats_by_other_names(log):
+    for name, own in (("float16", "binary16"), ("BF16", "bfloat16"), ("fp32", "binary32")):
+        assert run_json("analyze", log, "--format", name)["format"] == own
+    for name, words in (("fp8", "say e4m3 or e5m2"), ("mxfp8", "--formats"), ("int4", "binary16 (fp16, half")):
+        _, err = run("analyze", log, "--format", name, expect=2)
+        assert words in err
+
+
+def test_a_target_in_percent(log):
+    wanted = run_json("recommend", log, "--target-underflow", "0.003")
+    assert run_json("recommend", log, "--target-underflow", "0.3%") == wanted
+    run("recommend", log, "--target-underflow", "300%", expect=2)
+
+
+def test_help_is_for_people():
+    for command in ("analyze", "recommend", "report", "compare"):
+        out, _ = run(command, "--help")
+        assert "->" not in out and " AND " not in out and "UINT" not in out and "FLOAT in" not in out
 
 
 def test_pickled_objects_are_refused(tmp_path):

@@ -181,6 +181,78 @@ def test_gates(runs, tmp_path):
     compare(*pair, "--fail-if", "new_zeros > 1%", code=4)
     compare(*pair, "--fail-if", "new_zeros > 99% for weight_grad")
     assert "no field 'zero' here" in compare(*pair, "--fail-if", "zero > 1", code=2).stderr
+    overflowing = int(np.sum(np.abs(exact) >= 65520))
+    back = files["fp16"], files["fp32"]  # B is what overflows binary16
+    assert overflowing > 0
+    compare(*back, "--fail-if", f"overflow > {overflowing}", "--fail-if", "nan > 0")
+    compare(*back, "--fail-if", f"overflow >= {overflowing}", code=4)
     junit = tmp_path / "junit.xml"
     compare(*pair, "--fail-if", "became_zero > 0", "--junit", junit, code=4)
     assert "<failure" in junit.read_text(encoding="utf-8")
+
+
+def two_runs(tmp_path, b, a=None):
+    """A sound run of one step, and another that holds `b` in place of some of its tensors."""
+    random = np.random.default_rng(6)
+    sound = {name: random.normal(0, 0.01, 1000).astype(np.float32)
+             for name in ("weight_grad/w", "activation/x", "weight/w", "update/w")}
+    for name, tensors in (("a", a or {}), ("b", b)):
+        save_file({**sound, **tensors}, tmp_path / f"{name}.safetensors")
+    return tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+
+
+def first_words(done):
+    """The verdict, which follows the names of the runs."""
+    return done.stdout.split("\n\n")[1].splitlines()[0]
+
+
+def test_a_broken_run_is_called_broken_first(tmp_path):
+    broken = np.full(1000, np.nan, np.float32)
+    pair = two_runs(tmp_path, {"activation/x": broken})
+    assert first_words(compare(*pair)) == "B is broken: NaN or infinity in 1 of 4 tensors, at step 0."
+    assert first_words(compare(*reversed(pair))).startswith("A is broken: ")
+    assert first_words(compare(pair[1], pair[1])).startswith("Both runs are broken")
+    compare(*pair, "--fail-if", "nan >= 1000", code=4)
+    compare(*reversed(pair), "--fail-if", "nan > 0")
+    found = compared(*pair)["summary"]
+    assert found["b"]["trouble"]["nan_or_infinity"]["values"] == 1000
+    assert found["b"]["not_finite_all_roles"] == 1000 and found["b"]["not_finite"] == 0
+    assert "trouble" not in found["a"]
+
+
+def test_overflow_of_activations_is_in_the_answer(tmp_path):
+    large = np.full(1000, 1e5, np.float32)
+    done = compare(*two_runs(tmp_path, {"activation/x": large}))
+    assert first_words(done) == "B is worse."
+    assert "Overflow of binary16: none in A; 1,000 values in 1 tensor, at step 0, most in " \
+        "activation/x in B." in done.stdout
+    assert "No value is NaN" not in done.stdout
+
+
+def test_no_real_difference_and_no_harm(tmp_path):
+    done = compare(*two_runs(tmp_path, {}))
+    assert first_words(done) == "No real difference between A and B."
+    assert "No tensor is harmed in B" in done.stdout
+    assert "No value is NaN, infinite or overflows in either." in done.stdout
+
+
+def test_updates_that_were_zero_already_are_shown(tmp_path):
+    """A's updates are zeros: that none of them is lost does not make A the better run."""
+    pair = two_runs(tmp_path, {}, {"update/w": np.zeros(1000, np.float32)})
+    done = compare(*pair)
+    assert first_words(done) == "B is better."
+    row, = (line for line in done.stdout.splitlines() if "weight updates exactly zero" in line)
+    assert row.split() == ["weight", "updates", "exactly", "zero", "100", "%", "0", "%"]
+    found = compared(*pair)["summary"]
+    assert found["updates"]["a"]["zero"] == found["updates"]["a"]["pairs"] == 1000
+    assert found["unmoved"] == "less"
+    lost = compared(*reversed(pair))["summary"]
+    assert lost["unmoved"] == "more"
+
+
+def test_updates_lost_is_a_gate(tmp_path):
+    tiny = np.full(1000, 1e-9, np.float32)
+    pair = two_runs(tmp_path, {"update/w": tiny})
+    assert "updates_lost 1,000 of 1,000" in compare(*pair, "--fail-if", "updates_lost > 50%",
+                                                    code=4).stderr
+    compare(*reversed(pair), "--fail-if", "updates_lost > 50% for weight")

@@ -56,7 +56,7 @@ def test_the_table_sorts_and_chooses(browser, page):  # noqa: F811
     opened(browser, out)
     assert [row.find_element(By.TAG_NAME, "th").text for row in rows(browser)] == \
         [t["name"] for t in found["tensors"]]
-    browser.find_elements(By.CSS_SELECTOR, "#worst thead button")[1].click()  # zeros of A
+    browser.find_elements(By.CSS_SELECTOR, "#worst thead button")[8].click()  # equal elements
     assert rows(browser)[0].text.startswith("weight_grad/none")
     rows(browser)[0].find_element(By.TAG_NAME, "button").click()
     wait_until_drawn(browser)
@@ -75,3 +75,27 @@ def test_the_theme_changes(browser, page):  # noqa: F811
     wait_until_drawn(browser)
     assert browser.execute_script(background) != light
     assert said_on_console(browser) == []
+
+
+def test_a_run_without_values_draws_the_other(browser, tmp_path):  # noqa: F811
+    ones = np.full(100, 0.1, np.float32)
+    for run, values in (("a", 0 * ones), ("b", ones * np.float32(np.nan)), ("c", ones)):
+        save_file({"weight_grad/w": values}, tmp_path / f"{run}.safetensors")
+    page = tmp_path / "page.html"
+    halfscope("compare", tmp_path / "a.safetensors", tmp_path / "c.safetensors", "--out", page)
+    opened(browser, page)
+    assert {p["run"] for p in browser.execute_script(DATA, "binades")} == {"B"}
+    assert said_on_console(browser) == []
+    halfscope("compare", tmp_path / "a.safetensors", tmp_path / "b.safetensors", "--out", page)
+    opened(browser, page)
+    assert said_on_console(browser) == []
+    heading = browser.find_element(By.ID, "h-worst").text
+    assert heading == "1 of 1 tensor harmed in B, worst first"
+    assert "NaN" in browser.find_element(By.CSS_SELECTOR, "#worst thead").text
+
+
+def test_the_verdict_comes_first(browser, page):  # noqa: F811
+    opened(browser, page[0])
+    answer = browser.find_element(By.CSS_SELECTOR, ".answer")
+    assert answer.text.startswith("B is worse.")
+    assert answer.find_element(By.TAG_NAME, "strong").text == "B is worse."

@@ -12,8 +12,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from page_browser import (BUILD, browser, open_page, quiet, requests, said_on_console, views,
-                          wait_until_drawn)
+from page_browser import (BUILD, ROOT, browser, open_page, quiet, report, requests,
+                          said_on_console, views, wait_until_drawn)
 
 __all__ = ["browser"]  # a fixture
 N = sum(range(100, 451, 50))
@@ -125,6 +125,30 @@ def test_long_tables_show_more_on_demand(full):
     assert full.execute_script(shown) == 40
 
 
+def test_the_recommended_scale_is_among_the_rows_shown(browser, tmp_path):
+    page, _ = report(ROOT / "data" / "digits-cnn" / "log", tmp_path)
+    open_page(browser, page)
+    table = browser.find_element(By.CSS_SELECTOR, "#scales table.data")
+    shown = [row for row in table.find_elements(By.CSS_SELECTOR, "tbody tr") if row.is_displayed()]
+    assert len(shown) == 12 < len(table.find_elements(By.CSS_SELECTOR, "tbody tr"))
+    assert sum("recommended" in row.text for row in shown) == 1
+
+
+def test_lines_at_zero_do_not_lie_on_one_another(full):
+    points = full.execute_script("""
+        const found = [];
+        const visit = (node) => {
+          if (node.marktype !== 'area') return (node.items ?? []).forEach(visit);
+          for (const {datum} of node.items) found.push([datum.class, datum.share_high]);
+        };
+        visit(window.halfscopeViews['scales/gradients'].scenegraph().root);
+        return found;""")
+    for kind in ("zero", "subnormal", "overflow"):
+        shares = [share for name, share in points if name == kind]
+        assert max(shares) > 0.1
+        assert sum(share < 1e-7 for share in shares) <= 2, kind  # the feet of the line
+
+
 def test_settings_by_framework(full):
     paste = full.find_element(By.ID, "paste")
     first = paste.text
@@ -157,6 +181,16 @@ def test_nothing_is_wider_than_a_telephone(full, pages):
             "width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False})
         open_page(full, pages / "full.html")
         assert full.execute_script("return document.documentElement.scrollWidth") <= 400
+        formats = full.find_element(By.CSS_SELECTOR, "#formats .scroll")
+        hint = full.find_element(By.CSS_SELECTOR, "#formats .hint")
+        assert hint.is_displayed() and "cut" in formats.get_attribute("class")
+        full.execute_script("arguments[0].scrollLeft = 1e6", formats)
+        time.sleep(0.2)
+        assert "cut" not in formats.get_attribute("class")
+        # A name breaks between its words: no line begins within one.
+        name = full.find_element(By.CSS_SELECTOR, "#formats tbody th")
+        assert name.size["width"] < 200
+        assert "<wbr>" in name.get_attribute("innerHTML")
     finally:
         full.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         open_page(full, pages / "full.html")

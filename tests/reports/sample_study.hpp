@@ -86,7 +86,10 @@ inline void add_overflow(hsa::Study& study) {
     h.least = static_cast<double>(study.overflow.headroom.size()) - 0.75;
     h.least_at = 400;
     h.last = h.least + 0.5;
+    h.least_at_1 = h.least;  // activations: no loss scale acts on them
+    h.last_at_1 = h.last;
     h.trend = 1.5;
+    h.trend_to = 200;
     if (h.least > 1 && h.least < 2) h.overflow_expected_at = 1234;
     study.overflow.headroom.push_back(h);
   }

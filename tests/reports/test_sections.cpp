@@ -2,6 +2,8 @@
 // What a page says of updates, overflow, formats and the rest of a recommendation.
 #include "reports/sections.hpp"
 
+#include <algorithm>
+
 #include "catch.hpp"
 #include "reports/evidence.hpp"
 #include "reports/formats.hpp"
@@ -95,11 +97,72 @@ TEST_CASE("events come with their cause and what led there", "[reports][sections
   const std::string html = events_html(sample::full_study(folder / "run"));
   CHECK(occurrences(html, "class=\"event\"") == 3);
   CHECK(has(html, "step 50: <code>activation/layer3</code> <small>4,321 NaN</small>"));
-  CHECK(has(html, "in the model: no scale and no format helps"));
+  CHECK(has(html, "in the model: no scale and no format helps. Its inputs were finite"));
   CHECK(has(html, "steps 100 to 200: <code>activation/layer7</code> <small>17 overflow</small>"));
   CHECK(has(html, "A scale of 2048 (2^11) would have held."));
   CHECK(has(html, "<td data-v=\"12.5\">12.5 (2^3.6)</td>"));
   CHECK(has(html, "nothing finite <span class=\"lost\">4,321 NaN</span>"));
+}
+
+TEST_CASE("room is told at the recommended scale where a scale acts", "[reports][sections]") {
+  const TempFolder folder;
+  analyzers::Study study = sample::full_study(folder / "run");
+  auto& tensors = study.analysis.tensors;
+  const auto gradient = std::find_if(tensors.begin(), tensors.end(),
+                                     [](const auto& tensor) { return tensor.counted; });
+  REQUIRE(gradient != tensors.end());
+  study.advice.static_log2 = 10;
+  analyzers::Headroom h;
+  h.tensor = static_cast<std::size_t>(gradient - tensors.begin());
+  h.least = h.least_at_1 = 8;
+  h.last = h.last_at_1 = 9;
+  study.overflow.headroom.push_back(h);
+  const auto rooms = rooms_to_use(study);
+  CHECK(rooms.front().headroom->tensor == h.tensor);  // though it has the most room at scale 1
+  CHECK(rooms.front().least == -2);
+  CHECK(rooms.front().last == -1);
+  CHECK(rooms.back().least == rooms.back().headroom->least);
+  CHECK(has(sections_html(study), "least room -2.0 binades at the recommended 1024 (2^10)"));
+  study.advice.static_log2.reset();
+  CHECK(has(sections_html(study), "least room -0.8 binades at loss scale 1"));
+}
+
+TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
+  const TempFolder folder;
+  const std::string html = headroom_html(sample::full_study(folder / "run"));
+  // 1.5 binades in 1,000 steps, of which 200 were recorded.
+  CHECK(has(html, "title=\"by the trend over steps 0 to 200\">+0.30</td>"));
+  CHECK(!has(html, "1,000 steps"));
+}
+
+TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
+  const TempFolder folder;
+  analyzers::Study study = sample::full_study(folder / "run");
+  const std::size_t before = fit_sums(study.analysis).eight_bits;
+  auto& tensors = study.analysis.tensors;
+  const auto fits_8_bits = [](const auto& tensor) {
+    const auto narrowest = analyzers::narrowest(tensor);
+    return narrowest && find_format(narrowest->format)->format.width == 8;
+  };
+  const auto tensor = std::find_if(tensors.begin(), tensors.end(), fits_8_bits);
+  REQUIRE(tensor != tensors.end());
+  tensor->counts.nan = 3;
+  const FitSums sums = fit_sums(study.analysis);
+  CHECK(sums.tensors == tensors.size());
+  CHECK(sums.nonfinite == 1);
+  CHECK(sums.eight_bits == before - 1);
+  CHECK(has(formats_html(study.analysis), "besides NaN</small>"));
+  CHECK(has(sections_html(study), "; 1 holds NaN or infinity"));
+  std::size_t drawn = 0;
+  for (const auto& row : own_charts_json(study)["fits"]["rows"]["0"]["all"]) {
+    if (row[1] == "holds NaN or infinity") drawn += row[3].get<std::size_t>();
+  }
+  CHECK(drawn == 1);
+}
+
+TEST_CASE("names break at their separators", "[reports][sections]") {
+  CHECK(breakable_name("weight_grad/a.b") == "weight_<wbr>grad/<wbr>a.<wbr>b");
+  CHECK(breakable_name("<img/>") == "&lt;img/<wbr>&gt;");
 }
 
 TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]") {
@@ -111,9 +174,9 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
   CHECK(occurrences(html, "<th scope=\"row\">") == tensors);
   // By add_fits(): every fourth tensor fits E4M3 with a scale; three of four fit E5M2, one as it
   // is.
-  CHECK(occurrences(html, ">at 2^9 <small>~30 to 32 dB</small>") == tensors / 4);
-  CHECK(occurrences(html, ">at 2^4 <small>~24 to 26 dB</small>") == tensors / 2);
-  CHECK(occurrences(html, ">32 dB</td>") == tensors / 4);
+  CHECK(occurrences(html, ">at 2^9 <small>~30 to 32</small>") == tensors / 4);
+  CHECK(occurrences(html, ">at 2^4 <small>~24 to 26</small>") == tensors / 2);
+  CHECK(occurrences(html, ">32</td>") == tensors / 4);
   CHECK(has(html, ">MXFP8 E4M3</button>"));
   CHECK(has(html, "title=\"3 of 1,000 become zero, 2 saturate\""));
   const FitSums sums = fit_sums(study.analysis);

@@ -7,7 +7,9 @@
 #include <catch.hpp>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
+#include <span>
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/update_table.hpp"
@@ -183,6 +185,21 @@ TEST_CASE("updates: the same on any number of threads, in any split, counts alon
                            {Dtype::f32, u.view().data + offset, n});
   }
   CHECK(parts == one);
+}
+
+TEST_CASE("updates: weights and updates 2^28 bytes apart") {
+  constexpr std::size_t kApart = std::size_t{1} << 26, kCount = 5003;  // elements
+  const auto memory = std::make_unique_for_overwrite<float[]>(kApart + kCount);
+  const Tensor w(Dtype::f32, numbers(13, -4, 24, kCount));
+  const Tensor u(Dtype::f32, numbers(14, -14, 24, kCount));
+  UpdateTable expected;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    memory[i] = static_cast<float>(w.values[i]);
+    memory[kApart + i] = static_cast<float>(u.values[i]);
+    judge16().add(expected, w.values[i], u.values[i]);
+  }
+  CHECK(count_updates(view_of(std::span(memory.get(), kCount)),
+                      view_of(std::span(memory.get() + kApart, kCount))) == expected);
 }
 
 TEST_CASE("updates: what makes no sense is refused") {

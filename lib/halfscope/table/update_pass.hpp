@@ -32,6 +32,14 @@ const std::byte* as_binary32(const TensorView& t, std::size_t first, std::size_t
 const std::byte* weights_as_binary32(const TensorView& t, Format f, std::size_t first,
                                      std::size_t n, std::span<float, kPairBlock> room);
 
+/// The weights of a block, or a copy of them in `room` where they and the updates lie a multiple of
+/// 2^28 bytes apart, as halves of one buffer can. There both fall into the same sets of the first
+/// cache, and a processor that tells lines apart by a hash of the address's bits 12 to 27 (AMD's
+/// way predictor: Lipp et al., Take A Way, 2020) takes one for the other: they drive each other
+/// out.
+const std::byte* apart_from(const std::byte* updates, const std::byte* weights, std::size_t n,
+                            std::span<float, kPairBlock> room);
+
 /// n to the next multiple of kPairStep.
 constexpr std::size_t whole_steps(std::size_t n) {
   return (n + kPairStep - 1) / kPairStep * kPairStep;

@@ -176,7 +176,7 @@ HWY_INLINE void count_cells(const std::uint32_t* cell, std::size_t lanes, PairSc
   if (lanes % 2 != 0) ++scratch.cells[0][cell[lanes - 1]];
 }
 
-/// Most errors lie in few bins: tables in turn, so that an addition does not wait for the last one.
+/// Tables in turn, so that an addition does not wait for the last one.
 HWY_INLINE void count_errors(const std::uint32_t* error, std::size_t n, PairScratch& scratch) {
   std::size_t i = 0;
   for (; i + kErrorTables <= n; i += kErrorTables) {
@@ -185,15 +185,90 @@ HWY_INLINE void count_errors(const std::uint32_t* error, std::size_t n, PairScra
   for (; i < n; ++i) ++scratch.errors[0][error[i]];
 }
 
+// The errors' frequent bins, from 2^-11 to 2^0, are counted without a store: an error adds 1 to the
+// five bits of its bin. What is not counted there adds to the four bits that are left at the top,
+// whose carry leaves the word.
+constexpr std::uint32_t kFirstFrequent = kErrorBias - 11, kFrequent = 12;
+
+#if HWY_TARGET == HWY_SCALAR
+struct FrequentErrors {};
+HWY_INLINE FrequentErrors no_errors() { return {}; }
+HWY_INLINE Mask take_frequent(const Bins& bins, FrequentErrors&) { return bins.applied; }
+HWY_INLINE void widen(FrequentErrors&) {}
+HWY_INLINE void add(const FrequentErrors&, PairScratch&) {}
+#else
+using Longs = hn::Repartition<std::uint64_t, Floats>;
+using Long = hn::Vec<Longs>;
+HWY_INLINE Long every(std::uint64_t x) { return hn::Set(Longs(), x); }
+
+/// A vector adds at most 2 to a count, a block of 4 lanes a vector at most 512.
+struct FrequentErrors {
+  Long five;       ///< counts of 5 bits
+  Long even, odd;  ///< of 10 bits, of every other bin
+};
+HWY_INLINE FrequentErrors no_errors() { return {every(0), every(0), every(0)}; }
+
+/// Returns the lanes whose error lies in another bin.
+HWY_INLINE Mask take_frequent(const Bins& bins, FrequentErrors& errors) {
+  const Word none = word(kFrequent);
+  const Word frequent = hn::Min(hn::Sub(bins.error, word(kFirstFrequent)), none);
+  const Word bin = hn::IfThenElse(as_words(bins.applied), frequent, none);
+  const Long shift = hn::BitCast(Longs(), hn::Add(bin, hn::ShiftLeft<2>(bin)));
+  const Long low = hn::And(shift, every(0xFFFFFFFF)), high = hn::ShiftRight<32>(shift);
+  errors.five = hn::Add(errors.five, hn::Shl(every(1), low));
+  errors.five = hn::Add(errors.five, hn::Shl(every(1), high));
+  return hn::And(bins.applied, hn::RebindMask(Floats(), hn::Eq(bin, none)));
+}
+
+/// Due after 15 vectors at the latest.
+HWY_INLINE void widen(FrequentErrors& errors) {
+  const Long other_counts = every(0x007C1F07C1F07C1Fu);
+  errors.even = hn::Add(errors.even, hn::And(errors.five, other_counts));
+  errors.odd = hn::Add(errors.odd, hn::And(hn::ShiftRight<5>(errors.five), other_counts));
+  errors.five = every(0);
+}
+
+HWY_INLINE std::uint32_t sum_of_first(Long counts) {
+  const Long first = hn::And(counts, every(0x3FF));
+  return static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(Longs(), first)));
+}
+
+HWY_INLINE void add(FrequentErrors errors, PairScratch& scratch) {
+  widen(errors);
+  for (std::uint32_t k = 0; k < kFrequent; k += 2) {
+    scratch.errors[0][kFirstFrequent + k] += sum_of_first(errors.even);
+    scratch.errors[0][kFirstFrequent + k + 1] += sum_of_first(errors.odd);
+    errors.even = hn::ShiftRight<10>(errors.even);
+    errors.odd = hn::ShiftRight<10>(errors.odd);
+  }
+}
+#endif
+
+/// Bins that wait to be counted.
+struct Waiting {
+  alignas(64) std::uint32_t cell[64] = {};  ///< of one vector; at first, what folding drops
+  std::uint32_t error[kPairBlock + 64];
+  std::size_t errors = 0;
+};
+
+/// The cells are counted a vector later, since loads of what was just stored would wait for it.
+HWY_INLINE void take_bins(const Bins& bins, FrequentErrors& frequent, Waiting& waiting,
+                          PairScratch& scratch) {
+  const Words d;
+  count_cells(waiting.cell, hn::Lanes(d), scratch);
+  hn::Store(bins.cell, d, waiting.cell);
+  const Mask others = take_frequent(bins, frequent);
+  hn::StoreU(hn::Compress(bins.error, as_words(others)), d, waiting.error + waiting.errors);
+  waiting.errors += count(others);
+}
+
 template <int kPrecision, int kMinExponent, bool kBins>
 void count_block(const std::uint8_t* weights, const std::uint8_t* updates, float factor,
                  std::size_t n, PairScratch& scratch) {
-  const Words d;
-  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t lanes = hn::Lanes(Words());
   Sums sums;
-  alignas(64) std::uint32_t cell[64];
-  alignas(64) std::uint32_t error[kPairBlock + 64];
-  std::size_t applied = 0;
+  FrequentErrors frequent = no_errors();
+  Waiting waiting;
   scratch.rare_count = 0;
   for (std::size_t i = 0; i < n; i += lanes) {
     Float w = load(weights + 4 * i);
@@ -204,15 +279,17 @@ void count_block(const std::uint8_t* weights, const std::uint8_t* updates, float
     Bins bins;
     take_pairs<kPrecision, kMinExponent, kBins>(w, u, sums, bins);
     if constexpr (kBins) {
-      hn::Store(bins.cell, d, cell);
-      hn::StoreU(hn::Compress(bins.error, as_words(bins.applied)), d, error + applied);
-      applied += count(bins.applied);
-      count_cells(cell, lanes, scratch);
+      take_bins(bins, frequent, waiting, scratch);
+      if (i % (8 * lanes) == 7 * lanes) widen(frequent);
     }
   }
-  count_errors(error, applied, scratch);
   add(sums, n, scratch.sums);
-  if (kBins) scratch.has_bins = true;
+  if constexpr (kBins) {
+    count_cells(waiting.cell, lanes, scratch);
+    add(frequent, scratch);
+    count_errors(waiting.error, waiting.errors, scratch);
+    scratch.has_bins = true;
+  }
 }
 
 void count_binary16_pairs(const std::uint8_t* weights, const std::uint8_t* updates, float factor,

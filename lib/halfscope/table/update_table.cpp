@@ -114,8 +114,9 @@ UpdateTable count_updates(const TensorView& weights, const TensorView& updates,
   require_pairs(weights, updates, options.format);
   const Format from = format_of(updates.dtype);
   const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
-    return Block{weights_as_binary32(weights, options.format, first, n, room.weights),
-                 as_binary32(updates, first, n, room.updates)};
+    const std::byte* const w = weights_as_binary32(weights, options.format, first, n, room.weights);
+    const std::byte* const u = as_binary32(updates, first, n, room.updates);
+    return Block{apart_from(u, w, n, room.weights), u};
   };
   return count_pairs(weights, options, stage,
                      [&](std::size_t i) { return recorded_update(from, element(updates, i)); });

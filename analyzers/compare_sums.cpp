@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows from the tensors of two runs: which values are lost, what is worse in B.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "analyzers/compare.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+double share(std::uint64_t count, std::uint64_t of) {
+  return static_cast<double>(count) / static_cast<double>(of);
+}
+
+/// Whether the shares, whatever they are within their bounds, make no real difference.
+bool are_similar(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
+  constexpr double kLeast = 1e-3, kLeastOfLarger = 0.1, kNothing = 1e-4;
+  const double high_a = share(a.high, of_a), high_b = share(b.high, of_b);
+  const double low_a = share(a.low, of_a), low_b = share(b.low, of_b);
+  if (high_a < kNothing && high_b < kNothing) return true;
+  const double apart = std::max(high_a - low_b, high_b - low_a);
+  return apart < kLeast && apart < kLeastOfLarger * std::max(low_a, low_b);
+}
+
+/// Sums a tensor's new zeros; and what each run lost: what is zero in B and not in A less what is
+/// zero in A and not in B is the difference of their zeros.
+void sum_zeros(ComparedTensor& t, const TensorFindings& a, const TensorFindings& b) {
+  t.new_zeros.reset();
+  for (const StepZeros& at : t.zeros_at) {
+    if (!t.new_zeros) t.new_zeros.emplace();
+    *t.new_zeros += at.new_zeros;
+  }
+  t.lost = {t.counts.a.classes.flushed_to_zero, t.counts.b.classes.flushed_to_zero};
+  const auto gone = [&](std::uint64_t new_ones) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(new_ones) - t.zero_difference);
+  };
+  if (!a.underflow_identifiable) {
+    t.lost.a += t.new_zeros ? Interval(gone(t.new_zeros->low), gone(t.new_zeros->high))
+                            : Interval(0, t.counts.a.zero);
+  }
+  if (!b.underflow_identifiable) {
+    t.lost.b += t.new_zeros.value_or(Interval(0, t.counts.b.zero));
+  }
+}
+
+/// Adds a gradient to the sums of one run.
+void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& counts,
+                  const Interval& lost, const std::vector<std::int64_t>& steps) {
+  run.gradients += counts;
+  run.lost += lost;
+  run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
+  for (const StepFindings& step : tensor.per_step) {
+    if (!std::binary_search(steps.begin(), steps.end(), step.step)) continue;
+    auto& [least, largest] = run.loss_scales
+                                 ? *run.loss_scales
+                                 : run.loss_scales.emplace(step.loss_scale, step.loss_scale);
+    least = std::min(least, step.loss_scale);
+    largest = std::max(largest, step.loss_scale);
+  }
+}
+
+/// How much worse B is, most important first, as shares: values newly not finite, values newly lost
+/// to zero, weight updates newly lost.
+std::tuple<double, double, double> harm(const ComparedTensor& t) {
+  const std::uint64_t of_a = std::max<std::uint64_t>(1, t.counts.a.total);
+  const std::uint64_t of_b = std::max<std::uint64_t>(1, t.counts.b.total);
+  const auto surely = [&](const Interval& a, const Interval& b) {
+    return std::max(0.0, share(b.low, of_b) - share(a.high, of_a));
+  };
+  const Interval a = not_finite(t.counts.a), b = not_finite(t.counts.b);
+  const bool loses = real_change_of(t.lost.a, of_a, t.lost.b, of_b) == Change::more;
+  double updates = 0;
+  if (t.updates) {
+    const std::uint64_t still_a = unmoved(t.updates->a), still_b = unmoved(t.updates->b);
+    const std::uint64_t pairs_a = t.updates->a.pairs, pairs_b = t.updates->b.pairs;
+    if (real_change_of(still_a, pairs_a, still_b, pairs_b) == Change::more) {
+      updates = share(still_b, pairs_b) - share(still_a, pairs_a);
+    }
+  }
+  return {surely(a, b), loses ? surely(t.lost.a, t.lost.b) : 0.0, updates};
+}
+
+void rank(std::vector<ComparedTensor>& tensors) {
+  for (ComparedTensor& t : tensors) t.harmed = harm(t) > std::tuple(0.0, 0.0, 0.0);
+  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& x, const auto& y) {
+    return std::pair(harm(x), x.largest_share_difference.value_or(0)) >
+           std::pair(harm(y), y.largest_share_difference.value_or(0));
+  });
+}
+
+/// New zeros of the gradients: over all steps, and where whole tensors tell them.
+void sum_new_zeros(Comparison& c) {
+  Interval all;
+  bool known = c.gradients != 0;
+  WholeZeros whole;
+  std::set<std::int64_t> steps;
+  for (const ComparedTensor& t : c.tensors) {
+    if (!t.counted) continue;
+    known = known && t.new_zeros;
+    all += t.new_zeros.value_or(Interval());
+    for (const StepZeros& at : t.zeros_at) {
+      if (!at.whole) continue;
+      steps.insert(at.step);
+      whole.elements += at.total;
+      whole.new_zeros += at.new_zeros.low;
+    }
+  }
+  whole.steps = steps.size();
+  c.new_zeros = known ? std::optional(all) : std::nullopt;
+  c.whole_zeros = steps.empty() ? std::nullopt : std::optional(whole);
+}
+
+void set_changes(Comparison& c) {
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  c.underflow = real_change_of(a.lost, a.gradients.total, b.lost, b.gradients.total);
+  c.overflow = change_of(not_finite(a.gradients), a.gradients.total, not_finite(b.gradients),
+                         b.gradients.total);
+  c.not_finite = change_of(not_finite(a.all), a.all.total, not_finite(b.all), b.all.total);
+  if (!c.updates) return;
+  c.unmoved = real_change_of(unmoved(c.updates->a), c.updates->a.pairs, unmoved(c.updates->b),
+                             c.updates->b.pairs);
+}
+
+/// Tensors and steps for which `of` gives a count.
+template <typename Of>
+std::optional<Trouble> trouble(const Analysis& analysis, Of of) {
+  Trouble out;
+  std::set<std::int64_t> steps;
+  std::uint64_t most = 0;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    Interval values;
+    for (const StepFindings& step : tensor.per_step) {
+      const Interval at = of(step.counts);
+      if (at.low != 0) steps.insert(step.step);
+      values += at;
+    }
+    if (values.low == 0) continue;
+    ++out.tensors;
+    out.beside_gradients += tensor.counted ? 0 : 1;
+    out.values += values;
+    if (values.low > most) out.most = meeting_name(tensor.role, tensor.name);
+    most = std::max(most, values.low);
+  }
+  if (steps.empty()) return std::nullopt;
+  out.steps = steps.size();
+  out.first_step = *steps.begin();
+  out.last_step = *steps.rbegin();
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Change change) {
+  switch (change) {
+    case Change::unknown: return "unknown";
+    case Change::less: return "less";
+    case Change::same: return "same";
+    case Change::more: return "more";
+    case Change::similar: return "similar";
+  }
+  return "unknown";
+}
+
+Change change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
+  using Wide = unsigned __int128;
+  if (of_a == 0 || of_b == 0) return Change::unknown;
+  const auto product = [](std::uint64_t x, std::uint64_t y) { return Wide{x} * y; };
+  if (product(b.high, of_a) < product(a.low, of_b)) return Change::less;
+  if (product(b.low, of_a) > product(a.high, of_b)) return Change::more;
+  const bool exact = a.exact() && b.exact();
+  return exact && product(a.low, of_b) == product(b.low, of_a) ? Change::same : Change::unknown;
+}
+
+Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
+                      std::uint64_t of_b) {
+  const Change change = change_of(a, of_a, b, of_b);
+  if (of_a == 0 || of_b == 0 || change == Change::same) return change;
+  return are_similar(a, of_a, b, of_b) ? Change::similar : change;
+}
+
+std::uint64_t unmoved(const UpdateCounts& counts) { return counts.zero + counts.half.lost(); }
+
+void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
+  c.updates.reset();
+  c.gradients = 0;
+  c.zero_difference = 0;
+  for (RunTotals* run : {&c.runs.a, &c.runs.b}) {
+    run->gradients = run->all = Counts();
+    run->lost = Interval();
+  }
+  for (ComparedTensor& t : c.tensors) {
+    const TensorFindings &of_a = a.tensors[t.index.a], &of_b = b.tensors[t.index.b];
+    sum_zeros(t, of_a, of_b);
+    c.runs.a.all += t.counts.a;
+    c.runs.b.all += t.counts.b;
+    if (t.updates) {
+      if (!c.updates) c.updates.emplace();
+      c.updates->a += t.updates->a;
+      c.updates->b += t.updates->b;
+    }
+    if (!t.counted) continue;
+    ++c.gradients;
+    add_gradient(c.runs.a, of_a, t.counts.a, t.lost.a, t.steps);
+    add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
+    c.zero_difference += t.zero_difference;
+  }
+  sum_new_zeros(c);
+  set_changes(c);
+  rank(c.tensors);
+}
+
+void add_trouble(RunTotals& run, const Analysis& analysis) {
+  run.tensors = analysis.tensors.size();
+  run.non_finite = trouble(analysis, [](const Counts& c) { return Interval(c.nan + c.inf); });
+  run.overflow = trouble(analysis, [](const Counts& c) { return c.classes.overflow; });
+}
+
+}  // namespace halfscope::analyzers

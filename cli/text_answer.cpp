@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text_answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/text_tensors.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/formats.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Recommendation;
+using analyzers::Study;
+namespace text = reports;
+
+std::string join(const std::vector<std::string>& words) {
+  constexpr std::size_t kShown = 5;
+  std::string all;
+  for (std::size_t i = 0; i < std::min(kShown, words.size()); ++i) {
+    all += (all.empty() ? "" : ", ") + log::printable(words[i]);
+  }
+  return words.size() > kShown ? all + fmt::format(" and {} more", words.size() - kShown) : all;
+}
+
+/// Why there is no recommendation, in words.
+std::string reason_text(const Recommendation& r) {
+  if (r.reason == "no_gradients") {
+    return fmt::format(
+        "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
+        join(r.roles_found));
+  }
+  if (r.reason == "all_zero") return "every finite gradient value is zero";
+  if (r.reason == "scale_unknown") {
+    return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
+           "is not known, so nobody can tell how large they were; record it with the run, or "
+           "leave the steps out with --step";
+  }
+  if (r.reason == "no_finite_values") return "no gradient value is finite, or there are none";
+  return r.reason;
+}
+
+std::string broken_text(const Study& study) {
+  const Recommendation& r = study.advice;
+  std::string lines;
+  if (r.nan_in_model) {
+    lines += fmt::format("{} in the model from step {}, first in {}: no loss scale helps.\n",
+                         r.nan_in_model->nan ? "NaN" : "Infinity", r.nan_in_model->step,
+                         log::printable(r.nan_in_model->tensor));
+  }
+  if (!r.overflow_without_cure.empty()) {
+    lines += fmt::format("{} {} {} whatever the loss scale: keep {} in FP32 or bfloat16.\n",
+                         join(r.overflow_without_cure),
+                         r.overflow_without_cure.size() == 1 ? "overflows" : "overflow",
+                         text::people_say(study.analysis.target.name),
+                         r.overflow_without_cure.size() == 1 ? "it" : "them");
+  }
+  return lines;
+}
+
+std::string scale_line(const Study& study) {
+  const Recommendation& r = study.advice;
+  if (!r.static_log2) return fmt::format("No loss scale can be recommended: {}.", reason_text(r));
+  const std::string format = text::people_say(study.analysis.target.name);
+  if (r.none_needed && analyzers::wide_range(study.analysis.target.format)) {
+    return fmt::format("{} has FP32's exponent range: it needs no loss scale.", format);
+  }
+  const std::string scale = text::power_text(*r.static_log2);
+  const std::string_view hidden =
+      r.overflow_not_identifiable ? ": infinities hide how large gradients were" : "";
+  if (r.none_needed) {
+    return fmt::format("No loss scale is needed; if you use one, {} {}{}.",
+                       hidden.empty() ? "up to" : "at most", scale, hidden);
+  }
+  return fmt::format("Use a loss scale of {}{}{}.", hidden.empty() ? "" : "at most ", scale,
+                     hidden);
+}
+
+/// What underflow does, by number and by weight.
+std::string zeros_text(const Recommendation& r, double target) {
+  const auto both = [](const analyzers::Share& share,
+                       const std::optional<MassShare>& mass) -> std::string {
+    const std::string count = text::share_range_text(share.low(), share.high());
+    if (!mass) return count;
+    return fmt::format("{} ({} of their L1 norm)", count,
+                       text::share_range_text(mass->l1.low, mass->l1.high));
+  };
+  std::string line = fmt::format("Gradients that become zero: {} without a scale, {} at {}.\n",
+                                 both(r.flushed_at_1, r.lost_at_1),
+                                 both(r.flushed_at_recommended, r.lost_at_recommended),
+                                 text::power_text(*r.static_log2));
+  if (r.lowest_log2 && *r.lowest_log2 <= *r.highest_log2) {
+    line += fmt::format("Scales from {} to {} keep that at {} or less in every tensor.\n",
+                        text::power_text(*r.lowest_log2), text::power_text(*r.highest_log2),
+                        text::share_text(target));
+  }
+  return line;
+}
+
+std::string limit_text(const Recommendation& r) {
+  const analyzers::Limit& limit = *r.limited_by;
+  const std::string name =
+      limit.from_scalars ? fmt::format("some tensor of role {} (known by the step's scalars alone)",
+                                       log::printable(limit.name))
+                         : log::printable(limit.name);
+  return fmt::format(
+      "Limited by {} at step {}: its largest magnitude is {}{}, which leaves {}{:.1f} binades "
+      "below "
+      "overflow.\n",
+      name, limit.step, limit.censored ? "at least " : "", text::magnitude_text(limit.max_abs),
+      limit.censored ? "at most " : "", r.headroom_bits);
+}
+
+/// What values that were computed in the format cannot tell.
+std::string hidden_text(const Study& study) {
+  const Recommendation& r = study.advice;
+  std::string lines;
+  if (r.overflow_not_identifiable) {
+    lines +=
+        "To see how large gradients were, record a run in FP32 or BF16, or one at a smaller loss "
+        "scale.\n";
+  }
+  if (!r.underflow_not_identifiable) return lines;
+  const auto hiding = std::find_if(
+      study.analysis.tensors.begin(), study.analysis.tensors.end(),
+      [](const auto& t) { return t.counted && !t.underflow_identifiable && t.counts.total != 0; });
+  const std::string dtype =
+      hiding == study.analysis.tensors.end() ? "16 bits" : computed_text(*hiding);
+  return lines + fmt::format(
+                     "Some gradients were computed in {}: what underflowed there is already zero, "
+                     "so the shares are bounds and no lowest scale can be given. Record {} run to "
+                     "see it.\n",
+                     dtype, dtype == "FP16" ? "an FP32 or BF16" : "an FP32");
+}
+
+}  // namespace
+
+std::string answer_text(const Study& study) {
+  return broken_text(study) + scale_line(study) + "\n";
+}
+
+std::string evidence_text(const Study& study, double target) {
+  const Recommendation& r = study.advice;
+  if (!r.static_log2) return "";
+  std::string text = zeros_text(r, target) + limit_text(r);
+  if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
+  if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {
+    text += fmt::format(
+        "2^{} is the largest scale considered: these gradients are too small for FP16 at any "
+        "scale in use.\n",
+        analyzers::kLastLog2Scale);
+  }
+  return text + hidden_text(study);
+}
+
+}  // namespace halfscope::cli

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "reports/text.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Analysis;
+using analyzers::TensorFindings;
+using log::Role;
+using reports::count_text;
+using reports::plural;
+using reports::share_text;
+using Tensors = std::vector<const TensorFindings*>;
+
+std::uint64_t nonfinite(const analyzers::Counts& counts) { return counts.nan + counts.inf; }
+
+double share_of(const Interval& count, const TensorFindings& t) {
+  const std::uint64_t n = t.counts.finite_nonzero();
+  return n == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(n);
+}
+
+bool acts_on_any(const Analysis& analysis) {
+  return std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+                     [](const auto& t) { return t.counted; });
+}
+
+/// What carries no loss scale is counted without one.
+bool is_shown(const Analysis& analysis, const TensorFindings& t) {
+  return t.counted || analysis.loss_scale == 1 || !acts_on_any(analysis);
+}
+
+Interval overflow_of(const Analysis& analysis, const TensorFindings& t) {
+  return is_shown(analysis, t)
+             ? t.counts.classes.overflow
+             : t.by_scale.at(static_cast<std::size_t>(-analyzers::kFirstLog2Scale)).overflow;
+}
+
+/// NaN and infinity, then overflow, then the rest.
+int harm_of(const TensorFindings& t) {
+  return nonfinite(t.counts) != 0 ? 0 : t.counts.classes.overflow.high != 0 ? 1 : 2;
+}
+
+/// Broken ones first, then the gradients.
+Tensors shown_tensors(const Analysis& analysis) {
+  Tensors order;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (is_shown(analysis, t)) order.push_back(&t);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    if (harm_of(*a) != harm_of(*b)) return harm_of(*a) < harm_of(*b);
+    if (a->counted != b->counted) return a->counted;
+    const double over_a = share_of(a->counts.classes.overflow, *a);
+    const double over_b = share_of(b->counts.classes.overflow, *b);
+    if (over_a != over_b) return over_a > over_b;
+    return share_of(a->counts.classes.flushed_to_zero, *a) >
+           share_of(b->counts.classes.flushed_to_zero, *b);
+  });
+  return order;
+}
+
+/// Where a role's values come up within a step: what comes first may have broken the rest.
+int place_in_step(Role role) {
+  switch (role) {
+    case Role::weight:
+    case Role::master_weight: return 0;
+    case Role::activation: return 1;
+    case Role::loss: return 2;
+    case Role::activation_grad: return 3;
+    case Role::weight_grad: return 4;
+    default: return 5;
+  }
+}
+
+std::optional<std::int64_t> first_nonfinite_step(const TensorFindings& t) {
+  for (const auto& step : t.per_step) {
+    if (nonfinite(step.counts) != 0) return step.step;
+  }
+  return std::nullopt;
+}
+
+std::string and_more(std::size_t all, std::size_t shown) {
+  return all > shown ? fmt::format(" and {} more", all - shown) : "";
+}
+
+/// "NaN in 40 tensors, first at step 130: activation/0 and 12 more."
+std::string nonfinite_text(const Analysis& analysis, const std::string& log) {
+  std::uint64_t tensors = 0, nan = 0, inf = 0;
+  std::set<std::int64_t> steps;
+  std::optional<std::int64_t> first;
+  Tensors of_first;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log != log) continue;
+    for (const auto& step : t.per_step) steps.insert(step.step);
+    const auto step = first_nonfinite_step(t);
+    if (!step) continue;
+    ++tensors;
+    nan += t.counts.nan;
+    inf += t.counts.inf;
+    if (!first || *step < *first) of_first.clear();
+    first = std::min(first.value_or(*step), *step);
+    if (*step == *first) of_first.push_back(&t);
+  }
+  if (tensors == 0) return "";
+  const auto earliest = std::min_element(
+      of_first.begin(), of_first.end(),
+      [](const auto* a, const auto* b) { return place_in_step(a->role) < place_in_step(b->role); });
+  const std::string when = steps.size() == 1 ? "" : fmt::format(", first at step {}", *first);
+  return fmt::format("{} in {}{}: {}{} (halfscope recommend looks for the cause).\n",
+                     nan == 0   ? "Infinity"
+                     : inf == 0 ? "NaN"
+                                : "NaN or infinity",
+                     plural(tensors, "tensor"), when, log::printable((*earliest)->name),
+                     and_more(of_first.size(), 1));
+}
+
+/// "Overflow in 1 tensor: activation/0 (10.5 %)."
+std::string overflow_line(const Analysis& analysis, const std::string& log) {
+  constexpr std::size_t kShown = 3;
+  Tensors over;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log == log && overflow_of(analysis, t).high != 0) over.push_back(&t);
+  }
+  if (over.empty()) return "";
+  std::stable_sort(over.begin(), over.end(), [&](const auto* a, const auto* b) {
+    return share_of(overflow_of(analysis, *a), *a) > share_of(overflow_of(analysis, *b), *b);
+  });
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kShown, over.size()); ++i) {
+    names +=
+        fmt::format("{}{} ({})", i == 0 ? "" : ", ", log::printable(over[i]->name),
+                    share_text(overflow_of(analysis, *over[i]), over[i]->counts.finite_nonzero()));
+  }
+  return fmt::format("Values of {} overflow in {}: {}{}.\n", plural(over.size(), "tensor"),
+                     analysis.target.name, names, and_more(over.size(), kShown));
+}
+
+/// What no count of underflow tells: empty where all is well.
+std::string broken_text(const Analysis& analysis) {
+  const std::set<std::string> logs(analysis.logs.begin(), analysis.logs.end());
+  std::string text;
+  for (const std::string& log : logs) {
+    const std::string place = logs.size() == 1 ? "" : log::printable(log) + ": ";
+    for (const std::string& line : {nonfinite_text(analysis, log), overflow_line(analysis, log)}) {
+      if (!line.empty()) text += place + line;
+    }
+  }
+  return text.empty() ? "" : text + "\n";
+}
+
+/// Zeros that may have been something else before they were recorded.
+std::string caveat_text(const Tensors& tensors) {
+  std::set<std::string> formats;
+  std::uint64_t of = 0, zeros = 0, values = 0;
+  for (const TensorFindings* t : tensors) {
+    if (t->underflow_identifiable || t->counts.zero == 0) continue;
+    formats.insert(computed_text(*t));
+    ++of;
+    zeros += t->counts.zero;
+    values += t->counts.total;
+  }
+  if (of == 0) return "";
+  std::string names;
+  for (const std::string& format : formats) names += (names.empty() ? "" : " or ") + format;
+  return fmt::format(
+      "  {} computed in {}: what underflowed there is zero already and not counted here;\n"
+      "  {} of the values there are zero.\n",
+      of == 1 ? "1 of these tensors was" : fmt::format("{} of these tensors were", of), names,
+      share_text(zeros, values));
+}
+
+/// Of the gradients where there are any, else of everything.
+std::string summary_text(const Analysis& analysis) {
+  std::uint64_t n = 0;
+  Tensors tensors;
+  Classes sum;
+  const bool gradients = acts_on_any(analysis);
+  for (const TensorFindings& t : analysis.tensors) {
+    if (gradients && !t.counted) continue;
+    tensors.push_back(&t);
+    n += t.counts.finite_nonzero();
+    sum += t.counts.classes;
+  }
+  return fmt::format(
+             "In {} at loss scale {}, of {} finite nonzero {} in {}:\n"
+             "  {} become zero, {} subnormal, {} overflow.\n",
+             analysis.target.name, reports::scale_text(analysis.loss_scale), count_text(n),
+             gradients ? "gradient values" : "values", plural(tensors.size(), "tensor"),
+             share_text(sum.flushed_to_zero, n), share_text(sum.subnormal, n),
+             share_text(sum.overflow, n)) +
+         caveat_text(tensors) + "\n";
+}
+
+std::string row_text(const TensorFindings& t) {
+  const std::uint64_t n = t.counts.finite_nonzero();
+  const Classes& c = t.counts.classes;
+  const bool doubtful = !t.underflow_identifiable && t.counts.zero != 0;
+  return fmt::format(
+      "{:>14} {:>14} {:>12} {:>12} {:>10} {:>12}  {}{}\n", share_text(c.flushed_to_zero, n),
+      share_text(c.subnormal, n), share_text(c.overflow, n),
+      share_text(t.counts.zero, t.counts.total),
+      t.max_abs ? fmt::format("2^{:.1f}", std::log2(*t.max_abs)) : "none",
+      count_text(nonfinite(t.counts)), log::printable(t.name),
+      doubtful ? fmt::format("  (computed in {}: zeros may be underflow)", computed_text(t)) : "");
+}
+
+/// Worst first; a screenful.
+std::string table_text(const Analysis& analysis) {
+  constexpr std::size_t kShown = 25;
+  const Tensors order = shown_tensors(analysis);
+  std::string text =
+      fmt::format("{:>14} {:>14} {:>12} {:>12} {:>10} {:>12}  {}\n", "become zero", "subnormal",
+                  "overflow", "zero already", "largest", "NaN, inf", "tensor");
+  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) text += row_text(*order[i]);
+  if (order.size() > kShown) {
+    text += fmt::format("and {} more; --json - or --csv - gives all\n", order.size() - kShown);
+  }
+  if (order.size() < analysis.tensors.size()) {
+    text += fmt::format("Not shown: {} of other roles, on which no loss scale acts.\n",
+                        plural(analysis.tensors.size() - order.size(), "tensor"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string computed_text(const TensorFindings& t) {
+  const Dtype dtype = t.suspected_fp16 ? Dtype::f16 : t.computed_dtype.value_or(t.source_dtype);
+  switch (dtype) {
+    case Dtype::f16: return "FP16";
+    case Dtype::bf16: return "BF16";
+    case Dtype::f32: return "FP32";
+    case Dtype::f64: return "FP64";
+    case Dtype::f8_e4m3: return "FP8 (E4M3)";
+    case Dtype::f8_e5m2: return "FP8 (E5M2)";
+  }
+  return "";
+}
+
+std::string tensors_text(const Analysis& analysis) {
+  return broken_text(analysis) + summary_text(analysis) + table_text(analysis);
+}
+
+}  // namespace halfscope::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `analyze` says of every tensor: what is broken first, a summary, a table.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::cli {
+
+/// A screenful; more of it is in the JSON.
+std::string tensors_text(const analyzers::Analysis& analysis);
+
+/// What the values of a tensor were computed in, as people call it: "FP16", "BF16".
+std::string computed_text(const analyzers::TensorFindings& tensor);
+
+}  // namespace halfscope::cli
