@@ -180,6 +180,14 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
   return are_similar(a, of_a, b, of_b) ? Change::similar : change;
 }
 
+Interval lost_to_zero(const Counts& counts) {
+  return Interval(counts.zero) + counts.classes.flushed_to_zero;
+}
+
+Interval not_finite(const Counts& counts) {
+  return Interval(counts.nan + counts.inf) + counts.classes.overflow;
+}
+
 std::uint64_t unmoved(const UpdateCounts& counts) { return counts.zero + counts.half.lost(); }
 
 void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {

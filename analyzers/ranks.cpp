@@ -2,7 +2,9 @@
 #include "analyzers/ranks.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace halfscope::analyzers {
@@ -21,8 +23,23 @@ std::string where(const std::filesystem::path& rank, const Frame& frame) {
          std::to_string(frame.step);
 }
 
+/// The largest magnitude of a frame, unscaled; infinity and NaN are themselves.
+double peak_of(const Frame& frame) {
+  if (frame.table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (frame.table.infinities() != 0) return std::numeric_limits<double>::infinity();
+  return frame.table.largest() ? to_double(*frame.table.largest()) / frame.scale : 0.0;
+}
+
+/// Another rank's gradients are not counted, but a scale must hold for them too.
+void tell_peak(const Frame& frame, const PeakVisitor& peak) {
+  if (!peak || !frame.counted) return;
+  const bool scaled = frame.scale != 1.0;
+  peak(
+      {frame.role, frame.step, peak_of(frame), scaled ? std::optional(frame.scale) : std::nullopt});
+}
+
 void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::path& rank,
-              Notes& notes) {
+              const PeakVisitor& peak, Notes& notes) {
   const auto [at, is_new] = all.index.try_emplace({frame.step, frame.name}, all.frames.size());
   if (is_new) {
     all.frames.push_back(std::move(frame));
@@ -32,6 +49,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
   if (!sharded) {
     if (!(first.table == frame.table)) {
       notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are taken");
+      tell_peak(frame, peak);
     }
     return;
   }
@@ -66,7 +84,7 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
     }
     const auto take = [&](Frame&& frame) {
       const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
-      add_rank(all, std::move(frame), adds, rank, notes);
+      add_rank(all, std::move(frame), adds, rank, visit.peak, notes);
     };
     Visitor of_rank{take, visit.peak, {}, {}};
     if (rank == ranks.front()) {

@@ -24,12 +24,11 @@ std::string weight_options_html(const analyzers::Analysis& analysis);
 std::string events_html(const analyzers::Study& study);
 std::string headroom_html(const analyzers::Study& study);
 
-/// A tensor's room below overflow: of gradients at the recommended scale, or at 1 without one.
+/// A tensor's room below overflow: of gradients at the recommended scale, at 1 where there is none.
 struct Room {
   const analyzers::Headroom* headroom = nullptr;
   double least = 0, last = 0;  ///< binades
 };
-Room room_to_use(const analyzers::Study& study, const analyzers::Headroom& headroom);
 std::vector<Room> rooms_to_use(const analyzers::Study& study);  ///< least first
 /// The scale that gradients are seen at: "the recommended 65536 (2^16)".
 std::string room_scale_text(const analyzers::Study& study);

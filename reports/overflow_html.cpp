@@ -103,6 +103,7 @@ Cell growth_cell(const analyzers::Headroom& h) {
           fmt::format("by the trend over steps {} to {}", h.trend_from, h.trend_to)};
 }
 
+/// Room at scale 1, told at the scale to use where one acts on the tensor.
 double to_use(const Study& study, const analyzers::Headroom& h, double at_1) {
   const bool scaled = study.analysis.tensors.at(h.tensor).counted && study.advice.static_log2;
   return at_1 - (scaled ? *study.advice.static_log2 : 0);
@@ -132,14 +133,10 @@ std::string events_html(const Study& study) {
   return out + data_table("Later events", headings, rows);
 }
 
-Room room_to_use(const Study& study, const analyzers::Headroom& h) {
-  return {&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)};
-}
-
 std::vector<Room> rooms_to_use(const Study& study) {
   std::vector<Room> out;
   for (const analyzers::Headroom& h : study.overflow.headroom) {
-    out.push_back(room_to_use(study, h));
+    out.push_back({&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const Room& a, const Room& b) { return a.least < b.least; });
@@ -168,7 +165,7 @@ std::string headroom_html(const Study& study) {
     const std::string expected = expected_text(h);
     row.cells.push_back(
         {expected, h.overflow_expected_at ? -static_cast<double>(*h.overflow_expected_at) : -1e300,
-         "", expected.empty()});
+         h.scale == 1 ? "" : "at loss scale " + scale_text(h.scale), expected.empty()});
     rows.push_back(std::move(row));
   }
   std::vector<std::string> headings = {"tensor"};

@@ -198,6 +198,7 @@ NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream
   array.big_endian = order == '>';
   check_size(array, raw.descr, stream_bytes - header.size(), place);
   array.count = *log::element_count(array.shape);
+  array.first_axis_fastest = raw.fortran_order && array.shape.size() > 1 && array.count > 1;
   return array;
 }
 

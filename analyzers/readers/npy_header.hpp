@@ -22,8 +22,9 @@ struct NpyArray {
   std::vector<std::uint64_t> shape;
   Dtype dtype = Dtype::f32;
   bool big_endian = false;
-  std::uint64_t count = 0;        ///< elements, in whichever order the file has them
-  std::uint64_t data_offset = 0;  ///< from the start of the stream
+  bool first_axis_fastest = false;  ///< Fortran's order, where it differs from C's
+  std::uint64_t count = 0;          ///< elements
+  std::uint64_t data_offset = 0;    ///< from the start of the stream
 };
 
 /// Where the data begins, from the first kNpyPreamble bytes of a stream (all of a shorter one) and

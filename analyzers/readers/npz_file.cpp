@@ -125,16 +125,19 @@ class NpzFile final : public log::TensorFile {
   /// An unpacked member, and the tensor in it.
   struct Held {
     std::unique_ptr<std::byte[]> stream;
+    std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
     NamedTensor tensor;
   };
 
   std::shared_ptr<const NamedTensor> load(const Member& member, const NpyArray& array) const {
     auto held = std::make_shared<Held>();
     held->stream = unpack(member);
-    std::byte* const data = held->stream.get() + array.data_offset;
-    if (array.big_endian && array.count > 0) {
-      const std::uint64_t bytes = member.unpacked - array.data_offset;
-      swap_bytes(data, array.count, static_cast<std::size_t>(bytes / array.count));
+    const std::byte* data = held->stream.get() + array.data_offset;
+    if (is_foreign(array)) {
+      const auto bytes = static_cast<std::size_t>(member.unpacked - array.data_offset);
+      held->rewritten = in_our_order(array, {data, bytes});
+      held->stream.reset();
+      data = held->rewritten.data();
     }
     held->tensor = {
         member.name, array.shape, {array.dtype, data, static_cast<std::size_t>(array.count)}};

@@ -35,10 +35,9 @@ class NpyFile final : public log::TensorFile {
     const auto data = file_.bytes().subspan(static_cast<std::size_t>(array_.data_offset));
     auto held = std::make_shared<Held>();
     const std::byte* start = data.data();
-    if (array_.big_endian && array_.count > 0) {
-      held->swapped.assign(data.begin(), data.end());
-      swap_bytes(held->swapped.data(), array_.count, held->swapped.size() / array_.count);
-      start = held->swapped.data();
+    if (is_foreign(array_)) {
+      held->rewritten = in_our_order(array_, data);
+      start = held->rewritten.data();
     }
     held->tensor = {
         name_, array_.shape, {array_.dtype, start, static_cast<std::size_t>(array_.count)}};
@@ -47,7 +46,7 @@ class NpyFile final : public log::TensorFile {
 
  private:
   struct Held {
-    std::vector<std::byte> swapped;  ///< the data, where the file's byte order is not ours
+    std::vector<std::byte> rewritten;  ///< the data, where the file's order is not ours
     NamedTensor tensor;
   };
 
@@ -66,10 +65,6 @@ class NpyFile final : public log::TensorFile {
 };
 
 }  // namespace
-
-void swap_bytes(std::byte* data, std::size_t count, std::size_t width) {
-  for (std::size_t i = 0; i < count; ++i) std::reverse(data + i * width, data + (i + 1) * width);
-}
 
 std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path) {
   return std::make_unique<NpyFile>(path);

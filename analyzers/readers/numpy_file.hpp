@@ -4,14 +4,17 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
+#include <vector>
 
+#include "analyzers/readers/npy_header.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::readers {
 
-/// A `.npy` file: one tensor, named after the file's stem. Mapped; only big-endian data is copied.
-/// Elements keep the file's order, which for Fortran arrays is not that of the shape. Object arrays
-/// are refused, as are 2-byte elements without a type. Throws log::BadInput.
+/// A `.npy` file: one tensor, named after the file's stem. Mapped; only
+/// big-endian data and arrays in Fortran's order are copied. Object arrays are refused, as are
+/// 2-byte elements without a type. Throws log::BadInput.
 std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path);
 
 /// A `.npz` file: one tensor a member, named after the member without `.npy`. Headers are read on
@@ -21,7 +24,11 @@ std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path);
 /// Not for use by two threads at once.
 std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path);
 
-/// Reverses the bytes of each of `count` elements of `width` bytes.
-void swap_bytes(std::byte* data, std::size_t count, std::size_t width);
+/// Whether the elements must be rewritten before they can be viewed: another byte order, or the
+/// first axis fastest.
+bool is_foreign(const NpyArray& array);
+
+/// Copies the elements of an array into little-endian bytes and C order.
+std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data);
 
 }  // namespace halfscope::readers

@@ -75,7 +75,7 @@ TEST_CASE("evidence by scale is what rounding says", "[oracle]") {
     CAPTURE(scale.log2_scale);
     CHECK(scale.flushed == Interval(flushed));
     CHECK(scale.of == Interval(2400));
-    CHECK(scale.overflow_steps == overflow_steps);
+    CHECK(scale.overflow_steps == Interval(overflow_steps));
     CHECK(scale.skip.exceedances == overflow_steps);
     some_overflow = some_overflow || overflow_steps != 0;
     some_flushed = some_flushed || flushed != 0;
@@ -106,8 +106,7 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   CHECK(maxima[0].highest_log2 == std::vector<int>{15, 13, 16});
 }
 
-TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others without limit",
-          "[table]") {
+TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others left out", "[table]") {
   const TempFolder folder;
   {
     log::RunLogWriter writer(folder / "run", {});
@@ -118,23 +117,68 @@ TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others wit
   }
   const auto maxima = step_maxima(analyze({folder / "run"}, {}, {}));
   REQUIRE(maxima.size() == 1);
-  REQUIRE(maxima[0].steps.size() == 2);
+  REQUIRE(maxima[0].steps.size() == 1);
+  CHECK(maxima[0].left_out == std::vector<std::int64_t>{1});
   CHECK(maxima[0].steps[0].censored);
   CHECK(maxima[0].steps[0].log2_max == Approx(std::log2(65520.0 / 1024)));
   CHECK(maxima[0].highest_log2[0] == 9);  // 65520 / 1024 * 2^10 overflows
-  CHECK(std::isinf(maxima[0].steps[1].log2_max));
-  CHECK(maxima[0].highest_log2[1] == kNoScale);
 }
 
-TEST_CASE("steady gradients: one probe in 2001 steps", "[table]") {
+TEST_CASE("steps whose infinities hide the largest magnitude overflow perhaps", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    for (const int step : {0, 1, 2}) {
+      log::TensorRecord record = record_of("weight_grad/w", step, {1.0f}, 1024.0);
+      if (step != 0) record = record_of("weight_grad/w", step, {1.0f, INFINITY}, 1024.0);
+      record.computed_dtype = Dtype::f16;
+      writer.write(record);
+    }
+  }
+  const Recommendation advice = completed(folder / "run");
+  CHECK(advice.overflow_not_identifiable);
+  for (const ScaleEvidence& scale : advice.scales) {
+    const std::uint64_t surely = scale.log2_scale > 9 ? 2 : 0;
+    CHECK(scale.overflow_steps == Interval(surely, 2));
+  }
+}
+
+TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
+  std::vector<double> peaks;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    peaks.push_back(i < 130 ? std::exp2(random_word(7, i) * 0x1p-32) : NAN);
+  }
+  const TempFolder folder;
+  const Recommendation advice = completed(write_peaks(folder, peaks));
+  CHECK(advice.steps_left_out == 70);
+  CHECK(advice.nonfinite_steps.size() == 70);
+  REQUIRE(advice.skip);
+  CHECK(advice.skip->steps == 130);
+  CHECK(advice.skip->probability < 0.01);
+  REQUIRE(advice.dynamic);
+  CHECK(advice.dynamic->skip_low <= advice.dynamic->skip_high);
+  CHECK(advice.dynamic->skip_high < 0.05);
+}
+
+TEST_CASE("few steps: no number of skipped ones is expected, their bound is the skip's",
+          "[table]") {
+  const TempFolder folder;
+  const Recommendation advice = completed(write_steps(folder, {{1.0f}}));
+  REQUIRE(advice.dynamic);
+  CHECK_FALSE(advice.dynamic->expected_skip_rate);
+  CHECK(advice.dynamic->skip_low == 0);
+  CHECK(advice.dynamic->skip_high == Approx(0.95));
+}
+
+TEST_CASE("steady gradients: the usual growth interval", "[table]") {
   const TempFolder folder;
   const Recommendation advice = completed(write_peaks(folder, std::vector<double>(60, 1.0)));
   REQUIRE(advice.dynamic);
   CHECK(advice.dynamic->init_log2 == 15);  // without headroom: 2^15 holds, 2^16 does not
   CHECK(advice.dynamic->growth_interval == 2000);
-  CHECK(advice.dynamic->expected_skip_rate == Approx(1.0 / 2001));
-  CHECK(advice.dynamic->skip_high == Approx(1.0 / 2001));
-  CHECK(advice.dynamic->skip_low <= advice.dynamic->expected_skip_rate);
+  CHECK_FALSE(advice.dynamic->expected_skip_rate);  // too much alike for a fit of the tail
+  CHECK(advice.dynamic->skip_low == 0);
+  CHECK(advice.dynamic->skip_high == Approx(1 - std::pow(0.05, 1.0 / 60)));
 }
 
 TEST_CASE("the long-run rate is what torch's rule skips", "[oracle]") {
@@ -175,6 +219,9 @@ TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]"
   CHECK(advice.dynamic->growth_interval > 400);  // a binade in 500 steps
   CHECK(advice.dynamic->growth_interval < 600);
   CHECK(advice.dynamic->why.find("shrink") != std::string::npos);
+  REQUIRE(advice.dynamic->expected_skip_rate);
+  CHECK(advice.dynamic->skip_low <= *advice.dynamic->expected_skip_rate);
+  CHECK(*advice.dynamic->expected_skip_rate <= advice.dynamic->skip_high);
 }
 
 TEST_CASE("without a static scale there is no evidence and no dynamic advice", "[table]") {

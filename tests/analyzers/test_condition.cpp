@@ -136,6 +136,10 @@ TEST_CASE("conditions that mean nothing are refused", "[edge]") {
 TEST_CASE("a recommendation has fields of its own and no tensors", "[edge]") {
   const auto parse = [](const char* text) { parse_condition(text, Subject::recommendation); };
   CHECK_NOTHROW(parse("static_scale < 1024"));
+  Recommendation broken;  // counted even where no scale can be given
+  broken.nonfinite_steps = {130, 131};
+  const Condition c = parse_condition("nonfinite_steps > 1", Subject::recommendation);
+  CHECK(test(c, *measure(c, broken)) == Verdict::holds);
   CHECK_THROWS_AS(parse("nan > 0"), std::invalid_argument);
   CHECK_THROWS_AS(parse("lowest > 4%"), std::invalid_argument);
   CHECK_THROWS_AS(parse("lowest > 4 for weight_grad"), std::invalid_argument);

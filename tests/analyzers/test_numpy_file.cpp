@@ -67,6 +67,29 @@ std::string refusal(const std::string& name, const std::string& bytes) {
 
 }  // namespace
 
+TEST_CASE("Fortran's order becomes C's", "[readers][npy][npz]") {
+  // Elements 0 to 23 of shape (2, 3, 4), an axis of one element between, the first axis fastest.
+  std::string file, want;
+  for (int k = 0; k < 4; ++k) {
+    for (int j = 0; j < 3; ++j) {
+      for (int i = 0; i < 2; ++i) file += {static_cast<char>(i * 12 + j * 4 + k), '\1'};
+    }
+  }
+  for (int i = 0; i < 24; ++i) want += {static_cast<char>(i), '\1'};
+  const TempFolder folder;
+  for (const std::string descr : {"<f2", ">f2"}) {
+    std::string swapped = want;
+    if (descr[0] == '>') {
+      for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+    }
+    const auto path = folder.write("w.npy", npy(dict(descr, "(2, 1, 3, 4)", true), file));
+    const std::vector<Copy> read = read_all(*readers::open_npy(path));
+    REQUIRE(read.size() == 1);
+    CHECK(read[0].shape == std::vector<std::uint64_t>{2, 1, 3, 4});
+    CHECK(read[0].bytes == swapped);
+  }
+}
+
 TEST_CASE("an NPY array is read whatever its order, version and bytes", "[readers][npy][table]") {
   struct Row {
     const char* what;

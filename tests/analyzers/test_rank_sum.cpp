@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
@@ -93,4 +94,18 @@ TEST_CASE("without ranks that differ there is nothing to say", "[table]") {
   const TempFolder folder;
   const Analysis one = analyze({write_tensors(folder, {{"weight_grad/w", same}})}, {}, {});
   CHECK_FALSE(rank_sum(one, recommend(one, {}), {}));
+}
+
+TEST_CASE("a scale must hold for every rank, whichever is counted", "[advice]") {
+  const TempFolder folder;
+  const Analysis analysis = analyze({write_ranks(folder, {{1.0f}, {1e4f}}, 2)}, {}, {});
+  const Recommendation advice = recommend(analysis, {});
+  CHECK(advice.static_log2 == 1);  // 1e4 * 2^2 < 65520 and one binade spared
+  REQUIRE(advice.limited_by);
+  CHECK(advice.limited_by->max_abs == 1e4);
+
+  const float infinity = std::numeric_limits<float>::infinity();
+  const TempFolder other;
+  const Analysis broken = analyze({write_ranks(other, {{1.0f}, {infinity}}, 2)}, {}, {});
+  CHECK(recommend(broken, {}).nonfinite_steps == std::vector<std::int64_t>{0});
 }

@@ -100,6 +100,31 @@ TEST_CASE("reasons for no recommendation", "[table]") {
   CHECK_FALSE(recommend_for({{"weight_grad/w", {NAN}}}).static_log2);
 }
 
+TEST_CASE("no scale is needed where nothing underflows; a wide format wants none", "[table]") {
+  CHECK(recommend_for({{"weight_grad/w", {1.0f, 0x1p-10f}}}).none_needed);
+  CHECK_FALSE(recommend_for({{"weight_grad/w", {1.0f, 0x1p-30f}}}).none_needed);
+  CHECK_FALSE(recommend_for({{"weight_grad/w", {65520.0f}}}).none_needed);
+  const TempFolder folder;
+  const auto path = write_tensors(folder, {{"weight_grad/w", {1.0f, 0x1p-30f}}});
+  const Recommendation wide = recommend(analyze({path}, {"bfloat16", kBfloat16}, {}), {});
+  CHECK(wide.none_needed);
+  CHECK(wide.static_log2 == 0);
+  CHECK(wide.highest_log2 == kLastLog2Scale);
+}
+
+TEST_CASE("who names roles does not get the others guessed", "[table]") {
+  const TempFolder folder;
+  const auto path = write_tensors(folder, {{"w.grad", {0.5f}}, {"w", {8.0f}}});
+  Selection selection;
+  CHECK(recommend(analyze({path}, {}, selection), {}).limited_by->name == "w");
+  selection.roles = {{"*.grad", log::Role::weight_grad}};
+  const Analysis analysis = analyze({path}, {}, selection);
+  CHECK(recommend(analysis, {}).limited_by->name == "w.grad");
+  for (const TensorFindings& t : analysis.tensors) {
+    CHECK((t.role_source == RoleSource::none) == (t.name == "w"));
+  }
+}
+
 TEST_CASE("steps with NaN or infinity are listed", "[table]") {
   const TempFolder folder;
   {

@@ -132,5 +132,5 @@ TEST_CASE("tensor folder: where nothing is understood, what is wanted is said") 
   const TempFolder folder;
   folder.write("notes.txt", "text");
   CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
-             Catch::Contains("is a folder without run.json"));
+             Catch::Contains("holds none of the files that are understood"));
 }

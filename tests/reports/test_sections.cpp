@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "catch.hpp"
+#include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
 #include "reports/formats.hpp"
 #include "reports/own_data.hpp"

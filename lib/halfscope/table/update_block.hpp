@@ -47,8 +47,10 @@ struct PairScratch {
 
 /// Counts n <= kPairBlock pairs of binary32 (a multiple of kPairStep), the updates times a power of
 /// two, but for those it leaves in `rare`. f: binary16 or bfloat16. Where `distributions`, the
-/// cells and errors too. The processor must round to nearest and keep subnormals.
+/// cells and errors too. ahead: 8 n bytes to be fetched meanwhile, or null. The processor must
+/// round to nearest and keep subnormals.
 void count_pair_block(Format f, const std::byte* weights, const std::byte* updates, float factor,
-                      std::size_t n, bool distributions, PairScratch& scratch);
+                      std::size_t n, bool distributions, const std::byte* ahead,
+                      PairScratch& scratch);
 
 }  // namespace halfscope

@@ -51,13 +51,14 @@ PairScratch& pair_scratch();
 /// Moves the counts into the table.
 void fold_pairs(PairScratch& scratch, UpdateTable& table);
 
-/// One block of n pairs. one_by_one(k): what is to be done for pair k, which vectors leave.
+/// One block of n pairs. one_by_one(k): what is to be done for pair k, which vectors leave. ahead:
+/// 8 n bytes to be fetched meanwhile.
 template <typename OneByOne>
 void add_pair_block(Format f, const std::byte* weights, const std::byte* updates, int log2_factor,
                     std::size_t n, bool distributions, PairScratch& scratch,
-                    const OneByOne& one_by_one) {
+                    const OneByOne& one_by_one, const std::byte* ahead = nullptr) {
   count_pair_block(f, weights, updates, std::ldexp(1.0f, log2_factor), whole_steps(n),
-                   distributions, scratch);
+                   distributions, ahead, scratch);
   scratch.sums.taken += n - scratch.rare_count;
   for (std::size_t i = 0; i < scratch.rare_count; ++i) one_by_one(scratch.rare[i]);
 }

@@ -3,6 +3,7 @@
 // docs/numerics.md, "Swamped updates".
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/update_simd.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -29,6 +30,12 @@ HWY_INLINE Float load(const std::uint8_t* data) {  // at any alignment
 #else
   return hn::BitCast(Floats(), hn::LoadU(hn::Repartition<std::uint8_t, Floats>(), data));
 #endif
+}
+
+/// Has the bytes of two vectors fetched, which the passes to come will read.
+HWY_INLINE void fetch(const std::uint8_t* data) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t at = 0; at < 8 * hn::Lanes(Floats()); at += kLine) hwy::Prefetch(data + at);
 }
 
 HWY_INLINE Word word(std::uint32_t x) { return hn::Set(Words(), x); }
@@ -264,13 +271,14 @@ HWY_INLINE void take_bins(const Bins& bins, FrequentErrors& frequent, Waiting& w
 
 template <int kPrecision, int kMinExponent, bool kBins>
 void count_block(const std::uint8_t* weights, const std::uint8_t* updates, float factor,
-                 std::size_t n, PairScratch& scratch) {
+                 std::size_t n, const std::uint8_t* ahead, PairScratch& scratch) {
   const std::size_t lanes = hn::Lanes(Words());
   Sums sums;
   FrequentErrors frequent = no_errors();
   Waiting waiting;
   scratch.rare_count = 0;
   for (std::size_t i = 0; i < n; i += lanes) {
+    if (ahead != nullptr) fetch(ahead + 8 * i);
     Float w = load(weights + 4 * i);
     const Float update = load(updates + 4 * i);
     Float u = hn::Mul(update, number(factor));
@@ -293,15 +301,17 @@ void count_block(const std::uint8_t* weights, const std::uint8_t* updates, float
 }
 
 void count_binary16_pairs(const std::uint8_t* weights, const std::uint8_t* updates, float factor,
-                          std::size_t n, bool bins, PairScratch& scratch) {
+                          std::size_t n, bool bins, const std::uint8_t* ahead,
+                          PairScratch& scratch) {
   (bins ? count_block<11, -14, true> : count_block<11, -14, false>)(weights, updates, factor, n,
-                                                                    scratch);
+                                                                    ahead, scratch);
 }
 
 void count_bfloat16_pairs(const std::uint8_t* weights, const std::uint8_t* updates, float factor,
-                          std::size_t n, bool bins, PairScratch& scratch) {
+                          std::size_t n, bool bins, const std::uint8_t* ahead,
+                          PairScratch& scratch) {
   (bins ? count_block<8, -126, true> : count_block<8, -126, false>)(weights, updates, factor, n,
-                                                                    scratch);
+                                                                    ahead, scratch);
 }
 
 }  // namespace halfscope::HWY_NAMESPACE
@@ -314,13 +324,15 @@ HWY_EXPORT(count_binary16_pairs);
 HWY_EXPORT(count_bfloat16_pairs);
 
 void count_pair_block(Format f, const std::byte* weights, const std::byte* updates, float factor,
-                      std::size_t n, bool distributions, PairScratch& scratch) {
+                      std::size_t n, bool distributions, const std::byte* ahead,
+                      PairScratch& scratch) {
+  const auto* a = reinterpret_cast<const std::uint8_t*>(ahead);
   const auto* w = reinterpret_cast<const std::uint8_t*>(weights);
   const auto* u = reinterpret_cast<const std::uint8_t*>(updates);
   if (f == kBfloat16) {
-    HWY_DYNAMIC_DISPATCH(count_bfloat16_pairs)(w, u, factor, n, distributions, scratch);
+    HWY_DYNAMIC_DISPATCH(count_bfloat16_pairs)(w, u, factor, n, distributions, a, scratch);
   } else {
-    HWY_DYNAMIC_DISPATCH(count_binary16_pairs)(w, u, factor, n, distributions, scratch);
+    HWY_DYNAMIC_DISPATCH(count_binary16_pairs)(w, u, factor, n, distributions, a, scratch);
   }
 }
 

@@ -22,6 +22,7 @@ void add_map(std::map<Key, Value>& to, const std::map<Key, Value>& from) {
 /// Where the two arrays of a block are, as binary32 numbers.
 struct Block {
   const std::byte *weights, *updates;
+  const std::byte* ahead = nullptr;  ///< to be fetched meanwhile
 };
 
 /// stage(first, n, room) -> Block; exactly(i) -> Update.
@@ -43,7 +44,7 @@ UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options,
         add_pair(table, options.format, w16, exactly(i + k), options.distributions);
       };
       add_pair_block(options.format, block.weights, block.updates, 0, n, options.distributions,
-                     scratch, one);
+                     scratch, one, block.ahead);
     }
     fold_pairs(scratch, table);
   };
@@ -116,7 +117,12 @@ UpdateTable count_updates(const TensorView& weights, const TensorView& updates,
   const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
     const std::byte* const w = weights_as_binary32(weights, options.format, first, n, room.weights);
     const std::byte* const u = as_binary32(updates, first, n, room.updates);
-    return Block{apart_from(u, w, n, room.weights), u};
+    const std::byte* const apart = apart_from(u, w, n, room.weights);
+    // Two blocks' weights, then two blocks' updates.
+    const bool is_copied = apart != w && first + 4 * kPairBlock <= weights.count;
+    const std::byte* const ahead =
+        first / kPairBlock % 2 == 0 ? w + 8 * kPairBlock : u + 4 * kPairBlock;
+    return Block{apart, u, is_copied ? ahead : nullptr};
   };
   return count_pairs(weights, options, stage,
                      [&](std::size_t i) { return recorded_update(from, element(updates, i)); });
