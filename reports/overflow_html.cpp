@@ -99,8 +99,7 @@ std::string expected_text(const analyzers::Headroom& h) {
 Cell growth_cell(const analyzers::Headroom& h) {
   const std::optional<double> growth = h.growth();
   if (!growth) return {"", -1e300, "", true};
-  return {fmt::format("{:+.2f}", *growth), *growth,
-          fmt::format("by the trend over steps {} to {}", h.trend_from, h.trend_to)};
+  return {fmt::format("{:+.2f}", *growth), *growth};
 }
 
 /// Room at scale 1, told at the scale to use where one acts on the tensor.

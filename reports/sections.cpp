@@ -108,7 +108,10 @@ std::string overflow_section(const Study& study) {
                        "Binades between the largest magnitude and overflow, of gradients at {}.",
                        scale),
                    "rooms") +
-            titled("Over the steps", "The tensors with the least room.", "trends") +
+            titled("Over the steps",
+                   "The tensors with the least room. Growth: by the trend over the recorded "
+                   "steps.",
+                   "trends") +
             headroom_html(study);
   }
   return section("overflow", "Overflow and room", digest, body);

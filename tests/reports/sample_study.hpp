@@ -146,13 +146,14 @@ inline void add_fits(hsa::Study& study) {
 
 inline void add_advice(hsa::Study& study) {
   hsa::Recommendation& advice = study.advice;
-  for (int k = 8; k <= 12; ++k) {
+  const int recommended = advice.static_log2.value();
+  for (int k = recommended - 18; k <= recommended + 1; ++k) {
     hsa::ScaleEvidence scale;
     scale.log2_scale = k;
-    scale.flushed = std::uint64_t{12345} >> (k - 8);
+    scale.flushed = std::uint64_t{12345} >> (k - recommended + 18);
     scale.of = advice.flushed_at_1.of;
     scale.lost = {{0.001, 0.002}, {1e-6, 2e-6}};
-    scale.overflow_steps = k > 11 ? 3 : 0;
+    scale.overflow_steps = k > recommended ? 3 : 0;
     scale.skip = {hsa::RiskMethod::binomial, 10, 0, 0, 0, 0.3, 0.95, 0};
     advice.scales.push_back(scale);
   }

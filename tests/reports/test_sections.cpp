@@ -132,7 +132,7 @@ TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
   const TempFolder folder;
   const std::string html = headroom_html(sample::full_study(folder / "run"));
   // 1.5 binades in 1,000 steps, of which 200 were recorded.
-  CHECK(has(html, "title=\"by the trend over steps 0 to 200\">+0.30</td>"));
+  CHECK(has(html, ">+0.30</td>"));
   CHECK(!has(html, "1,000 steps"));
 }
 
@@ -154,8 +154,9 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   CHECK(sums.eight_bits == before - 1);
   CHECK(has(formats_html(study.analysis), "besides NaN</small>"));
   CHECK(has(sections_html(study), "; 1 holds NaN or infinity"));
+  const auto own = own_charts_json(study);
   std::size_t drawn = 0;
-  for (const auto& row : own_charts_json(study)["fits"]["rows"]["0"]["all"]) {
+  for (const auto& row : own["fits"]["rows"]["0"]["all"]) {
     if (row[1] == "holds NaN or infinity") drawn += row[3].get<std::size_t>();
   }
   CHECK(drawn == 1);
@@ -199,7 +200,8 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
     CHECK(has(html, text));
   }
   const std::string scales = scale_evidence_html(study.advice);
-  CHECK(occurrences(scales, "<th scope=\"row\"") == 5);
+  CHECK(occurrences(scales, "<th scope=\"row\"") == 20);
+  CHECK(occurrences(scales, "<tr class=\"marked\">") == 1);
   CHECK(has(scales, "0 % to 30.0 %"));
   CHECK(has(scales, "the plain binomial bound"));
   CHECK(has(scales, "12,345 of "));
