@@ -20,8 +20,8 @@ struct RecommendOptions;
 /// What one power-of-two scale would do: the evidence for the range of good scales.
 struct ScaleEvidence {
   int log2_scale = 0;
-  Interval flushed, of;              ///< finite nonzero values of all counted tensors
-  MassShare lost;                    ///< of their mass
+  Interval flushed, of;     ///< finite nonzero values of all counted tensors
+  MassShare lost;           ///< of their mass
   Interval overflow_steps;  ///< recorded steps whose largest magnitude overflows, or perhaps does
   SkipRisk skip;
 };
