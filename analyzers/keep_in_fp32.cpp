@@ -206,17 +206,21 @@ void find_limiting(const Analysis& analysis, const Recommendation& advice,
   const std::vector<Group> groups = groups_of(analysis, options);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;
+  std::string names;  // layers that allow the same scale go together
   for (std::size_t i = 0; i + 1 < groups.size() && i < kMost; ++i) {
     const int next = groups[i + 1].highest_log2, gained = next - groups[0].highest_log2;
-    removed.push_back({groups[i].name, "tensor",
+    names += (names.empty() ? "" : ", ") + groups[i].name;
+    if (next == groups[i].highest_log2) continue;
+    removed.push_back({names, "tensor",
                        fmt::format("its gradients allow a scale of 2^{} at most, all others 2^{}",
                                    groups[i].highest_log2, next),
                        next, gained});
+    names.clear();
     Tensors rest;
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       rest.insert(rest.end(), groups[j].tensors.begin(), groups[j].tensors.end());
     }
-    if (scale_range(analysis, rest, options).serves() && gained > 0) {
+    if (scale_range(analysis, rest, options).serves()) {
       found.insert(found.end(), removed.begin(), removed.end());
       return;
     }

@@ -220,8 +220,8 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
     r.lowest_log2 = lowest_log2(tensors, target, options.target_underflow);
   }
   r.above_target = names_above_target(tensors, target, *r.static_log2, options.target_underflow);
-  const bool misses =
-      !r.underflow_not_identifiable && (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
+  const bool misses = !r.underflow_not_identifiable && !r.above_target.empty() &&
+                      (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
   if (misses) {
     const std::string headroom = std::to_string(options.headroom_bits) +
                                  (options.headroom_bits == 1 ? " binade" : " binades");

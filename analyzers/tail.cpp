@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "halfscope/number/random.hpp"
 
@@ -51,6 +52,10 @@ double inflation_of(std::span<const double> residuals, double threshold, std::si
   return inflation;
 }
 
+std::size_t distinct(std::span<const double> values) {
+  return std::set<double>(values.begin(), values.end()).size();
+}
+
 /// Correlation of neighbours, its bias of about -(1 + 4 r) / n in part put back, in [0, 0.95].
 double neighbour_correlation(std::span<const double> residuals) {
   double squares = 0, products = 0;
@@ -92,7 +97,10 @@ Tail::Tail(std::span<const double> times, std::span<const double> values, std::u
   trend_ = fit_trend(values);
   residuals_ = residuals_of(values, trend_);
   fit_ = fit(values);
-  fitted_ = fit_.residuals.back() > fit_.threshold;
+  // A few values repeated, or a perfect line, say nothing about a tail.
+  constexpr std::size_t kLeastDistinct = 20;
+  constexpr double kNoise = 1e-6;  // binades
+  fitted_ = distinct(values) >= kLeastDistinct && fit_.residuals.back() > fit_.threshold + kNoise;
   if (fitted_) correlate(residuals_);
 }
 

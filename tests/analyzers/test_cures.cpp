@@ -120,6 +120,17 @@ TEST_CASE("Layers get scales of their own where no single one serves", "[advice]
   }
 }
 
+TEST_CASE("Layers that hold the scale down alike are named together", "[advice]") {
+  const Run run({}, {record_of("weight_grad/a.weight", 0, {3e4f}),
+                     record_of("weight_grad/b.weight", 0, {3e4f}),
+                     record_of("weight_grad/c.weight", 0, {1e-9f})});
+  const Recommendation advice = recommend(run.analysis, {});
+  const auto found = keep_in_fp32(run.analysis, advice, {});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].name == "a, b");
+  CHECK(found[0].binades_gained > 0);
+}
+
 TEST_CASE("One scale that serves all leaves layers alone", "[advice]") {
   const Run run({}, {record_of("weight_grad/a.weight", 0, {1.0f}),
                      record_of("weight_grad/b.weight", 0, {0.001f})});

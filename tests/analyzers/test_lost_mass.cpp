@@ -75,7 +75,7 @@ TEST_CASE("lost mass is exact where whole tensors are in the log", "[oracle]") {
   }
 }
 
-TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, [2^-27, 2^-24) did",
+TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, 2^-27 to 2^-24 did",
           "[oracle]") {
   // In the manner of Multibox SSD (Micikevicius et al. 2018): most values below what matters, some
   // that do in the three binades that FP16 just misses, few above.

@@ -211,7 +211,7 @@ TEST_CASE("activations overflow without a scale, whatever scale is asked about",
   CHECK_FALSE(event.loss_scale);
 }
 
-TEST_CASE("consecutive recorded steps are one event; others are others", "[table]") {
+TEST_CASE("consecutive recorded steps are one event, others are others", "[table]") {
   SmallRun run(Dtype::f16);
   for (const int step : {0, 10, 20, 30, 40}) run.put_step(step, 1024.0);
   for (const int step : {10, 20, 40}) {

@@ -100,7 +100,7 @@ TEST_CASE("reasons for no recommendation", "[table]") {
   CHECK_FALSE(recommend_for({{"weight_grad/w", {NAN}}}).static_log2);
 }
 
-TEST_CASE("no scale is needed where nothing underflows; a wide format wants none", "[table]") {
+TEST_CASE("no scale is needed where nothing underflows, a wide format wants none", "[table]") {
   CHECK(recommend_for({{"weight_grad/w", {1.0f, 0x1p-10f}}}).none_needed);
   CHECK_FALSE(recommend_for({{"weight_grad/w", {1.0f, 0x1p-30f}}}).none_needed);
   CHECK_FALSE(recommend_for({{"weight_grad/w", {65520.0f}}}).none_needed);

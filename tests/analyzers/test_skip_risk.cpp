@@ -196,7 +196,7 @@ TEST_CASE("steps that were not finite count at every limit, censored ones may", 
   CHECK(before < 0.01);
 }
 
-TEST_CASE("the same seed, the same bits; order does not matter", "[exact]") {
+TEST_CASE("the same seed, the same bits, order does not matter", "[exact]") {
   const auto steps = run_of({"normal", kNormal, normal_above, 0.01}, 150, 8);
   const SkipRisk one = skip_risk(steps, 4, 7), two = skip_risk(steps, 4, 7);
   CHECK(one.high == two.high);
@@ -205,4 +205,16 @@ TEST_CASE("the same seed, the same bits; order does not matter", "[exact]") {
   CHECK(skip_risk(backward, 4, 7).high == one.high);
   const std::vector<double> limits = {2, 4, 6};
   CHECK(skip_risks(steps, limits, 7)[1].high == one.high);
+}
+
+TEST_CASE("a few values, or a perfect line, are counted and not fitted", "[advice]") {
+  for (const auto& value :
+       {+[](int i) { return i % 2 == 0 ? 2.0 : 6.0; }, +[](int i) { return -0.01 * i; }}) {
+    std::vector<StepMaximum> steps;
+    for (int i = 0; i < 150; ++i) steps.push_back({i, value(i)});
+    const SkipRisk risk = skip_risk(steps, 7.0);
+    CHECK(risk.method == RiskMethod::binomial);
+    CHECK(risk.high > 0.019);
+    CHECK(risk.high < 0.03);
+  }
 }

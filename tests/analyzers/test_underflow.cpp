@@ -211,9 +211,10 @@ TEST_CASE("roles come from names, options, or are assumed", "[table]") {
   Selection named;
   named.roles = {{"conv*", log::Role::weight}};
   const Analysis a = analyze({bare}, {}, named);
-  CHECK(a.tensors[0].role == log::Role::weight_grad);  // gradients come first
-  CHECK(a.tensors[1].role == log::Role::weight);
-  CHECK(a.tensors[1].role_source == RoleSource::option);
+  CHECK(a.tensors[0].role == log::Role::weight);
+  CHECK(a.tensors[0].role_source == RoleSource::option);
+  CHECK(a.tensors[1].role == log::Role::unknown);  // who names roles gets no others assumed
+  CHECK(a.tensors[1].role_source == RoleSource::none);
   const auto mixed = write_tensors(folder, {{"activation/a", {1.0f}}, {"fc", {1.0f}}});
   const Analysis m = analyze({mixed}, {}, {});
   CHECK(m.tensors[1].role == log::Role::unknown);

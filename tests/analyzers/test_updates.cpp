@@ -104,7 +104,7 @@ TEST_CASE("recorded updates, over steps and in each", "[table]") {
         1000);
 }
 
-TEST_CASE("sources in their order of preference; steps that lack the best are left out",
+TEST_CASE("sources in their order of preference, steps that lack the best are left out",
           "[table]") {
   const TempFolder folder;
   const Values half(5, 0.5f);

@@ -250,7 +250,7 @@ TEST_CASE("a step that was run twice counts once, the last time", "[log][run_log
   check_equal(read[1], record("weight/w", 1, {4.0f}));
 }
 
-TEST_CASE("event files are read in name order; a restart mark drops what it repeats",
+TEST_CASE("event files are read in name order, a restart mark drops what it repeats",
           "[log][run_log]") {
   const Folder folder, second;
   {

@@ -230,7 +230,7 @@ TEST_CASE("what if: zeros and what is not finite move nothing") {
   CHECK(answer.bfloat16.nonfinite == 3);  // bfloat16 holds 70000
 }
 
-TEST_CASE("what if: the same on any number of threads; questions that make no sense") {
+TEST_CASE("what if: the same on any number of threads, questions that make no sense") {
   const Pairs pairs = random_pairs(5, 100000, -16, 1);
   const UpdateWhatIf one = pairs.ask({.threads = 1}), three = pairs.ask({.threads = 3});
   CHECK(one.first_move == three.first_move);
