@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "analyzers/readers/open.hpp"
+#include "halfscope/log/folder.hpp"
 #include "halfscope/log/safetensors.hpp"
 
 namespace halfscope::analyzers {
@@ -69,20 +70,7 @@ std::string without_step(const std::string& name) {
   return before.empty() && after.empty() ? "tensor" : before + after;
 }
 
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  fs::directory_iterator entry(folder, error);
-  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  if (error) {
-    throw BadInput(printable(folder.string()) + ": cannot list this folder (" + error.message() +
-                   "); want one that can be read");
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+constexpr std::string_view kWanted = "want one that can be read";
 
 bool is_tensor_file(const fs::path& path) {
   std::error_code unreadable;
@@ -184,11 +172,11 @@ TensorFolder list_tensor_folder(const fs::path& folder) {
   TensorFolder all;
   all.folder = folder;
   std::error_code unreadable;
-  for (const fs::path& path : entries(folder)) {
+  for (const fs::path& path : log::entries(folder, kWanted)) {
     if (is_tensor_file(path)) add_file(path, std::nullopt, all);
     const auto step = step_in_name(path.filename().string());
     if (!step || !fs::is_directory(path, unreadable)) continue;
-    for (const fs::path& inner : entries(path)) {
+    for (const fs::path& inner : log::entries(path, kWanted)) {
       if (is_tensor_file(inner)) add_file(inner, step, all);
     }
   }

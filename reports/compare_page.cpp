@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "halfscope/log/output_file.hpp"
 #include "reports/charts.hpp"
 #include "reports/compare_words.hpp"
 #include "reports/island.hpp"
@@ -271,7 +269,7 @@ json charts(const Comparison& c) {
 }
 
 /// What goes where in the template: <!--halfscope:NAME-->.
-std::map<std::string, std::string, std::less<>> parts(const Comparison& c, std::string_view title) {
+Parts parts(const Comparison& c, std::string_view title) {
   return {{"title", html_name(title)},
           {"about", about_html(c)},
           {"summary", summary(c)},
@@ -288,26 +286,12 @@ std::map<std::string, std::string, std::less<>> parts(const Comparison& c, std::
 
 std::string compare_html(const Comparison& comparison, std::string_view title) {
   require_charts();
-  constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
-  const auto fill = parts(comparison, title);
-  std::string_view rest = compare_template();
-  std::string out;
-  for (std::size_t at = rest.find(kOpen); at != rest.npos; at = rest.find(kOpen)) {
-    out += rest.substr(0, at);
-    rest.remove_prefix(at + kOpen.size());
-    const std::size_t end = rest.find(kClose);
-    out += fill.at(std::string(rest.substr(0, end)));
-    rest.remove_prefix(end + kClose.size());
-  }
-  return out += rest;
+  return filled(compare_template(), parts(comparison, title));
 }
 
 void write_compare_page(const Comparison& comparison, std::string_view title,
                         const std::filesystem::path& out) {
-  const std::string html = compare_html(comparison, title);
-  log::OutputFile file(out);
-  file.write(html);
-  file.commit();
+  write_page(compare_html(comparison, title), out);
 }
 
 }  // namespace halfscope::reports

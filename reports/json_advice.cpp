@@ -13,10 +13,6 @@ Json bounds_json(const Bounds& b) {
                          : Json::array({number_json(b.low), number_json(b.high)});
 }
 
-Json mass_json(const MassShare& lost) {
-  return {{"l1", bounds_json(lost.l1)}, {"l2", bounds_json(lost.l2)}};
-}
-
 Json skip_json(const SkipRisk& risk) {
   Json to = {{"method", name_of(risk.method)},
              {"steps", risk.steps},
@@ -60,6 +56,10 @@ Json ranks_json(const RankSum& ranks) {
 }
 
 }  // namespace
+
+Json mass_json(const MassShare& lost) {
+  return {{"l1", bounds_json(lost.l1)}, {"l2", bounds_json(lost.l2)}};
+}
 
 void put_advice(Json& to, const Recommendation& advice) {
   if (advice.lost_at_1 && advice.lost_at_recommended) {

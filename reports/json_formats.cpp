@@ -11,14 +11,6 @@ namespace {
 
 using namespace analyzers;
 
-Json bounds_or_number(const Bounds& b) {
-  return b.low == b.high ? Json(b.low) : Json::array({b.low, b.high});
-}
-
-Json share_of_mass(const MassShare& lost) {
-  return {{"l1", bounds_or_number(lost.l1)}, {"l2", bounds_or_number(lost.l2)}};
-}
-
 /// `snr_db`, `snr`, and the bounds of an estimate.
 void put_noise(Json& to, const std::optional<NoiseRatio>& noise) {
   if (!noise) return;
@@ -71,9 +63,9 @@ void put_formats(Json& to, const TensorFindings& tensor, const Analysis& analysi
   }
   if (!tensor.whole_steps.empty()) to["whole_steps"] = tensor.whole_steps;
   for (const BlockFit& fit : tensor.block_fits) to["mx_formats"].push_back(block_fit_json(fit));
-  to["lost_mass"]["at_1"] = share_of_mass(lost_mass(tensor, analysis.target, 0));
+  to["lost_mass"]["at_1"] = mass_json(lost_mass(tensor, analysis.target, 0));
   if (const auto k = exact_log2(analysis.loss_scale)) {
-    to["lost_mass"]["at_loss_scale"] = share_of_mass(lost_mass(tensor, analysis.target, *k));
+    to["lost_mass"]["at_loss_scale"] = mass_json(lost_mass(tensor, analysis.target, *k));
   }
 }
 

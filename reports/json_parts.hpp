@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 Json number_json(std::optional<double> x);
 /// 2^log2, or null.
 Json power_json(std::optional<int> log2);
+/// {l1, l2}, each a number, or [low, high] where only bounds are known; json_advice.cpp.
+Json mass_json(const MassShare& lost);
 
 /// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json.cpp.
 void put_counts(Json& to, const analyzers::Counts& counts);

@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
 
-#include "halfscope/log/output_file.hpp"
 #include "reports/charts.hpp"
 #include "reports/csv.hpp"
 #include "reports/evidence.hpp"
@@ -82,7 +80,7 @@ std::string window_note(const Recommendation& advice) {
 }
 
 /// What goes where in the template: <!--halfscope:NAME-->.
-std::map<std::string, std::string, std::less<>> parts(const Study& study, std::string_view title) {
+Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;
   const std::string sections = sections_html(study);
@@ -130,25 +128,11 @@ void require_charts() {
 
 std::string page_html(const Study& study, std::string_view title) {
   require_charts();
-  constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
-  const auto fill = parts(study, title);
-  std::string_view rest = page_template();
-  std::string out;
-  for (std::size_t at = rest.find(kOpen); at != rest.npos; at = rest.find(kOpen)) {
-    out += rest.substr(0, at);
-    rest.remove_prefix(at + kOpen.size());
-    const std::size_t end = rest.find(kClose);
-    out += fill.at(std::string(rest.substr(0, end)));
-    rest.remove_prefix(end + kClose.size());
-  }
-  return out += rest;
+  return filled(page_template(), parts(study, title));
 }
 
 void write_report(const Study& study, std::string_view title, const std::filesystem::path& out) {
-  const std::string html = page_html(study, title);
-  log::OutputFile file(out);
-  file.write(html);
-  file.commit();
+  write_page(page_html(study, title), out);
 }
 
 }  // namespace halfscope::reports

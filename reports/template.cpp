@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/template.hpp"
 
+#include "halfscope/log/output_file.hpp"
+
 #if HALFSCOPE_HAS_VEGA
 // The assembled pages, byte for byte.
 __asm__(
@@ -36,6 +38,25 @@ std::string_view compare_template() {
 #else
   return {};
 #endif
+}
+
+std::string filled(std::string_view page, const Parts& parts) {
+  constexpr std::string_view kOpen = "<!--halfscope:", kClose = "-->";
+  std::string out;
+  for (std::size_t at = page.find(kOpen); at != page.npos; at = page.find(kOpen)) {
+    out += page.substr(0, at);
+    page.remove_prefix(at + kOpen.size());
+    const std::size_t end = page.find(kClose);
+    out += parts.at(std::string(page.substr(0, end)));
+    page.remove_prefix(end + kClose.size());
+  }
+  return out += page;
+}
+
+void write_page(std::string_view html, const std::filesystem::path& out) {
+  log::OutputFile file(out);
+  file.write(html);
+  file.commit();
 }
 
 }  // namespace halfscope::reports

@@ -11,6 +11,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
+#include "halfscope/log/folder.hpp"
 #include "halfscope/log/manifest.hpp"
 #include "halfscope/log/record_event.hpp"
 
@@ -56,23 +57,10 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, unreadable);
 }
 
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::error_code error;
-  std::vector<fs::path> paths;
-  fs::directory_iterator entry(folder, error);
-  for (const fs::directory_iterator end; !error && entry != end; entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  if (error) {
-    throw BadInput(printable(folder.string()) + ": cannot list this folder (" + error.message() +
-                   "); a run log is a folder that can be read");
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+constexpr std::string_view kWanted = "a run log is a folder that can be read";
 
 std::vector<fs::path> event_files(const fs::path& folder) {
-  std::vector<fs::path> files = entries(folder);
+  std::vector<fs::path> files = entries(folder, kWanted);
   std::erase_if(files, [](const fs::path& path) {
     return path.filename().string().find("tfevents") == std::string::npos || !is_file(path);
   });
@@ -82,7 +70,7 @@ std::vector<fs::path> event_files(const fs::path& folder) {
 std::map<std::int64_t, fs::path> sample_files(const fs::path& folder) {
   std::map<std::int64_t, fs::path> samples;
   if (!is_folder(folder / "tensors")) return samples;
-  for (const fs::path& path : entries(folder / "tensors")) {
+  for (const fs::path& path : entries(folder / "tensors", kWanted)) {
     const auto step = number_in(path.filename().string(), "step-", ".safetensors", 6);
     if (step) samples[*step] = path;
   }
@@ -253,7 +241,7 @@ std::map<std::int64_t, fs::path> RunLog::samples() const { return sample_files(f
 std::vector<fs::path> rank_folders(const fs::path& folder) {
   std::map<std::int64_t, fs::path> ranks;
   if (!is_folder(folder)) return {};
-  for (const fs::path& path : entries(folder)) {
+  for (const fs::path& path : entries(folder, kWanted)) {
     const auto rank = number_in(path.filename().string(), "rank-", "", 4);
     if (rank && is_folder(path)) ranks[*rank] = path;
   }
