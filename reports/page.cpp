@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-
 #include "reports/charts.hpp"
 #include "reports/csv.hpp"
 #include "reports/evidence.hpp"
