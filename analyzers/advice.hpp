@@ -34,6 +34,7 @@ struct DynamicAdvice {
   /// Without a fit of the tail no rate is expected, and the ends are those of the skip risk.
   std::optional<double> expected_skip_rate;
   double skip_low = 0, skip_high = 0;
+  std::uint64_t bad_steps = 0;  ///< recorded ones not finite at any scale; they are skipped, too
   std::string why;
 };
 

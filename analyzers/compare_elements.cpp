@@ -163,10 +163,12 @@ void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Form
   compare_finite(a, b, side_b.scale, target, to);
 }
 
-/// The sums are of whole numbers and the extremes are extremes: any split gives the same.
-ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target) {
+/// The sums are of whole numbers and the extremes are extremes: any split gives the same. Tells how
+/// far it is now and then.
+ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target,
+                              const Tell& tell) {
   using Range = tbb::blocked_range<std::size_t>;
-  constexpr std::size_t kGrain = std::size_t{1} << 16;
+  constexpr std::size_t kGrain = std::size_t{1} << 16, kSlice = std::size_t{1} << 22;
   const auto part = [&](const Range& range, ElementChanges sum) {
     for (std::size_t i = range.begin(); i < range.end(); ++i) {
       compare_element(a, b, i, target, sum);
@@ -175,7 +177,13 @@ ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, F
     return sum;
   };
   const auto join = [](ElementChanges x, const ElementChanges& y) { return x += y; };
-  return tbb::parallel_reduce(Range(0, count, kGrain), ElementChanges(), part, join);
+  ElementChanges all;
+  for (std::size_t first = 0; first < count; first += kSlice) {
+    const std::size_t end = std::min(first + kSlice, count);
+    all += tbb::parallel_reduce(Range(first, end, kGrain), ElementChanges(), part, join);
+    if (tell) tell(static_cast<double>(end) / static_cast<double>(count));
+  }
+  return all;
 }
 
 /// Which of the comparison's tensors has a name; and its findings in either analysis.
@@ -198,11 +206,11 @@ std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const 
 double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
-                  double scale_b, std::int64_t step, Meeting& at, Format target) {
+                  double scale_b, std::int64_t step, Meeting& at, Format target, const Tell& tell) {
   if (a.view.count != b.view.count) return;  // the totals differ too, and show why
   const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
   const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
-  ElementChanges found = compare_values(side_a, side_b, a.view.count, target);
+  ElementChanges found = compare_values(side_a, side_b, a.view.count, target, tell);
   found.exact = exact_log2(scale_a) && exact_log2(scale_b);
   at.at[step] += found;
 }
@@ -251,6 +259,7 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
   std::map<std::filesystem::path, std::unique_ptr<log::TensorFile>> open;
   const auto visit = [&](const WholeStep& step) {
     open.clear();
+    double done = 0;
     for (const std::string& name : step.tensors->names()) {
       const log::Role role = step.role_of(selections.a, name);
       const std::string met = meeting_name(role, name);
@@ -266,8 +275,13 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
       if (!file) file = readers::open_tensor_file(place.file);
       const auto of_a = step.tensors->tensor(name), of_b = tensor_of(*file, place.name);
       if (!of_a || !of_b) continue;
+      const auto bytes = static_cast<double>(of_a->view.bytes());
+      const auto tell = [&](double part) {
+        if (step.tell) step.tell((done + part * bytes) / static_cast<double>(step.bytes));
+      };
       compare_pair(*of_a, step.scale_of(selections.a, name), *of_b, place.scale, step.step,
-                   at->second, comparison.target.format);
+                   at->second, comparison.target.format, tell);
+      done += bytes;
     }
   };
   for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);

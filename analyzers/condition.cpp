@@ -7,6 +7,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <regex>
 #include <span>
 #include <stdexcept>
@@ -206,7 +207,12 @@ void require_sense(const Condition& c, Subject subject) {
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is no part of anything; leave the % out", c.field));
   }
-  if (!nearest(c.limit)) reject(fmt::format("number {} is out of range", c.limit));
+  const std::optional<double> limit = nearest(c.limit);
+  if (!limit || !std::isfinite(*limit)) {
+    reject(fmt::format("number {} is out of the range of binary64, {:.3g} to {:.3g}", c.limit,
+                       std::numeric_limits<double>::denorm_min(),
+                       std::numeric_limits<double>::max()));
+  }
   if (!c.only.empty() && subject == Subject::recommendation) {
     reject("a recommendation is for all tensors; choose some with --tensor in place of 'for'");
   }

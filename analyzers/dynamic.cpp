@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/proportion.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/step_maxima.hpp"
 
@@ -36,22 +37,36 @@ std::uint64_t interval_for(const Drift& drift) {
   return std::max(kLeastInterval, static_cast<std::uint64_t>(steps_per_binade));
 }
 
+/// The share of steps that are not finite at any scale: a policy skips these, too.
+Proportion at_any_scale(const LogMaxima& log) {
+  const auto left_out = static_cast<double>(log.left_out.size());
+  if (log.left_out.empty()) return {};  // of what was never seen nothing is expected
+  return binomial(left_out, left_out + static_cast<double>(log.steps.size()));
+}
+
+/// The chance of either: of a step that no scale saves, else of an overflow.
+double either(double at_any_scale, double overflow) {
+  return at_any_scale + (1 - at_any_scale) * overflow;
+}
+
 /// Adds what one log says to the rates. Ups and downs differ by the drift alone and an up takes G
 /// clean steps, so with a drift of b binades a step at most (1 + G b) / (1 + G) is skipped,
-/// whatever the tail.
-void add_rates(DynamicAdvice& advice, const std::vector<SkipRisk>& risks, const Drift& drift) {
+/// whatever the tail; unless more than that is skipped at any scale.
+void add_rates(DynamicAdvice& advice, const std::vector<SkipRisk>& risks, const Drift& drift,
+               const Proportion& bad) {
   const double interval = static_cast<double>(advice.growth_interval);
   std::vector<double> estimates, lows, highs;
   for (const SkipRisk& risk : risks) {
-    estimates.push_back(risk.probability);
-    lows.push_back(risk.low);
-    highs.push_back(risk.high);
+    estimates.push_back(either(bad.estimate, risk.probability));
+    lows.push_back(either(bad.low, risk.low));
+    highs.push_back(either(bad.low, risk.high));
   }
   const double expected = long_run_skip_rate(estimates, advice.growth_interval);
   const double least = std::min({expected, long_run_skip_rate(lows, advice.growth_interval),
                                  long_run_skip_rate(highs, advice.growth_interval)});
   const double follows = std::max(0.0, -drift.low) * interval / (1 + interval);
-  const double most = (1 + interval * std::max(0.0, drift.high)) / (1 + interval);
+  const double most =
+      std::max(bad.high, (1 + interval * std::max(0.0, drift.high)) / (1 + interval));
   advice.skip_low = std::min({advice.skip_low, std::max(0.0, least - follows), most});
   advice.skip_high = std::max(advice.skip_high, std::min(1.0, most));
   advice.expected_skip_rate = std::max(advice.expected_skip_rate.value_or(0), expected);
@@ -70,14 +85,19 @@ std::string why(const DynamicAdvice& advice) {
         "steps, and the scale should follow",
         kUsualInterval, advice.growth_interval);
   }
+  if (advice.bad_steps != 0) {
+    text += fmt::format(
+        "; {} recorded {} NaN or infinite at any scale, and such steps are skipped, too",
+        advice.bad_steps, advice.bad_steps == 1 ? "step is" : "steps are");
+  }
   return text + ".";
 }
 
 /// Without a fit nothing is known of the drift, and the steps to come may all be larger: then the
 /// chance that a step overflows at the first scale is the only bound.
-void bound_by_counting(DynamicAdvice& advice, const SkipRisk& at_first) {
+void bound_by_counting(DynamicAdvice& advice, const SkipRisk& at_first, const Proportion& bad) {
   advice.skip_low = 0;
-  advice.skip_high = std::max(advice.skip_high, at_first.high);
+  advice.skip_high = std::max(advice.skip_high, either(bad.high, at_first.high));
 }
 
 /// The largest scale at which no recorded step overflows.
@@ -137,11 +157,14 @@ std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
     dynamic.growth_interval = std::min(dynamic.growth_interval, interval);
   }
   bool fitted = true;
-  for (const auto& log : risks) {
-    add_rates(dynamic, log, drift_of(log.front()));
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const std::vector<SkipRisk>& log = risks[i];
+    const Proportion bad = at_any_scale(logs[i]);
+    dynamic.bad_steps += logs[i].left_out.size();
+    add_rates(dynamic, log, drift_of(log.front()), bad);
     if (log.front().method == RiskMethod::extreme_value) continue;
     fitted = false;
-    bound_by_counting(dynamic, log[kBelow]);
+    bound_by_counting(dynamic, log[kBelow], bad);
   }
   if (fitted) {  // no less than nothing is known beyond the bounds
     dynamic.expected_skip_rate =

@@ -67,7 +67,7 @@ struct FormatFit {
 struct BlockFit {
   std::string_view element;                                      ///< as in kFormats
   std::uint64_t values = 0, flushed_to_zero = 0, saturated = 0;  ///< finite nonzero values
-  std::uint64_t in_nan_blocks = 0;  ///< of `values`: beside an infinity or NaN, which takes the
+  std::uint64_t in_nan_blocks = 0;  ///< such values beside an infinity or NaN, which takes the
                                     ///< whole block along; in none of the other numbers
   std::optional<NoiseRatio> noise;
 };

@@ -62,11 +62,20 @@ std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, 
   return static_cast<std::int64_t>(points.back().step + ahead);
 }
 
+/// What is known of a log's steps beside its tensors.
+struct Known {
+  const LogScalars& scalars;
+  const LogSteps& at_every_scale;  ///< whose infinities say nothing of magnitudes
+};
+
 /// log2 of the least magnitude that an infinity of a step stands for, unscaled.
 std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
-                                    const LogScalars& scalars) {
+                                    const Known& known) {
   if (step.counts.inf == 0 || !tensor.computed_in_fp16()) return std::nullopt;
-  const std::optional<double> scale = computed_scale(tensor, step, scalars);
+  if (tensor.counted && known.at_every_scale.count({tensor.log, step.step}) != 0) {
+    return std::nullopt;
+  }
+  const std::optional<double> scale = computed_scale(tensor, step, known.scalars);
   if (!scale) return std::nullopt;
   return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(*scale);
 }
@@ -86,8 +95,8 @@ struct Room {
 };
 
 std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tensor,
-                            const StepFindings& step, const LogScalars& scalars) {
-  const std::optional<double> censored = censored_log2(tensor, step, scalars);
+                            const StepFindings& step, const Known& known) {
+  const std::optional<double> censored = censored_log2(tensor, step, known);
   if (!step.largest && !censored) return std::nullopt;
   const double finite = step.largest ? largest_log2(step) : -INFINITY;
   const double limit_at_1 = std::log2(to_double(boundaries(analysis.target.format).overflow));
@@ -107,7 +116,7 @@ void put_trend(const std::vector<Point>& points, double limit, Headroom& to) {
 }
 
 std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
-                                    const LogScalars& scalars) {
+                                    const Known& known) {
   const TensorFindings& tensor = analysis.tensors[index];
   Headroom h;
   h.tensor = index;
@@ -115,7 +124,7 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
   std::vector<Point> points;
   double limit = 0;
   for (const StepFindings& step : tensor.per_step) {
-    const std::optional<Room> room = room_of(analysis, tensor, step, scalars);
+    const std::optional<Room> room = room_of(analysis, tensor, step, known);
     if (!room) continue;
     if (room->room < h.least) {
       h.scale = scale_seen(tensor, step);
@@ -136,12 +145,13 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
 
 }  // namespace
 
-std::vector<Headroom> find_headroom(const Analysis& analysis) {
+std::vector<Headroom> find_headroom(const Analysis& analysis, const LogSteps& at_every_scale) {
   std::map<std::string, LogScalars> scalars;
   for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
   std::vector<Headroom> all;
   for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
-    const auto found = headroom_of(analysis, i, scalars.at(analysis.tensors[i].log));
+    const auto found =
+        headroom_of(analysis, i, {scalars.at(analysis.tensors[i].log), at_every_scale});
     if (found) all.push_back(*found);
   }
   return all;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/optimizer_update.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,8 +39,10 @@ const json& at(const json& object, const char* key) {
   return found == object.end() ? null : *found;
 }
 
-void take(const json& group, const char* key, double& to) {
-  if (const json& value = at(group, key); value.is_number()) to = value.get<double>();
+bool take(const json& group, const char* key, double& to) {
+  const json& value = at(group, key);
+  if (value.is_number()) to = value.get<double>();
+  return value.is_number();
 }
 
 void take(const json& group, const char* key, bool& to) {
@@ -67,6 +71,27 @@ std::optional<std::size_t> group_with(const json& groups, const std::string& par
     }
   }
   return std::nullopt;
+}
+
+/// The numbers that every group of torch.optim has; where the log lacks one, what PyTorch takes.
+void take_numbers(const json& group, Optimizer& o) {
+  const auto take_or_assume = [&](const char* key, double& to) {
+    if (!take(group, key, to)) o.assumed.push_back(fmt::format("{} {}", key, to));
+  };
+  if (o.kind == Kind::adamw) o.weight_decay = 0.01;
+  take_or_assume("weight_decay", o.weight_decay);
+  if (o.kind == Kind::sgd) {
+    take_or_assume("momentum", o.momentum);
+    return;
+  }
+  take_or_assume("eps", o.eps);
+  const json& betas = at(group, "betas");
+  if (betas.is_array() && betas.size() == 2 && betas[0].is_number() && betas[1].is_number()) {
+    o.beta1 = betas[0].get<double>();
+    o.beta2 = betas[1].get<double>();
+  } else {
+    o.assumed.push_back(fmt::format("betas {} and {}", o.beta1, o.beta2));
+  }
 }
 
 /// Of this very step: the run's first learning rate may have been changed by a scheduler.
@@ -198,18 +223,12 @@ std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& 
   Optimizer o;
   o.kind = *kind;
   o.lr = learning_rate(step, group, *index);
-  take(group, "momentum", o.momentum);
-  take(group, "weight_decay", o.weight_decay);
-  take(group, "eps", o.eps);
+  take_numbers(group, o);
   take(group, "nesterov", o.nesterov);
   take(group, "maximize", o.maximize);
   take(group, "amsgrad", o.amsgrad);
   take(group, "decoupled_weight_decay", o.decoupled);
   o.decoupled = o.decoupled || *kind == Kind::adamw;
-  if (const json& betas = at(group, "betas"); betas.is_array() && betas.size() == 2) {
-    if (betas[0].is_number()) o.beta1 = betas[0].get<double>();
-    if (betas[1].is_number()) o.beta2 = betas[1].get<double>();
-  }
   return o;
 }
 

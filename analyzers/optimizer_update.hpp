@@ -23,6 +23,8 @@ struct Optimizer {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   bool nesterov = false, maximize = false, amsgrad = false;
   bool decoupled = false;  ///< decay acts on the weight, not on the gradient
+  /// What the log does not say, so that torch.optim's default is taken: "betas 0.9 and 0.999".
+  std::vector<std::string> assumed;
 
   bool has_buffer() const { return kind == Kind::sgd && momentum != 0; }
   /// -lr times the gradient is all there is to it.

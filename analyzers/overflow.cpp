@@ -34,6 +34,7 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.why = judgement.why;
   event.safe_log2 = judgement.safe_log2;
   event.estimated = judgement.estimated;
+  event.at_every_scale = judgement.at_every_scale;
   event.leads = find_leads(view, run);
   return event;
 }
@@ -52,9 +53,6 @@ std::string_view name_of(Cause cause) {
 
 OverflowFindings find_overflow(const Analysis& analysis) {
   OverflowFindings findings;
-  findings.headroom = find_headroom(analysis);
-  std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
-                   [](const Headroom& a, const Headroom& b) { return a.least < b.least; });
   for (const std::string& log : analysis.logs) {
     const LogView view(analysis, log);
     const std::size_t begin = findings.events.size();
@@ -65,7 +63,27 @@ OverflowFindings find_overflow(const Analysis& analysis) {
         findings.events.begin() + static_cast<std::ptrdiff_t>(begin), findings.events.end(),
         [](const OverflowEvent& a, const OverflowEvent& b) { return a.step < b.step; });
   }
+  findings.headroom = find_headroom(analysis, steps_at_every_scale(analysis, findings.events));
+  std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
+                   [](const Headroom& a, const Headroom& b) { return a.least < b.least; });
   return findings;
+}
+
+LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events) {
+  LogSteps steps;
+  for (const OverflowEvent& event : events) {
+    if (!event.at_every_scale) continue;
+    const auto add = [&](const std::string& log, std::int64_t step) {
+      if (log == event.log && step >= event.step && step <= event.last_step) {
+        steps.emplace(log, step);
+      }
+    };
+    for (const TensorFindings& t : analysis.tensors) {
+      for (const StepFindings& step : t.per_step) add(t.log, step.step);
+    }
+    for (const auto& [log, scalars] : analysis.scalars) add(log, scalars.step);
+  }
+  return steps;
 }
 
 }  // namespace halfscope::analyzers

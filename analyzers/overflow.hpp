@@ -83,6 +83,8 @@ struct OverflowEvent {
   /// by_scale: the largest power of two that would have held at all its steps.
   std::optional<int> safe_log2;
   bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known
+  /// Smaller scales did not cure it: its infinities are no values that a scale made too large.
+  bool at_every_scale = false;
   std::vector<Lead> leads;
 };
 
@@ -93,7 +95,11 @@ struct OverflowFindings {
 
 OverflowFindings find_overflow(const Analysis& analysis);
 
-/// The headroom alone, in the order of the tensors; tensors without a value have none.
-std::vector<Headroom> find_headroom(const Analysis& analysis);
+/// The recorded steps of events that no scale cured: for Analysis::at_every_scale.
+LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events);
+
+/// The headroom alone, in the order of the tensors; tensors without a value have none. Infinities
+/// of the steps in `at_every_scale` count as nothing.
+std::vector<Headroom> find_headroom(const Analysis& analysis, const LogSteps& at_every_scale = {});
 
 }  // namespace halfscope::analyzers

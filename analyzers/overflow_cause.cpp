@@ -177,6 +177,67 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
                       first.at)};
 }
 
+std::string steps_text(const std::vector<std::int64_t>& steps) {
+  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
+}
+
+// Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
+
+std::string scales_text(const ScaleSpan& span) {
+  return span.least == span.most
+             ? fmt::format("at loss scale {}", span.least)
+             : fmt::format("at every loss scale from {} down to {}", span.most, span.least);
+}
+
+/// Room at the smallest scale that failed: below what finite steps reach, or what FP16 can hold.
+double room_of(const ScaleSpan& span, const Neighbours& near) {
+  const double limit = std::log2(to_double(boundaries(kBinary16).overflow));
+  return limit - (near.largest ? std::log2(*near.largest) : limit) - std::log2(span.least);
+}
+
+std::string far_text(const First& first, const ScaleSpan& span, const Neighbours& near) {
+  const std::string held =
+      fmt::format("the gradients of step {} hold {} {}", first.at, first.held, scales_text(span));
+  return near.largest
+             ? fmt::format(
+                   "{}, although at {} they reach at most {:.3g} unscaled, {:.1f} binades "
+                   "below overflow at {}",
+                   held, steps_text(near.steps), *near.largest, room_of(span, near), span.least)
+             : fmt::format("{}, where {:.3g} is the least that overflows", held,
+                           65520 / span.least);
+}
+
+/// Infinities far above what gradients reach elsewhere; empty where they are not.
+std::optional<Judgement> judge_far(const LogView& view, const First& first, const ScaleSpan& span,
+                                   const Neighbours& near) {
+  const double room = room_of(span, near);
+  if (!(room >= kFar)) return std::nullopt;
+  const std::string evidence = far_text(first, span, near);
+  const bool cured_by_none =
+      room >= kOutOfReach && std::log2(span.most) - std::log2(span.least) >= kLowered;
+  if (!cured_by_none) {
+    return Judgement{Cause::undetermined,
+                     evidence +
+                         ". A rare large gradient and an infinity that no scale made look alike; "
+                         "the step's gradients recorded in FP32, or at a scale far lower, tell "
+                         "them apart"};
+  }
+  Judgement judgement{Cause::nan_in_model,
+                      evidence +
+                          ": lowering the scale does not cure it, the backward pass makes "
+                          "it (a division by zero, say)"};
+  if (!forward_known(view, first.at)) {
+    judgement = {Cause::undetermined,
+                 evidence +
+                     ": lowering the scale does not cure it. Whether the forward pass "
+                     "overflows is not known, since neither its loss nor its activations "
+                     "are recorded"};
+  }
+  judgement.at_every_scale = true;
+  return judgement;
+}
+
 /// Infinities at scale 1 or less are not the scale's doing.
 Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
   if (first.inf) {
@@ -191,14 +252,9 @@ Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
                       step, scale)};
 }
 
-std::string steps_text(const std::vector<std::int64_t>& steps) {
-  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
-}
-
 /// Gradients computed in FP16 at a scale above 1, the forward pass finite: what do other steps say?
-Judgement judge_scaled(const LogView& view, const Run& run, const First& first,
-                       const ScaleSpan& span) {
-  const Neighbours near = neighbours(view, run);
+Judgement judge_scaled(const LogView& view, const First& first, const ScaleSpan& span,
+                       const Neighbours& near) {
   const std::string at = fmt::format("at loss scale {} the gradients of step {} hold {}",
                                      span.first, first.at, first.held);
   if (!near.largest) {
@@ -237,6 +293,10 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
                         "is not recorded; --recorded-scale S gives it",
                         first.at, first.held)};
   }
+  const Neighbours near = neighbours(view, run);
+  if (first.inf || span->least > 1) {
+    if (auto far = judge_far(view, first, *span, near)) return *far;
+  }
   if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
   if (!forward_known(view, first.at)) {
     return {Cause::undetermined,
@@ -244,7 +304,7 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
                         "loss nor its activations are recorded",
                         first.at, first.held, span->first)};
   }
-  return judge_scaled(view, run, first, *span);
+  return judge_scaled(view, first, *span, near);
 }
 
 Judgement judge_after(const First& first) {

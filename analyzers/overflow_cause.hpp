@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a run of steps overflows: by the loss scale, without one, or because of NaN in the model.
-// Private to the overflow analyzer.
+// The judgements are private to the overflow analyzer.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,17 @@
 
 namespace halfscope::analyzers {
 
+// Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+inline constexpr double kOutOfReach = 16;  ///< room neighbours leave: no spike of gradients
+inline constexpr double kLowered = 8;  ///< the scale came down by this much, and it did not help
+
 /// An answer, and what it rests on.
 struct Judgement {
   Cause cause = Cause::undetermined;
   std::string why;
   std::optional<int> safe_log2 = {};
   bool estimated = false;
+  bool at_every_scale = false;  ///< OverflowEvent::at_every_scale
 };
 
 /// Of recorded infinities and NaN.

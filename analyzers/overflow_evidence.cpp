@@ -89,7 +89,8 @@ std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
     }
     if (!scale && !span) return std::nullopt;
     if (!scale) continue;
-    if (!span) span = ScaleSpan{*scale, *scale, at};
+    if (!span) span = ScaleSpan{*scale, *scale, *scale, at};
+    span->most = std::max(span->most, *scale);
     if (*scale < span->least) {
       span->least = *scale;
       span->least_at = at;
@@ -138,6 +139,10 @@ Largest largest_gradient(const LogView& view, const Run& run) {
     const StepScalars* scalars = view.scalars.at(at);
     const auto peak = scalars == nullptr ? std::nullopt : scalar_peak(*scalars);
     if (peak && std::isfinite(*peak) && *peak > 0) take(magnitude_of(*peak), 1.0, *peak, at);
+    const auto loss = scalars == nullptr ? std::nullopt : view.counted_loss(*scalars);
+    if (loss && std::isfinite(*loss) && *loss != 0) {
+      take(magnitude_of(std::abs(*loss)), 1.0, std::abs(*loss), at);
+    }
   }
   return largest;
 }

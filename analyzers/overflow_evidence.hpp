@@ -26,7 +26,7 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step);
 /// The loss scales of a run's steps for as long as the gradients are the first to fail: when the
 /// forward pass fails too, that is a consequence.
 struct ScaleSpan {
-  double first = 1, least = 1;
+  double first = 1, least = 1, most = 1;
   std::int64_t least_at = 0;
 };
 /// Empty where the first step's scale is not known.
@@ -40,7 +40,8 @@ struct Neighbours {
 };
 Neighbours neighbours(const LogView& view, const Run& run);
 
-/// The largest finite gradient over a run's steps, and the scale that holds all of them.
+/// The largest finite gradient, or loss held in FP16, over a run's steps, and the scale that holds
+/// all of them.
 struct Largest {
   double unscaled = 0;
   std::int64_t step = 0;

@@ -12,7 +12,7 @@ using log::Role;
 using log::StepScalars;
 
 /// Steps where something could have been seen, and what was.
-struct Seen {
+struct Glance {
   std::vector<std::int64_t> steps;
   std::map<std::int64_t, Mark> marks;
 };
@@ -49,8 +49,10 @@ std::optional<Mark> nonfinite_mark(const StepScalars& s) {
 std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
   const Magnitude limit = boundaries(view.analysis.target.format, view.scale_seen(s.step)).overflow;
   const auto reaches = [&](std::optional<double> x) {
-    return x && std::isfinite(*x) && *x > 0 && magnitude_of(*x) >= limit;
+    return x && std::isfinite(*x) && *x != 0 && magnitude_of(std::abs(*x)) >= limit;
   };
+  const std::optional<double> loss = view.counted_loss(s);  // multiplied before anything else
+  if (reaches(loss)) return Mark{{}, Role::loss, *loss};
   if (reaches(s.max_abs_activation_grad)) {
     return Mark{{}, Role::activation_grad, *s.max_abs_activation_grad};
   }
@@ -68,14 +70,15 @@ std::vector<std::int64_t> sorted(std::vector<std::int64_t> steps) {
   return steps;
 }
 
-bool says_anything(Kind kind, const StepScalars& s) {
-  return has_gradients(s) || (kind == Kind::recorded && (s.loss || s.found_inf));
+bool says_anything(Kind kind, const LogView& view, const StepScalars& s) {
+  return has_gradients(s) || view.counted_loss(s) ||
+         (kind == Kind::recorded && (s.loss || s.found_inf));
 }
 
 /// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase.
-void add_scalars(Kind kind, const LogView& view, Seen& seen) {
+void add_scalars(Kind kind, const LogView& view, Glance& seen) {
   for (const auto& [step, scalars] : view.scalars.steps()) {
-    if (!says_anything(kind, *scalars)) continue;
+    if (!says_anything(kind, view, *scalars)) continue;
     seen.steps.push_back(step);
     const auto mark =
         kind == Kind::recorded ? nonfinite_mark(*scalars) : overflow_mark(view, *scalars);
@@ -85,8 +88,8 @@ void add_scalars(Kind kind, const LogView& view, Seen& seen) {
   }
 }
 
-Seen look(const LogView& view, Kind kind) {
-  Seen seen;
+Glance look(const LogView& view, Kind kind) {
+  Glance seen;
   for (const std::size_t i : view.order.tensors()) {  // first computed first: the first mark stays
     const TensorFindings& tensor = view.tensor(i);
     if (!concerns(kind, tensor)) continue;
@@ -124,6 +127,9 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
 
 LogView::LogView(const Analysis& of, const std::string& name)
     : analysis(of), log(name), order(of, name), scalars(of, name) {
+  half_loss = std::any_of(of.manifests.begin(), of.manifests.end(), [&](const auto& m) {
+    return m.first == name && m.second.loss_dtype == Dtype::f16;
+  });
   any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(),
                            [&](std::size_t i) { return computed_narrow(of.tensors[i]); });
   at_run_scale = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
@@ -152,7 +158,7 @@ double LogView::scale_seen(std::int64_t step) const {
 }
 
 std::vector<Run> find_runs(const LogView& view, Kind kind) {
-  const Seen seen = look(view, kind);
+  const Glance seen = look(view, kind);
   std::vector<Run> runs;
   bool going_on = false;
   for (const std::int64_t step : seen.steps) {

@@ -22,6 +22,7 @@ struct LogView {
   std::string log;
   ComputationOrder order;
   LogScalars scalars;
+  bool half_loss = false;   ///< the manifest says that the loss is held in FP16
   bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
   /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
   std::vector<std::int64_t> clean_steps;
@@ -30,6 +31,10 @@ struct LogView {
 
   /// The loss scale that gradients of a step without tables are seen at.
   double scale_seen(std::int64_t step) const;
+  /// The loss of a step by its scalars, where a loss scale acts on it: held in FP16.
+  std::optional<double> counted_loss(const log::StepScalars& step) const {
+    return half_loss ? step.loss : std::nullopt;
+  }
   /// Whether what has this role was computed in such a format; empty where the log does not tell.
   std::optional<bool> narrow(log::Role role) const;
   const TensorFindings& tensor(std::size_t index) const { return analysis.tensors[index]; }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 namespace halfscope::analyzers {
 namespace {
@@ -48,15 +49,6 @@ class Names {
     return found->second;
   }
 
-  /// The same for a partner of a weight: each rank's part goes with each rank's part.
-  std::string partner(Role weight, Role role, const std::string& key) const {
-    return step_.is_sharded(weight) == step_.is_sharded(role) ? find(role, key) : "";
-  }
-
-  std::string state(Role weight, const char* name, const std::string& key) const {
-    return partner(weight, Role::optimizer_state, std::string(name) + "/" + key);
-  }
-
   const auto& all() const { return names_; }
 
  private:
@@ -75,6 +67,65 @@ bool was_skipped(const WholeStep& step) {
 bool names_an_optimizer(const WholeStep& step) {
   return step.run != nullptr && step.run->manifest().about.contains("optimizer");
 }
+
+/// Data is mapped and not read for it; a packed NPZ member is unpacked, and freed at once.
+std::optional<std::vector<std::uint64_t>> shape_of(const WholeStep& step, const std::string& name) {
+  const TensorPointer tensor = name.empty() ? nullptr : step.tensors->tensor(name);
+  return tensor ? std::optional(tensor->shape) : std::nullopt;
+}
+
+/// What else the step has of one weight. A tensor of another shape says nothing of it, and is kept
+/// for the note that tells so.
+class Partners {
+ public:
+  Partners(const WholeStep& step, const Names& names, Role weight, const std::string& key)
+      : step_(step), names_(names), weight_(weight), key_(key) {
+    if (const auto shape = shape_of(step, names.find(weight, key))) shape_ = *shape;
+  }
+
+  /// Each rank's part goes with each rank's part. Empty where there is none of the weight's shape.
+  std::string find(Role role) { return of_same_shape(named(role, key_)); }
+  std::string state(const char* name) { return of_same_shape(named_state(name)); }
+  /// How often the optimizer has stepped: a number, whatever the weight's shape.
+  std::string counter() const { return named_state("step"); }
+
+  /// Says what was of another shape and is done without; `instead` is what is done.
+  void note_others(const std::string& instead, Notes& notes) const {
+    if (others_.empty()) return;
+    std::string found;
+    for (const auto& [name, shape] : others_) {
+      found += fmt::format("{}'{}' has {}", found.empty() ? "" : ", ", printable(name),
+                           log::shape_text(shape));
+    }
+    note_once(notes, fmt::format(
+                         "{} has shape {}, but {}: a weight and what its update is made of "
+                         "have one shape, so that {}; --role says what tensors are",
+                         log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
+                         log::shape_text(shape_), found, instead));
+  }
+
+ private:
+  std::string named(Role role, const std::string& key) const {
+    return step_.is_sharded(weight_) == step_.is_sharded(role) ? names_.find(role, key) : "";
+  }
+  std::string named_state(const char* name) const {
+    return named(Role::optimizer_state, std::string(name) + "/" + key_);
+  }
+  std::string of_same_shape(std::string name) {
+    const auto shape = shape_of(step_, name);
+    if (!shape) return "";
+    if (*shape == shape_) return name;
+    others_.emplace(std::move(name), *shape);
+    return "";
+  }
+
+  const WholeStep& step_;
+  const Names& names_;
+  Role weight_;
+  const std::string& key_;
+  std::vector<std::uint64_t> shape_;
+  std::map<std::string, std::vector<std::uint64_t>> others_;
+};
 
 bool is_rate(double lr) { return std::isfinite(lr) && std::isfinite(static_cast<float>(lr)); }
 
@@ -102,19 +153,18 @@ bool is_narrow(const WholeStep& step, const std::string& name) {
 }
 
 /// Fills in the state that the optimizer needs; false where it is not there.
-bool take_state(const WholeStep& step, const Names& names, Role weight, const std::string& key,
-                PairNames& pair, Notes& notes) {
+bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Notes& notes) {
   const Optimizer& o = *pair.optimizer;
   const bool needs_gradient = o.kind == Kind::sgd && (o.momentum == 0 || o.nesterov);
-  if (needs_gradient) pair.partner = names.partner(weight, Role::weight_grad, key);
+  if (needs_gradient) pair.partner = partners.find(Role::weight_grad);
   if (needs_gradient && pair.partner.empty()) return false;
   if (o.kind == Kind::sgd) {
-    if (o.has_buffer()) pair.momentum_buffer = names.state(weight, "momentum_buffer", key);
+    if (o.has_buffer()) pair.momentum_buffer = partners.state("momentum_buffer");
     return !o.has_buffer() || !pair.momentum_buffer.empty();
   }
-  pair.exp_avg = names.state(weight, "exp_avg", key);
-  pair.exp_avg_sq = names.state(weight, o.amsgrad ? "max_exp_avg_sq" : "exp_avg_sq", key);
-  pair.step = names.state(weight, "step", key);
+  pair.exp_avg = partners.state("exp_avg");
+  pair.exp_avg_sq = partners.state(o.amsgrad ? "max_exp_avg_sq" : "exp_avg_sq");
+  pair.step = partners.counter();
   if (pair.exp_avg.empty() || pair.exp_avg_sq.empty()) return false;
   if (!is_narrow(step, pair.exp_avg) && !is_narrow(step, pair.exp_avg_sq)) return true;
   note_once(notes, fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
@@ -123,25 +173,47 @@ bool take_state(const WholeStep& step, const Names& names, Role weight, const st
   return false;
 }
 
-std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selection,
-                                 const Names& names, Role role, const std::string& key,
-                                 const std::string& weight, Notes& notes) {
+void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& notes) {
+  if (optimizer.assumed.empty()) return;
+  note_once(notes,
+            fmt::format("{}: does not say all of the optimizer: PyTorch's defaults are taken "
+                        "to recompute updates, {}; run.json tells others under "
+                        "optimizer.param_groups",
+                        printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
+}
+
+std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selection,
+                                   Partners& partners, const std::string& key,
+                                   const std::string& weight, Notes& notes) {
   PairNames pair;
   pair.weight = weight;
-  pair.partner = names.partner(role, Role::update, key);
+  pair.partner = partners.find(Role::update);
   if (!pair.partner.empty()) return pair;
   if (was_skipped(step)) return std::nullopt;
   pair.optimizer = usable_optimizer(step, selection, key, notes);
-  if (pair.optimizer && take_state(step, names, role, key, pair, notes)) {
+  if (pair.optimizer && take_state(step, partners, pair, notes)) {
     const bool stateless = pair.optimizer->kind == Kind::sgd && !pair.optimizer->has_buffer();
     pair.source = stateless ? UpdateSource::gradient : UpdateSource::optimizer_state;
+    note_assumed(step, *pair.optimizer, notes);
     return pair;
   }
   PairNames difference;
   difference.weight = weight;
   difference.source = UpdateSource::difference;
-  difference.partner = names.partner(role, Role::weight_after, key);
+  difference.partner = partners.find(Role::weight_after);
   return difference.partner.empty() ? std::nullopt : std::optional(difference);
+}
+
+std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selection,
+                                 const Names& names, Role role, const std::string& key,
+                                 const std::string& weight, Notes& notes) {
+  Partners partners(step, names, role, key);
+  auto pair = best_pair(step, selection, partners, key, weight, notes);
+  partners.note_others(
+      pair ? fmt::format("updates are taken from source '{}'", name_of(pair->source))
+           : std::string("no update is known"),
+      notes);
+  return pair;
 }
 
 /// Pairs between two words of progress: a moment's work, and enough for all threads.
@@ -212,12 +284,9 @@ Pair::Pair(const WholeStep& step, const Selection& selection, PairNames names)
 TensorPointer Pair::load(const std::string& name) const {
   if (name.empty()) return nullptr;
   TensorPointer tensor = step_.tensors->tensor(name);
-  if (tensor->shape == weight_->shape) return tensor;
-  throw log::BadInput(fmt::format(
-      "{}, step {}, has shape {}, and '{}' has {}: a weight and its update have one shape; choose "
-      "others with --tensor, or say with --role what they are",
-      log::place_text(printable(step_.file.string()), names_.weight), step_.step,
-      log::shape_text(weight_->shape), printable(name), log::shape_text(tensor->shape)));
+  if (tensor->view.count == weight_->view.count) return tensor;
+  throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, want the weight's {}", name,
+                                          tensor->view.count, weight_->view.count));
 }
 
 const log::NamedTensor* Pair::too_narrow() const {

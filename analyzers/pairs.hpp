@@ -25,13 +25,14 @@ struct PairNames {
 };
 
 /// Pairs of the selected weights, or master weights where there is no weight, by the best source
-/// each has. Of a rank other than 0 only what is sharded.
+/// each has. A tensor of another shape than its weight's is left out, with a note. Of a rank other
+/// than 0 only what is sharded.
 std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes);
 
 /// A pair's tensors: as few at once as the source needs.
 class Pair {
  public:
-  /// Throws log::BadInput naming two tensors whose shapes differ.
+  /// The names are of pairs_of(). Throws std::invalid_argument where two tensors differ in size.
   Pair(const WholeStep& step, const Selection& selection, PairNames names);
 
   /// The tensor that updates are not counted of, since its elements are narrower than 16 bits; null

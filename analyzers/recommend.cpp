@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "analyzers/step_facts.hpp"
+
 namespace halfscope::analyzers {
 namespace {
 
@@ -36,31 +38,12 @@ std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& st
   return Peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
 }
 
-/// Loss scales of steps by log, from the scalars.
-using StepScales = std::map<std::pair<std::string, std::int64_t>, double>;
-
-StepScales step_scales(const Analysis& analysis) {
-  StepScales scales;
-  for (const auto& [log, step] : analysis.peaks) {
-    if (step.loss_scale && *step.loss_scale > 0) scales[{log, step.step}] = *step.loss_scale;
-  }
-  return scales;
-}
-
-/// The scale at which the step's values were computed: the one they carry; for values recorded
-/// unscaled the one the step's scalars tell, or none (1) where they are binary16 values as they
-/// are.
-std::optional<double> computed_at(const TensorFindings& tensor, const StepFindings& step,
-                                  const StepScales& scales) {
-  if (step.scale != 1.0) return step.scale;
-  const auto known = scales.find({tensor.log, step.step});
-  if (known != scales.end()) return known->second;
-  const bool no_finite = !step.largest;
-  return step.fits_as_is || no_finite ? std::optional(1.0) : std::nullopt;
-}
-
-bool has_censored_infinity(const TensorFindings& tensor, const StepFindings& step) {
-  return step.counts.inf != 0 && tensor.computed_in_fp16();
+/// Whether an infinity of the step says how large a value was, at least. Not one that smaller
+/// scales did not cure, nor a loss's, which is recorded before a scale multiplies it.
+bool has_censored_infinity(const Analysis& analysis, const TensorFindings& tensor,
+                           const StepFindings& step) {
+  return step.counts.inf != 0 && tensor.computed_in_fp16() && !before_scaling(tensor, step) &&
+         analysis.at_every_scale.count({tensor.log, step.step}) == 0;
 }
 
 /// The least an infinity can stand for: 65520 over the scale the values were computed at.
@@ -162,7 +145,10 @@ std::optional<Peak> peak_of(const Analysis& analysis, const std::string& log,
                             const StepPeak& step) {
   Peak peak;
   peak.limit = {log, std::string(log::name_of(step.role)), step.step, step.max_abs, false, true};
-  if (std::isinf(step.max_abs) && step.loss_scale && role_in_fp16(analysis, log, step.role)) {
+  const bool bounds = step.role != log::Role::loss &&  // recorded before a scale multiplies it
+                      analysis.at_every_scale.count({log, step.step}) == 0;
+  if (std::isinf(step.max_abs) && bounds && step.loss_scale && usable_scale(*step.loss_scale) &&
+      role_in_fp16(analysis, log, step.role)) {
     peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
   }
@@ -184,12 +170,14 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
 void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
                      const RecommendOptions& options, Recommendation& r) {
   const Format format = analysis.target.format;
-  const StepScales scales = step_scales(analysis);
+  std::map<std::string, LogScalars> scalars;
+  for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
   for (const TensorFindings* t : tensors) {
     for (const StepFindings& step : t->per_step) {
       if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
-      if (!has_censored_infinity(*t, step)) continue;
-      const std::optional<double> scale = computed_at(*t, step, scales);
+      if (!has_censored_infinity(analysis, *t, step)) continue;
+      const std::optional<double> scale =
+          computed_scale(*t, step, scalars.at(t->log), WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;
       if (scale)
         limit_by(infinity_peak(*t, step, *scale), format, options, r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each power-of-two scale around the good ones would do.
 #include <algorithm>
+#include <utility>
 
 #include "analyzers/lost_mass.hpp"
 #include "analyzers/recommend.hpp"
@@ -58,7 +59,8 @@ std::vector<ScaleEvidence> scale_evidence(const Analysis& analysis, const Recomm
     const std::vector<SkipRisk> risks = skip_risks(log.steps, limits);
     for (std::size_t i = 0; i < scales.size(); ++i) {
       scales[i].overflow_steps += overflowing(log, scales[i].log2_scale);
-      if (risks[i].high >= scales[i].skip.high) scales[i].skip = risks[i];
+      const auto ends = [](const SkipRisk& risk) { return std::pair(risk.high, risk.tail_high); };
+      if (ends(risks[i]) >= ends(scales[i].skip)) scales[i].skip = risks[i];
     }
   }
   return scales;

@@ -43,17 +43,21 @@ SkipRisk by_counting(const Steps& steps, double limit) {
 
 /// The tail's answer in place of the count's. infinite: the share of steps that are beyond every
 /// limit, which no tail describes.
-void put_tail(SkipRisk& risk, const Tail& tail, const Proportion& reaching,
-              const Proportion& infinite) {
+void put_tail(SkipRisk& risk, const Tail& tail, const Reach& reaching, const Proportion& infinite,
+              bool any_censored) {
   const double most = risk.high;
   risk.method = RiskMethod::extreme_value;
   risk.trend = tail.trend().slope;
   risk.trend_error = tail.trend_error();
   const auto either = [](double a, double b) { return a + b - a * b; };
-  risk.probability = either(infinite.estimate, reaching.estimate);
-  risk.low = either(infinite.low, reaching.low);
-  risk.high = either(infinite.high, reaching.high);
-  if (risk.perhaps != 0) risk.high = std::max(risk.high, most);
+  risk.probability = either(infinite.estimate, reaching.fitted.estimate);
+  risk.low = either(infinite.low, reaching.whatever.low);
+  risk.high = either(infinite.high, reaching.whatever.high);
+  risk.tail_low = either(infinite.low, reaching.fitted.low);
+  risk.tail_high = either(infinite.high, reaching.fitted.high);
+  if (!any_censored) return;  // at every limit or at none: the ends stay in order
+  risk.high = std::max(risk.high, most);
+  risk.tail_high = std::max(risk.tail_high, most);
 }
 
 }  // namespace
@@ -85,8 +89,12 @@ std::vector<SkipRisk> skip_risks(std::span<const StepMaximum> steps,
   const double n = static_cast<double>(sorted.size() - first);
   const double not_finite = n - static_cast<double>(values.size());
   const Proportion infinite = not_finite == 0 ? Proportion() : binomial(not_finite, n);
-  const std::vector<Proportion> reaching = tail.reaching(limits_log2);
-  for (std::size_t i = 0; i < risks.size(); ++i) put_tail(risks[i], tail, reaching[i], infinite);
+  const std::vector<Reach> reaching = tail.reaching(limits_log2);
+  const bool any_censored =
+      std::any_of(sorted.begin(), sorted.end(), [](const StepMaximum& s) { return s.censored; });
+  for (std::size_t i = 0; i < risks.size(); ++i) {
+    put_tail(risks[i], tail, reaching[i], infinite, any_censored);
+  }
   return risks;
 }
 

@@ -29,11 +29,13 @@ struct SkipRisk {
   std::uint64_t steps = 0;        ///< recorded
   std::uint64_t exceedances = 0;  ///< of them at or above the limit
   double probability = 0;         ///< estimate, per step
-  double low = 0, high = 0;       ///< interval
-  double confidence = 0.95;       ///< of the interval
-  double trend = 0;               ///< removed slope of log2 max, binades per step
-  double trend_error = 0;         ///< its standard error
-  std::uint64_t perhaps = 0;      ///< steps below the limit as far as they are known: censored
+  double low = 0, high = 0;       ///< interval, whatever the tail
+  /// Of extreme_value: the same if larger steps carry on the tail of those recorded. Never wider.
+  double tail_low = 0, tail_high = 0;
+  double confidence = 0.95;   ///< of the interval
+  double trend = 0;           ///< removed slope of log2 max, binades per step
+  double trend_error = 0;     ///< its standard error
+  std::uint64_t perhaps = 0;  ///< steps below the limit as far as they are known: censored
 };
 
 /// Steps from which on a tail is fitted, and the most of them, the last ones, that it is fitted to.
@@ -44,7 +46,7 @@ inline constexpr std::size_t kMostForTail = 4096;
 /// is fitted, with a bootstrap interval; deterministic for a seed. docs/numerics.md has the method.
 SkipRisk skip_risk(std::span<const StepMaximum> steps, double limit_log2, std::uint64_t seed = 1);
 
-/// The same for many limits: the tail is fitted once.
+/// The same for many limits: the tail is fitted once. No end rises with the limit.
 std::vector<SkipRisk> skip_risks(std::span<const StepMaximum> steps,
                                  std::span<const double> limits_log2, std::uint64_t seed = 1);
 

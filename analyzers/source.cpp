@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/source.hpp"
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <map>
 
 #include "analyzers/ranks.hpp"
+#include "analyzers/samples.hpp"
 #include "analyzers/tensor_folder.hpp"
 #include "analyzers/tensor_frames.hpp"
 
@@ -20,14 +22,20 @@ using log::Role;
 
 bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
 
+std::optional<double> magnitude(std::optional<double> x) {
+  return x ? std::optional(std::abs(*x)) : std::nullopt;
+}
+
 void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& visit) {
+  const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
   for (const log::StepScalars& scalars : log.scalars()) {
     if (!in_steps(s, scalars.step)) continue;
     const std::pair<Role, std::optional<double>> peaks[] = {
         {Role::weight_grad, scalars.max_abs_weight_grad},
-        {Role::activation_grad, scalars.max_abs_activation_grad}};
+        {Role::activation_grad, scalars.max_abs_activation_grad},
+        {Role::loss, half_loss ? magnitude(scalars.loss) : std::nullopt}};
     for (const auto& [role, max_abs] : peaks) {
-      if (max_abs || scalars.loss_scale) {
+      if (max_abs || (scalars.loss_scale && is_gradient(role))) {
         visit({role, scalars.step, max_abs.value_or(0.0), scalars.loss_scale});
       }
     }
@@ -39,7 +47,7 @@ std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
   std::map<std::int64_t, double> scales;
   for (const log::StepScalars& scalars : log.scalars()) {
     const double scale = scalars.loss_scale.value_or(0);
-    if (scale > 0 && std::isfinite(scale)) scales[scalars.step] = scale;
+    if (usable_scale(scale)) scales[scalars.step] = scale;
   }
   return scales;
 }
@@ -61,6 +69,34 @@ std::uint64_t event_bytes(const std::filesystem::path& folder) {
     if (entry.is_regular_file()) bytes += entry.file_size();
   }
   return bytes;
+}
+
+/// Of a run log that has sampled tensors and no tables: what its tables would be.
+void read_samples(const log::RunLog& log, const Selection& s, const FrameVisitor& visit,
+                  Notes& notes, const Progress& progress) {
+  const auto see = [&](const WholeTensor& whole) {
+    std::uint64_t done = 0;
+    const auto read = [&](std::uint64_t bytes) {
+      done += bytes;
+      if (whole.tell) {
+        whole.tell(static_cast<double>(done) /
+                   static_cast<double>(std::max<std::uint64_t>(1, whole.view.bytes())));
+      }
+    };
+    Frame frame;
+    std::tie(frame.role, frame.role_source) = role_of(s, whole.name, false);
+    frame.name = whole.name;
+    frame.step = whole.step;
+    frame.source_dtype = whole.view.dtype;
+    frame.scale = whole.scale;
+    frame.shape = whole.shape;
+    frame.table = count_values(whole.view, s, whole.scale, read);
+    visit(std::move(frame));
+  };
+  notes.push_back(printable(log.folder().string()) +
+                  ": holds sampled tensors and no tables; tables are made of them, of the sampled "
+                  "steps alone");
+  for_each_whole_tensor(log.folder(), s, see, notes, progress);
 }
 
 }  // namespace
@@ -100,15 +136,20 @@ std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
   return {Role::unknown, RoleSource::none};
 }
 
+bool usable_scale(double scale) {
+  return scale >= static_cast<double>(std::numeric_limits<float>::min()) &&
+         scale <= static_cast<double>(std::numeric_limits<float>::max());
+}
+
 double scale_of(const log::TensorRecord& record, const Selection& s,
                 const std::filesystem::path& log) {
   if (record.state == log::ScaleState::unscaled) return 1.0;
   if (s.recorded_scale) return *s.recorded_scale;
-  const bool usable = record.scale > 0 && std::isfinite(record.scale);
-  if (record.scale_known && usable) return record.scale;
-  const std::string found = record.scale_known ? "with loss scale " + std::to_string(record.scale) +
-                                                     ", want a positive finite one"
-                                               : "but without its loss scale";
+  if (record.scale_known && usable_scale(record.scale)) return record.scale;
+  const std::string found =
+      record.scale_known
+          ? fmt::format("with loss scale {}, want a positive normal binary32 number", record.scale)
+          : "but without its loss scale";
   throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
                  std::to_string(record.step) + ": is recorded as scaled, " + found +
                  "; give it with --recorded-scale S, or leave the step out with --step");
@@ -125,26 +166,35 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     if (progress) progress(bytes * records / log.record_count(), bytes);
     return selects(s, name) && in_steps(s, step);
   };
+  const auto pass_on = [&](Frame&& frame, bool carried) {
+    frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
+    if (frame.counted) {
+      const auto of_step = run_scales.find(frame.step);
+      frame.run_scale = carried || of_step == run_scales.end() ? frame.scale : of_step->second;
+    }
+    visit.frame(std::move(frame));
+  };
   const auto take = [&](log::TensorRecord&& record) {
     Frame frame;
     std::tie(frame.role, frame.role_source) = role_of(s, record.name, false);
-    frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
     frame.step = record.step;
     frame.source_dtype = record.source_dtype;
     frame.computed_dtype = record.computed_dtype;
     frame.scale = scale_of(record, s, log.folder());
-    if (frame.counted) {
-      const auto of_step = run_scales.find(record.step);
-      const bool carried = record.state == log::ScaleState::scaled;
-      frame.run_scale = carried || of_step == run_scales.end() ? frame.scale : of_step->second;
-    }
     frame.name = std::move(record.name);
     frame.shape = std::move(record.shape);
     frame.table = std::move(record.table);
     frame.moments = record.moments;
-    visit.frame(std::move(frame));
+    pass_on(std::move(frame), record.state == log::ScaleState::scaled);
+  };
+  const auto take_sample = [&](Frame&& frame) {
+    const bool carried = frame.scale != 1.0;
+    pass_on(std::move(frame), carried);
   };
   log.for_each(take, wanted);
+  if (log.record_count() == 0 && !log.samples().empty()) {
+    read_samples(log, s, take_sample, notes, progress);
+  }
   if (visit.peak && !s.tensor_glob) visit_peaks(log, s, visit.peak);
   if (visit.manifest) visit.manifest(log.manifest());
   for (const log::StepScalars& scalars : log.scalars()) {

@@ -70,6 +70,10 @@ bool in_steps(const Selection& selection, std::int64_t step);
 std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::string& name,
                                          bool assume);
 
+/// Whether a number can be a loss scale: positive and a normal binary32 number, since training
+/// applies it in binary32 at most.
+bool usable_scale(double scale);
+
 /// The loss scale a record's values carry. Throws log::BadInput naming `log` where nobody knows.
 double scale_of(const log::TensorRecord& record, const Selection& selection,
                 const std::filesystem::path& log);

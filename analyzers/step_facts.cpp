@@ -21,8 +21,8 @@ const log::StepScalars* LogScalars::at(std::int64_t step) const {
 
 std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
   const log::StepScalars* scalars = at(step);
-  const bool usable = scalars != nullptr && scalars->loss_scale && *scalars->loss_scale > 0 &&
-                      std::isfinite(*scalars->loss_scale);
+  const bool usable =
+      scalars != nullptr && scalars->loss_scale && usable_scale(*scalars->loss_scale);
   return usable ? scalars->loss_scale : std::nullopt;
 }
 
@@ -32,13 +32,13 @@ bool computed_narrow(const TensorFindings& tensor) {
 }
 
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
-                                     const LogScalars& scalars) {
+                                     const LogScalars& scalars, WithoutScalars without) {
   if (step.scale != 1.0) return step.scale;
-  // A loss is recorded before it is multiplied by the scale.
-  if (!tensor.counted || tensor.role == Role::loss) return 1.0;
+  if (!tensor.counted || before_scaling(tensor, step)) return 1.0;
   if (const auto known = scalars.loss_scale(step.step)) return known;
   const bool as_computed = step.fits_as_is || !step.largest;
-  return !scalars.empty() && as_computed ? std::optional(1.0) : std::nullopt;
+  const bool told = !scalars.empty() || without == WithoutScalars::as_recorded;
+  return told && as_computed ? std::optional(1.0) : std::nullopt;
 }
 
 bool overflows(const StepFindings& step, Format format, double loss_scale) {

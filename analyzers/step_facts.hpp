@@ -31,11 +31,18 @@ class LogScalars {
 /// made.
 bool computed_narrow(const TensorFindings& tensor);
 
+/// What is taken of a log that has no scalars at all, so that nothing confirms its scale.
+enum class WithoutScalars : std::uint8_t {
+  unknown,     ///< nothing: why values overflow must not be guessed
+  as_recorded  ///< that binary16 values recorded as unscaled have no scale: for a bound
+};
+
 /// The loss scale at which a step's values were computed: the one they carry. For gradients
-/// recorded unscaled it is the one the step's scalars tell; a run log without any has none (1)
-/// where they are binary16 values as they are. Else empty: not known.
+/// recorded unscaled it is the one the step's scalars tell; where these tell none, 1 if they are
+/// binary16 values as they are. Else empty: not known.
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
-                                     const LogScalars& scalars);
+                                     const LogScalars& scalars,
+                                     WithoutScalars without = WithoutScalars::unknown);
 
 /// The scale a step is seen at: the one its counts are for where a loss scale acts on the tensor,
 /// else 1.
@@ -51,6 +58,12 @@ int highest_safe_log2(Magnitude recorded, double recorded_scale, Format format);
 
 /// The step of a tensor, or none.
 const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step);
+
+/// A loss is recorded before the scale multiplies it: then its infinities are not the scale's
+/// doing.
+inline bool before_scaling(const TensorFindings& tensor, const StepFindings& step) {
+  return tensor.role == log::Role::loss && step.scale == 1.0;
+}
 
 inline bool nonfinite(const StepFindings& step) {
   return step.counts.nan != 0 || step.counts.inf != 0;

@@ -55,8 +55,9 @@ class Collector {
       add_finite(found.step, *found.largest, found.scale);
     }
     if (!nonfinite(found)) return;
-    const auto scale = computed_scale(t, found, scalars_);
-    add_nonfinite(found.step, t.computed_in_fp16() ? scale : std::nullopt);
+    const bool by_scale =
+        t.computed_in_fp16() && !before_scaling(t, found) && !at_every_scale(found.step);
+    add_nonfinite(found.step, by_scale ? computed_scale(t, found, scalars_) : std::nullopt);
   }
 
   void add(const StepPeak& peak) {
@@ -64,8 +65,13 @@ class Collector {
       if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
       return;
     }
-    const bool narrow = in_fp16_.count(peak.role) != 0;
-    add_nonfinite(peak.step, narrow ? scalars_.loss_scale(peak.step) : std::nullopt);
+    const bool by_scale = peak.role != log::Role::loss && in_fp16_.count(peak.role) != 0 &&
+                          !at_every_scale(peak.step);
+    add_nonfinite(peak.step, by_scale ? scalars_.loss_scale(peak.step) : std::nullopt);
+  }
+
+  bool at_every_scale(std::int64_t step) const {
+    return analysis_.at_every_scale.count({log_, step}) != 0;
   }
 
   void add_finite(std::int64_t number, Magnitude recorded, double scale) {

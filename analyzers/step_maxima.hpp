@@ -12,7 +12,8 @@
 namespace halfscope::analyzers {
 
 /// Steps of one log, ascending, over the roles a loss scale acts on. Steps where an infinity or NaN
-/// was there before any rounding to binary16 are left out: no scale is to blame for them.
+/// was there before any rounding to binary16, or that smaller scales did not cure, are left out: no
+/// scale is to blame for them.
 struct LogMaxima {
   std::string log;
   std::vector<StepMaximum> steps;

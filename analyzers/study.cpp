@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/study.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace halfscope::analyzers {
@@ -8,7 +10,7 @@ namespace halfscope::analyzers {
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const Passes& passes, const Phases& phases) {
   const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
-  Analysis analysis = analyze(logs, target, selection, phase("reading"));
+  Analysis analysis = analyze(logs, target, selection, phase("reading"), passes.series);
   if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));
   if (passes.formats) {
     add_fits(analysis, selection, {}, phase("whole tensors"));
@@ -31,12 +33,48 @@ std::optional<NanInModel> first_in_model(const OverflowFindings& found) {
 }  // namespace
 
 Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options) {
-  Study all{std::move(analysis), {}, {}};
+  Study all{std::move(analysis), {}, {}, {}, {}};
   all.overflow = find_overflow(all.analysis);
+  all.analysis.at_every_scale = steps_at_every_scale(all.analysis, all.overflow.events);
   all.advice = recommend(all.analysis, options);
   all.advice.nan_in_model = first_in_model(all.overflow);
   complete(all.advice, all.analysis, selection, options);
   return all;
+}
+
+namespace {
+
+/// Which steps are missing between the first and the last; empty where none are.
+std::string gap_text(const std::vector<std::int64_t>& steps) {
+  std::uint64_t missing = 0;
+  std::string first;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const std::int64_t from = steps[i - 1] + 1, to = steps[i] - 1;
+    if (from > to) continue;
+    missing += static_cast<std::uint64_t>(to - from) + 1;
+    if (!first.empty()) continue;
+    first = from == to ? fmt::format("step {}", from) : fmt::format("steps {} to {}", from, to);
+  }
+  if (missing == 0) return "";
+  return fmt::format(
+      "Of {} of its steps no scalars are recorded, first of {}: 'halfscope policies LOG "
+      "--assume-constant-between' replays it, taking each of them to be like the one before.",
+      missing, first);
+}
+
+}  // namespace
+
+void add_policies(Study& study, const PolicyOptions& options) {
+  study.not_replayed = std::move(study.analysis.no_series);
+  for (StepSeries& series : std::exchange(study.analysis.series, {})) {
+    if (series.steps.size() < 2) continue;
+    const std::string gap = options.assume_constant ? std::string() : gap_text(series.steps);
+    if (gap.empty()) {
+      study.policies.push_back(study_policies(std::move(series), options));
+    } else {
+      study.not_replayed.emplace_back(series.log, gap);
+    }
+  }
 }
 
 }  // namespace halfscope::analyzers

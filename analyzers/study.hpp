@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzers/overflow.hpp"
+#include "analyzers/policy_study.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -19,6 +21,7 @@ struct Passes {
   bool what_if = false;  ///< and in other arithmetic
   bool formats = false;  ///< every format; add_fits()
   bool sums = false;     ///< lost mass alone; add_sums()
+  bool series = false;   ///< Analysis::series: no reading, but tables are classified once more
 };
 
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
@@ -32,11 +35,18 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
 struct Study {
   Analysis analysis;
   OverflowFindings overflow;
-  Recommendation advice;  ///< complete
+  Recommendation advice;                   ///< complete
+  std::vector<PolicyStudy> policies = {};  ///< of the logs that can be replayed; add_policies()
+  /// Log and reason of run logs that cannot be.
+  std::vector<std::pair<std::string, std::string>> not_replayed = {};
 };
 
 /// What follows from an analysis. The logs are read again where they are of several ranks. Throws
 /// log::BadInput.
 Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options);
+
+/// Replays the policies over Analysis::series, which it takes. A log with gaps, or of one step, is
+/// not replayed.
+void add_policies(Study& study, const PolicyOptions& options);
 
 }  // namespace halfscope::analyzers

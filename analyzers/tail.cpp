@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
+#include "analyzers/serial.hpp"
 #include "halfscope/number/random.hpp"
 
 namespace halfscope::analyzers {
@@ -34,37 +36,8 @@ std::size_t count_from(const std::vector<double>& ascending, double x) {
 
 double share(double part, std::size_t whole) { return part / static_cast<double>(whole); }
 
-/// How many times fewer independent exceedances there are: 1 + 2 sum of the autocorrelations of
-/// "over the threshold", up to the first that is not positive.
-double inflation_of(std::span<const double> residuals, double threshold, std::size_t exceedances) {
-  const std::size_t n = residuals.size();
-  const double p = share(static_cast<double>(exceedances), n);
-  double inflation = 1;
-  for (std::size_t lag = 1; lag < n / 4; ++lag) {
-    std::size_t both = 0;
-    for (std::size_t i = lag; i < n; ++i) {
-      both += residuals[i] > threshold && residuals[i - lag] > threshold;
-    }
-    const double covariance = share(static_cast<double>(both), n - lag) - p * p;
-    if (covariance <= 0) break;
-    inflation += 2 * (1 - share(static_cast<double>(lag), n)) * covariance / (p * (1 - p));
-  }
-  return inflation;
-}
-
 std::size_t distinct(std::span<const double> values) {
   return std::set<double>(values.begin(), values.end()).size();
-}
-
-/// Correlation of neighbours, its bias of about -(1 + 4 r) / n in part put back, in [0, 0.95].
-double neighbour_correlation(std::span<const double> residuals) {
-  double squares = 0, products = 0;
-  for (std::size_t i = 0; i < residuals.size(); ++i) {
-    squares += residuals[i] * residuals[i];
-    if (i != 0) products += residuals[i] * residuals[i - 1];
-  }
-  if (squares == 0) return 0;
-  return std::clamp(products / squares + share(2, residuals.size()), 0.0, 0.95);
 }
 
 double square(double x) { return x * x; }
@@ -82,6 +55,13 @@ Proportion product(std::initializer_list<Proportion> factors) {
   }
   return {std::exp(log), to_zero ? 0 : std::exp(log - std::sqrt(down)),
           std::min(1.0, std::exp(log + std::sqrt(up)))};
+}
+
+/// most: with every factor at its upper end at once. Where the estimate is next to nothing, squares
+/// of logarithms add up to more.
+Proportion capped(Proportion p, double most) {
+  p.high = std::max(std::min(p.high, most), p.estimate);
+  return p;
 }
 
 }  // namespace
@@ -144,20 +124,18 @@ double Tail::Fit::reaching(double limit, std::size_t exceedances) const {
 }
 
 void Tail::correlate(std::span<const double> residuals) {
-  const std::size_t n = residuals.size();
-  double squares = 0;
-  for (const double e : residuals) squares += e * e;
-  const double r = neighbour_correlation(residuals);
-  const double longer = std::sqrt((1 + r) / (1 - r));  // of a first-order autoregression
-  const double deviation = std::sqrt(share(squares, n - 2)) * longer;
+  const auto n = static_cast<double>(residuals.size());
+  const Autoregression ar = autoregression(residuals);
+  const double deviation = ar.deviation * ar.longer;
   trend_error_ = time_squares_ > 0 ? deviation / std::sqrt(time_squares_) : 0;
-  correlation_.level_error =
-      std::hypot(deviation / std::sqrt(static_cast<double>(n)), trend_error_ * times_.back());
-  correlation_.inflation = inflation_of(residuals, fit_.threshold, exceedances_);
+  correlation_.level_error = std::hypot(deviation / std::sqrt(n), trend_error_ * times_.back());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  correlation_.inflation = inflation_from(residuals, std::nextafter(fit_.threshold, kInfinity));
   // Block length of a first-order autoregression: E. Carlstein, Ann. Stat. 14, 1986.
-  const double length = std::cbrt(static_cast<double>(n)) * std::pow(2 * r / (1 - r * r), 2.0 / 3);
+  const double r = ar.correlation;
+  const double length = std::cbrt(n) * std::pow(2 * r / (1 - r * r), 2.0 / 3);
   correlation_.block =
-      std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(length)), 1, n / 5);
+      std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(length)), 1, residuals.size() / 5);
 }
 
 // Blocks of neighbouring residuals keep the correlation (circular: D. N. Politis, J. P. Romano,
@@ -186,18 +164,25 @@ std::vector<std::vector<double>> Tail::bootstrap(std::span<const double> limits)
   return found;
 }
 
+Proportion Tail::by_counting(double limit) const {
+  const auto share_from = [&](double x) {
+    return share(static_cast<double>(count_from(fit_.residuals, x)), residuals_.size());
+  };
+  const double x = limit - fit_.level;
+  const double margin = kTwoSigma * correlation_.level_error;
+  const double n = static_cast<double>(residuals_.size()) /
+                   std::max(correlation_.inflation, inflation_from(residuals_, x));
+  const double here = share_from(x), above = share_from(x - margin);
+  const Proportion counted = binomial(here * n, n);
+  if (here <= 0) return {0, 0, std::max(counted.high, above)};
+  return capped(product({counted, {1, share_from(x + margin) / here, above / here}}),
+                binomial(above * n, n).high);
+}
+
 Proportion Tail::by_likelihood(double limit, const ParetoRegion& region) const {
   const double n = static_cast<double>(residuals_.size()) / correlation_.inflation;
   const double x = limit - fit_.level;
   const double margin = kTwoSigma * correlation_.level_error;
-  if (x <= fit_.threshold) {
-    const double here = fit_.reaching(limit, exceedances_);
-    const double above = fit_.reaching(limit - margin, exceedances_);
-    const double below = fit_.reaching(limit + margin, exceedances_);
-    const Proportion counted = binomial(here * n, n);
-    if (here <= 0) return {0, 0, std::max(counted.high, above)};
-    return product({counted, {1, below / here, above / here}});
-  }
   const double over = share(static_cast<double>(exceedances_), residuals_.size());
   Proportion threshold = binomial(over * n, n);
   const ParetoRegion::Range tail = region.survival(x - fit_.threshold);
@@ -207,9 +192,10 @@ Proportion Tail::by_likelihood(double limit, const ParetoRegion& region) const {
   const auto shifted = [&](double by) {
     return region.likeliest().survival(x + by - fit_.threshold);
   };
-  return product({threshold,
-                  {best, tail.low, tail.high},
-                  {1, shifted(margin) / best, shifted(-margin) / best}});
+  return capped(product({threshold,
+                         {best, tail.low, tail.high},
+                         {1, shifted(margin) / best, shifted(-margin) / best}}),
+                threshold.high * region.survival(x - margin - fit_.threshold).high);
 }
 
 /// The binomial bound at the largest residual, continued past it as an exponential tail.
@@ -224,32 +210,72 @@ double Tail::binomial_above(double limit) const {
   return beyond < 0 ? 0 : binomial(0, n).high * std::exp(-beyond / mean);
 }
 
-std::vector<Proportion> Tail::reaching(std::span<const double> limits) const {
+Reach Tail::reach(double limit, const ParetoRegion& region,
+                  const std::vector<double>& resampled) const {
+  const auto at = [&](double p) { return resampled[static_cast<std::size_t>(p * kReplicates)]; };
+  const Proportion counted = by_counting(limit);
+  const bool in_tail = limit - fit_.level > fit_.threshold;
+  Proportion fitted = in_tail ? by_likelihood(limit, region) : counted;
+  fitted.estimate = fit_.reaching(limit, exceedances_);
+  fitted.low = std::min({fitted.low, at(kOneSide), fitted.estimate});
+  fitted.high = std::max({fitted.high, at(1 - kOneSide), binomial_above(limit), fitted.estimate});
+  // Nothing came near, given that the trend may be off here and the other way where it began:
+  // zero cannot be excluded.
+  const double reached = limit - fit_.level + 2 * kTwoSigma * correlation_.level_error;
+  if (reached > fit_.residuals.back()) fitted.low = 0;
+  const Proportion whatever = {fitted.estimate, std::min(fitted.low, counted.low),
+                               std::max(fitted.high, counted.high)};
+  return {fitted, whatever};
+}
+
+// Where the ends are found in one way and in another, they may rise with the limit. There they are
+// widened until no higher limit has a higher end. Whole binades from each limit are looked at too,
+// so that a scale's ends are the same whichever other scales were asked for.
+std::vector<double> Tail::ladder(std::span<const double> limits) const {
+  constexpr double kFarthest = 64;  // binades
+  const double least = fit_.level + fit_.residuals.front();
+  double most = fit_.level + fit_.residuals.back();
+  if (fit_.excess.shape < 0) {
+    const double end = fit_.threshold - fit_.excess.scale / fit_.excess.shape;
+    most = std::max(most, fit_.level + end);
+  }
+  most = std::min(most + 2, least + kFarthest);
+  std::vector<double> steps(limits.begin(), limits.end());
+  for (const double limit : limits) {
+    const double ahead = std::ceil(least - limit);
+    for (double x = limit + ahead; x <= most; x += 1) steps.push_back(x);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+std::vector<Reach> Tail::reaching(std::span<const double> limits) const {
   std::vector<double> excesses;
   for (std::size_t i = residuals_.size() - exceedances_; i < residuals_.size(); ++i) {
     excesses.push_back(fit_.residuals[i] - fit_.threshold);
   }
   const double effective = static_cast<double>(exceedances_) / correlation_.inflation;
   const ParetoRegion region(excesses, effective, kDeficit);
-  const auto resampled = bootstrap(limits);
-  std::vector<Proportion> risks;
-  for (std::size_t j = 0; j < limits.size(); ++j) {
-    Proportion risk = by_likelihood(limits[j], region);
-    const auto at = [&](double p) {
-      return resampled[j][static_cast<std::size_t>(p * kReplicates)];
-    };
-    risk.estimate = fit_.reaching(limits[j], exceedances_);
-    risk.low = std::min(risk.low, at(kOneSide));
-    risk.high = std::max({risk.high, at(1 - kOneSide), binomial_above(limits[j])});
-    // Nothing came near, given that the trend may be off here and the other way where it began:
-    // zero cannot be excluded.
-    const double reached = limits[j] - fit_.level + 2 * kTwoSigma * correlation_.level_error;
-    if (reached > fit_.residuals.back()) risk.low = 0;
-    risk.low = std::min(risk.low, risk.estimate);
-    risk.high = std::max(risk.high, risk.estimate);
-    risks.push_back(risk);
+  const std::vector<double> steps = ladder(limits);
+  const auto resampled = bootstrap(steps);
+  std::vector<Reach> each;
+  for (std::size_t j = 0; j < steps.size(); ++j) {
+    each.push_back(reach(steps[j], region, resampled[j]));
   }
-  return risks;
+  for (const auto which : {&Reach::fitted, &Reach::whatever}) {
+    for (std::size_t j = 1; j < each.size(); ++j) {
+      (each[j].*which).low = std::min((each[j].*which).low, (each[j - 1].*which).low);
+      const std::size_t down = each.size() - 1 - j;
+      (each[down].*which).high = std::max((each[down].*which).high, (each[down + 1].*which).high);
+    }
+  }
+  std::vector<Reach> asked;
+  for (const double limit : limits) {
+    const auto at = std::lower_bound(steps.begin(), steps.end(), limit) - steps.begin();
+    asked.push_back(each[static_cast<std::size_t>(at)]);
+  }
+  return asked;
 }
 
 }  // namespace halfscope::analyzers

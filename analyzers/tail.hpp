@@ -18,6 +18,12 @@ struct Trend {
   double level = 0;  ///< at the last time
 };
 
+/// How likely a limit is reached.
+struct Reach {
+  Proportion fitted;    ///< if larger values carry on the tail of those seen
+  Proportion whatever;  ///< whatever the tail: no narrower than what counting supports
+};
+
 /// How likely a value at the series' last time reaches limits.
 class Tail {
  public:
@@ -32,8 +38,8 @@ class Tail {
   /// False where the largest values are all alike: there is no tail to fit.
   bool fitted() const { return fitted_; }
 
-  /// One for each limit.
-  std::vector<Proportion> reaching(std::span<const double> limits) const;
+  /// One for each limit. No end rises with the limit.
+  std::vector<Reach> reaching(std::span<const double> limits) const;
 
  private:
   struct Fit {
@@ -54,8 +60,14 @@ class Tail {
   Fit fit(std::span<const double> values) const;
   void correlate(std::span<const double> residuals);
   std::vector<std::vector<double>> bootstrap(std::span<const double> limits) const;
+  /// From the share of residuals, and what both serial correlation and the trend leave unsure.
+  Proportion by_counting(double limit) const;
+  /// Beyond the threshold.
   Proportion by_likelihood(double limit, const ParetoRegion& region) const;
   double binomial_above(double limit) const;
+  Reach reach(double limit, const ParetoRegion& region, const std::vector<double>& resampled) const;
+  /// Limits at which the ends are found, ascending: those asked for and others.
+  std::vector<double> ladder(std::span<const double> limits) const;
 
   std::vector<double> times_;    ///< minus their mean
   double time_squares_ = 0;      ///< sum of their squares

@@ -161,6 +161,54 @@ void add_file(const fs::path& path, std::optional<std::int64_t> folder_step, Ten
   all.files.push_back(std::move(file));
 }
 
+/// A path of a tensor file, and the step of the folder in the folder that it is in.
+struct Found {
+  fs::path path;
+  std::optional<std::int64_t> folder_step;
+};
+
+std::vector<Found> files_in(const fs::path& folder) {
+  std::vector<Found> found;
+  std::error_code unreadable;
+  for (const fs::path& path : log::entries(folder, kWanted)) {
+    if (is_tensor_file(path)) found.push_back({path, std::nullopt});
+    const auto step = step_in_name(path.filename().string());
+    if (!step || !fs::is_directory(path, unreadable)) continue;
+    for (const fs::path& inner : log::entries(path, kWanted)) {
+      if (is_tensor_file(inner)) found.push_back({inner, step});
+    }
+  }
+  return found;
+}
+
+/// Where the file itself lies; the path as it is where that cannot be told.
+fs::path real_path(const fs::path& path) {
+  std::error_code error;
+  fs::path real = fs::canonical(path, error);
+  return error ? path : real;
+}
+
+/// Of paths to one file the one without links is kept, else the first.
+std::vector<Found> each_once(std::vector<Found> all, const fs::path& folder, TensorFolder& to) {
+  const fs::path root = real_path(folder);
+  std::vector<fs::path> real;
+  std::map<fs::path, std::size_t> kept;  // by where they lie
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    real.push_back(real_path(all[i].path));
+    const bool no_link = root / all[i].path.lexically_relative(folder) == real[i];
+    if (!kept.emplace(real[i], i).second && no_link) kept[real[i]] = i;
+  }
+  std::vector<Found> once;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept.at(real[i]) == i) {
+      once.push_back(std::move(all[i]));
+    } else {
+      to.again.push_back(std::move(all[i].path));
+    }
+  }
+  return once;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> step_in_name(std::string_view name) {
@@ -171,14 +219,8 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
 TensorFolder list_tensor_folder(const fs::path& folder) {
   TensorFolder all;
   all.folder = folder;
-  std::error_code unreadable;
-  for (const fs::path& path : log::entries(folder, kWanted)) {
-    if (is_tensor_file(path)) add_file(path, std::nullopt, all);
-    const auto step = step_in_name(path.filename().string());
-    if (!step || !fs::is_directory(path, unreadable)) continue;
-    for (const fs::path& inner : log::entries(path, kWanted)) {
-      if (is_tensor_file(inner)) add_file(inner, step, all);
-    }
+  for (const Found& found : each_once(files_in(folder), folder, all)) {
+    add_file(found.path, found.folder_step, all);
   }
   std::sort(all.files.begin(), all.files.end(), [](const StepFile& a, const StepFile& b) {
     return std::tie(a.step, a.path) < std::tie(b.step, b.path);

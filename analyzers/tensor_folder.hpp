@@ -27,7 +27,8 @@ struct StepFile {
 
 struct TensorFolder {
   std::filesystem::path folder;
-  std::vector<StepFile> files;  ///< by step, then path
+  std::vector<StepFile> files;               ///< by step, then path
+  std::vector<std::filesystem::path> again;  ///< links to files that are listed already
   bool roles_in_names =
       false;                   ///< if no tensor's name carries a role, all are taken as weight_grad
   bool npy_names_cut = false;  ///< some NPY file's tensor is called less than the file's stem
@@ -39,7 +40,8 @@ std::optional<std::int64_t> step_in_name(std::string_view name);
 
 /// The safetensors, NPY and NPZ files (by extension) of a folder and of the folders in it whose
 /// names have a step. A file's step is its metadata's "step", else its name's, else its folder's,
-/// else 0. Empty `files` where there are none. Reads headers, no data. Throws log::BadInput for a
+/// else 0. A file that links lead to more than once is listed once, where it lies if that is in the
+/// folder. Empty `files` where there are none. Reads headers, no data. Throws log::BadInput for a
 /// file that cannot be read.
 TensorFolder list_tensor_folder(const std::filesystem::path& folder);
 

@@ -20,15 +20,22 @@ using log::BadInput;
 using log::printable;
 using log::Role;
 
-/// With standard cuts where these are exact, and one element at a time where they are not.
-BinadeTable count(const TensorView& view, const Selection& s, double scale) {
-  const std::vector<std::uint64_t>& standard = standard_cuts();
-  const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
-  const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
-  if (std::ranges::includes(standard, wanted)) return count_binades(view);
-  std::vector<std::uint64_t> cuts;
-  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return count_binades_scalar(view, std::move(cuts));
+/// A moment's work, and enough for all threads.
+constexpr std::size_t kSlice = std::size_t{1} << 24;
+
+/// Tables add, so that a slice at a time gives the same.
+template <typename Count>
+BinadeTable sum_of_slices(const TensorView& view, const Read& read, const Count& count) {
+  BinadeTable sum = count(TensorView{view.dtype, view.data, std::min(kSlice, view.count)});
+  read(TensorView{view.dtype, nullptr, std::min(kSlice, view.count)}.bytes());
+  for (std::size_t first = kSlice; first < view.count; first += kSlice) {
+    const TensorView before{view.dtype, nullptr, first};
+    const TensorView slice{view.dtype, view.data + before.bytes(),
+                           std::min(kSlice, view.count - first)};
+    sum.merge(count(slice));
+    read(slice.bytes());
+  }
+  return sum;
 }
 
 /// Bytes read, told from whichever thread has read some.
@@ -57,7 +64,7 @@ struct FileFrames {
 };
 
 Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
-               bool assume) {
+               bool assume, const Read& read) {
   Frame frame;
   frame.name = tensor.name;
   std::tie(frame.role, frame.role_source) = role_of(s, frame.name, assume);
@@ -67,7 +74,7 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   frame.scale = scale_of(file, frame.role, s);
   frame.run_scale = frame.counted ? frame.scale : 1.0;
   frame.shape = tensor.shape;
-  frame.table = count(tensor.view, s, frame.scale);
+  frame.table = count_values(tensor.view, s, frame.scale, read);
   return frame;
 }
 
@@ -76,14 +83,18 @@ void read_file(const StepFile& file, const Selection& s, bool assume, Meter& met
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
-  opened->for_each([&](const log::NamedTensor& tensor) {
-    if (selects(s, tensor.name)) {
-      out.frames.push_back(frame_of(file, tensor, s, assume));
-      out.assumed |= out.frames.back().role_source == RoleSource::assumed;
-    }
-    const std::uint64_t bytes = std::min(tensor.view.bytes(), file.bytes - told);
+  const Read read = [&](std::uint64_t bytes) {  // packed data is more than its file
+    bytes = std::min(bytes, file.bytes - told);
     told += bytes;
     meter.add(bytes);
+  };
+  opened->for_each([&](const log::NamedTensor& tensor) {
+    if (!selects(s, tensor.name)) {
+      read(tensor.view.bytes());
+      return;
+    }
+    out.frames.push_back(frame_of(file, tensor, s, assume, read));
+    out.assumed |= out.frames.back().role_source == RoleSource::assumed;
   });
   meter.add(file.bytes - told);
 }
@@ -91,6 +102,14 @@ void read_file(const StepFile& file, const Selection& s, bool assume, Meter& met
 std::string skipped_note(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
   return printable(file.string()) + ": tensor '" + printable(skipped.name) +
          "' skipped: " + skipped.reason;
+}
+
+std::string again_note(const std::string& shown, const std::vector<std::filesystem::path>& again) {
+  const std::size_t more = again.size() - 1;
+  return shown + ": '" + printable(again.front().string()) + "'" +
+         (more == 0 ? " leads to a file that is read already, and is left out"
+                    : " and " + std::to_string(more) +
+                          " more lead to files that are read already, and are left out");
 }
 
 std::string assumed_note(const std::string& shown) {
@@ -186,6 +205,7 @@ class FolderFrames {
                        ": tensors of one name and step in several files are taken as shards, and "
                        "their counts are added");
     }
+    if (!folder.again.empty()) notes_.push_back(again_note(shown, folder.again));
     if (folder.npy_names_cut) {
       notes_.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
     }
@@ -209,6 +229,21 @@ class FolderFrames {
 };
 
 }  // namespace
+
+/// With standard cuts where these are exact, and one element at a time where they are not.
+BinadeTable count_values(const TensorView& view, const Selection& s, double scale,
+                         const Read& read) {
+  const std::vector<std::uint64_t>& standard = standard_cuts();
+  const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
+  const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
+  if (std::ranges::includes(standard, wanted)) {
+    return sum_of_slices(view, read, [](const TensorView& part) { return count_binades(part); });
+  }
+  std::vector<std::uint64_t> cuts;
+  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
+  return sum_of_slices(view, read,
+                       [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
+}
 
 void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
                       Notes& notes, const Progress& progress) {

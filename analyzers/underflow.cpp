@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/underflow.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <tuple>
+
+#include "analyzers/provenance.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -83,17 +88,11 @@ void add_table(TensorFindings& tensor, const Frame& frame) {
   tensor.tables.push_back({significand, shifted});
 }
 
-/// Whether a's smallest magnitude is larger than b's.
-bool coarser(Dtype a, Dtype b) {
-  return format_of(a).min_quantum_exponent() > format_of(b).min_quantum_exponent();
-}
-
 /// Collects the frames of one tensor.
 struct Collector {
   TensorFindings tensor;
   std::int64_t last_step = 0;
-  bool all_fit = true;    ///< every step's values are a power of two from binary16 values
-  bool evidence = false;  ///< some need more bits than bfloat16 has, so that binary16 explains them
+  Provenance provenance;
 
   void add(const Frame& frame, const Target& target, double loss_scale) {
     const bool first = tensor.per_step.empty();
@@ -101,19 +100,8 @@ struct Collector {
       tensor.shape = frame.shape;
       last_step = frame.step;
     }
-    // Of steps that differ the coarsest holds: what it lost cannot be told for the sum.
-    if (first || coarser(frame.source_dtype, tensor.source_dtype)) {
-      tensor.source_dtype = frame.source_dtype;
-    }
-    if (frame.computed_dtype &&
-        (!tensor.computed_dtype || coarser(*frame.computed_dtype, *tensor.computed_dtype))) {
-      tensor.computed_dtype = frame.computed_dtype;
-    }
+    provenance.add(frame);
     tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
-    if (frame.table.largest()) {
-      all_fit = all_fit && frame.table.fits(kBinary16);
-      evidence = evidence || frame.table.significant_bits() > kBfloat16.precision;
-    }
     add_table(tensor, frame);
     tensor.per_step.push_back(find_step(frame, target, loss_scale));
   }
@@ -127,22 +115,6 @@ void set_extremes(TensorFindings& t) {
     t.max_abs = std::max(t.max_abs.value_or(largest), largest);
     t.min_abs_nonzero = std::min(t.min_abs_nonzero.value_or(smallest), smallest);
   }
-}
-
-/// Underflow shows only where values were computed in a format with smaller magnitudes than the
-/// target's: in binary16 data what underflowed is already zero.
-void set_provenance(Collector& c, Format target) {
-  TensorFindings& t = c.tensor;
-  const bool stored_wide = format_of(t.source_dtype).precision > kBinary16.precision;
-  if (!t.computed_dtype) {
-    t.suspected_fp16 = stored_wide && c.all_fit && c.evidence;
-    if (!t.suspected_fp16) t.computed_dtype = t.source_dtype;
-  }
-  const Format computed =
-      t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(t.source_dtype));
-  const int finest =
-      std::max(computed.min_quantum_exponent(), format_of(t.source_dtype).min_quantum_exponent());
-  t.underflow_identifiable = finest < target.min_quantum_exponent();
 }
 
 TensorFindings finish(Collector&& c, const Target& target) {
@@ -159,7 +131,7 @@ TensorFindings finish(Collector&& c, const Target& target) {
     t.by_scale.push_back(t.classes_at(target, k));
   }
   set_extremes(t);
-  set_provenance(c, target.format);
+  c.provenance.tell(t, target.format);
   return std::move(t);
 }
 
@@ -243,12 +215,22 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
                       std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
 }
 
-/// Appends the findings of one log.
+/// Appends the series of one log where it has one.
+void add_series(SeriesBuilder& builder, const std::string& log, Analysis& analysis) {
+  try {
+    if (auto series = builder.finish()) analysis.series.push_back(std::move(*series));
+  } catch (const log::BadInput& e) {
+    analysis.no_series.emplace_back(log, e.what());
+  }
+}
+
+/// Appends the findings of one log. series: may be null.
 void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
-                 const Progress& progress) {
+                 const Progress& progress, SeriesBuilder* series) {
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
   const auto take = [&](Frame&& frame) {
+    if (series) series->add(frame);
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
     if (is_new) {
       Collector c;
@@ -263,17 +245,21 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
   const auto note_peak = [&](const StepPeak& peak) {
+    if (series) series->add(peak);
     analysis.peaks.emplace_back(log.string(), peak);
   };
   const auto note_scalars = [&](const log::StepScalars& scalars) {
+    if (series) series->add(scalars);
     analysis.scalars.emplace_back(log.string(), scalars);
   };
   const auto note_manifest = [&](const log::Manifest& manifest) {
+    if (series) series->add(manifest);
     analysis.manifests.emplace_back(log.string(), manifest);
   };
   for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars}, analysis.notes,
                  progress);
   if (collectors.empty()) refuse_empty(log, selection);
+  if (series) add_series(*series, log.string(), analysis);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));
@@ -282,7 +268,12 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
 }  // namespace
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Progress& progress) {
+                 const Selection& selection, const Progress& progress, bool with_series) {
+  if (selection.recorded_scale && !usable_scale(*selection.recorded_scale)) {
+    throw std::invalid_argument(
+        fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
+                    *selection.recorded_scale));
+  }
   Analysis analysis;
   analysis.target = target;
   analysis.loss_scale = selection.loss_scale;
@@ -290,7 +281,12 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
     analysis.logs.push_back(log.string());
-    analyze_log(log, wanted, analysis, progress);
+    std::optional<SeriesBuilder> series;
+    // A policy decides by all gradients, in binary16.
+    if (with_series && !selection.tensor_glob && target.name == Target().name) {
+      series.emplace(log.string(), target);
+    }
+    analyze_log(log, wanted, analysis, progress, series ? &*series : nullptr);
   }
   return analysis;
 }

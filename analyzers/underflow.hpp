@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analyzers/format_fit.hpp"
 #include "analyzers/source.hpp"
+#include "analyzers/step_series.hpp"
 #include "analyzers/updates.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/magnitude_sums.hpp"
@@ -109,6 +111,8 @@ struct TensorFindings {
   Classes classes_at(const Target& target, int k) const;
 };
 
+using LogSteps = std::set<std::pair<std::string, std::int64_t>>;
+
 struct Analysis {
   std::vector<std::string> logs;
   Target target;
@@ -120,11 +124,21 @@ struct Analysis {
   std::vector<std::pair<std::string, log::Manifest>> manifests;
   /// Log and scalars of every selected step of a run log; rank 0's where there are ranks.
   std::vector<std::pair<std::string, log::StepScalars>> scalars;
+  /// Steps whose infinities smaller scales did not cure, so that they bound no scale. study() fills
+  /// it: OverflowEvent::at_every_scale.
+  LogSteps at_every_scale;
+  /// Of run logs that have scalars of every step, where they are asked for.
+  std::vector<StepSeries> series;
+  /// Log and reason of those that cannot be put together.
+  std::vector<std::pair<std::string, std::string>> no_series;
   Notes notes;
 };
 
-/// Throws log::BadInput when a log cannot be read, or holds no tensor that is selected.
+/// with_series: whether Analysis::series is wanted; only of binary16 and where no tensors are
+/// selected by name. Throws log::BadInput when a log cannot be read, or holds no tensor that is
+/// selected.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Progress& progress = {});
+                 const Selection& selection, const Progress& progress = {},
+                 bool with_series = false);
 
 }  // namespace halfscope::analyzers

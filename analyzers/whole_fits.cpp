@@ -103,7 +103,7 @@ class Collector {
   void set_noise(FormatFit& fit) const {
     const Format format = find_format(fit.format)->format;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, jobs_[i], i);
+      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, i);
     }
   }
 

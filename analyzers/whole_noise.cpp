@@ -76,14 +76,17 @@ double power_of_two(int k) {
                                << kBinary64.fraction_bits());
 }
 
-double noise_of_part(const std::vector<double>& x, const RoundingJob& job, double factor) {
+/// Values times `factor` are rounded; errors are squared times `unit`, so that squares stay in
+/// range.
+double noise_of_part(const std::vector<double>& x, const RoundingJob& job, double factor,
+                     double unit) {
   std::vector<float> rounded(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) rounded[i] = to_odd(x[i] * factor);
   quantise(job.format, rounded, {.threads = 1});
   const double least = job.flush_subnormals ? power_of_two(job.format.emin()) : 0.0;
   return sum_of_squares(x.size(), [&](std::size_t i) {
     const double q = static_cast<double>(rounded[i]);
-    return x[i] * factor - (std::abs(q) < least ? 0.0 : q);
+    return (x[i] * factor - (std::abs(q) < least ? 0.0 : q)) * unit;
   });
 }
 
@@ -106,12 +109,11 @@ class PartsProgress {
 /// The sums' relative error, as a ratio: the header says why.
 constexpr double kSlackDb = 1e-11;
 
-std::optional<NoiseRatio> exact_ratio(double signal, double noise, int log2_units) {
+std::optional<NoiseRatio> exact_ratio(double signal, double noise) {
   if (!(signal > 0)) return std::nullopt;
   NoiseRatio ratio;
   ratio.exact = true;
-  ratio.db = noise == 0 ? std::numeric_limits<double>::infinity()
-                        : 10 * std::log10(std::ldexp(signal / noise, log2_units));
+  ratio.db = noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
   ratio.low_db = ratio.db - kSlackDb;
   ratio.high_db = ratio.db + kSlackDb;
   return ratio;
@@ -138,7 +140,8 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
     const double unit = power_of_two(sums.reference - log2_recorded);
     Part squared = {sum_of_squares(x.size(), [&](std::size_t i) { return x[i] * unit; })};
     for (const RoundingJob& job : jobs) {
-      squared.push_back(noise_of_part(x, job, power_of_two(job.log2_scale - log2_recorded)));
+      squared.push_back(noise_of_part(x, job, power_of_two(job.log2_scale - log2_recorded),
+                                      power_of_two(sums.reference - job.log2_scale)));
     }
     return squared;
   };
@@ -198,8 +201,7 @@ void scan_block(ScaledPart& part, std::size_t first, std::size_t end) {
     if (std::isfinite(part.x[i]) && part.x[i] != 0) ++values;
     largest = std::max(largest, std::abs(part.x[i]));
   }
-  part.values += values;
-  if (!finite) part.in_nan += values;
+  (finite ? part.values : part.in_nan) += values;
   const bool nothing = !finite || largest == 0;
   for (std::size_t i = first; i < end; ++i) {
     if (!finite) part.x[i] = 0;
@@ -276,14 +278,12 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
   in_order<Parts>(grid.parts, threads, work, join);
 }
 
-std::optional<NoiseRatio> noise_of(const RoundingSums& sums, const RoundingJob& job,
-                                   std::size_t index) {
-  return exact_ratio(sums.signal.value(), sums.noise.at(index).value(),
-                     2 * (job.log2_scale - sums.reference));
+std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t index) {
+  return exact_ratio(sums.signal.value(), sums.noise.at(index).value());
 }
 
 std::optional<NoiseRatio> noise_of(const BlockSums& sums) {
-  return exact_ratio(sums.signal.value(), sums.noise.value(), 0);
+  return exact_ratio(sums.signal.value(), sums.noise.value());
 }
 
 }  // namespace halfscope::analyzers

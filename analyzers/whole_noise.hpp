@@ -37,8 +37,8 @@ struct RoundingJob {
   bool flush_subnormals = false;
 };
 
-/// Squares of one tensor's finite values times 2^reference, and of their errors for each job, in
-/// units of its scaled values.
+/// Squares of one tensor's finite values and, for each job, of their errors; both unscaled, times
+/// 2^reference.
 struct RoundingSums {
   int reference = 0;
   CompensatedSum signal;
@@ -60,8 +60,7 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
                 int log2_recorded, int threads, const Tell& tell = {});
 
 /// Empty where all is zero.
-std::optional<NoiseRatio> noise_of(const RoundingSums& sums, const RoundingJob& job,
-                                   std::size_t index);
+std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t job);
 std::optional<NoiseRatio> noise_of(const BlockSums& sums);
 
 }  // namespace halfscope::analyzers

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
 #include <utility>
 
 #include "cli/command.hpp"
@@ -155,6 +156,25 @@ void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
       ->type_name("GLOB");
 }
 
+void add_policy_choice(CLI::App& command, std::vector<std::string>& policies) {
+  command
+      .add_option("--policy", policies,
+                  "a loss-scaling policy, with settings by its framework's names; may be given "
+                  "again (default: all). growth_interval and initial_scale are understood by every "
+                  "one")
+      ->type_name("NAME[,KEY=VALUE...]")
+      ->allow_extra_args(false);
+}
+
+policy::Policy parse_policy(const std::string& text) {
+  try {
+    return policy::make(text);
+  } catch (const std::invalid_argument& e) {
+    throw BadUsage(std::string("--policy: ") + e.what() +
+                   "; 'halfscope policies --list' tells all with their defaults");
+  }
+}
+
 void add_targets(CLI::App& command, analyzers::RecommendOptions& options) {
   command
       .add_option("--headroom", options.headroom_bits,
@@ -216,6 +236,12 @@ Selection selection_of(const LogOptions& options) {
   selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
   if (!options.recorded_scale.empty()) {
     selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
+    if (!analyzers::usable_scale(*selection.recorded_scale)) {
+      throw BadUsage(
+          fmt::format("--recorded-scale: found '{}', want a positive normal binary32 "
+                      "number: training applies no other",
+                      log::printable(options.recorded_scale)));
+    }
   }
   if (!options.learning_rate.empty()) {
     selection.learning_rate = parse_scale("--lr", options.learning_rate);

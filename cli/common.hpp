@@ -45,6 +45,11 @@ analyzers::Analysis run_analysis(const LogOptions& options);
 /// A positive finite number, or 2^K. Throws BadUsage naming the option.
 double parse_scale(std::string_view option, const std::string& text);
 
+/// --policy, which may be given again.
+void add_policy_choice(CLI::App& command, std::vector<std::string>& policies);
+/// A policy and its settings, as typed. Throws BadUsage.
+policy::Policy parse_policy(const std::string& text);
+
 /// --headroom and --target-underflow; checked by the parser.
 void add_targets(CLI::App& command, analyzers::RecommendOptions& options);
 

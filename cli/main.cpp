@@ -46,6 +46,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_recommend(app, run);
   cli::add_report(app, run);
   cli::add_compare(app, run);
+  cli::add_policies(app, run);
   cli::add_emulate(app, run);
   cli::add_info(app, run);
   try {

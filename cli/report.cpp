@@ -14,6 +14,7 @@ namespace {
 struct Options : LogOptions {
   std::string out, title;
   analyzers::RecommendOptions recommend;
+  std::vector<std::string> policies;
 };
 
 /// The last two parts of each log's path: the last alone is often just "log".
@@ -30,9 +31,14 @@ std::string title_of(const std::vector<std::string>& logs) {
 int run(Options options) {
   require_no_input(options.out, options);
   reports::require_charts();  // before the log is read
-  options.passes = {.updates = true, .what_if = true, .formats = true, .sums = true};
-  const analyzers::Study study =
+  options.passes = {
+      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
+  analyzers::PolicyOptions replay;
+  replay.targets = options.recommend;
+  for (const std::string& text : options.policies) replay.policies.push_back(parse_policy(text));
+  analyzers::Study study =
       analyzers::study(run_analysis(options), selection_of(options), options.recommend);
+  analyzers::add_policies(study, replay);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
   reports::write_report(study, title, options.out);
   fmt::print("{}\n", std::filesystem::absolute(options.out).string());
@@ -52,6 +58,7 @@ void add_report(CLI::App& app, Run& run_out) {
   command->add_option("--out", options->out, "the page")->type_name("FILE")->required();
   command->add_option("--title", options->title, "title of the page; default: the log's name")
       ->type_name("T");
+  add_policy_choice(*command, options->policies);
   command->footer("Example:  halfscope report runs/mnist --out report.html");
   command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
 }

@@ -29,7 +29,8 @@ std::string risk_text(const SkipRisk& risk) {
 std::string method_text(const SkipRisk& risk) {
   const std::string steps = text::plural(risk.steps, "recorded step");
   return risk.method == RiskMethod::extreme_value
-             ? fmt::format("extreme-value fit to {}", steps)
+             ? fmt::format("extreme-value fit to {}; at most {} if their tail goes on", steps,
+                           text::share_text(risk.tail_high))
              : fmt::format("binomial bound from {}, too few or too alike for a fit", steps);
 }
 

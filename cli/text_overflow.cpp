@@ -22,7 +22,9 @@ std::string cause_text(const OverflowEvent& event) {
                          event.estimated ? "by estimate " : "",
                          reports::power_text(event.safe_log2.value_or(0)));
     case Cause::at_scale_1: return "it overflows without any loss scale";
-    case Cause::nan_in_model: return "NaN in the model; no loss scale helps";
+    case Cause::nan_in_model:
+      return fmt::format("{} in the model; no loss scale helps",
+                         event.nan != 0 || event.inf == 0 ? "NaN" : "infinity");
     case Cause::undetermined: return "the log does not tell why";
   }
   return "";

@@ -170,7 +170,8 @@ std::string fitted_text(const analyzers::SkipRisk& risk) {
                       : fmt::format(" (the largest magnitudes {} by {:.2f} binades in 100 steps)",
                                     risk.trend > 0 ? "grow" : "shrink", per_100);
   return "an extreme-value fit, for a step like the last one recorded" + trend +
-         "; steps that overflow are counted over all of them";
+         "; rarer kinds of steps than any recorded are allowed for, so no chance is below what "
+         "counting alone leaves open; steps that overflow are counted over all of them";
 }
 
 }  // namespace
@@ -193,7 +194,8 @@ std::string scale_evidence_html(const Recommendation& advice) {
           {html_escape(risk_text(scale.skip)), scale.skip.high,
            fmt::format("estimate {}, by {}", share_text(scale.skip.probability),
                        scale.skip.method == analyzers::RiskMethod::extreme_value
-                           ? "an extreme-value fit"
+                           ? fmt::format("an extreme-value fit; at most {} if the tail goes on",
+                                         share_text(scale.skip.tail_high))
                            : "the binomial bound")}},
          chosen});
   }

@@ -13,6 +13,9 @@
 //   "outcomes"  a row a weight and outcome: name, outcome, order, count, of
 //   "rooms"   a row a tensor: name, room (binades), step, last, trend
 //   "trends"  a row a tensor and step: name, step, room
+//   "policy-scales"   of replayed policies, by kind: "scale" (the line, from step, drawn to until,
+//                     in truth to last), "last" (its end), "mark" (count skipped steps), "end"
+//   "policy-flushed"  a row a line and recorded step: low, high (shares), and their counts
 //   "fits"    a row a role and format: role, format, order, as_is, scaled
 //
 // `of`: finite nonzero values. Colours are named styles and ranges, which theme() gives.
@@ -73,6 +76,10 @@ nlohmann::ordered_json outcome_bars();
 nlohmann::ordered_json room_bars();
 nlohmann::ordered_json room_lines();
 nlohmann::ordered_json fit_bars();
+
+// policy_charts.cpp
+nlohmann::ordered_json policy_scales();
+nlohmann::ordered_json policy_flushed(Axis shares);
 
 /// Most weights, tensors and lines drawn: more cannot be told apart.
 inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6;

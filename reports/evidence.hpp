@@ -36,6 +36,12 @@ std::string room_scale_text(const analyzers::Study& study);
 /// What the recommendation says beyond one static scale.
 std::string advice_html(const analyzers::Recommendation& advice);
 
+/// Loss-scaling policies, replayed: the answer; then the table, advice and traps.
+std::string policies_answer_html(const analyzers::Study& study);
+std::string policies_html(const analyzers::Study& study);
+/// One line about them, for the folded section.
+std::string policies_digest(const analyzers::Study& study);
+
 /// One block a log, of which the page shows the chosen one's.
 std::string per_log(const analyzers::Analysis& analysis,
                     const std::function<std::string(std::size_t log)>& block);

@@ -241,6 +241,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::scales: return "scales";
     case Evidence::updates: return "updates";
     case Evidence::overflow: return "overflow";
+    case Evidence::policies: return "policies";
     case Evidence::formats: return "formats";
     case Evidence::advice: break;
   }
@@ -249,8 +250,9 @@ std::string_view name_of(Evidence evidence) {
 
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
-  for (const auto part : {found::overflow, found::underflow, found::swamped, found::no_single_scale,
-                          found::thin_room, found::dimensions, found::formats, found::memory}) {
+  for (const auto part :
+       {found::overflow, found::policies, found::underflow, found::swamped, found::no_single_scale,
+        found::thin_room, found::dimensions, found::formats, found::memory}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

@@ -20,7 +20,7 @@ enum class Severity : std::uint8_t {
 std::string_view name_of(Severity severity);
 
 /// Where the evidence is.
-enum class Evidence : std::uint8_t { scales, updates, overflow, formats, advice };
+enum class Evidence : std::uint8_t { scales, updates, overflow, policies, formats, advice };
 std::string_view name_of(Evidence evidence);  ///< "scales", ...: the section's id on the page
 
 struct Finding {
@@ -31,8 +31,8 @@ struct Finding {
 };
 
 /// By severity; within one in this order: NaN in the model, overflow at scale 1, overflow by the
-/// scale, gradient underflow, swamped updates, tensors no single scale serves, room that runs out,
-/// dimensions, formats, memory. Empty where nothing was found.
+/// scale, the run's loss-scaling policy, gradient underflow, swamped updates, tensors no single
+/// scale serves, room that runs out, dimensions, formats, memory. Empty where nothing was found.
 std::vector<Finding> findings(const analyzers::Study& study);
 
 /// Shares below which a loss is not reported as a finding, and from which it is serious.

@@ -17,6 +17,7 @@ std::string some_names(const std::vector<std::string>& names);
 
 void overflow(const analyzers::Study& study, List& to);   // findings_overflow.cpp
 void thin_room(const analyzers::Study& study, List& to);  // findings_overflow.cpp
+void policies(const analyzers::Study& study, List& to);   // findings_policies.cpp
 void underflow(const analyzers::Study& study, List& to);
 void swamped(const analyzers::Study& study, List& to);
 void no_single_scale(const analyzers::Study& study, List& to);

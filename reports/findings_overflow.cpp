@@ -148,14 +148,15 @@ void risky(const Study& study, List& to) {
   for (const auto& scale : study.advice.scales) {
     if (scale.log2_scale == study.advice.static_log2) at = &scale;
   }
-  if (!at || at->skip.method != analyzers::RiskMethod::extreme_value || at->skip.high < kRisky) {
+  if (!at || at->skip.method != analyzers::RiskMethod::extreme_value ||
+      at->skip.tail_high < kRisky) {
     return;
   }
-  to.push_back(
-      {Severity::warning,
-       fmt::format("At loss scale {} between {} and {} of steps may be skipped.",
-                   power_text(at->log2_scale), share_text(at->skip.low), share_text(at->skip.high)),
-       "Use dynamic loss scaling, or a smaller static scale.", Evidence::scales});
+  to.push_back({Severity::warning,
+                fmt::format("At loss scale {} between {} and {} of steps may be skipped.",
+                            power_text(at->log2_scale), share_text(at->skip.tail_low),
+                            share_text(at->skip.tail_high)),
+                "Use dynamic loss scaling, or a smaller static scale.", Evidence::scales});
 }
 
 }  // namespace

@@ -20,7 +20,11 @@ Json skip_json(const SkipRisk& risk) {
              {"probability", number_json(risk.probability)},
              {"interval", Json::array({number_json(risk.low), number_json(risk.high)})},
              {"confidence", risk.confidence}};
-  if (risk.method == RiskMethod::extreme_value) to["trend"] = number_json(risk.trend);
+  if (risk.method == RiskMethod::extreme_value) {
+    to["interval_if_tail_goes_on"] =
+        Json::array({number_json(risk.tail_low), number_json(risk.tail_high)});
+    to["trend"] = number_json(risk.trend);
+  }
   return to;
 }
 

@@ -57,7 +57,8 @@ Json event_json(const OverflowEvent& event, bool several_logs) {
 }  // namespace
 
 void put_headroom(Json& tensors, const Analysis& analysis) {
-  for (const Headroom& h : find_headroom(analysis)) {
+  const LogSteps uncured = steps_at_every_scale(analysis, find_overflow(analysis).events);
+  for (const Headroom& h : find_headroom(analysis, uncured)) {
     tensors[h.tensor]["headroom"] = headroom_json(h);
   }
 }

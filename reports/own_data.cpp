@@ -13,6 +13,7 @@
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/formats.hpp"
+#include "reports/policy_data.hpp"
 #include "reports/series.hpp"
 #include "reports/update_sums.hpp"
 
@@ -26,13 +27,6 @@ using json = nlohmann::ordered_json;
 namespace {
 
 using Rows = std::map<std::string, json>;  ///< by key
-
-json own(const char* data, json fields, const std::function<json(Axis)>& draw) {
-  return {{"data", data},
-          {"fields", std::move(fields)},
-          {"specs", {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}}},
-          {"rows", json::object()}};
-}
 
 json cell_rows(const UpdateTable& table) {
   json out = json::array();
@@ -78,14 +72,14 @@ void put_updates(const Analysis& analysis, json& to) {
   if (all.weights == 0) return;
   const UpdateWindow window = update_window(all.table, analysis.target);
   const analyzers::Target& target = analysis.target;
-  to["update-map"] =
-      own("pairs", {"w", "u", "count", "lost"}, [&](Axis) { return update_map(window, target); });
-  to["update-ratios"] = own("ratios", {"e", "count", "lost"},
-                            [&](Axis axis) { return ratio_histogram(target, axis); });
+  to["update-map"] = own_chart("pairs", {"w", "u", "count", "lost"},
+                               [&](Axis) { return update_map(window, target); });
+  to["update-ratios"] = own_chart("ratios", {"e", "count", "lost"},
+                                  [&](Axis axis) { return ratio_histogram(target, axis); });
   to["update-errors"] =
-      own("errors", {"e", "count"}, [](Axis axis) { return error_histogram(axis); });
-  to["outcomes"] = own("outcomes", {"name", "outcome", "order", "count", "of"},
-                       [](Axis) { return outcome_bars(); });
+      own_chart("errors", {"e", "count"}, [](Axis axis) { return error_histogram(axis); });
+  to["outcomes"] = own_chart("outcomes", {"name", "outcome", "order", "count", "of"},
+                             [](Axis) { return outcome_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     const Tensors tensors = with_updates(of_log(analysis, analysis.logs[log]));
     if (tensors.empty()) continue;
@@ -119,8 +113,9 @@ void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
   const std::vector<Room> all = rooms_to_use(study);
   if (all.empty()) return;
-  to["rooms"] = own("rooms", {"name", "room", "step", "last"}, [](Axis) { return room_bars(); });
-  to["trends"] = own("trends", {"name", "step", "room"}, [](Axis) { return room_lines(); });
+  to["rooms"] =
+      own_chart("rooms", {"name", "room", "step", "last"}, [](Axis) { return room_bars(); });
+  to["trends"] = own_chart("trends", {"name", "step", "room"}, [](Axis) { return room_lines(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
@@ -165,8 +160,8 @@ json fit_rows(const Analysis& analysis, const std::string& log) {
 
 void put_fits(const Analysis& analysis, json& to) {
   if (fit_sums(analysis).tensors == 0) return;
-  to["fits"] =
-      own("fits", {"role", "format", "order", "as_is", "scaled"}, [](Axis) { return fit_bars(); });
+  to["fits"] = own_chart("fits", {"role", "format", "order", "as_is", "scaled"},
+                         [](Axis) { return fit_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis, analysis.logs[log]);
   }
@@ -174,11 +169,19 @@ void put_fits(const Analysis& analysis, json& to) {
 
 }  // namespace
 
+json own_chart(const char* data, json fields, const std::function<json(Axis)>& draw) {
+  return {{"data", data},
+          {"fields", std::move(fields)},
+          {"specs", {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}}},
+          {"rows", json::object()}};
+}
+
 json own_charts_json(const Study& study) {
   json out = json::object();
   put_updates(study.analysis, out);
   put_rooms(study, out);
   put_fits(study.analysis, out);
+  put_policy_charts(study, out);
   return out;
 }
 

@@ -117,6 +117,22 @@ std::string overflow_section(const Study& study) {
   return section("overflow", "Overflow and room", digest, body);
 }
 
+std::string policies_section(const Study& study) {
+  if (study.policies.empty() && study.not_replayed.empty()) return "";
+  std::string charts;
+  if (!study.policies.empty()) {
+    charts = titled("Loss scale over the steps",
+                    "Each line is a policy, or several that did the same; marks are steps it would "
+                    "have skipped. Point at one for exact numbers.",
+                    "policy-scales") +
+             titled("Gradients flushed to zero under each",
+                    "At the recorded steps that have tables; a band where only bounds are known.",
+                    "policy-flushed");
+  }
+  return section("policies", "Loss-scaling policies, replayed", policies_digest(study),
+                 policies_answer_html(study) + charts + policies_html(study));
+}
+
 std::string formats_section(const Study& study) {
   const FitSums sums = fit_sums(study.analysis);
   const std::string table = formats_html(study.analysis);
@@ -204,8 +220,8 @@ std::string scales_digest(const analyzers::Recommendation& advice) {
 }
 
 std::string sections_html(const Study& study) {
-  return updates_section(study) + overflow_section(study) + formats_section(study) +
-         advice_section(study);
+  return updates_section(study) + overflow_section(study) + policies_section(study) +
+         formats_section(study) + advice_section(study);
 }
 
 }  // namespace halfscope::reports

@@ -89,6 +89,15 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
+std::string policy_of_framework(std::string_view framework) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"pytorch", "torch"}, {"fastai", "torch"}, {"tensorflow", "keras2"}, {"keras", "keras3"}};
+  for (const auto& [name, policy] : kOthers) {
+    if (name == framework) return std::string(policy);
+  }
+  return std::string(framework);
+}
+
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
   std::vector<Snippet> all;
   if (!advice.static_log2) return all;

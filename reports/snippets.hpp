@@ -23,6 +23,8 @@ struct Snippet {
 
 /// Those there are, PyTorch first.
 std::vector<std::string> framework_names();
+/// The policy behind a framework's dynamic scaling (policy/policy.hpp); empty for no name.
+std::string policy_of_framework(std::string_view framework);
 
 /// One a framework, PyTorch first; none where no scale is recommended.
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice);

@@ -5,12 +5,13 @@ binade_table(array)   one pass over an array; exact counts at every power-of-two
 analyze(logs)         what `halfscope analyze --json` prints
 compare(a, b)         what `halfscope compare --json` prints
 recommend(logs)       what `halfscope recommend --json` prints
+policies(log)         what `halfscope policies --json` prints
 halfscope.torch       Recorder: records a PyTorch training run
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__
-from halfscope._logs import analyze, compare, recommend
+from halfscope._logs import analyze, compare, policies, recommend
 from halfscope._tables import binade_table
 
 __all__ = ["BadInput", "BinadeTable", "__version__", "analyze", "binade_table", "compare",
-           "recommend"]
+           "policies", "recommend"]

@@ -86,3 +86,21 @@ def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, s
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale)
     return _answer(_halfscope.compare(os.fspath(a), os.fspath(b), format, _flushes(subnormals),
                                       selection, own))
+
+
+def policies(log, *, policies=(), assume_constant_between=False, framework=None, headroom=1,
+             target_underflow=0.001, recorded_scale=None, steps=None, roles=None):
+    """What every framework's loss scaling would have done on a recorded run.
+
+    policies: texts such as "torch,growth_interval=500"; none: every policy at its defaults, and what
+    the run did. assume_constant_between: steps that are missing are like the one before; without it
+    they are an error. framework: whose dynamic settings to search. Other arguments as for
+    recommend. Returns the structure of `halfscope policies --json`. Raises BadInput, and ValueError
+    for a policy or setting that is not known.
+    """
+    if isinstance(policies, str):
+        policies = [policies]
+    selection = _selection(steps, None, roles, recorded_scale)
+    return _answer(_halfscope.policies(os.fspath(log), selection, list(policies),
+                                       assume_constant_between, framework or "", headroom,
+                                       target_underflow))

@@ -11,10 +11,13 @@
 #include <utility>
 
 #include "analyzers/compare.hpp"
+#include "analyzers/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
+#include "reports/json_policies.hpp"
+#include "reports/snippets.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -98,6 +101,35 @@ TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem:
   return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
+std::string entries_text(const analyzers::PolicyStudy& study, bool with_recorded) {
+  std::string text = "[";
+  const auto add = [&](const analyzers::Trace& trace) {
+    if (text.size() > 1) text += ',';
+    text += reports::json_text(reports::trace_json(trace, study));
+  };
+  for (const analyzers::Trace& trace : study.traces) add(trace);
+  if (with_recorded && study.recorded) add(*study.recorded);
+  return text + "]";
+}
+
+TextAndNotes replay_policies(const std::filesystem::path& log,
+                             const analyzers::Selection& selection,
+                             const std::vector<std::string>& policies, bool assume_constant,
+                             const std::string& framework, int headroom_bits,
+                             double target_underflow) {
+  analyzers::PolicyOptions options;
+  for (const std::string& text : policies) options.policies.push_back(policy::make(text));
+  options.assume_constant = assume_constant;
+  options.targets = {headroom_bits, target_underflow};
+  options.tuned = reports::policy_of_framework(framework);
+  if (!options.tuned.empty()) policy::make(options.tuned);  // refuses names that are not known
+  nb::gil_scoped_release release;
+  analyzers::Notes notes;
+  const auto study = analyzers::study_policies(
+      analyzers::read_series(log, selection, {}, notes, interruptible()), options);
+  return {entries_text(study, policies.empty()), notes};
+}
+
 }  // namespace
 
 void bind_logs(nb::module_& module) {
@@ -118,6 +150,8 @@ void bind_logs(nb::module_& module) {
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
              "target_underflow"_a);
+  module.def("policies", &replay_policies, "log"_a, "selection"_a, "policies"_a,
+             "assume_constant"_a, "framework"_a, "headroom_bits"_a, "target_underflow"_a);
   module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "flush_subnormals"_a,
              "selection"_a, "own_scale"_a);
 }

@@ -18,7 +18,9 @@ const rows = {
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
 const datasets = {histogram: 'bars', heat: 'cells', scales: 'scales'};
-const crowded = new Set(['heat', 'update-map']);  // drawn on a canvas: too many marks for SVG
+// Drawn on a canvas: too many marks for SVG.
+const crowded = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed']);
+const oneAxis = new Set(['heat', 'update-map', 'policy-scales']);  // the same on either axis
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;

@@ -110,7 +110,7 @@ function choices(page) {
   for (const radio of document.querySelectorAll('input[name=axis]')) {
     radio.addEventListener('change', () => {
       state.axis = radio.value;
-      redraw(page, (figure) => !crowded.has(figure.dataset.chart));
+      redraw(page, (figure) => !oneAxis.has(figure.dataset.chart));
     });
   }
   byId('log')?.addEventListener('change', (event) => {

@@ -61,7 +61,6 @@ inline void judge_block(JudgedBlocks& j, const block_judge::Element& e, const do
   Rational largest = 0;
   bool finite = true;
   for (std::size_t i = 0; i < n; ++i) {
-    if (std::isfinite(x[i]) && x[i] != 0) ++j.values;
     finite = finite && std::isfinite(x[i]);
     if (finite) largest = std::max(largest, Rational(abs(exactly(x[i]))));
   }
@@ -70,6 +69,7 @@ inline void judge_block(JudgedBlocks& j, const block_judge::Element& e, const do
     return;
   }
   if (largest == 0) return;
+  for (std::size_t i = 0; i < n; ++i) j.values += x[i] != 0 ? 1 : 0;
   const Rational scale = block_judge::power_of_two(block_judge::floor_exponent(e, largest));
   for (std::size_t i = 0; i < n; ++i) {
     const Rational v = abs(exactly(x[i]));

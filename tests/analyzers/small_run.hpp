@@ -18,6 +18,8 @@ class SmallRun {
  public:
   explicit SmallRun(std::optional<Dtype> computed = {}) : computed_(computed) {}
 
+  void hold_loss_in(Dtype dtype) { manifest_.loss_dtype = dtype; }
+
   log::StepScalars& scalars(std::int64_t step) {
     for (log::StepScalars& s : scalars_) {
       if (s.step == step) return s;
@@ -61,7 +63,7 @@ class SmallRun {
   analyzers::Analysis analyze_at(double loss_scale = 1.0) const {
     const TempFolder folder;
     {
-      log::RunLogWriter writer(folder / "run", {});
+      log::RunLogWriter writer(folder / "run", manifest_);
       for (const log::StepScalars& s : scalars_) writer.write(s);
       for (const log::TensorRecord& record : records_) writer.write(record);
     }
@@ -76,6 +78,7 @@ class SmallRun {
 
  private:
   std::optional<Dtype> computed_;
+  log::Manifest manifest_;
   std::vector<log::StepScalars> scalars_;
   std::vector<log::TensorRecord> records_;
 };

@@ -156,8 +156,44 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
   CHECK(advice.skip->steps == 130);
   CHECK(advice.skip->probability < 0.01);
   REQUIRE(advice.dynamic);
-  CHECK(advice.dynamic->skip_low <= advice.dynamic->skip_high);
-  CHECK(advice.dynamic->skip_high < 0.05);
+  // A dynamic policy skips them, whatever its scale: 70 of 200, 0.284 to 0.421 by Clopper-Pearson.
+  REQUIRE(advice.dynamic->expected_skip_rate);
+  CHECK(*advice.dynamic->expected_skip_rate == Approx(0.35).margin(1e-3));
+  CHECK(advice.dynamic->skip_low == Approx(0.284).margin(2e-3));
+  CHECK(advice.dynamic->skip_high == Approx(0.421).margin(2e-3));
+  CHECK(advice.dynamic->bad_steps == 70);
+  CHECK(advice.dynamic->why.find("70 recorded steps are NaN or infinite") != std::string::npos);
+}
+
+TEST_CASE("rare NaN steps add to the steps that a dynamic policy skips", "[oracle]") {
+  // 1 in 500 NaN at any scale is above the probe's 1 in 2001: the scale sinks to where only NaN
+  // skips. Torch's rule step by step, as in the test below.
+  std::vector<double> peaks;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    peaks.push_back(i % 500 == 250 ? NAN : std::exp2(4 * random_word(11, i) * 0x1p-32));
+  }
+  const TempFolder folder;
+  const Recommendation advice = completed(write_peaks(folder, peaks));
+  REQUIRE(advice.dynamic);
+  REQUIRE(advice.dynamic->expected_skip_rate);
+  double log2_scale = advice.dynamic->init_log2;
+  std::uint64_t clean = 0, skipped = 0;
+  constexpr std::uint64_t kSteps = 2'000'000;
+  for (std::uint64_t i = 0; i < kSteps; ++i) {
+    const double log2_max = 4 * random_word(11, i) * 0x1p-32 + log2_scale;
+    if (random_word(12, i) * 0x1p-32 < 0.002 || log2_max >= std::log2(65520.0)) {
+      log2_scale -= 1;
+      clean = 0;
+      ++skipped;
+    } else if (++clean == advice.dynamic->growth_interval) {
+      log2_scale += 1;
+      clean = 0;
+    }
+  }
+  const double rate = static_cast<double>(skipped) / kSteps;
+  CHECK(*advice.dynamic->expected_skip_rate == Approx(rate).epsilon(0.05));
+  CHECK(advice.dynamic->skip_low <= rate);
+  CHECK(rate <= advice.dynamic->skip_high);
 }
 
 TEST_CASE("few steps: no number of skipped ones is expected, their bound is the skip's",

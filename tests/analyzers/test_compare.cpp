@@ -247,6 +247,37 @@ TEST_CASE("compare: whole tensors of two runs meet step by step, scaled or not")
   CHECK(c.runs.a.gradients.classes.flushed_to_zero == Interval(1));
 }
 
+TEST_CASE("compare: one large tensor is told of while it is read and compared") {
+  const TempFolder folder;
+  const std::size_t large = (std::size_t{1} << 24) + 5;
+  Values values(large, 1.0f);
+  values.back() = 0x1p-30f;
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", values}});
+  values.front() = 0;
+  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", values}});
+  std::vector<double> told;
+  const Progress hear = [&](std::uint64_t done, std::uint64_t all) {
+    told.push_back(static_cast<double>(done) / static_cast<double>(all));
+  };
+  const auto heard_within = [&](double low, double high) {
+    return std::count_if(told.begin(), told.end(), [&](double x) { return x > low && x < high; });
+  };
+  const Analysis of_a = analyze({a}, {}, {}, hear), of_b = analyze({b}, {}, {});
+  CHECK(heard_within(0.9, 0.9999999));  // the first 2^24 of the elements
+  CHECK(of_a.tensors[0].counts.total == large);
+  CHECK(of_a.tensors[0].counts.classes.flushed_to_zero == Interval(1));
+  CHECK(of_a.tensors[0].counts.classes.normal == Interval(large - 1));
+  told.clear();
+  Comparison c = compare(of_a, of_b, {});
+  add_elements(c, of_a, of_b, {}, hear);
+  CHECK(heard_within(0.2, 0.3) == 1);
+  CHECK(heard_within(0.7, 0.8) == 1);
+  CHECK(std::is_sorted(told.begin(), told.end()));
+  CHECK(c.tensors[0].elements->elements == large);
+  CHECK(c.tensors[0].elements->equal == large - 1);
+  CHECK(c.tensors[0].elements->new_zeros == 1);
+}
+
 TEST_CASE("compare: folders of tensor files meet element by element, shard by shard") {
   const TempFolder folder;
   for (const char* run : {"a", "b"}) {

@@ -133,6 +133,14 @@ TEST_CASE("conditions that mean nothing are refused", "[edge]") {
   CHECK_THROWS_AS(parse_condition(text, Subject::tensor), std::invalid_argument);
 }
 
+TEST_CASE("a number beyond binary64 is refused by name, not taken as 0 or infinity", "[edge]") {
+  const std::string number = GENERATE("1e-400", "1e-324", "1e400", "-1e999");
+  CHECK_THROWS_WITH(parse_condition("max_abs > " + number, Subject::tensor),
+                    Catch::Contains("number " + number) && Catch::Contains("4.94e-324"));
+  CHECK_NOTHROW(parse_condition("max_abs > 5e-324", Subject::tensor));
+  CHECK_NOTHROW(parse_condition("max_abs > 0e-999", Subject::tensor));
+}
+
 TEST_CASE("a recommendation has fields of its own and no tensors", "[edge]") {
   const auto parse = [](const char* text) { parse_condition(text, Subject::recommendation); };
   CHECK_NOTHROW(parse("static_scale < 1024"));

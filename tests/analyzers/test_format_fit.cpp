@@ -74,6 +74,23 @@ TEST_CASE("fits of a binary64 source: rounded once, not by way of binary32", "[o
   for (const std::string_view format : kFitFormats) check_fit(t, values, format, false);
 }
 
+TEST_CASE("noise of values far below every format: all of it is lost, and that is 0 dB",
+          "[oracle]") {
+  const TempFolder folder;
+  const double tiny = GENERATE(1e-200, 1e-170, 0x1p-1060);
+  const TensorFindings t = fitted(write_one<double>(folder, {tiny, -3 * tiny, 0.5 * tiny}));
+  for (const std::string_view format : kFitFormats) {
+    CAPTURE(format, tiny);
+    REQUIRE(fit_in(t, format).noise_at_best);
+    CHECK(fit_in(t, format).noise_at_best->db == 0);
+  }
+  for (const BlockFit& fit : t.block_fits) {
+    REQUIRE(fit.noise);
+    CHECK(fit.noise->db == 0);
+    CHECK(fit.flushed_to_zero == 3);
+  }
+}
+
 TEST_CASE("the noise never grows up to the best scale", "[oracle]") {
   const std::vector<double> values = widen(gradients(400, 4, -9, 3));
   const TempFolder folder;

@@ -87,7 +87,7 @@ TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[tabl
 
 TEST_CASE("a scale that collapses to 1 without help was not the cause", "[table]") {
   SmallRun run(Dtype::f16);
-  run.put_step(0, 4.0);
+  run.put_step(0, 4.0, 5000.0f);  // 3.7 binades below overflow at scale 1
   for (const int step : {1, 2, 3}) {
     const double scale = std::ldexp(1.0, 3 - step);
     run.put_step(step, scale);
@@ -146,7 +146,7 @@ TEST_CASE("a wide gradient in an FP16 run: what came into it decides", "[table]"
 TEST_CASE("what is missing is said", "[table]") {
   SECTION("the forward pass") {
     SmallRun run(Dtype::f16);
-    run.put("weight_grad/b.weight", 0, {1.0f}, 1024.0);
+    run.put("weight_grad/b.weight", 0, {512.0f}, 1024.0);
     run.put("weight_grad/b.weight", 1, {INFINITY}, 1024.0);
     const OverflowEvent event = only(run.find());
     CHECK(event.cause == Cause::undetermined);
@@ -319,5 +319,23 @@ TEST_CASE("a log of one bad step in two stays one event each, and fast", "[table
   for (const OverflowEvent& event : found.events) {
     CHECK(event.leads.size() <= 6);
     for (const Lead& lead : event.leads) CHECK(lead.glimpses.size() <= 4);
+  }
+}
+
+TEST_CASE("a loss held in FP16 that would overflow at the scale asked about", "[table]") {
+  for (const bool half : {true, false}) {
+    SmallRun run;
+    if (half) run.hold_loss_in(Dtype::f16);
+    for (const int step : {0, 1}) run.put_step(step);
+    run.scalars(1).loss = -100.0;
+    CHECK(run.find(512).events.empty());
+    const OverflowFindings found = run.find(1024);
+    REQUIRE(found.events.size() == (half ? 1 : 0));
+    if (!half) continue;
+    const OverflowEvent event = only(found);
+    CHECK(event.step == 1);
+    CHECK(event.tensor == "loss");
+    CHECK(event.cause == Cause::by_scale);
+    CHECK(event.safe_log2 == 9);
   }
 }

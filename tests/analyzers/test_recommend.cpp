@@ -259,3 +259,56 @@ TEST_CASE("overflow of activations and weights is found, and no scale is said to
   CHECK(recommend(analyze({folder / "run"}, {}, {}), {}).overflow_without_cure ==
         std::vector<std::string>{"activation/h"});
 }
+
+TEST_CASE("a loss held in FP16 limits the scale, known by scalars alone", "[table]") {
+  const auto advice_of = [](std::optional<Dtype> loss_dtype, double loss) {
+    const TempFolder folder;
+    {
+      log::Manifest manifest;
+      manifest.loss_dtype = loss_dtype;
+      log::RunLogWriter writer(folder / "run", manifest);
+      for (const int step : {0, 1, 2}) {
+        log::StepScalars scalars;
+        scalars.step = step;
+        scalars.loss = step == 1 ? loss : 2.0;
+        scalars.loss_scale = 1024.0;
+        writer.write(scalars);
+      }
+      log::TensorRecord record = record_of("weight_grad/a", 0, {1.0f}, 1024.0);
+      record.computed_dtype = Dtype::f16;
+      writer.write(record);
+    }
+    return recommend(analyze({folder / "run"}, {}, {}), {});
+  };
+  for (const double loss : {100.0, -100.0}) {  // 100 * 2^8 * 2 < 65520
+    const Recommendation half = advice_of(Dtype::f16, loss);
+    CHECK(half.static_log2 == 8);
+    CHECK(half.limited_by->name == "loss");
+    CHECK(half.limited_by->step == 1);
+    CHECK(half.limited_by->max_abs == 100.0);
+    CHECK(half.limited_by->from_scalars);
+  }
+  CHECK(advice_of(Dtype::f32, 100.0).static_log2 == 24);
+  CHECK(advice_of({}, 100.0).static_log2 == 24);
+  // It is recorded before the scale multiplies it: an infinite one is no scale's doing.
+  const Recommendation infinite = advice_of(Dtype::f16, INFINITY);
+  CHECK(infinite.static_log2 == 13);  // of the loss of 2
+  CHECK(infinite.nonfinite_steps == std::vector<std::int64_t>{1});
+  CHECK_FALSE(infinite.limited_by->censored);
+}
+
+TEST_CASE("a loss scale that training cannot apply is refused", "[table]") {
+  for (const double scale : {5e-324, 1e-40, 1e39}) {
+    CAPTURE(scale);
+    const TempFolder folder;
+    {
+      log::TensorRecord record = record_of("weight_grad/a", 0, {1.0f});
+      record.state = log::ScaleState::scaled;
+      record.scale = scale;
+      log::RunLogWriter(folder / "run", {}).write(record);
+    }
+    CHECK_THROWS_WITH(
+        analyze({folder / "run"}, {}, {}),
+        Catch::Contains("'weight_grad/a', step 0") && Catch::Contains("--recorded-scale"));
+  }
+}

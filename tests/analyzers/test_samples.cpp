@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analyzers/logs.hpp"
+#include "analyzers/underflow.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -39,7 +40,7 @@ std::vector<std::string> visited(const std::filesystem::path& log,
   return seen;
 }
 
-using Seen = std::vector<std::string>;
+using Sampled = std::vector<std::string>;
 
 }  // namespace
 
@@ -51,11 +52,11 @@ TEST_CASE("whole tensors come step by step, with their values and roles", "[tabl
     sample(writer, 2, {{"activation/x", {4, 5, 6}}});
   }
   CHECK(visited(folder / "run") ==
-        Seen{"2 activation/x[3]/1", "10 weight/a[1]/1", "10 weight/b[2]/1"});
+        Sampled{"2 activation/x[3]/1", "10 weight/a[1]/1", "10 weight/b[2]/1"});
   Selection some;
   some.first_step = 3;
   some.tensor_glob = "b";
-  CHECK(visited(folder / "run", some) == Seen{"10 weight/b[2]/1"});
+  CHECK(visited(folder / "run", some) == Sampled{"10 weight/b[2]/1"});
   Notes notes;
   float value = 0;
   std::uint64_t last = 0, all = 0;
@@ -96,9 +97,9 @@ TEST_CASE("the scale of a sample: record, metadata, scalars, --recorded-scale", 
     writer.write(scalars);
     sample(writer, 2, tensors);
   }
-  const Seen wanted = {"0 activation_grad/x[1]/1",  "0 weight/a[1]/1", "0 weight_grad/a[1]/8",
-                       "1 activation_grad/x[1]/1",  "1 weight/a[1]/1", "1 weight_grad/a[1]/1",
-                       "2 activation_grad/x[1]/32", "2 weight/a[1]/1", "2 weight_grad/a[1]/32"};
+  const Sampled wanted = {"0 activation_grad/x[1]/1",  "0 weight/a[1]/1", "0 weight_grad/a[1]/8",
+                          "1 activation_grad/x[1]/1",  "1 weight/a[1]/1", "1 weight_grad/a[1]/1",
+                          "2 activation_grad/x[1]/32", "2 weight/a[1]/1", "2 weight_grad/a[1]/32"};
   CHECK(visited(folder / "run") == wanted);
   {
     log::RunLogWriter writer(folder / "lost", manifest);
@@ -109,7 +110,7 @@ TEST_CASE("the scale of a sample: record, metadata, scalars, --recorded-scale", 
                      "scale; give it with --recorded-scale S") != std::string::npos);
   Selection told;
   told.recorded_scale = 64;
-  CHECK(visited(folder / "lost", told) == Seen{"4 weight_grad/a[1]/64"});
+  CHECK(visited(folder / "lost", told) == Sampled{"4 weight_grad/a[1]/64"});
 }
 
 TEST_CASE("of several ranks each has its part of what is sharded", "[table]") {
@@ -124,13 +125,13 @@ TEST_CASE("of several ranks each has its part of what is sharded", "[table]") {
     sample(writer, 5, {{"activation/x", part}, {"weight/w", part}});
   }
   CHECK(visited(folder / "run") ==
-        Seen{"5 activation/x[1]/1", "5 weight/w[1]/1", "5 weight/w[2]/1"});
+        Sampled{"5 activation/x[1]/1", "5 weight/w[1]/1", "5 weight/w[2]/1"});
 }
 
 TEST_CASE("files of tensors, and folders of them", "[table]") {
   const TempFolder folder;
   const auto file = write_tensors(folder, {{"weight/a", {1, 2}}, {"weight_grad/a", {1}}});
-  CHECK(visited(file) == Seen{"0 weight/a[2]/1", "0 weight_grad/a[1]/1"});
+  CHECK(visited(file) == Sampled{"0 weight/a[2]/1", "0 weight_grad/a[1]/1"});
   Selection later;
   later.first_step = 1;
   CHECK(visited(file, later).empty());
@@ -147,7 +148,7 @@ TEST_CASE("files of tensors, and folders of them", "[table]") {
   write("shard-0_step-2.safetensors", "weight/a", one);
   write("shard-1_step-2.safetensors", "weight/a", two);
   CHECK(visited(folder / "many") ==
-        Seen{"1 weight_grad/a[1]/1", "1 weight/a[2]/1", "2 weight/a[1]/1", "2 weight/a[2]/1"});
+        Sampled{"1 weight_grad/a[1]/1", "1 weight/a[2]/1", "2 weight/a[1]/1", "2 weight/a[2]/1"});
   // Files of one step are one step: pairs may lie in two files.
   std::vector<std::size_t> names;
   Notes notes;
@@ -162,4 +163,45 @@ TEST_CASE("a note is added once", "[table]") {
   note_once(notes, "a");
   note_once(notes, "b");
   CHECK(notes == Notes{"a", "b"});
+}
+
+TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") {
+  const TempFolder folder;
+  log::Manifest manifest;
+  manifest.gradients = log::ScaleState::scaled;
+  const Values scaled = {0x1p-20f, 8.0f, 0}, weights = {1, 2};
+  {
+    log::RunLogWriter alone(folder / "alone", manifest), tables(folder / "tables", manifest);
+    for (log::RunLogWriter* const writer : {&alone, &tables}) {
+      log::StepScalars scalars;
+      scalars.step = 4;
+      scalars.loss_scale = 1024.0;
+      writer->write(scalars);
+      sample(*writer, 4, {{"weight_grad/w", scaled}, {"weight/w", weights}});
+    }
+    tables.write(record_of("weight_grad/w", 4, scaled, 1024));
+    tables.write(record_of("weight/w", 4, weights));
+  }
+  Selection selection;
+  const Analysis made = analyze({folder / "alone"}, {}, selection);
+  const Analysis recorded = analyze({folder / "tables"}, {}, selection);
+  REQUIRE(made.tensors.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const TensorFindings &of_made = made.tensors[i], &of_recorded = recorded.tensors[i];
+    CHECK(of_made.name == of_recorded.name);
+    CHECK(of_made.counted == of_recorded.counted);
+    CHECK(of_made.tables[0].table == of_recorded.tables[0].table);
+    CHECK(of_made.per_step[0].scale == of_recorded.per_step[0].scale);
+    CHECK(of_made.counts.classes == of_recorded.counts.classes);
+  }
+  CHECK(recorded.notes.empty());
+  REQUIRE(made.notes.size() == 1);
+  CHECK(made.notes[0].find("holds sampled tensors and no tables; tables are made of them") !=
+        std::string::npos);
+  selection.tensor_glob = "weight/*";
+  CHECK(analyze({folder / "alone"}, {}, selection).tensors.size() == 1);
+  selection.first_step = 5;
+  CHECK(message_of([&] {
+          analyze({folder / "alone"}, {}, selection);
+        }).find("no recorded step is selected by --step; it has 1 step, 4") != std::string::npos);
 }

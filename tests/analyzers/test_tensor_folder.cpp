@@ -76,6 +76,24 @@ TEST_CASE("tensor folder: shards and steps make one log") {
   CHECK(notes.find("taken as shards") == notes.rfind("taken as shards"));
 }
 
+TEST_CASE("tensor folder: what links lead to twice is read once") {
+  const TempFolder folder;
+  write(folder / "log" / "step-2.safetensors", "weight_grad/w", {1, 0});
+  write(folder / "log" / "checkpoint-3" / "a.safetensors", "weight_grad/w", {8});
+  write(folder / "blob", "weight_grad/w", {1, 2, 3});
+  std::filesystem::create_directory_symlink(".", folder / "log" / "checkpoint-1");
+  std::filesystem::create_directory_symlink("checkpoint-3", folder / "log" / "checkpoint-0");
+  std::filesystem::create_symlink("step-2.safetensors", folder / "log" / "latest.safetensors");
+  std::filesystem::create_symlink("../blob", folder / "log" / "step-7.safetensors");
+  const Analysis found = analyze({folder / "log"}, {}, {});
+  REQUIRE(found.tensors.size() == 1);
+  CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2, 3, 7});
+  CHECK(found.tensors[0].counts.total == 6);
+  // checkpoint-0's a, and checkpoint-1's latest, step-2 and step-7, and latest.
+  CHECK(notes_of(found).find("checkpoint-0/a.safetensors' and 4 more lead to files that are read "
+                             "already, and are left out") != std::string::npos);
+}
+
 TEST_CASE("tensor folder: steps are selected before files are read") {
   const TempFolder folder;
   write(folder / "step-1.safetensors", "weight_grad/w", {1});

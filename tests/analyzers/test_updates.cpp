@@ -242,12 +242,64 @@ TEST_CASE("what cannot be shown or counted is noted", "[table]") {
   CHECK(notes_say(analysis, "is held in F8_E4M3: no updates are counted of 8-bit tensors"));
 }
 
-TEST_CASE("two shapes are no pair", "[table]") {
+TEST_CASE("two shapes are no pair: the next source is taken, or none", "[table]") {
   const TempFolder folder;
-  const auto file = write_tensors(folder, {{"weight/w", {1, 2}}, {"update/w", {1}}});
-  const std::string refused = message_of([&] { with_updates(file); });
-  CHECK(refused.find("tensor 'weight/w', step 0, has shape [2], and 'update/w' has [1]") !=
-        std::string::npos);
+  const Values two(2, 0.5f);
+  {
+    log::RunLogWriter writer(folder / "run",
+                             manifest_with("torch.optim.Adam", R"({"params": ["w", "v"]})"));
+    writer.write(scalars_at(0, 0.25));
+    sample(writer, 0,
+           {{"weight/w", kOnes},
+            {"update/w", two},
+            {"optimizer_state/exp_avg/w", kOnes},
+            {"optimizer_state/exp_avg_sq/w", two},
+            {"weight_after/w", kUpdates},
+            {"weight/v", kOnes},
+            {"update/v", two},
+            {"weight_after/v", two},
+            {"weight/u", kOnes},
+            {"update/u", kUpdates}});
+  }
+  const Analysis analysis = with_updates(folder / "run");
+  CHECK(find(analysis, "weight/w").updates->source == UpdateSource::difference);
+  CHECK(notes_say(analysis,
+                  "tensor 'weight/w' has shape [5], but 'optimizer_state/exp_avg_sq/w' has [2], "
+                  "'update/w' has [2]: "));
+  CHECK(notes_say(analysis, "so that updates are taken from source 'difference'"));
+  CHECK_FALSE(find(analysis, "weight/v").updates);
+  CHECK(notes_say(analysis,
+                  "tensor 'weight/v' has shape [5], but 'update/v' has [2], "
+                  "'weight_after/v' has [2]: "));
+  CHECK(notes_say(analysis, "so that no update is known"));
+  CHECK(find(analysis, "weight/u").updates->source == UpdateSource::update);
+  CHECK_FALSE(notes_say(analysis, "PyTorch's defaults"));  // of what was not recomputed
+}
+
+TEST_CASE("what a log does not say of the optimizer is assumed aloud", "[table]") {
+  const TempFolder folder;
+  const auto notes_of = [&](const char* run, const char* kind, const char* group) {
+    {
+      log::RunLogWriter writer(folder / run, manifest_with(kind, group));
+      writer.write(scalars_at(0, 0.25));
+      sample(writer, 0,
+             {{"weight/w", kOnes},
+              {"optimizer_state/exp_avg/w", kOnes},
+              {"optimizer_state/exp_avg_sq/w", kOnes}});
+    }
+    const Analysis analysis = with_updates(folder / run);
+    REQUIRE(find(analysis, "weight/w").updates);
+    return analysis;
+  };
+  CHECK(notes_say(notes_of("adam", "torch.optim.Adam", R"({"params": ["w"], "eps": "small"})"),
+                  "defaults are taken to recompute updates, weight_decay 0, eps 1e-08, betas 0.9 "
+                  "and 0.999;"));
+  CHECK(notes_say(notes_of("adamw", "torch.optim.AdamW", R"({"params": ["w"], "betas": [0, 0.5]})"),
+                  "recompute updates, weight_decay 0.01, eps 1e-08;"));
+  CHECK_FALSE(
+      notes_say(notes_of("all", "torch.optim.Adam",
+                         R"({"params": ["w"], "betas": [0, 0.5], "eps": 1, "weight_decay": 0})"),
+                "PyTorch's defaults"));
 }
 
 TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[table]") {

@@ -34,6 +34,12 @@ def log(tmp_path):
     return tmp_path / "g.safetensors"
 
 
+def test_a_number_that_binary64_does_not_hold_is_an_error(log):
+    for number in ("1e-400", "1e400"):
+        _, err = run("analyze", log, f"max_abs > {number}", expect=2)
+        assert f"number {number} is out of the range of binary64" in err
+
+
 def test_one_in_a_thousand_is_not_more_than_a_tenth_of_a_percent(log):
     run("analyze", log, "flushed_to_zero > 0.1% for weight_grad")
     _, err = run("analyze", log, "flushed_to_zero >= 0.1% for weight_grad", expect=4)

@@ -157,7 +157,8 @@ inline void add_advice(hsa::Study& study) {
     scale.skip = {hsa::RiskMethod::binomial, 10, 0, 0, 0, 0.3, 0.95, 0};
     advice.scales.push_back(scale);
   }
-  advice.dynamic = hsa::DynamicAdvice{14, 1000, 0.00125, 0.0005, 0.0625, "Grows once in a while."};
+  advice.dynamic =
+      hsa::DynamicAdvice{14, 1000, 0.00125, 0.0005, 0.0625, 0, "Grows once in a while."};
   advice.ranks = hsa::RankSum{16, false, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "reports/sample.hpp"
+#include "reports/sample_policies.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -17,5 +18,10 @@ int main(int argc, char** argv) {
   sample::all_zero_run(folder / "all-zero");
   sample::large_run(folder / "large", 1000);
   sample::scaled_by_1000_run(folder / "intervals");
+  sample::restless_run(folder / "restless");
+  sample::broken_run(folder / "broken");
+  sample::calm_run(folder / "calm");
+  sample::gap_run(folder / "gap");
+  sample::long_run(folder / "long", 40000);
   return 0;
 }

@@ -51,6 +51,13 @@ PairScratch& pair_scratch();
 /// Moves the counts into the table.
 void fold_pairs(PairScratch& scratch, UpdateTable& table);
 
+/// After a block of n pairs. one_by_one(k): what is to be done for pair k, which it left over.
+template <typename OneByOne>
+void settle_block(std::size_t n, PairScratch& scratch, const OneByOne& one_by_one) {
+  scratch.sums.taken += n - scratch.rare_count;
+  for (std::size_t i = 0; i < scratch.rare_count; ++i) one_by_one(scratch.rare[i]);
+}
+
 /// One block of n pairs. one_by_one(k): what is to be done for pair k, which vectors leave. ahead:
 /// 8 n bytes to be fetched meanwhile.
 template <typename OneByOne>
@@ -59,8 +66,7 @@ void add_pair_block(Format f, const std::byte* weights, const std::byte* updates
                     const OneByOne& one_by_one, const std::byte* ahead = nullptr) {
   count_pair_block(f, weights, updates, std::ldexp(1.0f, log2_factor), whole_steps(n),
                    distributions, ahead, scratch);
-  scratch.sums.taken += n - scratch.rare_count;
-  for (std::size_t i = 0; i < scratch.rare_count; ++i) one_by_one(scratch.rare[i]);
+  settle_block(n, scratch, one_by_one);
 }
 
 }  // namespace halfscope

@@ -2,13 +2,14 @@
 #include "halfscope/table/update_table.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
 #include <stdexcept>
 #include <string>
 
 #include "halfscope/array/environment.hpp"
 #include "halfscope/table/update_pair.hpp"
 #include "halfscope/table/update_pass.hpp"
+#include "halfscope/table/update_sgd.hpp"
 #include "halfscope/table/update_source.hpp"
 
 namespace halfscope {
@@ -25,10 +26,11 @@ struct Block {
   const std::byte* ahead = nullptr;  ///< to be fetched meanwhile
 };
 
-/// stage(first, n, room) -> Block; exactly(i) -> Update.
-template <typename Stage, typename Exactly>
-UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options, const Stage& stage,
-                        const Exactly& exactly) {
+/// take(first, n, room, scratch) counts a block, but for the pairs it leaves over; exactly(i) ->
+/// Update.
+template <typename Take, typename Exactly>
+UpdateTable count_blocks(const TensorView& weights, const UpdateOptions& options, const Take& take,
+                         const Exactly& exactly) {
   constexpr std::size_t kGrain = std::size_t{1} << 18;  // amortises what folding costs
   constexpr std::size_t kFold = std::size_t{1} << 30;   // 32-bit counts hold so many
   const Format from = format_of(weights.dtype);
@@ -38,13 +40,12 @@ UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options,
     PairRoom room;
     for (std::size_t i = first; i < end; i += kPairBlock) {
       const std::size_t n = std::min(kPairBlock, end - i);
-      const Block block = stage(i, n, room);
+      take(i, n, room, scratch);
       const auto one = [&](std::size_t k) {
         const std::uint64_t w16 = convert(options.format, from, element(weights, i + k)).bits;
         add_pair(table, options.format, w16, exactly(i + k), options.distributions);
       };
-      add_pair_block(options.format, block.weights, block.updates, 0, n, options.distributions,
-                     scratch, one, block.ahead);
+      settle_block(n, scratch, one);
     }
     fold_pairs(scratch, table);
   };
@@ -52,6 +53,18 @@ UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options,
     for (std::size_t i = first; i < end; i += kFold) add_some(table, i, std::min(i + kFold, end));
   };
   return reduce_pairs<UpdateTable>(weights.count, kGrain, options.threads, add_range);
+}
+
+/// stage(first, n, room) -> Block.
+template <typename Stage, typename Exactly>
+UpdateTable count_pairs(const TensorView& weights, const UpdateOptions& options, const Stage& stage,
+                        const Exactly& exactly) {
+  const auto take = [&](std::size_t first, std::size_t n, PairRoom& room, PairScratch& scratch) {
+    const Block block = stage(first, n, room);
+    count_pair_block(options.format, block.weights, block.updates, 1, whole_steps(n),
+                     options.distributions, block.ahead, scratch);
+  };
+  return count_blocks(weights, options, take, exactly);
 }
 
 /// update(i): in binary64, exactly; NaN where it cannot be.
@@ -133,14 +146,14 @@ UpdateTable count_sgd_updates(const TensorView& weights, const TensorView& gradi
   require_pairs(weights, gradients, options.format);
   const SgdStep step(lr, scale);
   const Format from = format_of(gradients.dtype);
-  const auto stage = [&](std::size_t first, std::size_t n, PairRoom& room) {
-    room.updates.fill(std::numeric_limits<float>::quiet_NaN());
-    std::fill(room.updates.begin() + static_cast<std::ptrdiff_t>(n), room.updates.end(), 0.0f);
-    return Block{weights_as_binary32(weights, options.format, first, n, room.weights),
-                 std::as_bytes(std::span(room.updates)).data()};
+  const SgdBlock block(options.format,
+                       std::bit_cast<float>(static_cast<std::uint32_t>(step.rate())), scale);
+  const auto take = [&](std::size_t first, std::size_t n, PairRoom& room, PairScratch& scratch) {
+    block.count(weights_as_binary32(weights, options.format, first, n, room.weights),
+                as_binary32(gradients, first, n, room.updates), n, options.distributions, scratch);
   };
-  return count_pairs(weights, options, stage,
-                     [&](std::size_t i) { return step.update(from, element(gradients, i)); });
+  return count_blocks(weights, options, take,
+                      [&](std::size_t i) { return step.update(from, element(gradients, i)); });
 }
 
 UpdateTable count_differences(const TensorView& before, const TensorView& after,

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/flushed_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope::analyzers {
+namespace {
+
+/// Entry k of a profile, any k: it is flat at both ends.
+Interval entry(const FlushedProfile& profile, long long k) {
+  const long long last = static_cast<long long>(profile.flushed.size()) - 1;
+  return profile
+      .flushed[static_cast<std::size_t>(std::clamp<long long>(k - profile.first_log2, 0, last))];
+}
+
+void add_to(FlushedProfile& sum, const FlushedProfile& more) {
+  if (more.flushed.empty()) return;
+  if (sum.flushed.empty()) {
+    sum.first_log2 = more.first_log2;
+    sum.flushed = more.flushed;
+    sum.of += more.of;
+    return;
+  }
+  const int first = std::min(sum.first_log2, more.first_log2);
+  const int end = std::max(sum.first_log2 + static_cast<int>(sum.flushed.size()),
+                           more.first_log2 + static_cast<int>(more.flushed.size()));
+  std::vector<Interval> flushed;
+  for (int k = first; k < end; ++k) flushed.push_back(entry(sum, k) + entry(more, k));
+  sum.first_log2 = first;
+  sum.flushed = std::move(flushed);
+  sum.of += more.of;
+}
+
+/// From the largest power of two at which everything is flushed to the smallest at which nothing
+/// is.
+FlushedProfile profile_of(const ScaledTable& scaled, const Target& target) {
+  FlushedProfile profile;
+  profile.of = scaled.table.finite_nonzero();
+  if (!scaled.table.largest()) return profile;
+  const Boundaries limits = target.boundaries(1.0, scaled.scale);
+  profile.first_log2 = limits.nonzero.exponent - scaled.table.largest()->exponent - 1;
+  const int last = limits.nonzero.exponent + 1 - scaled.table.smallest()->exponent;
+  for (int k = profile.first_log2; k <= last; ++k) {
+    profile.flushed.push_back(classify(scaled.table, before_scaling(limits, k)).flushed_to_zero);
+  }
+  return profile;
+}
+
+}  // namespace
+
+Interval FlushedProfile::at(double scale) const {
+  if (flushed.empty()) return {};
+  if (!(scale > 0)) return scale == 0 ? of : flushed.back();
+  if (!std::isfinite(scale)) return flushed.back();
+  const int k = std::ilogb(scale);
+  const Interval below = entry(*this, k);
+  if (std::scalbn(1.0, k) == scale) return below;
+  return {entry(*this, k + 1LL).low, below.high};
+}
+
+void FlushedSum::add(const Frame& frame) {
+  if (open_ && step_ != frame.step) close();
+  open_ = true;
+  step_ = frame.step;
+  const int exponent = std::ilogb(frame.scale);
+  const double significand = std::scalbn(frame.scale, -exponent);
+  const BinadeTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+  for (ScaledTable& sum : tables_) {
+    // Other cuts are kept apart: of a merged table only the common ones would be left.
+    if (sum.scale == significand && sum.table.cuts() == shifted.cuts()) {
+      sum.table.merge(shifted);
+      return;
+    }
+  }
+  tables_.push_back({significand, shifted});
+}
+
+void FlushedSum::close() {
+  FlushedProfile& profile = steps_[step_];
+  profile.step = step_;
+  for (const ScaledTable& table : tables_) add_to(profile, profile_of(table, target_));
+  tables_.clear();
+  open_ = false;
+}
+
+void FlushedSum::add_perhaps(std::int64_t step, std::uint64_t zeros) {
+  if (open_) close();
+  FlushedProfile& profile = steps_[step];
+  profile.step = step;
+  profile.of.high += zeros;
+  if (profile.flushed.empty()) profile.flushed.emplace_back();
+  for (Interval& flushed : profile.flushed) flushed.high += zeros;
+}
+
+std::vector<FlushedProfile> FlushedSum::finish() {
+  if (open_) close();
+  std::vector<FlushedProfile> all;
+  for (auto& [step, profile] : steps_) {
+    if (profile.of.high != 0) all.push_back(std::move(profile));
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/policy_study.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// The largest power of two at which nothing recorded overflows, less the headroom; as
+/// Recommendation::static_log2, from what the policies see. Steps that no scale helps are left out.
+std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
+  int highest = kLastLog2Scale;
+  bool any = false;
+  for (const Seen& seen : series.seen) {
+    if (std::isfinite(seen.max_abs)) {
+      if (seen.max_abs == 0) continue;
+      any = true;
+      const int safe = highest_safe_log2(magnitude_of(seen.max_abs), 1.0, kBinary16);
+      highest = std::min(highest, safe - headroom_bits);
+    } else if (seen.overflow_from > 0 && std::isfinite(seen.overflow_from)) {
+      // The magnitude was at least the limit at that scale.
+      const int below = static_cast<int>(std::ceil(std::log2(seen.overflow_from))) - 1;
+      highest = std::min(highest, below - headroom_bits);
+      any = true;
+    }
+  }
+  return any ? std::optional(highest) : std::nullopt;
+}
+
+std::optional<Trace> fixed_trace(const StepSeries& series, int headroom_bits) {
+  const auto log2 = static_log2(series, headroom_bits);
+  if (!log2) return std::nullopt;
+  return replay(policy::make("static,scale=2^" + std::to_string(*log2)), series);
+}
+
+std::optional<RunCheck> check_run(const StepSeries& series) {
+  const auto own = recorded_policy(series);
+  if (!own) return std::nullopt;
+  const auto [difference, steps] = compare_with_run(replay(*own, series), series);
+  if (steps == 0) return std::nullopt;
+  return RunCheck{policy::text_of(*own), difference, steps};
+}
+
+/// The name of a policy with an initial scale and a growth interval.
+std::string to_tune(const PolicyOptions& options, const StepSeries& series) {
+  if (!options.tuned.empty()) return options.tuned;
+  std::vector<policy::Policy> candidates = options.policies;
+  if (const auto own = recorded_policy(series)) candidates.insert(candidates.begin(), *own);
+  for (const policy::Policy& candidate : candidates) {
+    const policy::Info& info = policy::info_of(candidate);
+    if (!info.initial.empty() && !info.interval.empty()) return std::string(info.name);
+  }
+  return "torch";
+}
+
+bool same(const Trace& a, const Trace& b) {
+  if (!a.unavailable.empty() || !b.unavailable.empty()) return a.unavailable == b.unavailable;
+  const bool ends = a.error.has_value() == b.error.has_value() && a.length == b.length;
+  return ends && a.scale == b.scale && a.skipped == b.skipped && a.unknown == b.unknown &&
+         a.applied_nonfinite == b.applied_nonfinite && a.attempts == b.attempts &&
+         a.parts == b.parts;
+}
+
+}  // namespace
+
+PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
+  close_gaps(series, options.assume_constant);
+  PolicyStudy study;
+  study.series = std::move(series);
+  study.traces = replay(options.policies.empty() ? policy::all() : options.policies, study.series);
+  study.order = ranked(study.traces);
+  study.recorded = recorded_trace(study.series);
+  study.check = check_run(study.series);
+  study.fixed = fixed_trace(study.series, options.targets.headroom_bits);
+  study.tuned = tune(policy::make(to_tune(options, study.series)), study.series,
+                     options.targets.target_underflow);
+  study.target_underflow = options.targets.target_underflow;
+  study.traps = traps(study.series, study.traces);
+  return study;
+}
+
+std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (const std::size_t i : study.order) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
+      return same(study.traces[g.front()], study.traces[i]);
+    });
+    if (group == groups.end()) {
+      groups.push_back({i});
+    } else {
+      group->push_back(i);
+    }
+  }
+  return groups;
+}
+
+}  // namespace halfscope::analyzers

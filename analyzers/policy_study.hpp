@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything a replay tells of one log: what `halfscope policies` and the report show.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/policy_advice.hpp"
+#include "analyzers/replay.hpp"
+
+namespace halfscope::analyzers {
+
+struct PolicyOptions {
+  std::vector<policy::Policy> policies;  ///< empty: every policy at its framework's defaults
+  bool assume_constant = false;          ///< --assume-constant-between
+  RecommendOptions targets;
+  /// The policy whose settings are tuned; empty: that of the run, else the first asked for that can
+  /// be, else torch.
+  std::string tuned;
+};
+
+/// The policy that drove the run, replayed with its settings.
+struct RunCheck {
+  std::string text;  ///< policy and settings
+  std::optional<Difference> first_difference;
+  std::uint64_t steps = 0;  ///< compared
+};
+
+struct PolicyStudy {
+  StepSeries series;
+  std::vector<Trace> traces;       ///< in the order asked for
+  std::vector<std::size_t> order;  ///< indices into `traces`, best first
+  std::optional<Trace> recorded;   ///< what the run did
+  std::optional<RunCheck> check;
+  std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
+  std::optional<TunedPolicy> tuned;
+  double target_underflow = 0;  ///< that `tuned` was to keep
+  std::vector<Trap> traps;
+};
+
+/// Throws log::BadInput where steps are missing and nothing is to be assumed for them.
+PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options);
+
+/// Traces that did the same at every step, best first; within a group in the order asked for.
+std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study);
+
+}  // namespace halfscope::analyzers

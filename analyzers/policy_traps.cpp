@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analyzers/policy_advice.hpp"
+#include "analyzers/replay_loop.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+std::string text_of(double scale) {
+  int exponent = 0;
+  const bool power = scale > 0 && std::isfinite(scale) && std::frexp(scale, &exponent) == 0.5;
+  const bool plain = exponent > 0 && exponent <= 21;
+  return power && !plain ? fmt::format("2^{}", exponent - 1) : fmt::format("{}", scale);
+}
+
+std::string steps_of(std::size_t n) { return fmt::format("{} step{}", n, n == 1 ? "" : "s"); }
+
+std::optional<double> number_of(const policy::Policy& policy, std::string_view key) {
+  for (const auto& [name, value] : policy::settings_of(policy)) {
+    if (name != key) continue;
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    if (const auto* count = std::get_if<std::int64_t>(&value)) return static_cast<double>(*count);
+  }
+  return std::nullopt;
+}
+
+std::size_t index_of(const StepSeries& series, std::int64_t step) {
+  return static_cast<std::size_t>(std::lower_bound(series.steps.begin(), series.steps.end(), step) -
+                                  series.steps.begin());
+}
+
+/// Whether a smaller scale would have helped at a step: its gradients are finite, or may be.
+bool by_scale(const StepSeries& series, std::int64_t step) {
+  const Seen& seen = series.seen[index_of(series, step)];
+  return std::isfinite(seen.max_abs) || seen.overflow_from != 0;
+}
+
+/// The largest power of two that would have held a step's gradients.
+double holds(const StepSeries& series, std::int64_t step) {
+  const Seen& seen = series.seen[index_of(series, step)];
+  const double limit = std::isfinite(seen.max_abs) ? kOverflow / seen.max_abs : seen.overflow_from;
+  const double power = std::exp2(std::floor(std::log2(limit)));
+  return power < limit ? power : power / 2;
+}
+
+/// Steps of a trace that overflow at its last scale, from which it did not come down.
+std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& series) {
+  std::vector<std::int64_t> steps;
+  const std::size_t from = trace.scale.empty() ? 0 : trace.scale.back().first;
+  for (const auto* list : {&trace.overflow, &trace.unknown}) {
+    for (const std::int64_t step : *list) {
+      if (index_of(series, step) >= from) steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+class Finder {
+ public:
+  Finder(const StepSeries& series, std::vector<Trap>& found) : series_(series), found_(found) {}
+
+  void of_run() {
+    nan_in_model();
+    unexplained();
+    jumps();
+    const auto run = recorded_trace(series_);
+    if (!run) return;
+    ends(*run);
+    applied(*run);
+  }
+
+  void of_policy(const Trace& trace) {
+    if (!trace.unavailable.empty()) return;
+    floor(trace);
+    exception(trace);
+    hysteresis(trace);
+    ends(trace);
+    applied(trace);
+    retries(trace);
+  }
+
+ private:
+  void add(std::string id, std::string_view policy, std::optional<std::int64_t> step,
+           std::string text) {
+    found_.push_back({std::move(id), std::string(policy), step, std::move(text)});
+  }
+
+  void nan_in_model() {
+    std::optional<std::int64_t> first;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < series_.seen.size(); ++i) {
+      const Seen& seen = series_.seen[i];
+      if (std::isfinite(seen.max_abs) || seen.overflow_from != 0) continue;
+      if (n++ == 0) first = series_.steps[i];
+    }
+    if (n == 0) return;
+    add("nan_in_model", "recorded", first,
+        fmt::format("From step {} on, {} have infinities or NaN that no loss scale cures: they "
+                    "are there at every scale. Every policy takes them for overflow and lowers "
+                    "the scale in vain. Look for their origin with halfscope analyze; a lower "
+                    "learning rate, clipping, or FP32 for the operation that makes them helps.",
+                    *first, steps_of(n)));
+  }
+
+  void unexplained() {
+    if (series_.unexplained.empty()) return;
+    const auto& [index, max_abs] = series_.unexplained.front();
+    const double limit = kOverflow / series_.recorded_scale[index].value_or(NAN);
+    add("norm_overflow", "recorded", series_.steps[index],
+        fmt::format(
+            "The run skipped {} although every recorded gradient is finite and below what "
+            "overflows: step {} is the first, where they reach {:.4g} and 65520 over the scale is "
+            "{:.4g}. What overflowed is then not among them: the norm of all gradients where it "
+            "is summed in FP16, another rank, or a parameter that is not recorded. A smaller loss "
+            "scale is no cure for a norm: compute it in FP32, and record every rank and "
+            "parameter.",
+            steps_of(series_.unexplained.size()), series_.steps[index], max_abs, limit));
+  }
+
+  /// The largest factor by which the run's policy lets the scale grow in one step; infinite where a
+  /// statistic sets it.
+  double growth() const {
+    double factor = 2;
+    const auto policy = recorded_policy(series_);
+    if (!policy) return factor;
+    const policy::Info& info = policy::info_of(*policy);
+    if (info.needs != policy::Needs::nonfinite) return INFINITY;
+    for (const auto& [name, value] : policy::settings_of(*policy)) {
+      const bool grows = name.find("factor") != name.npos || name.find("incr") != name.npos ||
+                         name.find("multiplier") != name.npos;
+      const auto* real = std::get_if<double>(&value);
+      if (grows && real != nullptr && *real <= 1024) factor = std::max(factor, *real);
+    }
+    return factor;
+  }
+
+  void jumps() {
+    const double factor = growth();
+    for (std::size_t i = 1; i < series_.recorded_scale.size(); ++i) {
+      const auto before = series_.recorded_scale[i - 1], now = series_.recorded_scale[i];
+      if (!before || !now || series_.steps[i] != series_.steps[i - 1] + 1) continue;
+      if (!(*before > 0) || !std::isfinite(*now)) continue;
+      const bool last_step_retried = series_.retried.count(i - 1) != 0;
+      if (!(*now > *before * factor * 1.000001) || last_step_retried) continue;
+      add("not_in_checkpoint", "recorded", series_.steps[i],
+          fmt::format(
+              "The loss scale jumps from {} to {} at step {}, which is more than the policy "
+              "lets it grow in one step. So it looks where training was resumed and the "
+              "scaler's state was not in the checkpoint: it begins at its initial scale "
+              "again, and steps are skipped until it is down. Save and load the scaler's "
+              "state too (scaler.state_dict() in PyTorch).",
+              text_of(*before), text_of(*now), series_.steps[i]));
+      return;
+    }
+  }
+
+  void floor(const Trace& trace) {
+    if (trace.fate != Fate::floor) return;
+    const std::vector<std::int64_t> steps = stuck_steps(trace, series_);
+    double needed = INFINITY;
+    std::optional<std::int64_t> first;
+    for (const std::int64_t step : steps) {
+      if (!by_scale(series_, step)) continue;
+      if (!first) first = step;
+      needed = std::min(needed, holds(series_, step));
+    }
+    if (!first) return;  // no scale helps: nan_in_model says so
+    const std::string_view setting = policy::info_of(trace.policy).floor;
+    const std::string way =
+        setting.empty() ? std::string("Its floor cannot be set: take a policy without one (torch)")
+                        : fmt::format("Set {} to {} or less", setting, text_of(needed));
+    add("floor", trace.name, first,
+        fmt::format("The scale cannot fall below {}, and {} overflow there, from step {} on; a "
+                    "scale of {} would hold them. They are skipped for as long as gradients are "
+                    "that large. {}, or divide the loss by a constant.",
+                    text_of(trace.final_scale), steps_of(steps.size()), *first, text_of(needed),
+                    way));
+  }
+
+  void exception(const Trace& trace) {
+    if (!trace.error) return;
+    const bool helps = by_scale(series_, trace.error->step);
+    add("exception", trace.name, trace.error->step,
+        fmt::format("The framework ends training at step {}: \"{}\". {}", trace.error->step,
+                    trace.error->message,
+                    helps ? fmt::format("A scale of {} would have held that step's gradients: "
+                                        "lower the floor, or begin with a smaller scale.",
+                                        text_of(holds(series_, trace.error->step)))
+                          : "No scale would have helped: the gradients of that step hold "
+                            "infinities or NaN at every scale, so look for their origin."));
+  }
+
+  /// Skipped steps after which the scale is what it was.
+  void hysteresis(const Trace& trace) {
+    const bool refills_at_growth =
+        trace.name == "megatron" || trace.name == "colossalai" || trace.name == "deepspeed";
+    const std::string_view setting = trace.name == "deepspeed" ? "delayed_shift" : "hysteresis";
+    if (!refills_at_growth || number_of(trace.policy, setting).value_or(1) <= 1) return;
+    for (const auto& [name, value] : policy::settings_of(trace.policy)) {
+      const auto* flag = std::get_if<bool>(&value);
+      if (name == "consecutive_hysteresis" && flag != nullptr && *flag) return;
+    }
+    std::size_t kept = 0;
+    std::optional<std::int64_t> first;
+    for (const std::int64_t step : trace.skipped) {
+      const std::size_t i = index_of(series_, step);
+      if (i + 1 >= trace.length || trace.scale_at(i) != trace.scale_at(i + 1)) continue;
+      if (kept++ == 0) first = step;
+    }
+    if (kept == 0 || trace.fate == Fate::floor || trace.fate == Fate::infinity) return;
+    const std::string way = trace.name == "deepspeed"
+                                ? "consecutive_hysteresis=true or delayed_shift=1"
+                                : "hysteresis=1";
+    add("hysteresis", trace.name, first,
+        fmt::format("{} of {} skipped steps did not lower the scale, step {} first: {} lets "
+                    "overflows pass before it does, so the next step overflows too. It is "
+                    "refilled only when the scale grows, not by a clean step: once used up, a "
+                    "single overflow lowers the scale. Set {}.",
+                    kept, trace.skipped.size(), *first, setting, way));
+  }
+
+  void ends(const Trace& trace) {
+    const bool mostly_nan = trace.model_nan_skips * 2 > trace.skipped.size();
+    if (trace.fate == Fate::zero) {
+      add("zero", trace.name, std::nullopt,
+          fmt::format("The scale fell to 0, and every gradient is 0 from then on: {} of {} skipped "
+                      "steps have infinities or NaN at every scale. {}",
+                      trace.model_nan_skips, trace.skipped.size(),
+                      mostly_nan ? "The model makes them, and no scale cures it: stop such a run "
+                                   "at the first of them, and look for their origin."
+                                 : "Set a floor, or take a policy that has one."));
+    }
+    if (trace.fate == Fate::infinity) {
+      add("infinity", trace.name, std::nullopt,
+          "The scale grew to infinity and stays there: half of infinity is infinite, so every "
+          "later step is skipped. The gradients are too small to ever overflow; set a largest "
+          "scale where the policy has one, or take a static scale.");
+    }
+  }
+
+  void applied(const Trace& trace) {
+    if (trace.applied_nonfinite.empty()) return;
+    const std::string_view way =
+        trace.name == "fastai1"
+            ? "At a scale of 1 or less it no longer skips: take another policy, or keep what "
+              "overflows in FP32."
+        : trace.name == "recorded" ? "Use a policy that skips such steps, such as torch."
+                                   : "It never checks: take a smaller scale, or a policy that "
+                                     "skips such steps.";
+    add("applied", trace.name, trace.applied_nonfinite.front(),
+        fmt::format("Infinities or NaN go into the weights at {}, step {} first, and training is "
+                    "lost from there on. {}",
+                    steps_of(trace.applied_nonfinite.size()), trace.applied_nonfinite.front(),
+                    way));
+  }
+
+  void retries(const Trace& trace) {
+    const auto worst = std::find_if(
+        trace.attempts.begin(), trace.attempts.end(),
+        [](const auto& step) { return step.second > policy::Nnabla::max_recursive_count; });
+    if (trace.name != "nnabla" || worst == trace.attempts.end()) return;
+    const double interval = number_of(trace.policy, "N").value_or(2000);
+    add("retries", trace.name, series_.steps[worst->first],
+        fmt::format("Step {} is tried {} times in vain, and each attempt halves the scale: it "
+                    "falls by 2^{}. At one doubling in {} clean steps it needs {:.0f} of them to "
+                    "come back, and until then gradients underflow. Stop the run when a step is "
+                    "given up, and set the scale by hand; if its gradients are NaN, look for their "
+                    "origin.",
+                    series_.steps[worst->first], worst->second, worst->second, interval + 1,
+                    worst->second * (interval + 1)));
+  }
+
+  const StepSeries& series_;
+  std::vector<Trap>& found_;
+};
+
+}  // namespace
+
+std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces) {
+  std::vector<Trap> found;
+  Finder finder(series, found);
+  finder.of_run();
+  for (const Trace& trace : traces) finder.of_policy(trace);
+  return found;
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tensor's values were computed in, told by its frames one after the other.
+#pragma once
+
+#include <optional>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+class Provenance {
+ public:
+  void add(const Frame& frame);
+
+  /// Sets source_dtype, computed_dtype, suspected_fp16 and underflow_identifiable. Underflow shows
+  /// only where values were computed in a format with smaller magnitudes than the target's: in
+  /// binary16 data what underflowed is already zero.
+  void tell(TensorFindings& tensor, Format target) const;
+
+ private:
+  bool any_ = false;
+  Dtype source_ = Dtype::f32;
+  std::optional<Dtype> computed_;
+  bool all_fit_ = true;  ///< every step's values are a power of two from binary16 values
+  bool evidence_ =
+      false;  ///< some need more bits than bfloat16 has, so that binary16 explains them
+};
+
+}  // namespace halfscope::analyzers

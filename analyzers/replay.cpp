@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/replay.hpp"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay_parts.hpp"
+
+namespace halfscope::analyzers {
+
+std::string_view name_of(Fate fate) {
+  switch (fate) {
+    case Fate::ran: return "ran";
+    case Fate::error: return "error";
+    case Fate::floor: return "floor";
+    case Fate::zero: return "zero";
+    case Fate::infinity: return "infinity";
+  }
+  return "ran";
+}
+
+void add_scale(ScaleRuns& runs, std::size_t index, double scale) {
+  // By bits: NaN is no change from NaN.
+  if (!runs.empty() &&
+      std::bit_cast<std::uint64_t>(runs.back().second) == std::bit_cast<std::uint64_t>(scale)) {
+    return;
+  }
+  runs.emplace_back(index, scale);
+}
+
+double Trace::scale_at(std::size_t index) const {
+  const auto after =
+      std::upper_bound(scale.begin(), scale.end(), index,
+                       [](std::size_t at, const auto& run) { return at < run.first; });
+  return after == scale.begin() ? NAN : std::prev(after)->second;
+}
+
+namespace {
+
+/// Whether a policy's scale is one that no overflow lowers.
+template <class P>
+bool at_floor(P policy) {
+  constexpr int kEnough = 64;  // hysteresis is used up, and retries are over
+  const double scale = policy.scale();
+  for (int i = 0; i < kEnough; ++i) {
+    if (!policy.advance({.nonfinite = true, .max_abs = INFINITY}).error.empty()) break;
+  }
+  return policy.scale() == scale;
+}
+
+template <class P>
+Fate fate_of(const P& policy, const Trace& trace, bool overflow_at_end) {
+  if (trace.error) return Fate::error;
+  if (trace.final_scale == 0) return Fate::zero;
+  if (std::isinf(trace.final_scale)) return Fate::infinity;
+  const bool moves = !P::info.interval.empty() || !P::info.floor.empty();
+  return moves && overflow_at_end && at_floor(policy) ? Fate::floor : Fate::ran;
+}
+
+template <class P>
+void replay_one(P policy, const StepSeries& series, Trace& trace) {
+  bool overflow_at_end = false;  // at the scale of the last steps
+  step_through(policy, series, [&](std::size_t i, const Stepped& step) {
+    const std::int64_t number = series.steps[i];
+    const std::size_t changes = trace.scale.size();
+    add_scale(trace.scale, i, step.scale);
+    if (trace.scale.size() != changes) overflow_at_end = false;
+    trace.length = i + 1;
+    if (step.attempts != 1) trace.attempts.emplace_hint(trace.attempts.end(), i, step.attempts);
+    if (step.overflow) trace.overflow.push_back(number);
+    if (step.unknown) trace.unknown.push_back(number);
+    if (step.applied_nonfinite()) trace.applied_nonfinite.push_back(number);
+    if (step.skipped()) trace.skipped.push_back(number);
+    if (step.skipped() && step.model_nan) ++trace.model_nan_skips;
+    if (!step.decision.error.empty()) {
+      trace.error = TraceError{std::string(step.decision.error), number};
+    }
+    overflow_at_end = overflow_at_end || step.nonfinite;
+    return true;
+  });
+  trace.final_scale = policy.scale();
+  if (!trace.scale.empty() && trace.scale.back().second != trace.final_scale) {
+    overflow_at_end = false;
+  }
+  trace.fate = fate_of(policy, trace, overflow_at_end);
+  add_flushed(trace, series);
+}
+
+}  // namespace
+
+void add_flushed(Trace& trace, const StepSeries& series) {
+  double low = 0, high = 0;
+  std::uint64_t n = 0;
+  for (const FlushedProfile& profile : series.flushed) {
+    const auto at = std::lower_bound(series.steps.begin(), series.steps.end(), profile.step);
+    if (at == series.steps.end() || *at != profile.step) continue;
+    const auto index = static_cast<std::size_t>(at - series.steps.begin());
+    if (index >= trace.length) break;
+    const Share share{profile.at(trace.scale_at(index)), profile.of};
+    low += share.low();
+    high += share.high();
+    ++n;
+    if (!trace.worst_flushed || share.high() > trace.worst_flushed->second) {
+      trace.worst_flushed = {share.low(), share.high()};
+      trace.worst_step = profile.step;
+    }
+  }
+  if (n == 0) return;
+  trace.mean_flushed = {low / static_cast<double>(n), high / static_cast<double>(n)};
+}
+
+Trace replay(const policy::Policy& policy, const StepSeries& series) {
+  Trace trace;
+  trace.name = policy::info_of(policy).name;
+  trace.text = policy::text_of(policy);
+  trace.policy = policy;
+  std::visit(
+      [&](auto own) {
+        own.start();
+        using P = decltype(own);
+        if constexpr (P::info.needs == policy::Needs::tensors) {
+          replay_tensors(own, series, trace);
+        } else if constexpr (P::info.needs == policy::Needs::layers) {
+          replay_layers(own, series, trace);
+        } else {
+          replay_one(own, series, trace);
+        }
+      },
+      policy);
+  return trace;
+}
+
+std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const StepSeries& series) {
+  std::vector<Trace> traces(policies.size());
+  tbb::parallel_for(std::size_t{0}, policies.size(),
+                    [&](std::size_t i) { traces[i] = replay(policies[i], series); });
+  return traces;
+}
+
+std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
+  std::vector<std::size_t> order(traces.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    const Trace& trace = traces[i];
+    const int group = !trace.unavailable.empty() ? 2 : trace.error ? 1 : 0;
+    // Unknown steps are among the skipped, or among those applied.
+    const std::size_t lost = trace.skipped.size() + trace.applied_nonfinite.size();
+    const double flushed = trace.mean_flushed ? trace.mean_flushed->second : INFINITY;
+    return std::tuple(group, group == 2 ? 0 : lost, group == 2 ? 0 : flushed, i);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+}  // namespace halfscope::analyzers

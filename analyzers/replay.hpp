@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loss-scaling policies replayed over a recorded run: `halfscope policies`. Open loop: gradients
+// are taken as recorded, whatever the policy would have made of the weights.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/step_series.hpp"
+#include "halfscope/policy/policy.hpp"
+
+namespace halfscope::analyzers {
+
+/// Why a trace ended, or where its scale ran to.
+enum class Fate : std::uint8_t {
+  ran,       ///< neither of the below
+  error,     ///< the framework ends training
+  floor,     ///< at its least setting at the end, and steps still overflow there
+  zero,      ///< the scale became 0
+  infinity,  ///< the scale became infinite
+};
+std::string_view name_of(Fate fate);
+
+struct TraceError {
+  std::string message;  ///< the framework's
+  std::int64_t step = 0;
+};
+
+/// A scale that changes rarely: (index of the step it holds from, scale), ascending.
+using ScaleRuns = std::vector<std::pair<std::size_t, double>>;
+
+/// What one policy would have done.
+struct Trace {
+  std::string name;  ///< "torch"
+  std::string text;  ///< with all settings
+  policy::Policy policy;
+  std::string unavailable;  ///< "needs X": then nothing below is known
+
+  std::size_t length = 0;  ///< steps replayed: fewer than the series has where an error ended it
+  ScaleRuns scale;         ///< used at the first attempt
+  double final_scale = 0;  ///< that the next step would use
+  std::vector<std::int64_t> skipped;   ///< steps; where a decision rests on an unknown one, too
+  std::vector<std::int64_t> overflow;  ///< some attempt surely overflowed
+  std::vector<std::int64_t> unknown;   ///< nobody knows whether an attempt did; taken to overflow
+  std::vector<std::int64_t> applied_nonfinite;    ///< infinity or NaN went into the weights
+  std::map<std::size_t, std::uint32_t> attempts;  ///< by index; of all others 1
+  std::uint64_t model_nan_skips = 0;              ///< skipped where no scale would have helped
+  std::optional<TraceError> error;
+  Fate fate = Fate::ran;
+
+  /// Share flushed at the steps that have tables: [low, high]; empty where there are none.
+  std::optional<std::pair<double, double>> mean_flushed, worst_flushed;
+  std::int64_t worst_step = 0;
+
+  /// Of policies that keep a scale for every tensor or layer: theirs, by name. `scale` is then the
+  /// smallest of FP8 delayed scaling's, the last layer's (the accumulated one) of ALS.
+  std::vector<std::pair<std::string, ScaleRuns>> parts;
+
+  double scale_at(std::size_t index) const;
+};
+
+/// Replays one policy. The series has no gaps.
+Trace replay(const policy::Policy& policy, const StepSeries& series);
+
+/// Many, on all cores, in the given order.
+std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const StepSeries& series);
+
+/// The order of a ranked table: indices, best first. Fewest skipped (unknown steps and infinities
+/// applied count too), then the smallest mean flushed share, then the order given; traces that
+/// ended in an error after those, unavailable ones last.
+std::vector<std::size_t> ranked(const std::vector<Trace>& traces);
+
+/// The policy the run says it had, with its settings; empty where it does not say, or had none.
+std::optional<policy::Policy> recorded_policy(const StepSeries& series);
+
+/// What the run itself did, as a trace named "recorded"; empty where its scales are not known.
+std::optional<Trace> recorded_trace(const StepSeries& series);
+
+/// The first step at which a replay differs from what the run did: scale or skip.
+struct Difference {
+  std::int64_t step = 0;
+  double replayed_scale = 0, recorded_scale = 0;
+  bool replayed_skip = false, recorded_skip = false;
+};
+/// Over steps the run says something of; second: how many those are.
+std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace& trace,
+                                                                     const StepSeries& series);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One policy stepped through a series; what is kept of each step is the caller's.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/step_series.hpp"
+#include "halfscope/policy/attempt.hpp"
+
+namespace halfscope::analyzers {
+
+/// The smallest magnitude that rounds to infinity in binary16 (IEEE 754-2019, 4.3.1).
+inline constexpr double kOverflow = 65520;
+
+enum class Verdict : std::uint8_t { clean, overflow, unknown };
+
+/// Whether magnitude * scale is at or above a limit. Exact: no rounded product decides.
+inline bool reaches(double magnitude, double scale, double limit) {
+  const double product = magnitude * scale;
+  if (product != limit) return product > limit;
+  return std::fma(magnitude, scale, -product) >= 0;
+}
+
+/// Whether the gradients of an attempt, computed in binary16, overflow at a scale.
+inline Verdict judge(const Seen& seen, double scale) {
+  if (!(scale < INFINITY)) return Verdict::overflow;  // 0 times infinity is NaN
+  if (std::isfinite(seen.max_abs)) {
+    return reaches(seen.max_abs, scale, kOverflow) ? Verdict::overflow : Verdict::clean;
+  }
+  if (scale >= seen.overflow_from) return Verdict::overflow;
+  return scale > 0 ? Verdict::unknown : Verdict::clean;  // what rounding made is 0 at scale 0
+}
+
+/// What a policy made of one step.
+struct Stepped {
+  double scale = 0;  ///< at the first attempt
+  std::uint32_t attempts = 0;
+  bool overflow = false, unknown = false;  ///< some attempt's
+  bool nonfinite = false;                  ///< the last attempt's, by judgement or assumption
+  bool model_nan = false;                  ///< and no scale would have helped
+  policy::Decision decision;               ///< the last
+
+  bool skipped() const { return decision.action == policy::Action::skip; }
+  bool applied_nonfinite() const { return nonfinite && decision.action == policy::Action::apply; }
+};
+
+template <class P>
+Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempts) {
+  Stepped step;
+  step.scale = policy.scale();
+  do {
+    const Seen& seen =
+        attempts == nullptr || attempts->empty()
+            ? first
+            : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
+    const Verdict verdict = judge(seen, policy.scale());
+    step.overflow = step.overflow || verdict == Verdict::overflow;
+    step.unknown = step.unknown || verdict == Verdict::unknown;
+    step.nonfinite = verdict != Verdict::clean;
+    step.model_nan = !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
+    step.decision = policy.advance({.nonfinite = step.nonfinite, .max_abs = seen.max_abs});
+    ++step.attempts;
+  } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
+  return step;
+}
+
+/// Calls see(index, step) for one step after the other until it says false or the policy ends
+/// training. The policy has been started.
+template <class P, class See>
+void step_through(P& policy, const StepSeries& series, See&& see) {
+  auto retried = series.retried.begin();
+  for (std::size_t i = 0; i < series.seen.size(); ++i) {
+    const bool has_attempts = retried != series.retried.end() && retried->first == i;
+    const Stepped step =
+        step_once(policy, series.seen[i], has_attempts ? &retried->second : nullptr);
+    if (has_attempts) ++retried;
+    if (!see(i, step) || !step.decision.error.empty()) return;
+  }
+}
+
+}  // namespace halfscope::analyzers

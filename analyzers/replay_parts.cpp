@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/replay_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/computation_order.hpp"
+#include "analyzers/modules.hpp"
+#include "analyzers/replay_loop.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+/// Largest unscaled magnitudes of one tensor, one a step.
+struct Magnitudes {
+  std::string name;
+  std::vector<double> values;
+};
+
+/// Of the gradients that FP8 training casts: those of activations, or else of weights. `missing`
+/// says what is not recorded.
+std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& missing) {
+  std::vector<Magnitudes> all;
+  if (series.from_magnitudes) {
+    all.push_back({});
+    for (const Seen& seen : series.seen) all[0].values.push_back(seen.max_abs);
+    return all;
+  }
+  const auto of = [&](Role role) {
+    for (const TensorSeries& tensor : series.tensors) {
+      if (tensor.role != role) continue;
+      all.push_back({tensor.name, {}});
+      for (const TensorFacts& facts : tensor.steps) all.back().values.push_back(facts.max_abs);
+      for (std::size_t i = 0; i < series.steps.size() && missing.empty(); ++i) {
+        if (i < tensor.steps.size() && tensor.steps[i].step == series.steps[i]) continue;
+        missing = fmt::format(
+            "needs the largest magnitude of every gradient tensor at every step; {} has none at "
+            "step {}: record tables at every step",
+            log::printable(tensor.name), series.steps[i]);
+      }
+    }
+  };
+  of(Role::activation_grad);
+  if (all.empty()) of(Role::weight_grad);
+  if (all.empty()) {
+    missing =
+        "needs the largest magnitude of every gradient tensor at every step, and the log has no "
+        "tables of gradients: record them at every step";
+  }
+  return all;
+}
+
+/// Adds what is sorted by step and has no step twice.
+void merge(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>& more) {
+  std::vector<std::int64_t> both;
+  std::set_union(sum.begin(), sum.end(), more.begin(), more.end(), std::back_inserter(both));
+  sum = std::move(both);
+}
+
+/// The smallest of all scales at every step.
+ScaleRuns smallest(const std::vector<std::pair<std::string, ScaleRuns>>& parts,
+                   std::size_t length) {
+  std::vector<std::size_t> next(parts.size(), 0);
+  ScaleRuns runs;
+  for (std::size_t i = 0; i < length; ++i) {
+    double least = INFINITY;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const ScaleRuns& of = parts[p].second;
+      if (next[p] + 1 < of.size() && of[next[p] + 1].first <= i) ++next[p];
+      least = std::min(least, of[next[p]].second);
+    }
+    add_scale(runs, i, least);
+  }
+  return runs;
+}
+
+}  // namespace
+
+void replay_tensors(const policy::TeDelayed& policy, const StepSeries& series, Trace& trace) {
+  const std::vector<Magnitudes> tensors = magnitudes_of(series, trace.unavailable);
+  if (!trace.unavailable.empty()) return;
+  const Format format = policy.fp8_format == "E4M3" ? kFloat8E4M3 : kFloat8E5M2;
+  const double limit = to_double(boundaries(format).overflow);
+  trace.length = series.steps.size();
+  trace.final_scale = INFINITY;
+  for (const Magnitudes& tensor : tensors) {
+    policy::TeDelayed own = policy;
+    ScaleRuns runs;
+    std::vector<std::int64_t> saturated, nonfinite;
+    for (std::size_t i = 0; i < trace.length; ++i) {
+      const double max_abs = tensor.values[i];
+      add_scale(runs, i, own.scale());
+      if (!std::isfinite(max_abs)) nonfinite.push_back(series.steps[i]);
+      if (!std::isfinite(max_abs) || reaches(max_abs, own.scale(), limit)) {
+        saturated.push_back(series.steps[i]);
+      }
+      own.advance({.nonfinite = !std::isfinite(max_abs), .max_abs = max_abs});
+    }
+    merge(trace.overflow, saturated);
+    merge(trace.applied_nonfinite, nonfinite);
+    trace.final_scale = std::min(trace.final_scale, own.scale());
+    trace.parts.emplace_back(tensor.name, std::move(runs));
+  }
+  trace.scale = smallest(trace.parts, trace.length);
+  if (series.from_magnitudes) trace.parts.clear();
+}
+
+namespace {
+
+/// A layer: the gradient of its output, and its weight.
+struct Layer {
+  const TensorSeries* gradient = nullptr;
+  const TensorSeries* weight = nullptr;
+  std::size_t at_gradient = 0, at_weight = 0;  ///< the recorded step that holds
+  policy::Als policy;
+  ScaleRuns scale;  ///< accumulated
+};
+
+/// Moves on to the last recorded step up to `step`; the first one holds before it.
+const TensorFacts& facts_at(const TensorSeries& tensor, std::size_t& at, std::int64_t step) {
+  while (at + 1 < tensor.steps.size() && tensor.steps[at + 1].step <= step) ++at;
+  return tensor.steps[at];
+}
+
+/// Products summed for one element of the input's gradient: outputs, times the kernel's size.
+std::uint64_t fan_in_of(const std::vector<std::uint64_t>& shape) {
+  std::uint64_t fan_in = shape.empty() ? 1 : shape[0];
+  for (std::size_t i = 2; i < shape.size(); ++i) fan_in *= shape[i];
+  return std::max<std::uint64_t>(1, fan_in);
+}
+
+/// The weight of the module whose output a gradient is of: a matrix or a kernel, no bias.
+const TensorSeries* weight_of(const StepSeries& series, std::string_view module) {
+  for (const TensorSeries& tensor : series.tensors) {
+    if (tensor.role != Role::weight || tensor.shape.size() < 2 || tensor.steps.empty()) continue;
+    const std::string_view path = path_of(std::string_view(tensor.name));
+    const std::size_t dot = path.rfind('.');
+    if (dot != std::string_view::npos && path.substr(0, dot) == module) return &tensor;
+  }
+  return nullptr;
+}
+
+/// In the order of the backward pass.
+std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series,
+                             std::string& missing) {
+  Analysis names;  // all that the order looks at
+  for (const TensorSeries& tensor : series.tensors) {
+    names.tensors.emplace_back();
+    names.tensors.back().log = series.log;
+    names.tensors.back().name = tensor.name;
+    names.tensors.back().role = tensor.role;
+  }
+  std::vector<Layer> layers;
+  bool any_weight = false, moments = true;
+  const ComputationOrder order(names, series.log);
+  for (const std::size_t i : order.tensors()) {
+    const TensorSeries& gradient = series.tensors[i];
+    if (gradient.role != Role::activation_grad || gradient.steps.empty()) continue;
+    Layer layer;
+    layer.gradient = &gradient;
+    layer.weight = weight_of(series, path_of(std::string_view(gradient.name)));
+    layer.policy = policy;
+    any_weight = any_weight || layer.weight != nullptr;
+    moments =
+        moments && gradient.has_moments && (layer.weight == nullptr || layer.weight->has_moments);
+    layers.push_back(std::move(layer));
+  }
+  if (layers.empty() || !any_weight || !moments) {
+    const std::string_view has = series.from_magnitudes ? "a plain series of magnitudes has none"
+                                 : layers.empty()       ? "the log has no tables of activation_grad"
+                                 : !moments             ? "some of the log's tables have no moments"
+                                                        : "the log has no weights of these layers";
+    missing = fmt::format(
+        "needs the mean, standard deviation and largest magnitude of every layer's weight and of "
+        "its output's gradient; {}: record activation_grad and weight",
+        has);
+  }
+  return layers;
+}
+
+policy::LayerFacts facts_of(Layer& layer, std::int64_t step, double previous) {
+  const TensorFacts& gradient = facts_at(*layer.gradient, layer.at_gradient, step);
+  policy::LayerFacts facts;
+  facts.previous_scale = previous;
+  facts.grad_mean = gradient.mean * previous;
+  facts.grad_std = gradient.deviation * previous;
+  facts.grad_max_abs = gradient.max_abs * previous;
+  facts.has_weight = layer.weight != nullptr;
+  if (!facts.has_weight) return facts;
+  const TensorFacts& weight = facts_at(*layer.weight, layer.at_weight, step);
+  facts.weight_mean = weight.mean;
+  facts.weight_std = weight.deviation;
+  facts.weight_max_abs = weight.max_abs;
+  facts.fan_in = fan_in_of(layer.weight->shape);
+  return facts;
+}
+
+}  // namespace
+
+void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& trace) {
+  std::vector<Layer> layers = layers_of(policy, series, trace.unavailable);
+  if (!trace.unavailable.empty()) return;
+  for (std::size_t i = 0; i < series.steps.size() && !trace.error; ++i) {
+    const std::int64_t step = series.steps[i];
+    double accumulated = 1;
+    bool overflow = false, nonfinite = false;
+    for (Layer& layer : layers) {
+      const policy::LayerFacts facts = facts_of(layer, step, accumulated);
+      const bool infinite = !std::isfinite(facts.grad_max_abs);
+      nonfinite = nonfinite || infinite;
+      overflow = overflow || infinite || facts.grad_max_abs >= kOverflow;
+      const policy::Decision decision = layer.policy.advance(
+          {.nonfinite = infinite, .max_abs = facts.grad_max_abs, .layer = &facts});
+      if (!decision.error.empty() && !trace.error) {
+        trace.error = TraceError{std::string(decision.error), step};
+      }
+      accumulated *= layer.policy.scale();
+      add_scale(layer.scale, i, accumulated);
+    }
+    add_scale(trace.scale, i, accumulated);
+    trace.final_scale = accumulated;
+    trace.length = i + 1;
+    if (overflow) trace.overflow.push_back(step);
+    if (overflow && (nonfinite || !trace.error)) trace.applied_nonfinite.push_back(step);
+  }
+  if (trace.error) trace.fate = Fate::error;
+  for (Layer& layer : layers) trace.parts.emplace_back(layer.gradient->name, layer.scale);
+}
+
+}  // namespace halfscope::analyzers

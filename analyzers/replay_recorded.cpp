@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the run itself did: its policy, its trace, and whether the replay agrees.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "analyzers/replay.hpp"
+#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay_parts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// A setting as make() takes it; empty where a value is of no such kind.
+std::string text_of(const nlohmann::json& value) {
+  if (value.is_null()) return "None";
+  if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return fmt::format("{}", value.get<std::int64_t>());
+  if (value.is_number()) return fmt::format("{}", value.get<double>());
+  return {};
+}
+
+/// The policy's own name of a key of the manifest; empty where it has none. "scale" is what
+/// recorders call the scale at the start.
+std::string_view setting_of(const policy::Policy& policy, const std::string& key) {
+  const policy::Info& info = policy::info_of(policy);
+  for (const auto& [name, value] : policy::settings_of(policy)) {
+    if (name == key) return name;
+  }
+  if (key == "growth_interval") return info.interval;
+  return key == "scale" || key == "initial_scale" ? info.initial : std::string_view();
+}
+
+}  // namespace
+
+std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
+  if (!series.manifest) return std::nullopt;
+  const nlohmann::json& about = series.manifest->about;
+  const auto told = about.find("loss_scaling");
+  if (told == about.end() || !told->is_object()) return std::nullopt;
+  const auto name = told->find("policy");
+  if (name == told->end() || !name->is_string()) return std::nullopt;
+  try {
+    const policy::Policy defaults = policy::make(name->get<std::string>());
+    std::string text(policy::info_of(defaults).name);
+    std::vector<std::string_view> given;
+    for (const auto& [key, value] : told->items()) {
+      const std::string_view setting = setting_of(defaults, key);
+      const std::string as_text = text_of(value);
+      if (setting.empty() || as_text.empty()) continue;
+      if (std::find(given.begin(), given.end(), setting) != given.end()) continue;
+      given.push_back(setting);
+      text += fmt::format(",{}={}", setting, as_text);
+    }
+    return policy::make(text);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;  // "none", or one that is not known here
+  }
+}
+
+std::optional<Trace> recorded_trace(const StepSeries& series) {
+  const auto known = std::find_if(series.recorded_scale.begin(), series.recorded_scale.end(),
+                                  [](const auto& scale) { return scale.has_value(); });
+  if (known == series.recorded_scale.end()) return std::nullopt;
+  Trace trace;
+  trace.name = "recorded";
+  trace.text = "recorded";
+  double scale = **known;
+  for (std::size_t i = 0; i < series.steps.size(); ++i) {
+    scale = series.recorded_scale[i].value_or(scale);
+    add_scale(trace.scale, i, scale);
+    const std::int64_t step = series.steps[i];
+    const Verdict verdict = judge(series.seen[i], scale);
+    if (verdict == Verdict::overflow) trace.overflow.push_back(step);
+    if (verdict == Verdict::unknown) trace.unknown.push_back(step);
+    const auto retried = series.retried.find(i);
+    if (retried != series.retried.end()) {
+      trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
+    }
+    const bool says = !series.recorded_skip.empty() && series.recorded_skip[i].has_value();
+    if (!says) continue;
+    const Seen& last = retried == series.retried.end() ? series.seen[i] : retried->second.back();
+    if (*series.recorded_skip[i]) {
+      trace.skipped.push_back(step);
+      if (!std::isfinite(last.max_abs) && last.overflow_from == 0) ++trace.model_nan_skips;
+    } else if (!std::isfinite(last.max_abs) && judge(last, scale) == Verdict::overflow) {
+      trace.applied_nonfinite.push_back(step);
+    }
+  }
+  trace.length = series.steps.size();
+  trace.final_scale = scale;
+  if (scale == 0) trace.fate = Fate::zero;
+  if (std::isinf(scale)) trace.fate = Fate::infinity;
+  add_flushed(trace, series);
+  return trace;
+}
+
+std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace& trace,
+                                                                     const StepSeries& series) {
+  std::optional<Difference> first;
+  std::uint64_t compared = 0;
+  auto run = trace.scale.begin();
+  auto skip = trace.skipped.begin();
+  for (std::size_t i = 0; i < std::min(series.steps.size(), trace.length); ++i) {
+    while (run != trace.scale.end() && run + 1 != trace.scale.end() && (run + 1)->first <= i) ++run;
+    while (skip != trace.skipped.end() && *skip < series.steps[i]) ++skip;
+    const auto scale = series.recorded_scale.empty() ? std::nullopt : series.recorded_scale[i];
+    const auto skipped = series.recorded_skip.empty() ? std::nullopt : series.recorded_skip[i];
+    if (!scale && !skipped) continue;
+    ++compared;
+    Difference here;
+    here.step = series.steps[i];
+    here.replayed_scale = run == trace.scale.end() ? NAN : run->second;
+    here.replayed_skip = skip != trace.skipped.end() && *skip == here.step;
+    here.recorded_scale = scale.value_or(here.replayed_scale);
+    here.recorded_skip = skipped.value_or(here.replayed_skip);
+    const bool both_nan = std::isnan(here.replayed_scale) && std::isnan(here.recorded_scale);
+    const bool same_scale = both_nan || here.replayed_scale == here.recorded_scale;
+    if (!first && (!same_scale || here.replayed_skip != here.recorded_skip)) first = here;
+  }
+  if (!first && trace.error && trace.length < series.steps.size()) {
+    first = Difference{series.steps[trace.length], NAN, NAN, false, false};  // the run went on
+  }
+  return {first, compared};
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run step by step, as a loss-scaling policy would have seen it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/source.hpp"
+#include "halfscope/table/interval.hpp"
+
+namespace halfscope::analyzers {
+
+struct Target;  // underflow.hpp
+
+/// The gradients of one attempt: the largest unscaled magnitude. Where that is not finite, some
+/// gradient is infinite or NaN at every scale from `overflow_from` up; below, nobody knows. 0: at
+/// every scale, as where no rounding to 16 bits was to blame.
+struct Seen {
+  double max_abs = 0;
+  double overflow_from = 0;
+};
+
+/// What is flushed at each scale in one recorded step, over all counted tensors.
+struct FlushedProfile {
+  std::int64_t step = 0;
+  Interval of;                    ///< finite nonzero values
+  int first_log2 = 0;             ///< all scales below flush what this one does, or more
+  std::vector<Interval> flushed;  ///< entry i: at scale 2^(first_log2 + i); the last holds above
+
+  /// At any positive scale: exact at powers of two, else between those of the two around it.
+  Interval at(double scale) const;
+};
+
+/// What ALS and FP8 delayed scaling see of one tensor at one recorded step; unscaled.
+struct TensorFacts {
+  std::int64_t step = 0;
+  double max_abs = 0;              ///< infinity where one is infinite or NaN
+  double mean = 0, deviation = 0;  ///< approximate, of the population; of the finite values
+};
+struct TensorSeries {
+  std::string name;
+  log::Role role = log::Role::unknown;
+  std::vector<std::uint64_t> shape;
+  bool has_moments = true;
+  std::vector<TensorFacts> steps;  ///< ascending
+};
+
+/// One log, or one plain series of magnitudes.
+struct StepSeries {
+  std::string log;
+  std::vector<std::int64_t> steps;  ///< ascending; a plain series counts from 0
+  std::vector<Seen> seen;           ///< one a step; where a step was retried, its first attempt
+  /// By index into `steps`: all attempts of a step that was tried more than once.
+  std::map<std::size_t, std::vector<Seen>> retried;
+  /// What the run itself did, where it says so; one a step, or empty.
+  std::vector<std::optional<double>> recorded_scale;
+  std::vector<std::optional<bool>> recorded_skip;
+  /// Steps the run skipped for an infinity although no recorded magnitude overflows: (index, the
+  /// largest magnitude, unscaled). `seen` has infinity there.
+  std::vector<std::pair<std::size_t, double>> unexplained;
+  std::vector<FlushedProfile> flushed;  ///< of the steps that have tables, ascending
+  /// Weights, their gradients, activation gradients, as first seen; of activations the names alone,
+  /// which tell the order of computation.
+  std::vector<TensorSeries> tensors;
+  std::optional<log::Manifest> manifest;
+  bool from_magnitudes = false;  ///< a plain series: one tensor, nothing else known
+};
+
+/// Collects one log's series as it is read.
+class SeriesBuilder {
+ public:
+  SeriesBuilder(std::string log, const Target& target);
+  void add(const Frame& frame);
+  void add(const log::StepScalars& scalars);
+  void add(const log::Manifest& manifest);
+  /// Of another rank: a step overflows where it does on any.
+  void add(const StepPeak& peak);
+  /// Empty where the log has no every-step scalars.
+  std::optional<StepSeries> finish();
+
+ private:
+  struct Found;
+  std::shared_ptr<Found> found_;
+};
+
+/// Reads a log once. Throws log::BadInput, also where it has no scalars of every step.
+StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
+                       const Target& target, Notes& notes, const Progress& progress = {});
+
+/// One largest unscaled magnitude a line, "nan" and "inf" allowed. Throws log::BadInput naming the
+/// line.
+StepSeries read_magnitudes(const std::filesystem::path& file);
+
+/// Makes every step between the first and the last present: those that are missing are like the
+/// one before. Without `assume_constant` a gap throws log::BadInput naming it.
+void close_gaps(StepSeries& series, bool assume_constant);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "analyzers/step_series.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::BadInput;
+using log::printable;
+
+constexpr std::string_view kWanted =
+    "want one largest unscaled magnitude of the gradients a line: a number that is not negative, "
+    "nan or inf";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// A magnitude; anything else is refused, naming the line.
+double magnitude_in(std::string_view text, const std::string& where) {
+  std::string_view digits = text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool whole = end == digits.data() + digits.size() && !digits.starts_with('+');
+  if (whole && error == std::errc::result_out_of_range) {
+    throw BadInput(where + ": '" + printable(std::string(text)) +
+                   "' is beyond binary64; write inf, or 0");
+  }
+  if (error != std::errc() || !whole) {
+    throw BadInput(where + ": found '" + printable(std::string(text)) + "', " +
+                   std::string(kWanted));
+  }
+  if (value < 0) {
+    throw BadInput(where + ": " + printable(std::string(text)) + " is negative, " +
+                   std::string(kWanted));
+  }
+  return std::abs(value);
+}
+
+}  // namespace
+
+StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
+                       const Target& target, Notes& notes, const Progress& progress) {
+  SeriesBuilder builder(log.string(), target);
+  Selection wanted = selection;
+  wanted.target = target.format;
+  Visitor visit;
+  visit.frame = [&](Frame&& frame) { builder.add(frame); };
+  visit.peak = [&](const StepPeak& peak) { builder.add(peak); };
+  visit.manifest = [&](const log::Manifest& manifest) { builder.add(manifest); };
+  visit.scalars = [&](const log::StepScalars& scalars) { builder.add(scalars); };
+  for_each_frame(log, wanted, visit, notes, progress);
+  std::optional<StepSeries> series = builder.finish();
+  if (!series) {
+    throw BadInput(printable(log.string()) +
+                   ": has no scalars of every step, so that no policy can be replayed; want a run "
+                   "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
+                   "(docs/recording.md), or a series of magnitudes with --amax FILE");
+  }
+  return std::move(*series);
+}
+
+StepSeries read_magnitudes(const std::filesystem::path& file) {
+  const std::string shown = printable(file.string());
+  if (std::filesystem::is_directory(file)) {
+    throw BadInput(shown + ": is a folder; give a run log as LOG, not with --amax");
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw BadInput(shown + ": cannot be read; " + std::string(kWanted));
+  StepSeries series;
+  series.log = file.string();
+  series.from_magnitudes = true;
+  std::array<char, 256> line{};  // no number that is told apart is longer
+  std::uint64_t number = 0, blank = 0;
+  while (in.getline(line.data(), line.size()) || in.gcount() > 0) {
+    const std::string where = fmt::format("{}: line {}", shown, ++number);
+    if (in.fail()) {
+      throw BadInput(where + ": is longer than a number can be, " + std::string(kWanted));
+    }
+    const auto text = trimmed({line.data(), std::string_view(line.data()).size()});
+    if (text.empty()) {
+      if (blank == 0) blank = number;
+      continue;
+    }
+    if (blank != 0) {
+      throw BadInput(fmt::format("{}: line {}: is empty, {}", shown, blank, kWanted));
+    }
+    series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
+    series.seen.push_back({magnitude_in(text, where), 0});
+  }
+  if (series.seen.empty()) throw BadInput(shown + ": is empty, " + std::string(kWanted));
+  return series;
+}
+
+namespace {
+
+/// More steps than this are no run: they would not fit in memory either.
+constexpr std::uint64_t kMostSteps = 100'000'000;
+
+[[noreturn]] void refuse_gap(const StepSeries& series, std::size_t before) {
+  throw BadInput(fmt::format(
+      "{}: holds step {} and then step {}: the steps between have no scalars, so that whether they "
+      "overflow is not known; record them at every step (docs/recording.md), choose steps without "
+      "a gap with --step, or give --assume-constant-between to take them to be like step {}",
+      printable(series.log), series.steps[before], series.steps[before + 1], series.steps[before]));
+}
+
+}  // namespace
+
+void close_gaps(StepSeries& series, bool assume_constant) {
+  if (series.steps.empty()) return;
+  const std::uint64_t span = static_cast<std::uint64_t>(series.steps.back()) -
+                             static_cast<std::uint64_t>(series.steps.front());
+  if (span == series.steps.size() - 1) return;
+  for (std::size_t i = 0; !assume_constant && i + 1 < series.steps.size(); ++i) {
+    if (series.steps[i + 1] != series.steps[i] + 1) refuse_gap(series, i);
+  }
+  if (span >= kMostSteps) {
+    throw BadInput(
+        fmt::format("{}: its steps run from {} to {}, more than {} to fill; choose some "
+                    "with --step",
+                    printable(series.log), series.steps.front(), series.steps.back(), kMostSteps));
+  }
+  StepSeries whole;
+  std::vector<std::size_t> place;
+  for (std::size_t i = 0; i < series.steps.size(); ++i) {
+    const std::int64_t end =
+        i + 1 < series.steps.size() ? series.steps[i + 1] : series.steps[i] + 1;
+    place.push_back(whole.steps.size());
+    const auto retried = series.retried.find(i);
+    for (std::int64_t step = series.steps[i]; step < end; ++step) {
+      const bool own = step == series.steps[i];
+      if (retried != series.retried.end()) whole.retried[whole.steps.size()] = retried->second;
+      whole.steps.push_back(step);
+      whole.seen.push_back(series.seen[i]);
+      if (!series.recorded_scale.empty()) {
+        whole.recorded_scale.push_back(own ? series.recorded_scale[i] : std::nullopt);
+      }
+      if (!series.recorded_skip.empty()) {
+        whole.recorded_skip.push_back(own ? series.recorded_skip[i] : std::nullopt);
+      }
+    }
+  }
+  for (auto& [index, unused] : series.unexplained) index = place[index];
+  series.steps = std::move(whole.steps);
+  series.seen = std::move(whole.seen);
+  series.retried = std::move(whole.retried);
+  series.recorded_scale = std::move(whole.recorded_scale);
+  series.recorded_skip = std::move(whole.recorded_skip);
+}
+
+}  // namespace halfscope::analyzers

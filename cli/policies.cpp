@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope policies`: every loss-scaling policy, replayed over a recorded run.
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "analyzers/policy_study.hpp"
+#include "analyzers/underflow.hpp"
+#include "cli/command.hpp"
+#include "cli/common.hpp"
+#include "cli/progress.hpp"
+#include "cli/text_policies.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/output_file.hpp"
+#include "reports/json.hpp"
+#include "reports/json_policies.hpp"
+#include "reports/snippets.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::PolicyStudy;
+
+struct Options : LogOptions {
+  std::string magnitudes;  ///< --amax
+  bool list = false;
+  std::vector<std::string> policies;
+  std::string json, framework;
+  analyzers::PolicyOptions replay;
+};
+
+void require_sense(const Options& options) {
+  const bool logs = !options.logs.empty(), magnitudes = !options.magnitudes.empty();
+  if (options.list && (logs || magnitudes || !options.policies.empty())) {
+    throw BadUsage("policies: --list stands alone, or with --json");
+  }
+  if (logs && magnitudes) {
+    throw BadUsage("policies: found both LOG and --amax; want one of them");
+  }
+  if (!options.list && !logs && !magnitudes) {
+    throw BadUsage(
+        "policies: found neither LOG nor --amax; want a run log, --amax FILE with one largest "
+        "unscaled magnitude a line, or --list");
+  }
+}
+
+PolicyStudy study_log(const std::string& log, const Options& options) {
+  Progress bar("reading");
+  const auto progress = [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
+  analyzers::Notes notes;
+  analyzers::StepSeries series =
+      analyzers::read_series(log, selection_of(options), target_of(options), notes, progress);
+  bar.clear();
+  for (const std::string& note : notes) fmt::print(stderr, "halfscope: {}\n", note);
+  return analyzers::study_policies(std::move(series), options.replay);
+}
+
+std::vector<PolicyStudy> studies_of(const Options& options) {
+  std::vector<PolicyStudy> studies;
+  if (!options.magnitudes.empty()) {
+    studies.push_back(
+        analyzers::study_policies(analyzers::read_magnitudes(options.magnitudes), options.replay));
+  }
+  for (const std::string& log : options.logs) studies.push_back(study_log(log, options));
+  return studies;
+}
+
+/// A JSON array, entry by entry: a long run has many numbers.
+void write_entries(const std::vector<PolicyStudy>& studies, bool all,
+                   const std::function<void(std::string_view)>& write) {
+  const char* before = "[\n";
+  const auto entry = [&](const analyzers::Trace& trace, const PolicyStudy& study) {
+    write(before + reports::json_text(reports::trace_json(trace, study)));
+    before = ",\n";
+  };
+  for (const PolicyStudy& study : studies) {
+    for (const analyzers::Trace& trace : study.traces) entry(trace, study);
+    if (all && study.recorded) entry(*study.recorded, study);
+  }
+  write("\n]\n");
+}
+
+void write_json(const Options& options, const std::vector<PolicyStudy>& studies) {
+  if (options.json.empty()) return;
+  const bool all = options.policies.empty();
+  if (options.json == "-") {
+    write_entries(studies, all,
+                  [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+    return;
+  }
+  log::OutputFile file{std::filesystem::path(options.json)};
+  write_entries(studies, all, [&file](std::string_view text) { file.write(text); });
+  file.commit();
+}
+
+int list(const Options& options) {
+  if (!options.json.empty()) {
+    write_output(options.json, reports::json_text(reports::catalogue_json()) + "\n");
+  }
+  if (options.json != "-") fmt::print("{}", catalogue_text());
+  return kFine;
+}
+
+int run(Options options) {
+  require_sense(options);
+  if (options.list) return list(options);
+  require_no_input(options.json, options);
+  for (const std::string& text : options.policies) {
+    options.replay.policies.push_back(parse_policy(text));
+  }
+  options.replay.tuned = reports::policy_of_framework(options.framework);
+  const std::vector<PolicyStudy> studies = studies_of(options);
+  write_json(options, studies);
+  if (options.json == "-") return kFine;
+  for (const PolicyStudy& study : studies) {
+    fmt::print("{}", policies_text(study, options.replay.targets.target_underflow));
+  }
+  return kFine;
+}
+
+void add_inputs(CLI::App& command, Options& options) {
+  command.add_option("LOG", options.logs,
+                     "run logs, which have the largest gradient of every step; several stay apart");
+  command
+      .add_option("--amax", options.magnitudes,
+                  "instead: a text file with the largest unscaled gradient magnitude of a step on "
+                  "each line (nan and inf allowed)")
+      ->type_name("FILE");
+  command.add_flag("--list", options.list, "all policies with their defaults and source");
+  add_policy_choice(command, options.policies);
+  command.add_flag("--assume-constant-between", options.replay.assume_constant,
+                   "where steps are missing, take them to be like the one before");
+}
+
+}  // namespace
+
+void add_policies(CLI::App& app, Run& run_out) {
+  CLI::App* command = app.add_subcommand(
+      "policies", "What every framework's loss scaling would have done on a recorded run");
+  const auto options = std::make_shared<Options>();
+  add_inputs(*command, *options);
+  add_reading(*command, *options);
+  command->add_option("--step", options->steps, "steps A to B, B not included")->type_name("A:B");
+  add_targets(*command, options->replay.targets);
+  command
+      ->add_option("--framework", options->framework,
+                   "whose dynamic settings to search (default: the run's own, else PyTorch)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(reports::framework_names()));
+  command->add_option("--json", options->json, "write every policy's trace as JSON; - for stdout")
+      ->type_name("FILE");
+  command->footer(
+      "Example:  halfscope policies runs/mnist\n"
+      "          halfscope policies runs/mnist --policy torch --policy "
+      "deepspeed,initial_scale_power=16");
+  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+}
+
+}  // namespace halfscope::cli

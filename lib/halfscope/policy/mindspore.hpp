@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic loss scaling of Huawei's MindSpore.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "halfscope/policy/attempt.hpp"
+#include "halfscope/policy/option.hpp"
+
+namespace halfscope::policy {
+
+/// DynamicLossScaleManager, which decides on the host in Python floats.
+struct Mindspore {
+  static constexpr Info info = {
+      .name = "mindspore",
+      .framework = "MindSpore, DynamicLossScaleManager",
+      .source = "mindspore mindspore/train/loss_scale_manager.py 1cbdf54f",
+      .quirk = "more than 1000 overflows in a row end the run; floor of 1; no ceiling",
+      .initial = "init_loss_scale",
+      .interval = "scale_window"};
+  static constexpr std::int64_t bad_step_max = 1000;
+
+  double init_loss_scale = 16777216, scale_factor = 2;
+  std::int64_t scale_window = 2000;
+  static constexpr auto settings() {
+    using T = Mindspore;
+    return std::array{Option<T>{"init_loss_scale", &T::init_loss_scale, Range::positive},
+                      Option<T>{"scale_factor", &T::scale_factor, Range::positive},
+                      Option<T>{"scale_window", &T::scale_window, Range::count}};
+  }
+
+  double current = 0;
+  std::int64_t cur_iter = 1, last_overflow_iter = 0, bad_step = 0;
+  static constexpr auto state() {
+    using T = Mindspore;
+    return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"cur_iter", &T::cur_iter},
+                      Option<T>{"last_overflow_iter", &T::last_overflow_iter},
+                      Option<T>{"bad_step", &T::bad_step}};
+  }
+
+  void start() { current = init_loss_scale; }
+  double scale() const { return current; }
+
+  Decision advance(const Attempt& attempt) {
+    if (attempt.nonfinite) {
+      current = std::max(current * (1 / scale_factor), 1.0);
+      last_overflow_iter = cur_iter;
+      if (++bad_step > bad_step_max) {
+        return {Action::skip,
+                "RuntimeError: Dynamic loss scale Continuous overflow 1001 times, has exceeded "
+                "maximum threshold."};
+      }
+    } else {
+      if ((cur_iter - last_overflow_iter) % scale_window == 0) current *= scale_factor;
+      bad_step = 0;
+    }
+    ++cur_iter;
+    return {attempt.nonfinite ? Action::skip : Action::apply};
+  }
+};
+
+/// nn.DynamicLossScaleUpdateCell, which decides on the device in binary32.
+struct MindsporeCell {
+  static constexpr Info info = {
+      .name = "mindspore-cell",
+      .framework = "MindSpore, nn.DynamicLossScaleUpdateCell",
+      .source = "mindspore nn/wrap/loss_scale.py b4fa5acc",
+      .quirk = "never ends the run, unlike the manager; floor of 1; no ceiling",
+      .arithmetic = Arithmetic::binary32,
+      .initial = "loss_scale_value",
+      .interval = "scale_window"};
+
+  double loss_scale_value = 16777216, scale_factor = 2;
+  std::int64_t scale_window = 2000;
+  static constexpr auto settings() {
+    using T = MindsporeCell;
+    return std::array{Option<T>{"loss_scale_value", &T::loss_scale_value, Range::positive},
+                      Option<T>{"scale_factor", &T::scale_factor, Range::positive},
+                      Option<T>{"scale_window", &T::scale_window, Range::count}};
+  }
+
+  float current = 0;
+  std::int64_t cur_iter = 1, last_overflow_iter = 0;
+  static constexpr auto state() {
+    using T = MindsporeCell;
+    return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"cur_iter", &T::cur_iter},
+                      Option<T>{"last_overflow_iter", &T::last_overflow_iter}};
+  }
+
+  void start() { current = static_cast<float>(loss_scale_value); }
+  double scale() const { return current; }
+
+  Decision advance(const Attempt& attempt) {
+    const bool due = scale_window <= cur_iter - last_overflow_iter;
+    const float factor = static_cast<float>(scale_factor);
+    if (attempt.nonfinite) {
+      current = std::max(current / factor, 1.0f);
+    } else if (due) {
+      current *= factor;
+    }
+    if (attempt.nonfinite || due) last_overflow_iter = cur_iter;
+    ++cur_iter;
+    return {attempt.nonfinite ? Action::skip : Action::apply};
+  }
+};
+
+}  // namespace halfscope::policy

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic loss scaling of Sony's NNabla. The scale is a Python float.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "halfscope/policy/attempt.hpp"
+#include "halfscope/policy/option.hpp"
+
+namespace halfscope::policy {
+
+/// DynamicLossScalingUpdater: a step that overflows is tried again at half the scale.
+struct Nnabla {
+  static constexpr Info info = {
+      .name = "nnabla",
+      .framework = "NNabla, DynamicLossScalingUpdater",
+      .source = "nnabla python/src/nnabla/experimental/mixed_precision_training.py 2814df0d",
+      .quirk =
+          "tries a step again, up to 101 times and with the next batch: a batch with NaN costs "
+          "2^101 of the scale; no floor",
+      .initial = "scale",
+      .interval = "N"};
+  static constexpr std::int64_t max_recursive_count = 100;
+
+  double initial = 8, scaling_factor = 2;
+  std::int64_t interval = 2000;
+  static constexpr auto settings() {
+    return std::array{Option<Nnabla>{"scale", &Nnabla::initial, Range::positive},
+                      Option<Nnabla>{"scaling_factor", &Nnabla::scaling_factor, Range::positive},
+                      Option<Nnabla>{"N", &Nnabla::interval, Range::count}};
+  }
+
+  double current = 0;
+  std::int64_t counter = 0, recursive_count = 0;
+  static constexpr auto state() {
+    return std::array{Option<Nnabla>{"scale", &Nnabla::current},
+                      Option<Nnabla>{"counter", &Nnabla::counter},
+                      Option<Nnabla>{"recursive_count", &Nnabla::recursive_count}};
+  }
+
+  void start() { current = initial; }
+  double scale() const { return current; }
+
+  Decision advance(const Attempt& attempt) {
+    if (attempt.nonfinite) {
+      current /= scaling_factor;
+      counter = 0;
+      if (++recursive_count <= max_recursive_count) return {Action::retry};
+      recursive_count = 0;
+      return {Action::skip};
+    }
+    // 1. / scale, only where the gradients are finite.
+    if (current == 0) return {Action::skip, "ZeroDivisionError: float division by zero"};
+    recursive_count = 0;
+    if (counter > interval) {  // tested before this step is counted
+      current *= scaling_factor;
+      counter = 0;
+    }
+    ++counter;
+    return {Action::apply};
+  }
+};
+
+/// The training loop in NNabla's tutorial: as above, but a step that overflows is left out.
+struct NnablaTutorial {
+  static constexpr Info info = {
+      .name = "nnabla-tutorial",
+      .framework = "NNabla, the tutorial's loop",
+      .source = "nnabla, documentation: tutorial of mixed-precision training",
+      .quirk =
+          "skips where NNabla's own updater tries again; interval + 2 clean steps until the "
+          "first growth; no floor",
+      .initial = "loss_scale",
+      .interval = "interval"};
+
+  double initial = 8, scaling_factor = 2;
+  std::int64_t interval = 2000;
+  static constexpr auto settings() {
+    using T = NnablaTutorial;
+    return std::array{Option<T>{"loss_scale", &T::initial, Range::positive},
+                      Option<T>{"scaling_factor", &T::scaling_factor, Range::positive},
+                      Option<T>{"interval", &T::interval, Range::count}};
+  }
+
+  double current = 0;
+  std::int64_t counter = 0;
+  static constexpr auto state() {
+    using T = NnablaTutorial;
+    return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"counter", &T::counter}};
+  }
+
+  void start() { current = initial; }
+  double scale() const { return current; }
+
+  Decision advance(const Attempt& attempt) {
+    if (attempt.nonfinite) {
+      current /= scaling_factor;
+      counter = 0;
+      return {Action::skip};
+    }
+    if (counter > interval) {
+      current *= scaling_factor;
+      counter = 0;
+    }
+    ++counter;
+    return {Action::apply};
+  }
+};
+
+}  // namespace halfscope::policy

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every loss-scaling policy, by name. To add one: a struct as in torch.hpp, its type in Policy.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "halfscope/policy/als.hpp"
+#include "halfscope/policy/apex.hpp"
+#include "halfscope/policy/attempt.hpp"
+#include "halfscope/policy/chainer.hpp"
+#include "halfscope/policy/deepspeed.hpp"
+#include "halfscope/policy/fairseq.hpp"
+#include "halfscope/policy/fastai.hpp"
+#include "halfscope/policy/jax.hpp"
+#include "halfscope/policy/megatron.hpp"
+#include "halfscope/policy/mindspore.hpp"
+#include "halfscope/policy/mxnet.hpp"
+#include "halfscope/policy/nnabla.hpp"
+#include "halfscope/policy/nvcaffe.hpp"
+#include "halfscope/policy/open_seq2seq.hpp"
+#include "halfscope/policy/option.hpp"
+#include "halfscope/policy/paddle.hpp"
+#include "halfscope/policy/static.hpp"
+#include "halfscope/policy/tensorflow.hpp"
+#include "halfscope/policy/torch.hpp"
+#include "halfscope/policy/transformer_engine.hpp"
+
+namespace halfscope::policy {
+
+/// A policy with its settings and state. How a step goes, online or replayed: pass at scale_of(),
+/// then advance() with what the gradients were, again while it says retry; the next step uses the
+/// scale it leaves.
+using Policy =
+    std::variant<Static, Torch, Apex, ApexLegacy, ApexHysteresis, Megatron, ColossalAi, DeepSpeed,
+                 DeepSpeedFused, Fairseq, Metaseq, Fastai1, Fastai2, Tf1, Keras2, Keras3, TfContrib,
+                 Os2sBackoff, Os2sLogMax, Nnabla, NnablaTutorial, Chainer, Mxnet, MxnetStatic, Jmp,
+                 Flax, Paddle, Mindspore, MindsporeCell, Nvcaffe, Als, TeDelayed>;
+
+/// Of every policy, at its framework's defaults, in the order of the variant.
+std::vector<Policy> all();
+
+/// A policy from its name and settings: "torch,init_scale=65536,growth_interval=4". Numbers may be
+/// written 2^K. Throws std::invalid_argument: an unknown name or key lists the known ones.
+Policy make(std::string_view text);
+
+const Info& info_of(const Policy& policy);
+
+/// Settings by the framework's names, in its order.
+std::vector<std::pair<std::string_view, Value>> settings_of(const Policy& policy);
+/// The same as make() takes it: "torch,init_scale=65536,...".
+std::string text_of(const Policy& policy);
+/// With those settings alone that differ from the defaults: "torch,growth_interval=4".
+std::string short_text_of(const Policy& policy);
+
+/// The loss scale of the next attempt; may be 0 or infinity.
+double scale_of(const Policy& policy);
+/// Must not be called again after an error.
+Decision advance(Policy& policy, const Attempt& attempt);
+
+/// What a checkpoint has to keep, besides the settings; restore() makes the policy go on with the
+/// same bits. Throws std::invalid_argument where a name is missing.
+std::map<std::string, std::vector<double>> state_of(const Policy& policy);
+void restore(Policy& policy, const std::map<std::string, std::vector<double>>& state);
+
+}  // namespace halfscope::policy

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about the loss-scaling policy that drove a run: what it lost that other settings would
+// have kept. Nothing is said of a run that skips now and then, as dynamic loss scaling does.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "halfscope/log/error.hpp"
+#include "reports/findings_list.hpp"
+#include "reports/policy_words.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports::found {
+
+using namespace analyzers;
+
+namespace {
+
+/// Fewer steps lost than these are what finding the scale costs.
+constexpr std::size_t kFewSteps = 3;
+constexpr double kFewShare = 0.01;
+
+/// Steps that a scale could have saved, taken or spoiled.
+std::size_t lost_by_scale(const Trace& trace) {
+  const auto model = static_cast<std::size_t>(trace.model_nan_skips);
+  return trace.skipped.size() + trace.applied_nonfinite.size() -
+         std::min(model, trace.skipped.size());
+}
+
+double flushed(const Trace& trace) { return trace.mean_flushed ? trace.mean_flushed->second : 0; }
+
+/// A setting that would have lost fewer steps and flushed hardly more.
+struct Better {
+  std::string name;
+  const Trace* trace = nullptr;
+};
+
+Better better_than(const PolicyStudy& study, const Trace& run) {
+  Better best;
+  const auto offer = [&](const std::string& name, const Trace& trace) {
+    if (trace.error || flushed(trace) > flushed(run) + kWorthTelling) return;
+    if (lost_by_scale(trace) >= lost_by_scale(best.trace ? *best.trace : run)) return;
+    best = {name, &trace};
+  };
+  if (study.tuned) offer(study.tuned->text, study.tuned->trace);
+  if (study.fixed) offer("a static scale of " + scales_text(*study.fixed), *study.fixed);
+  return best;
+}
+
+void lost_needlessly(const PolicyStudy& study, const Trace& run, List& to) {
+  const Better better = better_than(study, run);
+  if (better.trace == nullptr) return;
+  const std::size_t lost = lost_by_scale(run), kept = lost - lost_by_scale(*better.trace);
+  const double share = static_cast<double>(kept) / static_cast<double>(run.length);
+  if (kept < kFewSteps || share < kFewShare) return;
+  to.push_back(
+      {share >= kSerious && kept > 2 * kFewSteps ? Severity::serious : Severity::warning,
+       fmt::format("The run lost {} of {} to overflow by the loss scale: {} of them for "
+                   "nothing.",
+                   plural(lost, "step"), count_text(run.length), count_text(kept)),
+       fmt::format("{} would have lost {}{}.", better.name,
+                   lost == kept ? "none" : count_text(lost - kept),
+                   better.trace->mean_flushed
+                       ? ", and flushed " + share_range_text(better.trace->mean_flushed->first,
+                                                             better.trace->mean_flushed->second)
+                       : ""),
+       Evidence::policies});
+}
+
+/// How many of the last steps were skipped without a break.
+std::size_t skipped_at_end(const Trace& run, const StepSeries& series) {
+  std::size_t n = 0;
+  while (n < run.skipped.size() &&
+         run.skipped[run.skipped.size() - 1 - n] == series.steps[series.steps.size() - 1 - n]) {
+    ++n;
+  }
+  return n;
+}
+
+/// Where the scale of a run that went astray is at the end; empty where it did not.
+std::string astray(const Trace& run, const StepSeries& series) {
+  constexpr std::size_t kMany = 10;
+  constexpr double kUseless = 0x1p-14;  // gradients are flushed that no scale was to touch
+  if (run.fate == Fate::zero) return "The run's loss scale collapsed to 0.";
+  if (run.fate == Fate::infinity) return "The run's loss scale grew to infinity, where it stays.";
+  const std::size_t skipped = skipped_at_end(run, series);
+  const std::string scale = scale_text(run.final_scale);
+  if (skipped >= kMany) {
+    return fmt::format("The run skipped every one of its last {}, down to a loss scale of {}.",
+                       plural(skipped, "step"), scale);
+  }
+  if (run.final_scale < kUseless) return "The run's loss scale collapsed to " + scale + ".";
+  return "";
+}
+
+void collapsed(const Trace& run, const StepSeries& series, List& to) {
+  const std::string where = astray(run, series);
+  if (where.empty()) return;
+  const bool model = run.model_nan_skips * 2 > run.skipped.size();
+  to.push_back({Severity::serious, where,
+                model ? "NaN or infinity is in the model itself: no loss scale cures it."
+                      : "No step can be taken from there: start again at a smaller scale, with a "
+                        "floor that the gradients can be scaled by.",
+                Evidence::policies});
+}
+
+/// A trap the run itself stepped into: its first sentence, and the rest as advice.
+void sprung(const Trap& trap, List& to) {
+  const std::string text = log::printable(trap.text);
+  const std::size_t end = std::min(text.find(". "), text.size() - 1) + 1;
+  const std::size_t rest = text.find_first_not_of(' ', end);
+  to.push_back({Severity::warning, text.substr(0, end),
+                rest == std::string::npos ? "" : text.substr(rest), Evidence::policies});
+}
+
+constexpr std::size_t kMostOfALog = 4;
+
+}  // namespace
+
+void policies(const Study& study, List& to) {
+  for (const PolicyStudy& replayed : study.policies) {
+    const std::size_t before = to.size();
+    if (replayed.recorded) {
+      collapsed(*replayed.recorded, replayed.series, to);
+      lost_needlessly(replayed, *replayed.recorded, to);
+    }
+    const bool told = to.size() != before;
+    for (const Trap& trap : replayed.traps) {
+      if (trap.policy != "recorded" || (told && trap.id == "nan_in_model")) continue;
+      if (to.size() - before < kMostOfALog) sprung(trap, to);
+    }
+  }
+}
+
+}  // namespace halfscope::reports::found

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section on loss-scaling policies, but for its charts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "reports/data_table.hpp"
+#include "reports/evidence.hpp"
+#include "reports/policy_lines.hpp"
+#include "reports/policy_words.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using namespace analyzers;
+
+namespace {
+
+std::size_t lost_steps(const Trace& trace) {
+  return trace.skipped.size() + trace.applied_nonfinite.size();
+}
+
+std::string share_range(const std::optional<std::pair<double, double>>& share) {
+  return share ? share_range_text(share->first, share->second) : "-";
+}
+
+Cell share_cell(const std::optional<std::pair<double, double>>& share, std::string title = "") {
+  if (!share) return {"-", std::nullopt, "", true};
+  return {share_range(share), share->second, std::move(title)};
+}
+
+/// A scale as a table sorts it; infinity beyond all others.
+Cell end_cell(const Trace& trace, const StepSeries& series) {
+  const double log2 = std::log2(trace.final_scale);
+  const double key = std::isfinite(log2) ? log2 : trace.final_scale > 0 ? 1e4 : -1e4;
+  return {html_escape(end_text(trace, series)), key, trace.error ? trace.error->message : ""};
+}
+
+Cell skipped_cell(const Trace& trace) {
+  std::string text = skipped_text(trace);
+  if (!trace.applied_nonfinite.empty()) {
+    text +=
+        fmt::format(" <small>and {} spoiled</small>", count_text(trace.applied_nonfinite.size()));
+  }
+  return {text, static_cast<double>(lost_steps(trace))};
+}
+
+Row row_of(const std::string& names, const Trace& trace, const StepSeries& series) {
+  const std::string worst =
+      trace.worst_flushed
+          ? fmt::format(
+                "at step {}",
+                count_text(static_cast<std::uint64_t>(std::max<std::int64_t>(0, trace.worst_step))))
+          : "";
+  const std::string why = why_text(trace);
+  return {{{names},
+           skipped_cell(trace),
+           share_cell(trace.mean_flushed),
+           share_cell(trace.worst_flushed, worst),
+           {html_escape(scales_text(trace))},
+           end_cell(trace, series),
+           {html_escape(why.empty() ? "-" : why), std::nullopt, "", why.empty()}}};
+}
+
+/// "torch, apex, keras2"
+std::string names_html(const PolicyStudy& study, const std::vector<std::size_t>& group) {
+  std::string out;
+  for (const std::size_t i : group) {
+    out += (out.empty() ? "" : ", ") + breakable_name(trace_name(study.traces[i]));
+  }
+  return out;
+}
+
+std::string table_html(const PolicyStudy& study) {
+  std::vector<Row> rows;
+  if (study.recorded) {
+    rows.push_back(row_of("the run itself", *study.recorded, study.series));
+    rows.back().marked = true;
+  }
+  if (study.fixed) {
+    rows.push_back(row_of("recommended static scale", *study.fixed, study.series));
+  }
+  for (const auto& group : alike(study)) {
+    const Trace& trace = study.traces[group.front()];
+    if (!trace.unavailable.empty()) continue;
+    rows.push_back(row_of(names_html(study, group), trace, study.series));
+  }
+  return data_table("Loss-scaling policies, best first",
+                    {"policy", "steps skipped", "flushed, mean", "flushed, worst", "loss scale",
+                     "in the end", "why skipped"},
+                    rows);
+}
+
+/// What the table needs to be understood, a sentence each.
+std::string footnotes_html(const PolicyStudy& study) {
+  std::string out;
+  const auto note = [&](const std::string& text) { out += "<li>" + html_name(text) + "</li>\n"; };
+  note("Best first: fewest steps skipped or spoiled, then the smallest share flushed.");
+  note("Gradients are taken as recorded, whatever a policy would have made of the weights.");
+  const auto any = [&](const auto& is) {
+    return std::any_of(study.traces.begin(), study.traces.end(), is);
+  };
+  if (any([](const Trace& t) { return !t.unknown.empty(); })) {
+    note(
+        "Two numbers of skipped steps: the run overflowed there at a larger scale, and nobody "
+        "knows whether it would have at this one.");
+  }
+  if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
+    note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");
+  }
+  if (study.series.flushed.empty()) note("No step has tables, so that nothing is told of zeros.");
+  const std::string thinned = thinned_text(study);
+  if (!thinned.empty()) note(thinned);
+  for (const Trace& trace : study.traces) {
+    if (!trace.unavailable.empty())
+      note(trace_name(trace) + " is left out: " + trace.unavailable + ".");
+  }
+  return "<ul class=\"note footnotes\">\n" + out + "</ul>\n";
+}
+
+/// Lines of plain text, a paragraph each.
+std::string paragraphs(std::string_view text, std::string_view style) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    if (!line.empty()) out += fmt::format("<p{}>{}</p>\n", style, html_name(line));
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return out;
+}
+
+std::string traps_html(const PolicyStudy& study) {
+  constexpr std::size_t kShown = 3;
+  std::string shown, folded;
+  std::size_t n = 0;
+  for (const auto& [names, trap] : traps_text(study)) {
+    (n++ < kShown ? shown : folded) +=
+        fmt::format("<li><strong>{}</strong>: {}</li>\n", html_name(names), html_name(trap));
+  }
+  if (n == 0) return "";
+  std::string out =
+      "<h3>Traps that apply to this run</h3>\n<ul class=\"traps\">\n" + shown + "</ul>\n";
+  if (folded.empty()) return out;
+  return out + fmt::format(
+                   "<details class=\"traps\"><summary>{} more</summary><ul class=\"traps\">\n{}"
+                   "</ul></details>\n",
+                   n - kShown, folded);
+}
+
+std::string advice(const PolicyStudy& study) {
+  std::string out;
+  const std::string check = check_text(study);
+  if (!check.empty()) out += "<h3>The run's own policy</h3>\n" + paragraphs(check, "");
+  if (study.tuned) {
+    out += "<h3>Dynamic settings that would have served this run best</h3>\n" +
+           paragraphs(tuned_text(*study.tuned, study.target_underflow), "");
+  }
+  return out + traps_html(study);
+}
+
+/// Of each log that was replayed; of the others why not.
+std::string by_log(const Study& study, const std::function<std::string(const PolicyStudy&)>& told,
+                   bool refusals) {
+  return per_log(study.analysis, [&](std::size_t log) -> std::string {
+    for (const PolicyStudy& replayed : study.policies) {
+      if (replayed.series.log == study.analysis.logs[log]) return told(replayed);
+    }
+    for (const auto& [name, why] : study.not_replayed) {
+      if (refusals && name == study.analysis.logs[log]) {
+        return "<p class=\"note\">" + html_name("Not replayed. " + why) + "</p>";
+      }
+    }
+    return refusals ? "" : "<!-- -->";
+  });
+}
+
+}  // namespace
+
+std::string policies_answer_html(const Study& study) {
+  return by_log(
+      study, [](const PolicyStudy& replayed) { return paragraphs(best_text(replayed), ""); }, true);
+}
+
+std::string policies_html(const Study& study) {
+  if (study.policies.empty()) return "";
+  return by_log(
+      study,
+      [](const PolicyStudy& replayed) {
+        return "<h3>Policies, best first</h3>\n" + table_html(replayed) + footnotes_html(replayed) +
+               advice(replayed);
+      },
+      false);
+}
+
+std::string policies_digest(const Study& study) {
+  if (study.policies.empty()) return "not replayed";
+  const PolicyStudy& first = study.policies.front();
+  std::string out = plural(first.traces.size(), "policy");
+  if (first.traces.size() != 1) out = count_text(first.traces.size()) + " policies";
+  out += " over " + plural(first.series.steps.size(), "step");
+  if (!first.recorded) return out;
+  return out + fmt::format("; the run itself skipped {}", skipped_text(*first.recorded));
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Charts of replayed loss-scaling policies: the scale over the steps, and what is flushed under it.
+#include <fmt/format.h>
+
+#include "reports/charts.hpp"
+#include "reports/vega.hpp"
+
+namespace halfscope::reports {
+
+using json = nlohmann::ordered_json;
+using namespace vega;
+
+namespace {
+
+json step_axis(const char* field) {
+  return {{"field", field},
+          {"type", "quantitative"},
+          {"axis", {{"title", "step"}, {"tickMinStep", 1}, {"format", "~s"}}},
+          {"scale", {{"nice", false}, {"zero", false}}}};
+}
+
+json line_colour() {
+  return {{"field", "name"},
+          {"type", "nominal"},
+          {"sort", nullptr},
+          {"legend",
+           {{"title", nullptr},
+            {"orient", "bottom"},
+            {"columns", 2},
+            {"labelLimit", 360},
+            {"symbolType", "stroke"},
+            {"symbolStrokeWidth", 3},
+            {"symbolOpacity", 1}}}};
+}
+
+/// Lines that lie on one another for a while are seen all the same: the first is the widest.
+json line_encoding(json x, json y) {
+  return {{"x", std::move(x)},
+          {"y", std::move(y)},
+          {"color", line_colour()},
+          {"strokeWidth",
+           {{"field", "width"}, {"type", "ordinal"}, {"scale", nullptr}, {"legend", nullptr}}},
+          {"strokeDash",
+           {{"field", "fixed"},
+            {"type", "nominal"},
+            {"scale", {{"domain", {0, 1}}, {"range", {{1, 0}, {7, 4}}}}},
+            {"legend", nullptr}}}};
+}
+
+json width_of_line() { return calculate("datum.fixed ? 2 : 5.5 - 0.8 * datum.order", "width"); }
+
+json only(const char* kind) { return {{"filter", fmt::format("datum.kind == '{}'", kind)}}; }
+
+/// "65,536 (2^16)", exact; of what is no power of two all digits that matter.
+json scale_words() {
+  return calculate(
+      "datum.log2 == round(datum.log2) ? (datum.log2 > 0 && datum.log2 <= 40 ? "
+      "format(datum.scale, ',') + ' (2^' + datum.log2 + ')' : datum.log2 == 0 ? '1' : '2^' + "
+      "datum.log2) : format(datum.scale, ',.7~r') + ' (2^' + format(datum.log2, '.2f') + ')'",
+      "scale_text");
+}
+
+json steps_words() {
+  return calculate(
+      "datum.step == datum.last ? format(datum.step, ',') : format(datum.step, ',') + ' to ' + "
+      "format(datum.last, ',')",
+      "steps_text");
+}
+
+json scale_axis() {
+  json axis = exponent_axis("loss scale");
+  axis["tickCount"] = 8;
+  return {{"field", "log2"},
+          {"type", "quantitative"},
+          {"axis", axis},
+          {"scale", {{"zero", false}, {"nice", true}, {"padding", 8}}}};
+}
+
+/// Invisible, wide: what the line holds where it is pointed at.
+json scale_hover() {
+  json out = layer(
+      {{"type", "rule"}, {"strokeWidth", 11}, {"opacity", 0}},
+      {{"x", step_axis("step")},
+       {"x2", {{"field", "until"}}},
+       {"y", scale_axis()},
+       {"tooltip",
+        tooltip({{"name", "policy"}, {"scale_text", "loss scale"}, {"steps_text", "steps"}})}});
+  out["transform"] = json::array({only("scale"), scale_words(), steps_words()});
+  return out;
+}
+
+json skip_marks() {
+  json out = layer(
+      {{"type", "point"}, {"filled", true}, {"opacity", 1}},
+      {{"x", step_axis("step")},
+       {"y", scale_axis()},
+       {"color", line_colour()},
+       {"shape",
+        {{"field", "what"},
+         {"type", "nominal"},
+         {"sort", nullptr},
+         {"scale",
+          {{"domain",
+            {"skipped: overflow by the scale", "skipped: NaN in the model",
+             "unknown, taken as skipped", "NaN or infinity applied", "tried again"}},
+           {"range", {"triangle-down", "cross", "diamond", "square", "triangle-up"}}}},
+         {"legend",
+          {{"title", nullptr}, {"orient", "bottom"}, {"columns", 2}, {"labelLimit", 360}}}}},
+       {"size",
+        {{"field", "size"}, {"type", "quantitative"}, {"scale", nullptr}, {"legend", nullptr}}},
+       {"tooltip", tooltip({{"name", "policy"},
+                            {"what", "step"},
+                            {"count_text", "how many"},
+                            {"steps_text", "steps"},
+                            {"scale_text", "at loss scale"}})}});
+  out["transform"] = json::array(
+      {{{"filter", "datum.kind == 'mark' || datum.kind == 'last'"}},
+       scale_words(),
+       steps_words(),
+       calculate("format(datum.count, ',')", "count_text"),
+       // The legend has its symbols, and a line without marks leaves one that is not seen.
+       calculate("datum.kind == 'mark' ? 70 : 0", "size")});
+  return out;
+}
+
+/// Where a line ends before the run does.
+json line_ends() {
+  json out = layer({{"type", "text"},
+                    {"align", "left"},
+                    {"dx", 5},
+                    {"dy", -8},
+                    {"fontSize", 11},
+                    {"fontWeight", "bold"}},
+                   {{"x", step_axis("step")},
+                    {"y", scale_axis()},
+                    {"color", line_colour()},
+                    {"text", {{"field", "end_text"}}}});
+  // A layer without rows would be warned of: a line that goes on has an end without words.
+  out["transform"] = json::array({{{"filter", "datum.kind == 'end' || datum.kind == 'last'"}},
+                                  calculate("datum.kind == 'end' ? datum.what : ''", "end_text")});
+  return out;
+}
+
+constexpr double kSmallestShare = 1e-7;
+
+json flushed_axis(const char* field, Axis shares) {
+  json scale = {{"nice", shares == Axis::linear}, {"zero", true}};
+  if (shares == Axis::logarithmic) {
+    scale = {{"type", "log"}, {"domain", {kSmallestShare, 1.0}}, {"nice", false}};
+  }
+  return {{"field", field},
+          {"type", "quantitative"},
+          {"stack", nullptr},
+          {"scale", scale},
+          {"axis",
+           {{"title", "gradients flushed to zero"},
+            {"tickCount", 5},
+            {"labelExpr", "format(100 * datum.value, '~r') + ' %'"}}}};
+}
+
+json flushed_words() {
+  return json::array(
+      {width_of_line(), scale_words(),
+       calculate(fmt::format("max({}, datum.low)", kSmallestShare / 10), "shown_low"),
+       calculate(fmt::format("max({}, datum.high)", kSmallestShare / 10), "shown_high"),
+       calculate("format(datum.step, ',') + (datum.steps > 1 ? ' (the worst of ' + datum.steps + "
+                 "')' : '')",
+                 "steps_text"),
+       calculate("datum.of_low == datum.of_high ? format(datum.of_low, ',') : "
+                 "format(datum.of_low, ',') + ' to ' + format(datum.of_high, ',')",
+                 "of_text"),
+       calculate("datum.flushed_low == datum.flushed_high ? format(datum.flushed_low, ',') : "
+                 "format(datum.flushed_low, ',') + ' to ' + format(datum.flushed_high, ',')",
+                 "flushed_text"),
+       calculate("datum.low == datum.high ? format(100 * datum.low, '.3~r') + ' %' : "
+                 "format(100 * datum.low, '.3~r') + ' % to ' + format(100 * datum.high, '.3~r') "
+                 "+ ' %'",
+                 "share_text")});
+}
+
+}  // namespace
+
+json policy_scales() {
+  json out = chart("policy-scales", "Loss scale of each policy over the steps", 320);
+  json lines = layer({{"type", "line"}, {"interpolate", "step-after"}},
+                     line_encoding(step_axis("step"), scale_axis()));
+  lines["transform"] =
+      json::array({{{"filter", "datum.kind == 'scale' || datum.kind == 'last'"}}, width_of_line()});
+  // Legends below one another: side by side the second leaves a telephone.
+  out["config"] = {
+      {"legend", {{"layout", {{"bottom", {{"direction", "vertical"}, {"anchor", "start"}}}}}}}};
+  out["layer"] = json::array({lines, line_ends(), scale_hover(), skip_marks()});
+  return out;
+}
+
+json policy_flushed(Axis shares) {
+  json out = chart("policy-flushed", "Share of gradients flushed to zero under each policy", 280);
+  const json high = flushed_axis(shares == Axis::linear ? "high" : "shown_high", shares);
+  json band = layer({{"type", "area"}, {"opacity", 0.25}, {"clip", true}},
+                    {{"x", step_axis("step")},
+                     {"y", high},
+                     {"y2", {{"field", shares == Axis::linear ? "low" : "shown_low"}}},
+                     {"color", line_colour()}});
+  json lines = layer({{"type", "line"}, {"clip", true}}, line_encoding(step_axis("step"), high));
+  json points = layer({{"type", "point"}, {"filled", true}, {"size", 90}, {"opacity", 0}},
+                      {{"x", step_axis("step")},
+                       {"y", high},
+                       {"tooltip", tooltip({{"name", "policy"},
+                                            {"steps_text", "step"},
+                                            {"share_text", "flushed"},
+                                            {"flushed_text", "values"},
+                                            {"of_text", "of"},
+                                            {"scale_text", "at loss scale"}})}});
+  out["transform"] = flushed_words();
+  out["layer"] = json::array({band, lines, points});
+  return out;
+}
+
+}  // namespace halfscope::reports

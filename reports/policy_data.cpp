@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/policy_data.hpp"
+
+#include <cmath>
+
+#include "halfscope/log/error.hpp"
+#include "reports/charts.hpp"
+#include "reports/own_data.hpp"
+#include "reports/policy_lines.hpp"
+
+namespace halfscope::reports {
+
+using namespace analyzers;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// What every row tells of its line.
+json line_row(const char* kind, const PolicyLine& line, std::size_t order) {
+  return json::array({kind, log::printable(line.name), order, line.fixed ? 1 : 0});
+}
+
+void add(json& row, std::initializer_list<json> more) {
+  for (const json& value : more) row.push_back(value);
+}
+
+/// Why a line ends before the run; empty where it does not.
+std::string end_of(const Trace& trace) {
+  if (trace.error) return "ends training";
+  if (trace.scale.empty()) return "";
+  const double scale = trace.scale.back().second;
+  if (scale == 0) return "0";
+  return std::isfinite(scale) ? "" : "infinity";
+}
+
+/// kind, name, order, fixed, step, until, last, log2, scale, what, count
+json scale_rows(const PolicyStudy& study) {
+  json out = json::array();
+  const std::vector<std::int64_t>& steps = study.series.steps;
+  const auto step_at = [&](std::size_t index) {
+    return steps.front() + static_cast<std::int64_t>(index);
+  };
+  std::size_t order = 0;
+  for (const PolicyLine& line : policy_lines(study)) {
+    const std::vector<Plateau> drawn = plateaus(*line.trace);
+    const auto put = [&](const char* kind, std::int64_t step, std::int64_t until, std::int64_t last,
+                         double scale, const std::string& what, std::uint64_t count) {
+      json row = line_row(kind, line, order);
+      add(row, {step, until, last, std::log2(scale), scale, what, count});
+      out.push_back(std::move(row));
+    };
+    for (const Plateau& p : drawn) {
+      put("scale", step_at(p.first), step_at(p.until), step_at(p.last), p.scale, "", 1);
+    }
+    if (!drawn.empty()) {
+      const Plateau& p = drawn.back();
+      put("last", step_at(p.until), step_at(p.until), step_at(p.until), p.scale, "", 1);
+      const std::string end = end_of(*line.trace);
+      if (!end.empty()) put("end", step_at(p.until), 0, step_at(p.until), p.scale, end, 1);
+    }
+    for (const Mark& mark : marks(*line.trace, study.series)) {
+      if (!(mark.scale > 0) || !std::isfinite(mark.scale)) continue;
+      put("mark", mark.first, 0, mark.last, mark.scale, std::string(name_of(mark.what)),
+          mark.count);
+    }
+    ++order;
+  }
+  return out;
+}
+
+/// kind, name, order, fixed, step, low, high, flushed_low, flushed_high, of_low, of_high, steps,
+/// log2, scale
+json flushed_rows(const PolicyStudy& study) {
+  json out = json::array();
+  std::size_t order = 0;
+  for (const PolicyLine& line : policy_lines(study)) {
+    for (const FlushedPoint& p : flushed_points(*line.trace, study.series)) {
+      json row = line_row("flushed", line, order);
+      const Share share{p.flushed, p.of};
+      const bool drawable = p.scale > 0 && std::isfinite(p.scale);
+      add(row, {p.step, share.low(), share.high(), p.flushed.low, p.flushed.high, p.of.low,
+                p.of.high, p.steps, drawable ? json(std::log2(p.scale)) : json(nullptr),
+                std::isfinite(p.scale) ? json(p.scale) : json(nullptr)});
+      out.push_back(std::move(row));
+    }
+    ++order;
+  }
+  return out;
+}
+
+}  // namespace
+
+void put_policy_charts(const Study& study, json& to) {
+  if (study.policies.empty()) return;
+  to["policy-scales"] = own_chart(
+      "policy-scales",
+      {"kind", "name", "order", "fixed", "step", "until", "last", "log2", "scale", "what", "count"},
+      [](Axis) { return policy_scales(); });
+  to["policy-flushed"] =
+      own_chart("policy-flushed",
+                {"kind", "name", "order", "fixed", "step", "low", "high", "flushed_low",
+                 "flushed_high", "of_low", "of_high", "steps", "log2", "scale"},
+                [](Axis axis) { return policy_flushed(axis); });
+  for (std::size_t log = 0; log < study.analysis.logs.size(); ++log) {
+    const std::string at = std::to_string(log);
+    for (const PolicyStudy& replayed : study.policies) {
+      if (replayed.series.log != study.analysis.logs[log]) continue;
+      to["policy-scales"]["rows"][at]["all"] = scale_rows(replayed);
+      to["policy-flushed"]["rows"][at]["all"] = flushed_rows(replayed);
+    }
+  }
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the charts of replayed policies.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "analyzers/study.hpp"
+
+namespace halfscope::reports {
+
+/// Adds "policy-scales" and "policy-flushed" to own_charts_json(), where something was replayed.
+void put_policy_charts(const analyzers::Study& study, nlohmann::ordered_json& to);
+
+}  // namespace halfscope::reports

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a replay is drawn: which traces, and of each so many points and marks that a page stays
+// small however long the run was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/policy_study.hpp"
+
+namespace halfscope::reports {
+
+/// Most changes of scale a line gets, marks of one kind on a line, and recorded steps a line of
+/// flushed shares.
+inline constexpr std::size_t kScalesDrawn = 1000, kMarksDrawn = 80, kSharesDrawn = 600;
+/// Most lines of a chart, the static recommendation's included: more cannot be told apart.
+inline constexpr std::size_t kPoliciesDrawn = 6;
+
+struct PolicyLine {
+  std::string name;  ///< of all traces that did the same
+  const analyzers::Trace* trace = nullptr;
+  bool fixed = false;  ///< the recommended static scale
+};
+
+/// The run itself, torch, the best of the rest, and the recommended static scale. Traces that did
+/// the same share a line.
+std::vector<PolicyLine> policy_lines(const analyzers::PolicyStudy& study);
+
+/// "torch, apex and 3 more"
+std::string group_name(const analyzers::PolicyStudy& study, const std::vector<std::size_t>& group);
+
+/// One scale, held from one index to another.
+struct Plateau {
+  std::size_t first = 0, last = 0;  ///< where it really holds
+  std::size_t until = 0;            ///< drawn up to here
+  double scale = 0;                 ///< positive and finite
+};
+/// The whole of a line where it has at most kScalesDrawn changes; else the least and the largest of
+/// every stretch. It ends where the scale becomes 0 or infinite.
+std::vector<Plateau> plateaus(const analyzers::Trace& trace);
+
+enum class Happening : std::uint8_t {
+  overflow,  ///< skipped: a gradient overflowed at the scale
+  in_model,  ///< skipped: NaN or infinity that no scale would have cured
+  unknown,   ///< skipped; the run overflowed there at a larger scale, nobody knows about this one
+  applied,   ///< infinity or NaN went into the weights
+  retried    ///< tried again and done
+};
+std::string_view name_of(Happening what);
+
+/// Steps at which the same happened; several where there are too many to draw.
+struct Mark {
+  Happening what = Happening::overflow;
+  std::int64_t first = 0, last = 0;
+  std::uint64_t count = 1;
+  double scale = 0;  ///< at `first`
+};
+std::vector<Mark> marks(const analyzers::Trace& trace, const analyzers::StepSeries& series);
+
+/// What is flushed at one recorded step; with `steps` over 1 the worst of so many.
+struct FlushedPoint {
+  std::int64_t step = 0;
+  Interval flushed, of;
+  double scale = 0;
+  std::uint64_t steps = 1;
+};
+std::vector<FlushedPoint> flushed_points(const analyzers::Trace& trace,
+                                         const analyzers::StepSeries& series);
+
+/// What the charts leave out, as sentences; empty where they show all.
+std::string thinned_text(const analyzers::PolicyStudy& study);
+
+}  // namespace halfscope::reports

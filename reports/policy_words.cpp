@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/policy_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using namespace analyzers;
+
+namespace {
+
+std::string any_scale_text(double scale) {
+  if (std::isnan(scale)) return "NaN";
+  if (std::isinf(scale)) return "infinity";
+  return scale == 0 ? "0" : scale_text(scale);
+}
+
+/// In a table: a power alone, without its digits.
+std::string short_scale(double scale) {
+  const auto log2 = scale > 0 && std::isfinite(scale) ? exact_log2(scale) : std::nullopt;
+  return log2.value_or(0) != 0 ? fmt::format("2^{}", *log2) : any_scale_text(scale);
+}
+
+/// Steps whose weights did not move as they should: left out, or spoiled.
+std::size_t lost_steps(const Trace& trace) {
+  return trace.skipped.size() + trace.applied_nonfinite.size();
+}
+
+std::string steps_of(std::size_t count, std::size_t all) {
+  return fmt::format("{} of {}", plural(count, "step"), count_text(all));
+}
+
+/// The best trace that ran to the end; empty where none did.
+const Trace* best_of(const PolicyStudy& study) {
+  for (const std::size_t i : study.order) {
+    const Trace& trace = study.traces[i];
+    if (trace.unavailable.empty() && !trace.error) return &trace;
+  }
+  return nullptr;
+}
+
+std::string flushed_sentence(const Trace& trace) {
+  if (!trace.mean_flushed) return "";
+  const auto [low, high] = *trace.mean_flushed;
+  return fmt::format(", {} of gradients flushed", share_range_text(low, high));
+}
+
+}  // namespace
+
+std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.policy); }
+
+std::string skipped_text(const Trace& trace) {
+  const std::size_t skipped = trace.skipped.size();
+  std::size_t sure = 0;
+  for (const std::int64_t step : trace.skipped) {
+    sure += std::binary_search(trace.unknown.begin(), trace.unknown.end(), step) ? 0 : 1;
+  }
+  if (sure != skipped) return fmt::format("{} to {}", count_text(sure), count_text(skipped));
+  return fmt::format("{} ({})", count_text(skipped), share_text(skipped, trace.length));
+}
+
+std::string flushed_text(const Trace& trace) {
+  if (!trace.mean_flushed) return "-";
+  return fmt::format("{} ({})",
+                     share_range_text(trace.mean_flushed->first, trace.mean_flushed->second),
+                     share_range_text(trace.worst_flushed->first, trace.worst_flushed->second));
+}
+
+std::string scales_text(const Trace& trace) {
+  if (trace.scale.empty()) return "-";
+  const auto [low, high] =
+      std::minmax_element(trace.scale.begin(), trace.scale.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (low->second == high->second) return short_scale(low->second);
+  return short_scale(low->second) + " to " + short_scale(high->second);
+}
+
+std::string end_text(const Trace& trace, const StepSeries& series) {
+  switch (trace.fate) {
+    case Fate::ran: break;
+    case Fate::error: return fmt::format("dies at {}", trace.error ? trace.error->step : 0);
+    case Fate::floor: return short_scale(trace.final_scale) + ", its floor";
+    case Fate::zero: return "0: collapsed";
+    case Fate::infinity: return "infinite: stuck";
+  }
+  return series.steps.empty() ? "-" : short_scale(trace.final_scale);
+}
+
+std::string why_text(const Trace& trace) {
+  const std::uint64_t model = std::min<std::uint64_t>(trace.model_nan_skips, trace.skipped.size());
+  const std::uint64_t by_scale = trace.skipped.size() - model;
+  std::string out;
+  const auto tell = [&](bool is, const std::string& what) {
+    if (is) out += (out.empty() ? "" : "; ") + what;
+  };
+  const auto counted = [&](std::uint64_t count) {
+    return model == 0 || by_scale == 0 ? "" : count_text(count) + " ";
+  };
+  tell(by_scale != 0, counted(by_scale) + "overflow by the scale");
+  tell(model != 0, counted(model) + "NaN or infinity in the model, which no scale cures");
+  tell(!trace.applied_nonfinite.empty(), "NaN or infinity applied to the weights at " +
+                                             plural(trace.applied_nonfinite.size(), "step"));
+  tell(trace.error.has_value(), trace.error ? trace.error->message : "");
+  return out;
+}
+
+std::string best_text(const PolicyStudy& study) {
+  const Trace* best = best_of(study);
+  if (best == nullptr) return "No policy ran through: see below.\n";
+  std::string out = fmt::format("Fewest skipped: {}, {}{}.\n", trace_name(*best),
+                                steps_of(lost_steps(*best), best->length), flushed_sentence(*best));
+  if (study.fixed) {
+    out += fmt::format(
+        "A static scale of {}: {} skipped{}.\n", any_scale_text(study.fixed->scale_at(0)),
+        steps_of(lost_steps(*study.fixed), study.fixed->length), flushed_sentence(*study.fixed));
+  }
+  const auto all_skip = study.traces.empty() ? 0 : best->model_nan_skips;
+  if (all_skip != 0) {
+    out += fmt::format("NaN or infinity in the model itself at {}: no scale helps there.\n",
+                       plural(all_skip, "step"));
+  }
+  return out;
+}
+
+std::string check_text(const PolicyStudy& study) {
+  if (!study.check) return "";
+  const RunCheck& check = *study.check;
+  if (!check.first_difference) {
+    return fmt::format("The run's own policy, replayed, gives its scale and skips at all {}.\n",
+                       plural(check.steps, "step"));
+  }
+  const Difference& d = *check.first_difference;
+  return fmt::format(
+      "The run's own policy ({}), replayed, parts from the run at step {}: replayed {}{}, recorded "
+      "{}{}.\n",
+      check.text, d.step, any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
+      any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
+}
+
+std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
+  std::string out = fmt::format("Best of {} settings of {} on these steps: {}\n  {} skipped{}",
+                                count_text(tuned.tried), tuned.name, tuned.text,
+                                steps_of(lost_steps(tuned.trace), tuned.trace.length),
+                                flushed_sentence(tuned.trace));
+  if (tuned.trace.mean_flushed && !tuned.within_target) {
+    out += fmt::format("; none keeps {}", share_text(target_underflow));
+  }
+  return out + ".\n";
+}
+
+std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Trap& trap : study.traps) {
+    const std::string name = trap.policy == "recorded" ? "the run itself" : trap.policy;
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const auto& known) { return known.second == trap.text; });
+    if (same == out.end()) {
+      out.emplace_back(name, trap.text);
+    } else if (same->first.find(name) == std::string::npos) {
+      same->first += ", " + name;
+    }
+  }
+  return out;
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/replay.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "analyzers/logs.hpp"
+#include "analyzers/replay_loop.hpp"
+#include "analyzers/underflow.hpp"
+#include "catch.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using test::record_of;
+using test::TempFolder;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+using Steps = std::vector<std::int64_t>;
+
+StepSeries series_of(const std::vector<double>& magnitudes) {
+  StepSeries series;
+  series.from_magnitudes = true;
+  for (const double m : magnitudes) {
+    series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
+    series.seen.push_back({m, 0});
+  }
+  return series;
+}
+
+std::vector<double> magnitudes_of(std::size_t n, double nan_share = 0.002) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> log2_of(-1, 1.5);
+  std::vector<double> all;
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool broken = static_cast<double>(random() >> 11) * 0x1p-53 < nan_share;
+    all.push_back(broken ? NAN : static_cast<double>(static_cast<float>(exp2(log2_of(random)))));
+  }
+  return all;
+}
+
+Trace replay_text(const std::string& policy, const std::vector<double>& magnitudes) {
+  return replay(policy::make(policy), series_of(magnitudes));
+}
+
+TEST_CASE("Overflow is decided without rounding a product") {
+  CHECK(judge({65520, 0}, 1) == Verdict::overflow);
+  CHECK(judge({std::nextafter(65520, 0), 0}, 1) == Verdict::clean);
+  // The product rounds to 65520 and is below it.
+  const double third = 1.0 / 3, scale = 65520 * 3.0;
+  REQUIRE(third * scale == 65520);
+  CHECK(judge({third, 0}, scale) == Verdict::clean);
+  CHECK(judge({std::nextafter(third, 1), 0}, scale) == Verdict::overflow);
+  CHECK(judge({0, 0}, kInf) == Verdict::overflow);
+  CHECK(judge({NAN, 0}, 1e-300) == Verdict::overflow);
+  CHECK(judge({kInf, 1024}, 1024) == Verdict::overflow);
+  CHECK(judge({kInf, 1024}, 512) == Verdict::unknown);
+  CHECK(judge({kInf, 1024}, 0) == Verdict::clean);
+}
+
+TEST_CASE("torch over a short series, step by step") {
+  const Trace trace =
+      replay_text("torch,init_scale=65536,growth_interval=4", {.5, .5, .5, .5, .5, .5, NAN, .5});
+  CHECK(trace.length == 8);
+  CHECK(trace.skipped == Steps{4, 6});
+  CHECK(trace.overflow == Steps{4, 6});
+  CHECK(trace.scale == ScaleRuns{{0, 65536}, {4, 131072}, {5, 65536}, {7, 32768}});
+  CHECK(trace.final_scale == 32768);
+  CHECK(trace.scale_at(3) == 65536);
+  CHECK(trace.scale_at(4) == 131072);
+  CHECK(trace.model_nan_skips == 1);
+  CHECK(trace.fate == Fate::ran);
+}
+
+TEST_CASE("Below the scale an infinity was computed at, a step is unknown and no clean step") {
+  StepSeries series = series_of({0.5, kInf, 0.5});
+  series.seen[1].overflow_from = 65536;
+  const Trace below = replay(policy::make("torch,init_scale=32768"), series);
+  CHECK(below.unknown == Steps{1});
+  CHECK(below.skipped == Steps{1});
+  CHECK(below.overflow.empty());
+  CHECK(below.final_scale == 16384);
+  const Trace above = replay(policy::make("torch,init_scale=65536"), series);
+  CHECK(above.unknown.empty());
+  CHECK(above.overflow == Steps{1});
+  const Trace never = replay(policy::make("mxnet-static"), series);
+  CHECK(never.skipped.empty());
+  CHECK(never.applied_nonfinite == Steps{1});
+}
+
+TEST_CASE("NNabla tries a step again, with what each attempt saw where the log says") {
+  StepSeries series = series_of({0.5, 64, 0.5});
+  const auto nnabla = policy::make("nnabla,scale=4096");
+  const Trace same = replay(nnabla, series);
+  CHECK(same.attempts == std::map<std::size_t, std::uint32_t>{{1, 4}});  // down to 512
+  CHECK(same.final_scale == 512);
+  CHECK(same.skipped.empty());
+  CHECK(same.overflow == Steps{1});
+  series.retried[1] = {{64, 0}, {0.25, 0}};
+  const Trace own = replay(nnabla, series);
+  CHECK(own.attempts == std::map<std::size_t, std::uint32_t>{{1, 2}});
+  CHECK(own.final_scale == 2048);
+}
+
+TEST_CASE("Fates") {
+  const std::vector<double> nan(400, NAN), large(20, 1e6), zero(400, 0.0);
+  CHECK(replay_text("torch", nan).fate == Fate::zero);
+  CHECK(replay_text("torch", nan).model_nan_skips == 400);
+  CHECK(replay_text("keras3,dynamic_growth_steps=1", zero).fate == Fate::infinity);
+  CHECK(replay_text("megatron,growth_interval=1", zero).fate == Fate::infinity);
+  CHECK(replay_text("keras2", std::vector<double>(40, 1e6)).fate == Fate::floor);
+  CHECK(replay_text("tf1", std::vector<double>(40, 1e6)).fate == Fate::floor);
+  CHECK(replay_text("static,scale=1024", large).fate == Fate::ran);
+  const Trace ended = replay_text("deepspeed,init_scale=4", large);
+  CHECK(ended.fate == Fate::error);
+  REQUIRE(ended.error);
+  CHECK(ended.error->step == 2);
+  CHECK(ended.length == 3);
+  CHECK(ended.skipped == Steps{0, 1, 2});
+}
+
+TEST_CASE("FP8 delayed scaling saturates and never skips") {
+  const Trace trace =
+      replay_text("te-delayed,amax_history_len=4", {1, 2, .5, 0, 8, kInf, 1, 1, 1, 1, 1, 1e-38});
+  // Known answers, made with Transformer Engine's functions: the scale after each step.
+  const std::vector<double> after = {57344, 28672, 28672, 28672, 7168,  7168,
+                                     7168,  7168,  7168,  57344, 57344, 57344};
+  for (std::size_t i = 1; i < after.size(); ++i) CHECK(trace.scale_at(i) == after[i - 1]);
+  CHECK(trace.skipped.empty());
+  // 2 at 57344 and 8 at 28672 are beyond; 61440 is where rounding leaves E5M2.
+  CHECK(trace.overflow == Steps{1, 4, 5});
+}
+
+TEST_CASE("Policies that need more than there is say what") {
+  const StepSeries plain = series_of({1, 2});
+  const Trace als = replay(policy::make("als"), plain);
+  CHECK(als.unavailable.starts_with("needs the mean, standard deviation"));
+  CHECK(als.unavailable.find("plain series") != std::string::npos);
+  StepSeries log = plain;
+  log.from_magnitudes = false;
+  CHECK(replay(policy::make("te-delayed"), log).unavailable.starts_with("needs the largest"));
+  log.tensors.push_back({"activation_grad/a", log::Role::activation_grad, {4}, true, {{0, 1}}});
+  CHECK(replay(policy::make("te-delayed"), log).unavailable.find("none at step 1") !=
+        std::string::npos);
+  log.tensors[0].steps.push_back({1, 2});
+  const Trace delayed = replay(policy::make("te-delayed"), log);
+  CHECK(delayed.unavailable.empty());
+  CHECK(delayed.final_scale == 28672);
+}
+
+/// Two layers, "a" before "b": the gradient of b's output comes first.
+StepSeries two_layers() {
+  StepSeries series = series_of({1e-5, 1e-5, 1e-5});
+  series.from_magnitudes = false;
+  using log::Role;
+  series.tensors.push_back({"activation/a", Role::activation, {}, true, {}});
+  series.tensors.push_back({"activation/b", Role::activation, {}, true, {}});
+  // Known answer, seed 0 of the original: 8 without, 4 with 256 before it.
+  const TensorFacts weight{0, 0.2, -3.12023e-05, .049908};
+  const TensorFacts gradient{0, 4e-5, -1.56932e-07, 9.87338e-06};
+  for (const char* name : {"a", "b"}) {
+    series.tensors.push_back(
+        {std::string("weight/") + name + ".weight", Role::weight, {128, 256}, true, {weight}});
+    series.tensors.push_back(
+        {std::string("activation_grad/") + name, Role::activation_grad, {64}, true, {gradient}});
+  }
+  return series;
+}
+
+TEST_CASE("Adaptive loss scaling multiplies the factors of layers, backward") {
+  const Trace trace = replay(policy::make("als"), two_layers());
+  REQUIRE(trace.unavailable.empty());
+  REQUIRE(trace.parts.size() == 2);
+  CHECK(trace.parts[0].first == "activation_grad/b");
+  CHECK(trace.parts[0].second == ScaleRuns{{0, 8}});
+  CHECK(trace.parts[1].first == "activation_grad/a");
+  // 12.14 / 8 for the gradient that comes in at 8: 1.
+  CHECK(trace.parts[1].second == ScaleRuns{{0, 8}});
+  CHECK(trace.length == 3);
+  CHECK(trace.overflow.empty());
+}
+
+TEST_CASE("The mean and the worst flushed share are of the steps that have tables") {
+  StepSeries series = series_of({.5, .5, .5});
+  series.flushed.push_back({0, 10, 0, {10, 4, 0}});
+  series.flushed.push_back({2, 10, 0, {10, 8, 6, 0}});
+  const Trace trace = replay(policy::make("static,scale=2"), series);
+  REQUIRE(trace.mean_flushed);
+  CHECK(trace.mean_flushed->second == 0.6000000000000001);
+  CHECK(trace.worst_flushed->second == 0.8);
+  CHECK(trace.worst_step == 2);
+}
+
+TEST_CASE("Rank: fewest lost steps, then the smallest flushed share, errors and unavailable last") {
+  std::vector<Trace> traces(5);
+  traces[0].unavailable = "needs";
+  traces[1].error = TraceError{"ends", 3};
+  traces[2].skipped = {1, 2};
+  traces[3].skipped = {1};
+  traces[3].applied_nonfinite = {2};
+  traces[3].mean_flushed = {0.0, 0.1};
+  traces[4].skipped = {5};
+  CHECK(ranked(traces) == std::vector<std::size_t>{4, 3, 2, 1, 0});
+}
+
+/// A run driven by a policy over these magnitudes, computed in FP16 at its scale: infinite where it
+/// overflows. Every attempt is kept where there is more than one.
+StepSeries driven(const std::string& text, const nlohmann::json& about,
+                  const std::vector<double>& magnitudes) {
+  const TempFolder folder;
+  log::Manifest manifest;
+  manifest.about["loss_scaling"] = about;
+  {
+    log::RunLogWriter writer(folder / "run", manifest);
+    policy::Policy policy = policy::make(text);
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      log::StepScalars s;
+      s.step = static_cast<std::int64_t>(i);
+      std::vector<std::pair<double, double>> attempts;  // scale, magnitude
+      policy::Decision decision;
+      do {
+        const double scale = policy::scale_of(policy);
+        // A retry sees the next batch.
+        const double seen = magnitudes[(i + attempts.size()) % magnitudes.size()];
+        const bool overflow = !(seen * scale < 65520);
+        const double recorded = overflow ? kInf : seen;
+        attempts.emplace_back(scale, recorded);
+        decision = policy::advance(policy, {.nonfinite = overflow, .max_abs = recorded});
+      } while (decision.action == policy::Action::retry);
+      s.loss_scale = attempts.back().first;
+      s.max_abs_weight_grad = attempts.back().second;
+      s.found_inf = decision.action == policy::Action::skip;
+      for (std::size_t a = 0; attempts.size() > 1 && a < attempts.size(); ++a) {
+        const std::string end = "/attempt-" + std::to_string(a);
+        s.more["loss_scale" + end] = attempts[a].first;
+        s.more["max_abs/weight_grad" + end] = attempts[a].second;
+      }
+      writer.write(s);
+    }
+    log::TensorRecord record = record_of("weight_grad/a.weight", 0, {0x1p-14f});
+    record.computed_dtype = Dtype::f16;
+    writer.write(record);
+  }
+  Notes notes;
+  return read_series(folder / "run", {}, {}, notes);
+}
+
+TEST_CASE("The replay of the policy that drove a run is the run") {
+  const std::vector<double> magnitudes = magnitudes_of(600);
+  for (const policy::Policy& known : policy::all()) {
+    const policy::Info& info = policy::info_of(known);
+    if (info.needs != policy::Needs::nonfinite && info.needs != policy::Needs::magnitude) continue;
+    nlohmann::json about = {{"policy", info.name}};
+    std::string text(info.name);
+    if (!info.initial.empty()) {
+      about[std::string(info.initial)] = 65536.0;
+      text += ",initial_scale=65536";
+    }
+    if (!info.interval.empty()) {
+      about[std::string(info.interval)] = 7;
+      text += ",growth_interval=7";
+    }
+    INFO(text);
+    StepSeries series;
+    series = driven(text, about, magnitudes);
+    const auto policy = recorded_policy(series);
+    REQUIRE(policy);
+    CHECK(policy::text_of(*policy) == policy::text_of(policy::make(text)));
+    const auto [difference, compared] = compare_with_run(replay(*policy, series), series);
+    CHECK(compared == 600);
+    if (difference) {
+      FAIL("step " << difference->step << ": " << difference->replayed_scale << " for "
+                   << difference->recorded_scale);
+    }
+    const auto run = recorded_trace(series);
+    REQUIRE(run);
+    CHECK(run->skipped == replay(*policy, series).skipped);
+    CHECK(run->attempts == replay(*policy, series).attempts);
+  }
+}
+
+TEST_CASE("A replay that differs from the run is found") {
+  const std::vector<double> magnitudes = magnitudes_of(300, 0);
+  const StepSeries series = driven("torch,init_scale=65536,growth_interval=9",
+                                   {{"policy", "torch"}, {"scale", 65536.0}}, magnitudes);
+  const auto policy = recorded_policy(series);  // does not say 9
+  REQUIRE(policy);
+  const auto [difference, compared] = compare_with_run(replay(*policy, series), series);
+  REQUIRE(difference);
+  CHECK(difference->recorded_scale == 2 * difference->replayed_scale);
+}
+
+TEST_CASE("What a recorder says of a GradScaler is a policy") {
+  StepSeries series;
+  CHECK(!recorded_policy(series));
+  series.manifest.emplace();
+  series.manifest->about["loss_scaling"] = {{"policy", "torch"},      {"class", "GradScaler"},
+                                            {"scale", 1024.0},        {"growth_factor", 4.0},
+                                            {"backoff_factor", 0.25}, {"growth_interval", 100}};
+  CHECK(policy::text_of(*recorded_policy(series)) ==
+        "torch,init_scale=1024,growth_factor=4,backoff_factor=0.25,growth_interval=100");
+  series.manifest->about["loss_scaling"] = {{"policy", "none"}};
+  CHECK(!recorded_policy(series));
+  series.manifest->about["loss_scaling"] = {{"policy", "static"}, {"scale", 256.0}};
+  CHECK(policy::scale_of(*recorded_policy(series)) == 256);
+}
+
+TEST_CASE("A million steps of every policy take seconds") {
+  const StepSeries series = series_of(magnitudes_of(1'000'000, 1e-5));
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Trace> traces = replay(policy::all(), series);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  for (const Trace& trace : traces) {
+    const bool ended = trace.error || !trace.unavailable.empty();
+    CHECK((ended || trace.length == 1'000'000));
+  }
+  CHECK(took.count() < 30);  // under a second on two idle cores
+}
+
+}  // namespace
+}  // namespace halfscope::analyzers

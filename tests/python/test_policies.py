@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope policies`: known answers through the command line, its JSON, and what it refuses."""
+import json
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import pytest
+
+import halfscope
+from halfscope import _halfscope
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+SCHEMA = json.loads((ROOT / "docs/schema/policies.schema.json").read_text(encoding="utf-8"))
+S1 = json.loads((ROOT / "tests/policy/s1.json").read_text(encoding="utf-8"))
+LOG = ROOT / "data/digits-cnn/log"
+NAMES = ("static torch apex apex-legacy apex-hysteresis megatron colossalai deepspeed "
+         "deepspeed-fused fairseq metaseq fastai1 fastai2 tf1 keras2 keras3 tf-contrib "
+         "os2s-backoff os2s-logmax nnabla nnabla-tutorial chainer mxnet mxnet-static jmp flax "
+         "paddle mindspore mindspore-cell nvcaffe als te-delayed").split()
+
+
+def policies(*arguments, code=0):
+    done = subprocess.run([PROGRAM, "policies", *map(str, arguments)], capture_output=True,
+                          text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def traces(*arguments):
+    found = json.loads(policies(*arguments, "--json", "-").stdout)
+    jsonschema.validate(found, SCHEMA)
+    return found
+
+
+@pytest.fixture
+def s1(tmp_path):
+    path = tmp_path / "s1.txt"
+    path.write_text("".join(f"{'nan' if x is None else x}\n" for x in S1["amax"]))
+    return path
+
+
+def write(tmp_path, *lines):
+    path = tmp_path / "amax.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_known_answer_by_the_names_that_every_policy_understands(s1):
+    of = {t["policy"]: t for t in S1["traces"] if set(t["settings"]) == {"growth_interval",
+                                                                        "initial_scale"}}
+    assert len(of) > 10
+    given = [x for name in of for x in ("--policy",
+                                        f"{name},growth_interval=4,initial_scale=2^16")]
+    for found in traces("--amax", s1, *given):
+        known = of[found["policy"]]
+        assert found["scale"] == known["scale"], found["policy"]
+        assert found["skipped"] == known["skipped"], found["policy"]
+        assert found["overflow"] == known["overflow"], found["policy"]
+        assert found["attempts"] == known["attempts"], found["policy"]
+        assert found["final"] == known["final"], found["policy"]
+
+
+def test_every_policy_of_the_list_replays_a_plain_series(s1):
+    listed = json.loads(policies("--list", "--json", "-").stdout)
+    assert sorted(p["policy"] for p in listed) == sorted(NAMES)
+    found = traces("--amax", s1)
+    assert [t["policy"] for t in found] == [p["policy"] for p in listed]
+    unavailable = {t["policy"] for t in found if "unavailable" in t}
+    assert unavailable == {"als"}
+    for trace in found:
+        if "unavailable" not in trace and not trace["error"]:
+            assert len(trace["scale"]) == len(trace["attempts"]) == 40
+
+
+def test_the_list_tells_defaults_and_source():
+    text = policies("--list").stdout
+    for name in NAMES:
+        assert f"\n{name}: " in "\n" + text
+    assert "init_scale=65536,growth_factor=2,backoff_factor=0.5,growth_interval=2000" in text
+    assert text.count("source: ") == len(NAMES)
+
+
+def test_steps_where_no_gradient_is_nonzero_are_steps(tmp_path):
+    [trace] = traces("--amax", write(tmp_path, 0, 0, 1, 0), "--policy", "torch,growth_interval=2")
+    assert trace["scale"] == [65536, 65536, 131072, 65536]
+    assert trace["skipped"] == [2]
+
+
+def test_an_infinite_scale_is_no_number(tmp_path):
+    path = write(tmp_path, *[0] * 300)
+    [trace] = traces("--amax", path, "--policy", "keras3,growth_interval=1")
+    assert trace["final"] is None
+    assert trace["final_text"] == "inf"
+    assert trace["fate"] == "infinity"
+    assert trace["scale"][-1] is None
+
+
+def test_nan_that_no_scale_cures_is_told_apart(tmp_path):
+    [trace] = traces("--amax", write(tmp_path, 1e-3, "nan", "inf", 1e-3), "--policy", "torch")
+    assert trace["skipped"] == [1, 2]
+    assert trace["skipped_in_model"] == 2
+
+
+@pytest.mark.parametrize("line, found", [("-1", "-1"), ("large", "large"), ("1e-3 2", "1e-3 2"),
+                                         ("0x10", "0x10"), ("", "empty")])
+def test_a_bad_magnitude_is_named_with_its_line(tmp_path, line, found):
+    path = write(tmp_path, 1, 2, line, 3)
+    message = policies("--amax", path, "--policy", "torch", code=1).stderr
+    assert "line 3" in message
+    assert found in message
+    assert str(path) in message
+
+
+def test_an_empty_series_is_refused(tmp_path):
+    assert "is empty, want one" in policies("--amax", write(tmp_path), code=1).stderr
+
+
+def test_a_missing_file_is_named(tmp_path):
+    assert "nowhere.txt" in policies("--amax", tmp_path / "nowhere.txt", code=1).stderr
+
+
+@pytest.mark.parametrize("text, wanted", [
+    ("torhc", "torch, apex"),
+    ("torch,growth=2", "init_scale, growth_factor, backoff_factor, growth_interval"),
+    ("torch,growth_interval=0", "an integer, 1 or above"),
+    ("torch,growth_interval=2.5", "an integer, 1 or above"),
+    ("torch,init_scale=nan", "a finite number above 0"),
+    ("torch,init_scale=1,init_scale=2", "given twice"),
+    ("torch,init_scale", "key=value"),
+])
+def test_what_policy_is_not_known_lists_what_is(s1, text, wanted):
+    message = policies("--amax", s1, "--policy", text, code=2).stderr
+    assert wanted in message
+    assert "--list" in message
+
+
+def test_log_and_series_and_list_exclude_each_other(s1):
+    policies(code=2)
+    policies(LOG, "--amax", s1, code=2)
+    policies("--list", "--amax", s1, code=2)
+
+
+def test_a_log_is_replayed_with_its_tables():
+    found = {t["policy"]: t for t in traces(LOG)}
+    torch = found["torch"]
+    assert torch["log"] == str(LOG)
+    assert len(torch["scale"]) > 900
+    low, high = torch["mean_flushed_share"]
+    assert 0 <= low <= high < 0.1
+    static = found["static"]
+    assert static["mean_flushed_share"][0] >= low  # 128 flushes more than 65536
+
+
+def test_flushed_shares_are_those_of_recommend_at_one_scale():
+    advice = halfscope.recommend(LOG)
+    [trace] = halfscope.policies(LOG, policies="static,scale=1")
+    shares = [s["flushed_to_zero"] for s in
+              halfscope.analyze(LOG, steps=trace["worst_flushed_step"])["tensors"]
+              if s["role"] in ("weight_grad", "activation_grad")]
+    assert advice["flushed_at_1"]["count"] > 0
+    of = sum(s["flushed_to_zero"] + s["subnormal"] + s["normal"] + s["overflow"] for s in
+             halfscope.analyze(LOG, steps=trace["worst_flushed_step"])["tensors"]
+             if s["role"] in ("weight_grad", "activation_grad"))
+    assert trace["worst_flushed_share"][0] == pytest.approx(sum(shares) / of, rel=1e-12)
+
+
+def scalars_log(folder, steps):
+    """A run log of scalars alone."""
+    writer = _halfscope.RunLogWriter(folder, json.dumps(
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+    for step in steps:
+        writer.write_scalars(step=step, loss=1.0, learning_rate=0.1, loss_scale=1.0, found_inf=False,
+                             max_abs_weight_grad=1e-3, max_abs_activation_grad=2e-3, more={})
+    return folder
+
+
+def test_missing_steps_are_refused_or_assumed(tmp_path):
+    log = scalars_log(tmp_path / "run", [0, 1, 5, 6])
+    message = policies(log, code=1).stderr
+    assert "2 to 4" in message
+    assert "--assume-constant-between" in message
+    [found] = traces(log, "--assume-constant-between", "--policy", "torch")
+    assert len(found["scale"]) == 7
+
+
+def test_python_gives_what_the_command_line_gives(s1):
+    mine = halfscope.policies(LOG, policies=["torch", "megatron,growth_interval=100"])
+    theirs = traces(LOG, "--policy", "torch", "--policy", "megatron,growth_interval=100")
+    assert [t["scale"] for t in mine] == [t["scale"] for t in theirs]
+    with pytest.raises(ValueError, match="torch, apex"):
+        halfscope.policies(LOG, policies=["torhc"])
+
+
+def test_the_answer_comes_first(s1):
+    text = policies(LOG).stdout
+    assert "open loop" in text
+    assert "Fewest skipped" in text
+    assert "Best of" in text

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section on loss-scaling policies: words, lines, and what is left out of long ones. Studies
+// are put together by hand or replayed from small series.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "analyzers/study.hpp"
+#include "catch.hpp"
+#include "reports/evidence.hpp"
+#include "reports/findings.hpp"
+#include "reports/own_data.hpp"
+#include "reports/policy_lines.hpp"
+#include "reports/policy_words.hpp"
+#include "reports/sample_policies.hpp"
+#include "reports/sections.hpp"
+#include "temp_folder.hpp"
+
+using namespace halfscope;
+using namespace halfscope::reports;
+using analyzers::Fate;
+using analyzers::PolicyStudy;
+using analyzers::StepSeries;
+using analyzers::Trace;
+using test::TempFolder;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+StepSeries steps(std::size_t count, double magnitude) {
+  StepSeries out;
+  out.log = "log";
+  for (std::size_t i = 0; i < count; ++i) {
+    out.steps.push_back(static_cast<std::int64_t>(i));
+    out.seen.push_back({magnitude, 0});
+  }
+  return out;
+}
+
+analyzers::Study study_of(const std::filesystem::path& log) {
+  analyzers::Passes passes;
+  passes.series = true;
+  analyzers::Study out = analyzers::study(analyzers::analyze({log}, {}, {}, passes, {}), {}, {});
+  analyzers::add_policies(out, {});
+  return out;
+}
+
+std::size_t policy_findings(const analyzers::Study& study) {
+  const auto all = findings(study);
+  return static_cast<std::size_t>(std::count_if(
+      all.begin(), all.end(), [](const Finding& f) { return f.evidence == Evidence::policies; }));
+}
+
+}  // namespace
+
+TEST_CASE("skipped steps are a range where some are not known", "[reports][policies]") {
+  Trace trace;
+  trace.length = 200;
+  trace.skipped = {3, 5, 9};
+  CHECK(skipped_text(trace) == "3 (1.50 %)");
+  trace.unknown = {5, 7};  // 7 was applied
+  CHECK(skipped_text(trace) == "2 to 3");
+}
+
+TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {
+  Trace trace;
+  trace.length = 100;
+  CHECK(why_text(trace).empty());
+  trace.skipped = {1, 2, 3};
+  CHECK(why_text(trace) == "overflow by the scale");
+  trace.model_nan_skips = 3;
+  CHECK(why_text(trace) == "NaN or infinity in the model, which no scale cures");
+  trace.model_nan_skips = 1;
+  CHECK(why_text(trace) ==
+        "2 overflow by the scale; 1 NaN or infinity in the model, which no scale cures");
+  trace.applied_nonfinite = {4};
+  CHECK(has(why_text(trace), "; NaN or infinity applied to the weights at 1 step"));
+}
+
+TEST_CASE("a trace's end is told in words", "[reports][policies]") {
+  const StepSeries series = steps(10, 1);
+  Trace trace;
+  trace.final_scale = 1024;
+  CHECK(end_text(trace, series) == "2^10");
+  trace.fate = Fate::floor;
+  CHECK(end_text(trace, series) == "2^10, its floor");
+  trace.fate = Fate::zero;
+  CHECK(has(end_text(trace, series), "0"));
+  trace.fate = Fate::infinity;
+  CHECK(has(end_text(trace, series), "infin"));
+}
+
+TEST_CASE("short lines are drawn whole", "[reports][policies]") {
+  Trace trace;
+  trace.length = 10;
+  trace.scale = {{0, 4.0}, {3, 2.0}, {7, 0.0}};
+  const auto drawn = plateaus(trace);
+  REQUIRE(drawn.size() == 2);  // nothing is drawn at 0
+  CHECK(drawn[0].first == 0);
+  CHECK(drawn[0].last == 2);
+  CHECK(drawn[0].until == 3);
+  CHECK(drawn[0].scale == 4);
+  CHECK(drawn[1].last == 6);
+}
+
+TEST_CASE("long lines keep their extremes", "[reports][policies]") {
+  Trace trace;
+  trace.length = 100000;
+  for (std::size_t i = 0; i < trace.length; ++i) {
+    trace.scale.emplace_back(i, i == 54321   ? 0x1p20
+                                : i == 54322 ? 0x1p-20
+                                : i % 2 == 0 ? 1.0
+                                             : 1.5);
+  }
+  const auto drawn = plateaus(trace);
+  CHECK(drawn.size() <= kScalesDrawn + 2);
+  CHECK(drawn.size() > kScalesDrawn / 2);
+  const auto [least, most] =
+      std::minmax_element(drawn.begin(), drawn.end(),
+                          [](const Plateau& a, const Plateau& b) { return a.scale < b.scale; });
+  CHECK(least->scale == 0x1p-20);
+  CHECK(least->first == 54322);
+  CHECK(most->scale == 0x1p20);
+  CHECK(most->first == 54321);
+  for (std::size_t i = 0; i + 1 < drawn.size(); ++i) {
+    CHECK(drawn[i].until == drawn[i + 1].first);
+    CHECK(drawn[i].last < drawn[i].until);
+  }
+}
+
+TEST_CASE("marks count every step once, by what happened", "[reports][policies]") {
+  StepSeries series = steps(1000, 1);
+  Trace trace;
+  trace.length = 1000;
+  trace.scale = {{0, 8.0}, {500, 4.0}};
+  for (std::int64_t i = 0; i < 1000; i += 2) trace.skipped.push_back(i);
+  trace.unknown = {4, 6};
+  series.seen[10] = {kNan, 0};       // at every scale
+  series.seen[12] = {kNan, 0x1p10};  // above a scale
+  trace.applied_nonfinite = {11};
+  trace.attempts = {{13, 2}, {14, 2}};  // 14 was skipped in the end
+  const auto found = marks(trace, series);
+  std::uint64_t overflow = 0;
+  std::size_t drawn = 0;
+  for (const Mark& mark : found) {
+    if (mark.what == Happening::overflow) {
+      overflow += mark.count;
+      ++drawn;
+      CHECK(mark.first <= mark.last);
+      CHECK(mark.scale == (mark.first < 500 ? 8 : 4));
+    }
+  }
+  CHECK(overflow == 500 - 3);
+  CHECK(drawn <= kMarksDrawn);
+  const auto steps_of = [&](Happening what) {
+    std::vector<std::int64_t> out;
+    for (const Mark& mark : found) {
+      if (mark.what == what) out.push_back(mark.first);
+    }
+    return out;
+  };
+  CHECK(steps_of(Happening::in_model) == std::vector<std::int64_t>{10});
+  CHECK(steps_of(Happening::unknown) == std::vector<std::int64_t>{4, 6});
+  CHECK(steps_of(Happening::applied) == std::vector<std::int64_t>{11});
+  CHECK(steps_of(Happening::retried) == std::vector<std::int64_t>{13});
+}
+
+TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][policies]") {
+  const TempFolder folder;
+  sample::restless_run(folder / "run");
+  const analyzers::Study study = study_of(folder / "run");
+  REQUIRE(study.policies.size() == 1);
+  REQUIRE(study.policies[0].check);
+  CHECK(!study.policies[0].check->first_difference);
+  CHECK(policy_findings(study) >= 1);
+  const auto lines = policy_lines(study.policies[0]);
+  CHECK(lines.size() <= kPoliciesDrawn);
+  CHECK(lines.front().name.starts_with("the run itself"));
+  CHECK(lines.back().fixed);
+  const auto own = own_charts_json(study);
+  CHECK(!own["policy-scales"]["rows"]["0"]["all"].empty());
+  CHECK(!own["policy-flushed"]["rows"]["0"]["all"].empty());
+  const std::string html = sections_html(study);
+  CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
+  CHECK(has(html, "<tr class=\"marked\"><th scope=\"row\">the run itself"));
+}
+
+TEST_CASE("a calm run is no finding", "[reports][policies]") {
+  const TempFolder folder;
+  sample::calm_run(folder / "run");
+  const analyzers::Study study = study_of(folder / "run");
+  REQUIRE(study.policies.size() == 1);
+  CHECK(policy_findings(study) == 0);
+}
+
+TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
+  const TempFolder folder;
+  sample::gap_run(folder / "run");
+  const analyzers::Study study = study_of(folder / "run");
+  CHECK(study.policies.empty());
+  REQUIRE(study.not_replayed.size() == 1);
+  const std::string html = sections_html(study);
+  CHECK(has(html, "Of 10 of its steps no scalars are recorded, first of steps 50 to 59"));
+  CHECK(has(html, "--assume-constant-between"));
+  CHECK(!has(html, "data-chart=\"policy-scales\""));
+}
+
+TEST_CASE("series are put together where they are asked for alone", "[reports][policies]") {
+  const TempFolder folder;
+  sample::calm_run(folder / "run");
+  CHECK(analyzers::analyze({folder / "run"}, {}, {}).series.empty());
+  CHECK(analyzers::analyze({folder / "run"}, {}, {}, analyzers::Progress(), true).series.size() ==
+        1);
+  analyzers::Target wide;
+  wide.name = "bfloat16";
+  wide.format = kBfloat16;
+  CHECK(analyzers::analyze({folder / "run"}, wide, {}, analyzers::Progress(), true).series.empty());
+}
