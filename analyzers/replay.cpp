@@ -144,16 +144,21 @@ std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const Ste
   return traces;
 }
 
+double Trace::lost_share() const {
+  if (length == 0) return 0;
+  // Unknown steps are among the skipped, or among those applied.
+  const auto lost = static_cast<double>(skipped.size() + applied_nonfinite.size());
+  const double share = lost / static_cast<double>(length);
+  return share + (1 - share) * (mean_flushed ? mean_flushed->second : 0);
+}
+
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
   std::vector<std::size_t> order(traces.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto key = [&](std::size_t i) {
     const Trace& trace = traces[i];
-    const int group = !trace.unavailable.empty() ? 2 : trace.error ? 1 : 0;
-    // Unknown steps are among the skipped, or among those applied.
-    const std::size_t lost = trace.skipped.size() + trace.applied_nonfinite.size();
-    const double flushed = trace.mean_flushed ? trace.mean_flushed->second : INFINITY;
-    return std::tuple(group, group == 2 ? 0 : lost, group == 2 ? 0 : flushed, i);
+    if (!trace.unavailable.empty()) return std::tuple(2, 0.0, 0.0, i);
+    return std::tuple(trace.error ? 1 : 0, trace.lost_share(), -trace.final_scale, i);
   };
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

@@ -61,6 +61,9 @@ struct Trace {
   std::vector<std::pair<std::string, ScaleRuns>> parts;
 
   double scale_at(std::size_t index) const;
+  /// Share of all gradient values that the weights never see: all of a step that is skipped or
+  /// spoiled, of the others what is flushed, at most (the mean; 0 where no step has tables).
+  double lost_share() const;
 };
 
 /// Replays one policy. The series has no gaps.
@@ -69,9 +72,9 @@ Trace replay(const policy::Policy& policy, const StepSeries& series);
 /// Many, on all cores, in the given order.
 std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const StepSeries& series);
 
-/// The order of a ranked table: indices, best first. Fewest skipped (unknown steps and infinities
-/// applied count too), then the smallest mean flushed share, then the order given; traces that
-/// ended in an error after those, unavailable ones last.
+/// The order of a ranked table: indices, best first. The smallest lost_share(), then the larger
+/// final scale, then the order given; traces that ended in an error after those, unavailable ones
+/// last.
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces);
 
 /// The policy the run says it had, with its settings; empty where it does not say, or had none.

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <numeric>
+#include <vector>
 
 #include "halfscope/log/error.hpp"
 #include "reports/policy_words.hpp"
@@ -18,35 +20,76 @@ using analyzers::PolicyStudy;
 using analyzers::Trace;
 using log::printable;
 
-std::string row(const Trace& trace, const PolicyStudy& study, std::string_view names) {
-  if (!trace.unavailable.empty()) {
-    return fmt::format("  {:<55}{}\n", "unavailable: " + trace.unavailable, names);
-  }
-  return fmt::format("  {:>16}  {:>18}  {:>19}  {:<16} {}\n", text::skipped_text(trace),
-                     text::flushed_text(trace), text::scales_text(trace),
-                     text::end_text(trace, study.series), names);
+constexpr std::size_t kColumns = 100;
+
+/// A row of the table: numbers, then names, which wrap.
+struct Line {
+  std::array<std::string, 5> cells;
+  std::vector<std::string> names;
+};
+
+Line line_of(const Trace& trace, const PolicyStudy& study, std::vector<std::string> names) {
+  return {{text::lost_text(trace), text::skipped_text(trace), text::flushed_text(trace),
+           text::scales_text(trace), text::end_text(trace, study.series)},
+          std::move(names)};
 }
 
-/// "torch, apex, keras2"
-std::string names_of(const PolicyStudy& study, const std::vector<std::size_t>& group) {
-  std::string names;
-  for (const std::size_t i : group) {
-    names += (names.empty() ? "" : ", ") + text::trace_name(study.traces[i]);
-  }
+/// "torch", "apex", "keras2"
+std::vector<std::string> names_of(const PolicyStudy& study, const std::vector<std::size_t>& group) {
+  std::vector<std::string> names;
+  for (const std::size_t i : group) names.push_back(text::trace_name(study.traces[i]));
   return names;
 }
 
-std::string table(const PolicyStudy& study) {
-  std::string out = fmt::format("  {:>16}  {:>18}  {:>19}  {:<16} {}\n", "skipped",
-                                "flushed (worst)", "scale", "in the end", "policy");
-  if (study.recorded) out += row(*study.recorded, study, "the run itself");
-  if (study.fixed) {
-    out += row(*study.fixed, study,
-               fmt::format("the recommended static scale, {}",
-                           text::scale_text(study.fixed->scale_at(0))));
-  }
+std::vector<Line> lines_of(const PolicyStudy& study) {
+  std::vector<Line> lines = {
+      {{"lost", "skipped", "flushed (worst)", "scale", "at the end"}, {"policy"}}};
+  if (study.recorded) lines.push_back(line_of(*study.recorded, study, {"the run itself"}));
+  if (study.fixed) lines.push_back(line_of(*study.fixed, study, {"recommended static scale"}));
   for (const auto& group : analyzers::alike(study)) {
-    out += row(study.traces[group.front()], study, names_of(study, group));
+    const Trace& trace = study.traces[group.front()];
+    if (trace.unavailable.empty()) lines.push_back(line_of(trace, study, names_of(study, group)));
+  }
+  return lines;
+}
+
+/// Names joined, wrapped behind the columns of numbers.
+std::string wrapped(const std::vector<std::string>& names, std::size_t indent) {
+  std::string out;
+  std::size_t column = indent;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string name = names[i] + (i + 1 < names.size() ? ", " : "");
+    if (i > 0 && column + name.size() > kColumns + 1) {
+      while (out.back() == ' ') out.pop_back();
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    out += name;
+    column += name.size();
+  }
+  return out;
+}
+
+std::string table(const PolicyStudy& study) {
+  const std::vector<Line> lines = lines_of(study);
+  std::array<std::size_t, 5> widths = {};
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], line.cells[i].size());
+    }
+  }
+  const std::size_t indent = 2 + std::accumulate(widths.begin(), widths.end(), 2 * widths.size());
+  std::string out;
+  for (const Line& line : lines) {
+    out += "  ";
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      out += fmt::format("{:>{}}  ", line.cells[i], widths[i]);
+    }
+    out += wrapped(line.names, indent) + "\n";
+  }
+  for (const Trace& trace : study.traces) {
+    if (trace.unavailable.empty()) continue;
+    out += fmt::format("  {}: unavailable, {}\n", trace.name, printable(trace.unavailable));
   }
   return out + "\n";
 }

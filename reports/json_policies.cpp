@@ -79,6 +79,7 @@ void put_trace(Json& to, const Trace& trace) {
                             : Json(nullptr);
   to["fate"] = name_of(trace.fate);
   to["skipped_in_model"] = trace.model_nan_skips;
+  to["lost_share"] = trace.lost_share();
   put_flushed(to, trace);
   if (!trace.parts.empty()) to["parts"] = parts_json(trace);
 }

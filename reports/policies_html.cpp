@@ -56,6 +56,7 @@ Row row_of(const std::string& names, const Trace& trace, const StepSeries& serie
           : "";
   const std::string why = why_text(trace);
   return {{{names},
+           {html_escape(lost_text(trace)), trace.lost_share()},
            skipped_cell(trace),
            share_cell(trace.mean_flushed),
            share_cell(trace.worst_flushed, worst),
@@ -88,8 +89,8 @@ std::string table_html(const PolicyStudy& study) {
     rows.push_back(row_of(names_html(study, group), trace, study.series));
   }
   return data_table("Loss-scaling policies, best first",
-                    {"policy", "steps skipped", "flushed, mean", "flushed, worst", "loss scale",
-                     "in the end", "why skipped"},
+                    {"policy", "lost", "steps skipped", "flushed, mean", "flushed, worst",
+                     "loss scale", "in the end", "why skipped"},
                     rows);
 }
 
@@ -97,7 +98,9 @@ std::string table_html(const PolicyStudy& study) {
 std::string footnotes_html(const PolicyStudy& study) {
   std::string out;
   const auto note = [&](const std::string& text) { out += "<li>" + html_name(text) + "</li>\n"; };
-  note("Best first: fewest steps skipped or spoiled, then the smallest share flushed.");
+  note(
+      "Best first, by the share of gradient values lost: all of a step that is skipped or spoiled, "
+      "of the others what is flushed.");
   note("Gradients are taken as recorded, whatever a policy would have made of the weights.");
   const auto any = [&](const auto& is) {
     return std::any_of(study.traces.begin(), study.traces.end(), is);

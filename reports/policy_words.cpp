@@ -32,7 +32,7 @@ std::size_t lost_steps(const Trace& trace) {
 }
 
 std::string steps_of(std::size_t count, std::size_t all) {
-  return fmt::format("{} of {}", plural(count, "step"), count_text(all));
+  return fmt::format("{} of {} steps", count_text(count), count_text(all));
 }
 
 /// The best trace that ran to the end; empty where none did.
@@ -53,6 +53,8 @@ std::string flushed_sentence(const Trace& trace) {
 }  // namespace
 
 std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.policy); }
+
+std::string lost_text(const Trace& trace) { return share_text(trace.lost_share()); }
 
 std::string skipped_text(const Trace& trace) {
   const std::size_t skipped = trace.skipped.size();
@@ -112,8 +114,9 @@ std::string why_text(const Trace& trace) {
 std::string best_text(const PolicyStudy& study) {
   const Trace* best = best_of(study);
   if (best == nullptr) return "No policy ran through: see below.\n";
-  std::string out = fmt::format("Fewest skipped: {}, {}{}.\n", trace_name(*best),
-                                steps_of(lost_steps(*best), best->length), flushed_sentence(*best));
+  std::string out =
+      fmt::format("Least lost: {}, {}{}.\n", trace_name(*best),
+                  steps_of(lost_steps(*best), best->length) + " skipped", flushed_sentence(*best));
   if (study.fixed) {
     out += fmt::format(
         "A static scale of {}: {} skipped{}.\n", any_scale_text(study.fixed->scale_at(0)),
@@ -148,7 +151,7 @@ std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
                                 steps_of(lost_steps(tuned.trace), tuned.trace.length),
                                 flushed_sentence(tuned.trace));
   if (tuned.trace.mean_flushed && !tuned.within_target) {
-    out += fmt::format("; none keeps {}", share_text(target_underflow));
+    out += fmt::format("; none keeps the target of {}", share_text(target_underflow));
   }
   return out + ".\n";
 }

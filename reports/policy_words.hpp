@@ -13,6 +13,8 @@ namespace halfscope::reports {
 /// "torch", with the settings that differ from the framework's: "torch,growth_interval=4".
 std::string trace_name(const analyzers::Trace& trace);
 
+/// Trace::lost_share() as text.
+std::string lost_text(const analyzers::Trace& trace);
 /// "3 (0.3 %)"; with unknown steps "3 to 5": those may have been clean.
 std::string skipped_text(const analyzers::Trace& trace);
 /// Mean share flushed over the steps with tables, the worst in brackets; "-" where there are none.

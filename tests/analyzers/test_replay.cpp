@@ -193,8 +193,9 @@ TEST_CASE("The mean and the worst flushed share are of the steps that have table
   CHECK(trace.worst_step == 2);
 }
 
-TEST_CASE("Rank: fewest lost steps, then the smallest flushed share, errors and unavailable last") {
-  std::vector<Trace> traces(5);
+TEST_CASE("Rank: the smallest share lost, skipped steps whole; errors and unavailable last") {
+  std::vector<Trace> traces(6);
+  for (Trace& trace : traces) trace.length = 10;
   traces[0].unavailable = "needs";
   traces[1].error = TraceError{"ends", 3};
   traces[2].skipped = {1, 2};
@@ -202,7 +203,14 @@ TEST_CASE("Rank: fewest lost steps, then the smallest flushed share, errors and 
   traces[3].applied_nonfinite = {2};
   traces[3].mean_flushed = {0.0, 0.1};
   traces[4].skipped = {5};
-  CHECK(ranked(traces) == std::vector<std::size_t>{4, 3, 2, 1, 0});
+  traces[5].mean_flushed = {0.1, 0.5};  // skips nothing, but flushes more than a step's share
+  CHECK(traces[2].lost_share() == 0.2);
+  CHECK(traces[3].lost_share() == 0.2 + 0.8 * 0.1);
+  CHECK(traces[5].lost_share() == 0.5);
+  CHECK(ranked(traces) == std::vector<std::size_t>{4, 2, 3, 5, 1, 0});
+  traces[2].skipped = {5};
+  traces[2].final_scale = 2;  // of equal losses the larger scale
+  CHECK(ranked(traces) == std::vector<std::size_t>{2, 4, 3, 5, 1, 0});
 }
 
 /// A run driven by a policy over these magnitudes, computed in FP16 at its scale: infinite where it

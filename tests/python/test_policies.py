@@ -197,5 +197,5 @@ def test_python_gives_what_the_command_line_gives(s1):
 def test_the_answer_comes_first(s1):
     text = policies(LOG).stdout
     assert "open loop" in text
-    assert "Fewest skipped" in text
+    assert "Least lost" in text
     assert "Best of" in text
