@@ -16,7 +16,6 @@
 #include "halfscope/log/output_file.hpp"
 #include "reports/json.hpp"
 #include "reports/json_policies.hpp"
-#include "reports/snippets.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -110,12 +109,15 @@ int run(Options options) {
   for (const std::string& text : options.policies) {
     options.replay.policies.push_back(parse_policy(text));
   }
-  options.replay.tuned = reports::policy_of_framework(options.framework);
+  if (!options.framework.empty()) {
+    options.replay.tuned = policy::info_of(parse_policy(options.framework)).name;
+  }
   const std::vector<PolicyStudy> studies = studies_of(options);
   write_json(options, studies);
   if (options.json == "-") return kFine;
   for (const PolicyStudy& study : studies) {
-    fmt::print("{}", policies_text(study, options.replay.targets.target_underflow));
+    fmt::print("{}", policies_text(study, options.replay.targets.target_underflow,
+                                   !options.policies.empty()));
   }
   return kFine;
 }
@@ -145,10 +147,11 @@ void add_policies(CLI::App& app, Run& run_out) {
   command->add_option("--step", options->steps, "steps A to B, B not included")->type_name("A:B");
   add_targets(*command, options->replay.targets);
   command
-      ->add_option("--framework", options->framework,
-                   "whose dynamic settings to search (default: the run's own, else PyTorch)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(reports::framework_names()));
+      ->add_option(
+          "--framework", options->framework,
+          "whose dynamic settings to search: a framework or a policy (default: the run's own, else "
+          "PyTorch)")
+      ->type_name("NAME");
   command->add_option("--json", options->json, "write every policy's trace as JSON; - for stdout")
       ->type_name("FILE");
   command->footer(

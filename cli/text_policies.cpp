@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
@@ -24,12 +25,13 @@ constexpr std::size_t kColumns = 100;
 
 /// A row of the table: numbers, then names, which wrap.
 struct Line {
-  std::array<std::string, 5> cells;
+  std::array<std::string, 6> cells;
   std::vector<std::string> names;
 };
 
 Line line_of(const Trace& trace, const PolicyStudy& study, std::vector<std::string> names) {
-  return {{text::lost_text(trace), text::skipped_text(trace), text::flushed_text(trace),
+  return {{text::lost_text(trace), text::skipped_text(trace),
+           text::flushed_text(trace.mean_flushed), text::flushed_text(trace.worst_flushed),
            text::scales_text(trace), text::end_text(trace, study.series)},
           std::move(names)};
 }
@@ -43,7 +45,7 @@ std::vector<std::string> names_of(const PolicyStudy& study, const std::vector<st
 
 std::vector<Line> lines_of(const PolicyStudy& study) {
   std::vector<Line> lines = {
-      {{"lost", "skipped", "flushed (worst)", "scale", "at the end"}, {"policy"}}};
+      {{"lost", "skipped", "flushed", "worst", "scale", "at the end"}, {"policy"}}};
   if (study.recorded) lines.push_back(line_of(*study.recorded, study, {"the run itself"}));
   if (study.fixed) lines.push_back(line_of(*study.fixed, study, {"recommended static scale"}));
   for (const auto& group : analyzers::alike(study)) {
@@ -72,7 +74,7 @@ std::string wrapped(const std::vector<std::string>& names, std::size_t indent) {
 
 std::string table(const PolicyStudy& study) {
   const std::vector<Line> lines = lines_of(study);
-  std::array<std::size_t, 5> widths = {};
+  std::array<std::size_t, 6> widths = {};
   for (const Line& line : lines) {
     for (std::size_t i = 0; i < widths.size(); ++i) {
       widths[i] = std::max(widths[i], line.cells[i].size());
@@ -102,17 +104,43 @@ std::string heading(const PolicyStudy& study) {
     out += s.flushed.empty() ? ", none with tables"
                              : fmt::format(", {} with tables", s.flushed.size());
   }
-  return out +
-         ".\nReplayed open loop: gradients are taken as recorded, whatever a policy would have "
-         "made of the weights.\n\n";
+  return out + "\n\n";
 }
 
-std::string paragraphs(const PolicyStudy& study, double target_underflow) {
-  std::string out = text::check_text(study);
-  if (study.tuned) out += text::tuned_text(*study.tuned, target_underflow);
-  if (!study.traps.empty()) out += "\nBeware:\n";
-  for (const auto& [names, trap] : text::traps_text(study)) {
-    out += fmt::format("  {}: {}\n", names, printable(trap));
+std::string legend(const PolicyStudy& study) {
+  std::string out =
+      "Policies at their frameworks' settings, on the gradients as recorded (open loop: whatever "
+      "they would\nhave made of the weights). Lost: all of a skipped step's gradients";
+  out += study.series.flushed.empty() ? "; how many are flushed is not known.\n"
+                                      : ", of other steps' what is flushed to zero.\n";
+  return out;
+}
+
+/// Whether a trap concerns the run, the policy that was tuned, or one that was asked for.
+bool concerns(const analyzers::Trap& trap, const PolicyStudy& study, bool asked) {
+  return asked || trap.policy == "recorded" || (study.tuned && trap.policy == study.tuned->name);
+}
+
+std::string traps(const PolicyStudy& study, bool asked) {
+  PolicyStudy shown;
+  std::set<std::string> others;
+  shown.series.from_magnitudes = study.series.from_magnitudes;
+  for (const analyzers::Trap& trap : study.traps) {
+    if (concerns(trap, study, asked)) {
+      shown.traps.push_back(trap);
+    } else {
+      others.insert(trap.policy);
+    }
+  }
+  std::string out = shown.traps.empty() ? "" : "Beware:\n";
+  for (const auto& [names, trap] : text::traps_text(shown)) {
+    out += text::wrapped_text(fmt::format("  {}: {}", names, printable(trap)), kColumns, 4);
+  }
+  if (!others.empty()) {
+    out += text::wrapped_text(
+        fmt::format("Traps of other policies: {}. --policy NAME tells of one, --json of all.",
+                    fmt::join(others, ", ")),
+        kColumns, 2);
   }
   return out;
 }
@@ -125,9 +153,10 @@ std::string value_text(const policy::Policy& policy) {
 
 }  // namespace
 
-std::string policies_text(const PolicyStudy& study, double target_underflow) {
-  return heading(study) + text::best_text(study) + "\n" + table(study) +
-         paragraphs(study, target_underflow);
+std::string policies_text(const PolicyStudy& study, double target_underflow, bool asked) {
+  std::string out = heading(study) + text::run_text(study) + text::fixed_text(study);
+  if (study.tuned) out += text::tuned_text(*study.tuned, target_underflow);
+  return out + legend(study) + "\n" + table(study) + traps(study, asked);
 }
 
 std::string catalogue_text() {

@@ -8,8 +8,9 @@
 
 namespace halfscope::cli {
 
-/// The answer, the ranked table, better settings, and what to beware of.
-std::string policies_text(const analyzers::PolicyStudy& study, double target_underflow);
+/// What the run did and what to paste, the ranked table, and what to beware of: of all policies
+/// where they were `asked` for by name.
+std::string policies_text(const analyzers::PolicyStudy& study, double target_underflow, bool asked);
 
 /// Every policy with defaults and source.
 std::string catalogue_text();

@@ -39,12 +39,7 @@ Cell end_cell(const Trace& trace, const StepSeries& series) {
 }
 
 Cell skipped_cell(const Trace& trace) {
-  std::string text = skipped_text(trace);
-  if (!trace.applied_nonfinite.empty()) {
-    text +=
-        fmt::format(" <small>and {} spoiled</small>", count_text(trace.applied_nonfinite.size()));
-  }
-  return {text, static_cast<double>(lost_steps(trace))};
+  return {skipped_text(trace), static_cast<double>(lost_steps(trace) + trace.unknown.size())};
 }
 
 Row row_of(const std::string& names, const Trace& trace, const StepSeries& series) {
@@ -107,8 +102,8 @@ std::string footnotes_html(const PolicyStudy& study) {
   };
   if (any([](const Trace& t) { return !t.unknown.empty(); })) {
     note(
-        "Two numbers of skipped steps: the run overflowed there at a larger scale, and nobody "
-        "knows whether it would have at this one.");
+        "Two numbers of skipped steps: at those between the run overflowed at a larger scale, and "
+        "nobody knows whether they would have at this one.");
   }
   if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
     note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");
@@ -153,17 +148,6 @@ std::string traps_html(const PolicyStudy& study) {
                    n - kShown, folded);
 }
 
-std::string advice(const PolicyStudy& study) {
-  std::string out;
-  const std::string check = check_text(study);
-  if (!check.empty()) out += "<h3>The run's own policy</h3>\n" + paragraphs(check, "");
-  if (study.tuned) {
-    out += "<h3>Dynamic settings that would have served this run best</h3>\n" +
-           paragraphs(tuned_text(*study.tuned, study.target_underflow), "");
-  }
-  return out + traps_html(study);
-}
-
 /// Of each log that was replayed; of the others why not.
 std::string by_log(const Study& study, const std::function<std::string(const PolicyStudy&)>& told,
                    bool refusals) {
@@ -184,7 +168,13 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
 
 std::string policies_answer_html(const Study& study) {
   return by_log(
-      study, [](const PolicyStudy& replayed) { return paragraphs(best_text(replayed), ""); }, true);
+      study,
+      [](const PolicyStudy& replayed) {
+        std::string text = run_text(replayed) + fixed_text(replayed);
+        if (replayed.tuned) text += tuned_text(*replayed.tuned, replayed.target_underflow);
+        return paragraphs(text, "");
+      },
+      true);
 }
 
 std::string policies_html(const Study& study) {
@@ -193,7 +183,7 @@ std::string policies_html(const Study& study) {
       study,
       [](const PolicyStudy& replayed) {
         return "<h3>Policies, best first</h3>\n" + table_html(replayed) + footnotes_html(replayed) +
-               advice(replayed);
+               traps_html(replayed);
       },
       false);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/snippets.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -23,7 +24,8 @@ std::string any_scale_text(double scale) {
 /// In a table: a power alone, without its digits.
 std::string short_scale(double scale) {
   const auto log2 = scale > 0 && std::isfinite(scale) ? exact_log2(scale) : std::nullopt;
-  return log2.value_or(0) != 0 ? fmt::format("2^{}", *log2) : any_scale_text(scale);
+  if (log2) return *log2 == 0 ? "1" : fmt::format("2^{}", *log2);
+  return scale > 0 && std::isfinite(scale) ? fmt::format("{:.5g}", scale) : any_scale_text(scale);
 }
 
 /// Steps whose weights did not move as they should: left out, or spoiled.
@@ -33,15 +35,6 @@ std::size_t lost_steps(const Trace& trace) {
 
 std::string steps_of(std::size_t count, std::size_t all) {
   return fmt::format("{} of {} steps", count_text(count), count_text(all));
-}
-
-/// The best trace that ran to the end; empty where none did.
-const Trace* best_of(const PolicyStudy& study) {
-  for (const std::size_t i : study.order) {
-    const Trace& trace = study.traces[i];
-    if (trace.unavailable.empty() && !trace.error) return &trace;
-  }
-  return nullptr;
 }
 
 std::string flushed_sentence(const Trace& trace) {
@@ -57,20 +50,18 @@ std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.
 std::string lost_text(const Trace& trace) { return share_text(trace.lost_share()); }
 
 std::string skipped_text(const Trace& trace) {
-  const std::size_t skipped = trace.skipped.size();
-  std::size_t sure = 0;
-  for (const std::int64_t step : trace.skipped) {
-    sure += std::binary_search(trace.unknown.begin(), trace.unknown.end(), step) ? 0 : 1;
+  const std::size_t sure = trace.skipped.size(), perhaps = trace.unknown.size();
+  std::string text = perhaps == 0
+                         ? count_text(sure)
+                         : fmt::format("{} to {}", count_text(sure), count_text(sure + perhaps));
+  if (!trace.applied_nonfinite.empty()) {
+    text += fmt::format(" + {} spoiled", count_text(trace.applied_nonfinite.size()));
   }
-  if (sure != skipped) return fmt::format("{} to {}", count_text(sure), count_text(skipped));
-  return fmt::format("{} ({})", count_text(skipped), share_text(skipped, trace.length));
+  return text;
 }
 
-std::string flushed_text(const Trace& trace) {
-  if (!trace.mean_flushed) return "-";
-  return fmt::format("{} ({})",
-                     share_range_text(trace.mean_flushed->first, trace.mean_flushed->second),
-                     share_range_text(trace.worst_flushed->first, trace.worst_flushed->second));
+std::string flushed_text(const std::optional<std::pair<double, double>>& share) {
+  return share ? share_range_text(share->first, share->second) : "-";
 }
 
 std::string scales_text(const Trace& trace) {
@@ -111,55 +102,63 @@ std::string why_text(const Trace& trace) {
   return out;
 }
 
-std::string best_text(const PolicyStudy& study) {
-  const Trace* best = best_of(study);
-  if (best == nullptr) return "No policy ran through: see below.\n";
+std::string skipped_sentence(const Trace& trace) {
   std::string out =
-      fmt::format("Least lost: {}, {}{}.\n", trace_name(*best),
-                  steps_of(lost_steps(*best), best->length) + " skipped", flushed_sentence(*best));
-  if (study.fixed) {
+      fmt::format("{} of {} steps skipped", skipped_text(trace), count_text(trace.length));
+  if (trace.model_nan_skips != 0) {
     out += fmt::format(
-        "A static scale of {}: {} skipped{}.\n", any_scale_text(study.fixed->scale_at(0)),
-        steps_of(lost_steps(*study.fixed), study.fixed->length), flushed_sentence(*study.fixed));
+        " ({} for NaN or infinity in the model, which no scale cures)",
+        trace.model_nan_skips == trace.skipped.size() ? "all" : count_text(trace.model_nan_skips));
   }
-  const auto all_skip = study.traces.empty() ? 0 : best->model_nan_skips;
-  if (all_skip != 0) {
-    out += fmt::format("NaN or infinity in the model itself at {}: no scale helps there.\n",
-                       plural(all_skip, "step"));
-  }
-  return out;
+  return out + flushed_sentence(trace);
+}
+
+std::string run_text(const PolicyStudy& study) {
+  if (!study.recorded) return "";
+  const Trace& run = *study.recorded;
+  std::string out =
+      fmt::format("The run itself: {}, loss scale {}", skipped_sentence(run), scales_text(run));
+  if (run.fate != Fate::ran) out += ", " + end_text(run, study.series) + " in the end";
+  return out + ".\n" + check_text(study);
 }
 
 std::string check_text(const PolicyStudy& study) {
   if (!study.check) return "";
   const RunCheck& check = *study.check;
   if (!check.first_difference) {
-    return fmt::format("The run's own policy, replayed, gives its scale and skips at all {}.\n",
-                       plural(check.steps, "step"));
+    return fmt::format("Its policy replayed ({}) gives the same scale and skips at all {}.\n",
+                       check.text, plural(check.steps, "step"));
   }
   const Difference& d = *check.first_difference;
   return fmt::format(
-      "The run's own policy ({}), replayed, parts from the run at step {}: replayed {}{}, recorded "
-      "{}{}.\n",
+      "Its policy replayed ({}) parts from the run at step {}: replayed {}{}, recorded {}{}.\n",
       check.text, d.step, any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
       any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
 }
 
 std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
-  std::string out = fmt::format("Best of {} settings of {} on these steps: {}\n  {} skipped{}",
-                                count_text(tuned.tried), tuned.name, tuned.text,
-                                steps_of(lost_steps(tuned.trace), tuned.trace.length),
-                                flushed_sentence(tuned.trace));
+  const std::string line = policy_line(tuned.trace.policy);
+  std::string out = fmt::format("Of {} dynamic settings of {}, best on these steps: {}.\n",
+                                count_text(tuned.tried), tuned.name, skipped_sentence(tuned.trace));
   if (tuned.trace.mean_flushed && !tuned.within_target) {
-    out += fmt::format("; none keeps the target of {}", share_text(target_underflow));
+    out += fmt::format("No setting keeps the flushed share at the target of {}.\n",
+                       share_text(target_underflow));
   }
-  return out + ".\n";
+  return out + "\n  " + (line.empty() ? tuned.text : line) + "\n\n";
+}
+
+std::string fixed_text(const PolicyStudy& study) {
+  if (!study.fixed) return "";
+  return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),
+                     skipped_sentence(*study.fixed));
 }
 
 std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const Trap& trap : study.traps) {
-    const std::string name = trap.policy == "recorded" ? "the run itself" : trap.policy;
+    const std::string name = trap.policy != "recorded"      ? trap.policy
+                             : study.series.from_magnitudes ? "this series"
+                                                            : "the run itself";
     const auto same = std::find_if(out.begin(), out.end(),
                                    [&](const auto& known) { return known.second == trap.text; });
     if (same == out.end()) {

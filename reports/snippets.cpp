@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
 
 namespace halfscope::reports {
 namespace {
@@ -89,13 +92,41 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
+namespace {
+
+/// Frameworks whose policy has another name (of two of one policy, the first has its line).
+constexpr std::pair<std::string_view, std::string_view> kPolicies[] = {
+    {"pytorch", "torch"}, {"fastai", "torch"}, {"tensorflow", "keras2"}, {"keras", "keras3"}};
+
+double setting(const policy::Policy& policy, std::string_view key) {
+  for (const auto& [name, value] : policy::settings_of(policy)) {
+    if (name != key) continue;
+    if (const auto* number = std::get_if<double>(&value)) return *number;
+    if (const auto* count = std::get_if<std::int64_t>(&value)) return static_cast<double>(*count);
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::string policy_of_framework(std::string_view framework) {
-  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-      {"pytorch", "torch"}, {"fastai", "torch"}, {"tensorflow", "keras2"}, {"keras", "keras3"}};
-  for (const auto& [name, policy] : kOthers) {
+  for (const auto& [name, policy] : kPolicies) {
     if (name == framework) return std::string(policy);
   }
   return std::string(framework);
+}
+
+std::string policy_line(const policy::Policy& policy) {
+  const policy::Info& info = policy::info_of(policy);
+  const double initial = setting(policy, info.initial), interval = setting(policy, info.interval);
+  const auto log2 = initial > 0 ? exact_log2(initial) : std::nullopt;
+  if (!log2 || interval < 1) return "";
+  for (const Template& t : kTemplates) {
+    // Apex's line has no growth interval, and its scale is a ceiling.
+    if (policy_of_framework(t.framework) != info.name || t.framework == "apex") continue;
+    return fill(t.dynamic, *log2, static_cast<std::uint64_t>(interval));
+  }
+  return "";
 }
 
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/recommend.hpp"
+#include "halfscope/policy/policy.hpp"
 
 namespace halfscope::reports {
 
@@ -25,6 +26,10 @@ struct Snippet {
 std::vector<std::string> framework_names();
 /// The policy behind a framework's dynamic scaling (policy/policy.hpp); empty for no name.
 std::string policy_of_framework(std::string_view framework);
+
+/// A policy with its initial scale and growth interval as a line to paste; empty for policies of
+/// frameworks that have none, and for scales that are no power of two.
+std::string policy_line(const policy::Policy& policy);
 
 /// One a framework, PyTorch first; none where no scale is recommended.
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice);

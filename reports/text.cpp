@@ -100,6 +100,21 @@ std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }
 
+std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t indent) {
+  const std::string margin = "\n" + std::string(indent, ' ');
+  std::string out;
+  for (std::size_t width = columns; text.size() > width; width = columns - indent) {
+    // The first line may begin with blanks of its own.
+    const std::size_t first_word = text.find_first_not_of(' ');
+    std::size_t end = text.rfind(' ', width);
+    if (end == std::string_view::npos || end < first_word) end = text.find(' ', width);
+    if (end == std::string_view::npos) break;
+    out += std::string(text.substr(0, end)) + margin;
+    text.remove_prefix(end + 1);
+  }
+  return out + std::string(text) + "\n";
+}
+
 std::string html_escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -37,6 +37,10 @@ std::string bytes_text(std::uint64_t bytes);
 /// "1 step", "2 steps".
 std::string plural(std::uint64_t count, std::string_view noun);
 
+/// Broken at blanks into lines of at most `columns`, those after the first indented; ends in a line
+/// break.
+std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t indent);
+
 /// Text for HTML, as content or in a quoted attribute.
 std::string html_escape(std::string_view text);
 

@@ -15,6 +15,8 @@
 #include "reports/policy_words.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sections.hpp"
+#include "reports/snippets.hpp"
+#include "reports/text.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;
@@ -63,9 +65,27 @@ TEST_CASE("skipped steps are a range where some are not known", "[reports][polic
   Trace trace;
   trace.length = 200;
   trace.skipped = {3, 5, 9};
-  CHECK(skipped_text(trace) == "3 (1.50 %)");
-  trace.unknown = {5, 7};  // 7 was applied
-  CHECK(skipped_text(trace) == "2 to 3");
+  CHECK(skipped_text(trace) == "3");
+  trace.unknown = {4, 7};
+  CHECK(skipped_text(trace) == "3 to 5");
+  trace.applied_nonfinite = {8};
+  CHECK(skipped_text(trace) == "3 to 5 + 1 spoiled");
+}
+
+TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
+  CHECK(policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
+        "scaler = torch.cuda.amp.GradScaler(init_scale=4096.0, growth_interval=500)");
+  CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
+            "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
+  CHECK(policy_line(policy::make("torch,init_scale=1000")).empty());
+  CHECK(policy_line(policy::make("apex")).empty());
+  CHECK(policy_line(policy::make("megatron")).empty());
+}
+
+TEST_CASE("lines break at blanks and are indented", "[reports]") {
+  CHECK(wrapped_text("one two three", 20, 2) == "one two three\n");
+  CHECK(wrapped_text("one two three four", 8, 2) == "one two\n  three\n  four\n");
+  CHECK(wrapped_text("  averyveryverylongword and", 8, 4) == "  averyveryverylongword\n    and\n");
 }
 
 TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {
