@@ -38,6 +38,13 @@ void require_sense(const Options& options) {
   if (logs && magnitudes) {
     throw BadUsage("policies: found both LOG and --amax; want one of them");
   }
+  const bool of_logs = !options.steps.empty() || !options.recorded_scale.empty() ||
+                       !options.roles.empty() || options.replay.assume_constant;
+  if (magnitudes && of_logs) {
+    throw BadUsage(
+        "policies: --step, --recorded-scale, --role and --assume-constant-between are of logs; a "
+        "plain series (--amax) has none of these");
+  }
   if (!options.list && !logs && !magnitudes) {
     throw BadUsage(
         "policies: found neither LOG nor --amax; want a run log, --amax FILE with one largest "
@@ -105,7 +112,9 @@ int list(const Options& options) {
 int run(Options options) {
   require_sense(options);
   if (options.list) return list(options);
-  require_no_input(options.json, options);
+  LogOptions inputs = options;
+  if (!options.magnitudes.empty()) inputs.logs.push_back(options.magnitudes);
+  require_no_input(options.json, inputs);
   for (const std::string& text : options.policies) {
     options.replay.policies.push_back(parse_policy(text));
   }

@@ -28,15 +28,6 @@ std::string short_scale(double scale) {
   return scale > 0 && std::isfinite(scale) ? fmt::format("{:.5g}", scale) : any_scale_text(scale);
 }
 
-/// Steps whose weights did not move as they should: left out, or spoiled.
-std::size_t lost_steps(const Trace& trace) {
-  return trace.skipped.size() + trace.applied_nonfinite.size();
-}
-
-std::string steps_of(std::size_t count, std::size_t all) {
-  return fmt::format("{} of {} steps", count_text(count), count_text(all));
-}
-
 std::string flushed_sentence(const Trace& trace) {
   if (!trace.mean_flushed) return "";
   const auto [low, high] = *trace.mean_flushed;
@@ -163,7 +154,7 @@ std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& s
                                    [&](const auto& known) { return known.second == trap.text; });
     if (same == out.end()) {
       out.emplace_back(name, trap.text);
-    } else if (same->first.find(name) == std::string::npos) {
+    } else if ((", " + same->first + ",").find(", " + name + ",") == std::string::npos) {
       same->first += ", " + name;
     }
   }
