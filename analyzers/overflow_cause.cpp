@@ -155,8 +155,36 @@ Judgement judge_forward(const LogView& view, const First& first) {
                       first.at, first.held)};
 }
 
+std::string steps_text(const std::vector<std::int64_t>& steps) {
+  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
+}
+
+double binades_below_overflow(double magnitude) {
+  return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(magnitude);
+}
+
+/// Gradients recorded as wide that come close to what FP16 holds at the run's scale, and infinities
+/// next to them: then a cast to FP16 by hand may have made these.
+std::optional<Judgement> judge_cast(const LogView& view, const Run& run, const First& first) {
+  const std::optional<ScaleSpan> span = scale_span(view, run);
+  const Neighbours near = neighbours(view, run);
+  if (!span || !near.largest) return std::nullopt;
+  const double room = binades_below_overflow(*near.largest * span->most);
+  const double lowered = std::log2(span->most) - std::log2(span->least);
+  const bool uncured = lowered >= kLowered && room + lowered >= kOutOfReach;
+  if (!(room <= kNearLimit) || uncured) return std::nullopt;
+  return Judgement{
+      Cause::undetermined,
+      fmt::format(
+          "the gradient holds {} at step {} and is recorded as not computed in FP16, but at "
+          "{} gradients reach {:.3g} at its loss scale {}: near 65520, where a cast to FP16 "
+          "by hand makes infinities. If there is one, a smaller loss scale helps; if not, "
+          "the model makes them",
+          first.held, first.at, steps_text(near.steps), *near.largest * span->most, span->most)};
+}
+
 /// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
-/// may have brought them.
+/// or a cast may have brought them.
 Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& first) {
   bool isolated = !view.any_narrow;
   if (!isolated && run.first().tensor) {
@@ -164,6 +192,7 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
     const StepFindings* from = incoming ? find_step(view.tensor(*incoming), first.at) : nullptr;
     isolated = incoming ? from != nullptr : view.order.is_last(*run.first().tensor);
   }
+  if (const auto cast = judge_cast(view, run, first)) return *cast;
   if (isolated) {
     return {Cause::nan_in_model,
             fmt::format("the gradient holds {} at step {} although it is not computed in FP16 and "
@@ -175,10 +204,6 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
                       "are, and the one that came into it at step {} is not recorded "
                       "(activation_grad)",
                       first.at)};
-}
-
-std::string steps_text(const std::vector<std::int64_t>& steps) {
-  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
 }
 
 // Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.

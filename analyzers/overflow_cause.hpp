@@ -14,6 +14,8 @@ namespace halfscope::analyzers {
 // Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
 inline constexpr double kOutOfReach = 16;  ///< room neighbours leave: no spike of gradients
 inline constexpr double kLowered = 8;  ///< the scale came down by this much, and it did not help
+/// Gradients this near to overflow may have been cast to FP16, whatever the record says.
+inline constexpr double kNearLimit = 4;
 
 /// An answer, and what it rests on.
 struct Judgement {

@@ -21,8 +21,8 @@ struct TunedPolicy {
   std::uint64_t tried = 0;     ///< combinations
 };
 
-/// Of one policy: initial scale, growth interval and, where it has one, floor. Fewest skipped steps
-/// (unknown ones, infinities applied and further attempts of a step count too) among those whose
+/// Of one policy: initial scale, growth interval and, where it has one, floor. Fewest lost steps
+/// (skipped, unknown, infinities applied; further attempts of a step count too) among those whose
 /// mean flushed share, where the series has tables, is surely within the target, or else the
 /// smallest share; then the smallest share, the growth interval nearest to the default, the
 /// smallest initial scale (without tables the largest). For long series the grid is thinned, so

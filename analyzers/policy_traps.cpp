@@ -40,25 +40,36 @@ bool by_scale(const StepSeries& series, std::int64_t step) {
   return std::isfinite(seen.max_abs) || seen.overflow_from != 0;
 }
 
-/// The largest power of two that would have held a step's gradients.
-double holds(const StepSeries& series, std::int64_t step) {
+/// The largest power of two that may have held a step's gradients, and whether it surely would
+/// have: an infinity tells no more than that half its scale is not above what it needed.
+struct Holds {
+  double power = INFINITY;
+  bool sure = true;
+
+  std::string text() const {
+    return sure ? text_of(power)
+                : fmt::format(
+                      "at most {} (how much less is not known: what was recorded is "
+                      "infinite)",
+                      text_of(power));
+  }
+};
+
+Holds holds(const StepSeries& series, std::int64_t step) {
   const Seen& seen = series.seen[index_of(series, step)];
-  const double limit = std::isfinite(seen.max_abs) ? kOverflow / seen.max_abs : seen.overflow_from;
+  const bool sure = std::isfinite(seen.max_abs);
+  const double limit = sure ? kOverflow / seen.max_abs : seen.overflow_from;
   const double power = std::exp2(std::floor(std::log2(limit)));
-  return power < limit ? power : power / 2;
+  return {power < limit ? power : power / 2, sure};
 }
 
-/// Steps of a trace that overflow at its last scale, from which it did not come down.
+/// Steps of a trace that surely overflow at its last scale, from which it did not come down.
 std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& series) {
   std::vector<std::int64_t> steps;
   const std::size_t from = trace.scale.empty() ? 0 : trace.scale.back().first;
-  for (const auto* list : {&trace.overflow, &trace.unknown}) {
-    for (const std::int64_t step : *list) {
-      if (index_of(series, step) >= from) steps.push_back(step);
-    }
+  for (const std::int64_t step : trace.overflow) {
+    if (index_of(series, step) >= from) steps.push_back(step);
   }
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
 }
 
@@ -164,37 +175,60 @@ class Finder {
   void floor(const Trace& trace) {
     if (trace.fate != Fate::floor) return;
     const std::vector<std::int64_t> steps = stuck_steps(trace, series_);
-    double needed = INFINITY;
+    Holds needed;
     std::optional<std::int64_t> first;
     for (const std::int64_t step : steps) {
       if (!by_scale(series_, step)) continue;
       if (!first) first = step;
-      needed = std::min(needed, holds(series_, step));
+      const Holds one = holds(series_, step);
+      needed = {std::min(needed.power, one.power), needed.sure && one.sure};
     }
     if (!first) return;  // no scale helps: nan_in_model says so
     const std::string_view setting = policy::info_of(trace.policy).floor;
     const std::string way =
         setting.empty() ? std::string("Its floor cannot be set: take a policy without one (torch)")
-                        : fmt::format("Set {} to {} or less", setting, text_of(needed));
+                        : fmt::format("Set {} to {} or less", setting, text_of(needed.power));
     add("floor", trace.name, first,
         fmt::format("The scale cannot fall below {}, and {} overflow there, from step {} on; a "
                     "scale of {} would hold them. They are skipped for as long as gradients are "
                     "that large. {}, or divide the loss by a constant.",
-                    text_of(trace.final_scale), steps_of(steps.size()), *first, text_of(needed),
+                    text_of(trace.final_scale), steps_of(steps.size()), *first, needed.text(),
                     way));
+  }
+
+  /// Why training ended at a step, and what to do.
+  std::string way_out(const Trace& trace) const {
+    const std::int64_t step = trace.error->step;
+    const policy::Info& info = policy::info_of(trace.policy);
+    if (trace.scale_at(index_of(series_, step)) == 0) {
+      return fmt::format(
+          "Its scale was 0 by then: nothing keeps it from falling there while {}. Stop such a run "
+          "at the first step that fails at every scale and look for the origin, or take a policy "
+          "with a floor.",
+          trace.model_nan_skips != 0 ? "gradients hold infinities or NaN that no scale cures"
+                                     : "gradients overflow");
+    }
+    if (!by_scale(series_, step)) {
+      return "No scale would have helped: the gradients of that step hold infinities or NaN at "
+             "every scale, so look for their origin.";
+    }
+    if (info.needs == policy::Needs::layers) {
+      return "A layer's scale is made from the mean and the deviation of its gradients, and has "
+             "none where one is infinite: keep what overflows in FP32, or lower the bounds of the "
+             "scales.";
+    }
+    const std::string way =
+        info.floor.empty() ? std::string("take a policy that goes lower")
+                           : fmt::format("lower {}, or divide the loss by a constant", info.floor);
+    return fmt::format("A scale of {} would have held that step's gradients: {}.",
+                       holds(series_, step).text(), way);
   }
 
   void exception(const Trace& trace) {
     if (!trace.error) return;
-    const bool helps = by_scale(series_, trace.error->step);
     add("exception", trace.name, trace.error->step,
         fmt::format("The framework ends training at step {}: \"{}\". {}", trace.error->step,
-                    trace.error->message,
-                    helps ? fmt::format("A scale of {} would have held that step's gradients: "
-                                        "lower the floor, or begin with a smaller scale.",
-                                        text_of(holds(series_, trace.error->step)))
-                          : "No scale would have helped: the gradients of that step hold "
-                            "infinities or NaN at every scale, so look for their origin."));
+                    trace.error->message, way_out(trace)));
   }
 
   /// Skipped steps after which the scale is what it was.

@@ -82,26 +82,45 @@ std::string short_text(const policy::Policy& policy) {
   return policy::text_of(policy::make(text)) == whole ? text : whole;
 }
 
-/// log2 of the largest scales that hold the largest gradient of all steps, and half of the steps'.
+constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
+
+/// log2 of the largest scales that hold the largest gradient of all steps, and half of the steps';
+/// and of the largest to begin with: below every one at which the run overflowed, and for short
+/// series with a binade to spare, as the static scale has.
 struct Safe {
-  int all = 0, half = 0;
+  int all = 0, half = 0, most = 0;
 };
 
-Safe safe_scales(const StepSeries& series) {
+/// log2 of the largest power of two below the scales at which the run had infinities.
+int below_overflow(const StepSeries& series) {
+  double least = INFINITY;
+  for (const Seen& seen : series.seen) {
+    if (!std::isfinite(seen.max_abs) && seen.overflow_from > 0) {
+      least = std::min(least, seen.overflow_from);
+    }
+  }
+  return std::isfinite(least) ? static_cast<int>(std::ceil(std::log2(least))) - 1 : 100;
+}
+
+/// Empty where no step tells a scale: all are zero, or have what no scale cures.
+std::optional<Safe> safe_scales(const StepSeries& series) {
   std::vector<double> largest;
   for (const Seen& seen : series.seen) {
     double max_abs = seen.max_abs;
     if (!std::isfinite(max_abs)) max_abs = kOverflow / seen.overflow_from;  // at least
     if (std::isfinite(max_abs) && max_abs > 0) largest.push_back(max_abs);
   }
-  if (largest.empty()) return {};
+  if (largest.empty()) return std::nullopt;
   const auto log2_of = [](double max_abs) {
     return std::clamp(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), -100, 100);
   };
   const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
   std::nth_element(largest.begin(), middle, largest.end());
   const int half = log2_of(*middle);
-  return {log2_of(*std::max_element(largest.begin(), largest.end())), half};
+  const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
+  int most = std::min(half + 1, below_overflow(series));
+  if (series.seen.size() < kEnoughSteps) most = std::min(most, all - 1);
+  return Safe{all, half, most};
 }
 
 /// The axes of the grid.
@@ -120,13 +139,13 @@ void keep_every_second(std::vector<double>& axis) {
 
 /// Initial scales around the safe ones. For long runs every second value is left out until all of
 /// the grid takes no more than kMostSteps steps, so that time is bounded.
-Grid grid_for(const policy::Policy& policy, const StepSeries& series) {
+Grid grid_for(const policy::Policy& policy, const StepSeries& series, const Safe& safe) {
   constexpr double kMostSteps = 2e8;
   const policy::Info& info = policy::info_of(policy);
-  const Safe safe = safe_scales(series);
   Grid grid;
-  const int stride = std::max(1, (safe.half - safe.all + 3) / 10);
-  for (int k = safe.all - 1; k <= safe.half + 1; k += stride) {
+  const int first = std::min(safe.all - 1, safe.most);
+  const int stride = std::max(1, (safe.most - first + 2) / 10);
+  for (int k = first; k <= safe.most; k += stride) {
     grid.initial.push_back(std::ldexp(1.0, k));
   }
   constexpr double kNever = std::numeric_limits<std::int32_t>::max();
@@ -193,7 +212,7 @@ void count(Candidate& candidate, const StepSeries& series, const Profiles& profi
   auto next = profiles.begin();
   const auto of_step = [&](std::size_t i, const Stepped& step) {
     candidate.lost += step.attempts - 1;
-    if (step.skipped() || step.applied_nonfinite()) ++candidate.lost;
+    if (step.skipped() || step.applied_nonfinite() || step.unknown) ++candidate.lost;
     if (next != profiles.end() && next->first == i) {
       const Share share{next->second->at(step.scale), next->second->of};
       flushed += share.high();
@@ -250,6 +269,25 @@ const Candidate* best_of(const std::vector<Candidate>& all, double target, doubl
   return best;
 }
 
+bool has_model_nan(const StepSeries& series) {
+  return std::any_of(series.seen.begin(), series.seen.end(), [](const Seen& seen) {
+    return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
+  });
+}
+
+Candidate counted(const policy::Policy& policy, const StepSeries& series) {
+  Candidate candidate;
+  candidate.policy = policy;
+  const std::atomic<std::uint64_t> no_limit = std::numeric_limits<std::uint64_t>::max();
+  count(candidate, series, {}, no_limit);
+  return candidate;
+}
+
+/// Whether a candidate loses fewer steps than another, which may have ended training.
+bool fewer(const Candidate& candidate, const Candidate& other) {
+  return !other.counted || candidate.lost < other.lost;
+}
+
 }  // namespace
 
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
@@ -258,16 +296,22 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   const bool whole = info.needs != policy::Needs::tensors && info.needs != policy::Needs::layers;
   if (info.initial.empty() || info.interval.empty() || !whole) return std::nullopt;
   if (series.seen.empty()) return std::nullopt;
-  std::vector<Candidate> all = candidates(policy, grid_for(policy, series));
+  const std::optional<Safe> safe = safe_scales(series);
+  if (!safe) return std::nullopt;
+  std::vector<Candidate> all = candidates(policy, grid_for(policy, series, *safe));
   count_all(all, series, target_underflow);
-  const double interval = number_of(policy::make(info.name), info.interval).value_or(2000);
+  const policy::Policy defaults = policy::make(info.name);
+  const double interval = number_of(defaults, info.interval).value_or(2000);
   const Candidate* best = best_of(all, target_underflow, interval);
-  if (best == nullptr) return std::nullopt;
+  if (best == nullptr || (has_model_nan(series) && !fewer(*best, counted(defaults, series)))) {
+    best = nullptr;  // what no scale cures costs every setting the same
+  }
   TunedPolicy tuned;
   tuned.name = info.name;
-  tuned.text = short_text(best->policy);
-  tuned.trace = replay(best->policy, series);
-  tuned.within_target = best->flushed && *best->flushed <= target_underflow;
+  tuned.trace = replay(best != nullptr ? best->policy : defaults, series);
+  tuned.text = short_text(tuned.trace.policy);
+  const auto& flushed = tuned.trace.mean_flushed;
+  tuned.within_target = flushed && flushed->second <= target_underflow;
   tuned.tried = all.size();
   return tuned;
 }

@@ -140,14 +140,33 @@ bool role_in_fp16(const Analysis& analysis, const std::string& log, log::Role ro
   });
 }
 
-/// The peak that the scalars of a step tell, which may be one without tables.
-std::optional<Peak> peak_of(const Analysis& analysis, const std::string& log,
-                            const StepPeak& step) {
+/// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's doing.
+LogSteps broken_forward(const Analysis& analysis) {
+  LogSteps steps;
+  for (const TensorFindings& t : analysis.tensors) {
+    const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
+                         t.role == log::Role::activation;
+    for (const StepFindings& step : t.per_step) {
+      if (forward && nonfinite(step)) steps.emplace(t.log, step.step);
+    }
+  }
+  for (const auto& [log, scalars] : analysis.scalars) {
+    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.emplace(log, scalars.step);
+  }
+  return steps;
+}
+
+/// The peak that the scalars of a step tell, which may be one without tables. NaN of a step whose
+/// forward pass is sound is an infinity that the backward pass went on with, as StepSeries has it.
+std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
+                            const std::string& log, const StepPeak& step) {
   Peak peak;
   peak.limit = {log, std::string(log::name_of(step.role)), step.step, step.max_abs, false, true};
   const bool bounds = step.role != log::Role::loss &&  // recorded before a scale multiplies it
                       analysis.at_every_scale.count({log, step.step}) == 0;
-  if (std::isinf(step.max_abs) && bounds && step.loss_scale && usable_scale(*step.loss_scale) &&
+  const bool infinite =
+      std::isinf(step.max_abs) || (std::isnan(step.max_abs) && broken.count({log, step.step}) == 0);
+  if (infinite && bounds && step.loss_scale && usable_scale(*step.loss_scale) &&
       role_in_fp16(analysis, log, step.role)) {
     peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
@@ -191,8 +210,9 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
 void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
                       Recommendation& r) {
   const Format format = analysis.target.format;
+  const LogSteps broken = broken_forward(analysis);
   for (const auto& [log, step] : analysis.peaks) {
-    const auto peak = peak_of(analysis, log, step);
+    const auto peak = peak_of(analysis, broken, log, step);
     if (!peak) continue;
     limit_by(*peak, format, options, r);
     r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;

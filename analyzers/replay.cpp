@@ -146,8 +146,8 @@ std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const Ste
 
 double Trace::lost_share() const {
   if (length == 0) return 0;
-  // Unknown steps are among the skipped, or among those applied.
-  const auto lost = static_cast<double>(skipped.size() + applied_nonfinite.size());
+  // No step is in two of these.
+  const auto lost = static_cast<double>(skipped.size() + applied_nonfinite.size() + unknown.size());
   const double share = lost / static_cast<double>(length);
   return share + (1 - share) * (mean_flushed ? mean_flushed->second : 0);
 }
@@ -155,10 +155,14 @@ double Trace::lost_share() const {
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
   std::vector<std::size_t> order(traces.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool any_flushed = std::any_of(traces.begin(), traces.end(), [](const Trace& trace) {
+    return trace.mean_flushed.has_value();
+  });
   const auto key = [&](std::size_t i) {
     const Trace& trace = traces[i];
-    if (!trace.unavailable.empty()) return std::tuple(2, 0.0, 0.0, i);
-    return std::tuple(trace.error ? 1 : 0, trace.lost_share(), -trace.final_scale, i);
+    if (!trace.unavailable.empty()) return std::tuple(3, 0.0, 0.0, i);
+    const int known = any_flushed && !trace.mean_flushed ? 1 : 0;
+    return std::tuple(trace.error ? 2 : known, trace.lost_share(), -trace.final_scale, i);
   };
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

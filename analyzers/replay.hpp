@@ -43,10 +43,13 @@ struct Trace {
   std::size_t length = 0;  ///< steps replayed: fewer than the series has where an error ended it
   ScaleRuns scale;         ///< used at the first attempt
   double final_scale = 0;  ///< that the next step would use
-  std::vector<std::int64_t> skipped;   ///< steps; where a decision rests on an unknown one, too
+  std::vector<std::int64_t> skipped;   ///< steps, surely; at most these and the unknown ones are
   std::vector<std::int64_t> overflow;  ///< some attempt surely overflowed
-  std::vector<std::int64_t> unknown;   ///< nobody knows whether an attempt did; taken to overflow
-  std::vector<std::int64_t> applied_nonfinite;    ///< infinity or NaN went into the weights
+  /// Steps at which nobody knows whether the last attempt overflowed: the run did, at a larger
+  /// scale. The policy's state is left as it is there, and none is in `skipped`, nor in
+  /// `applied_nonfinite`. Scales after such a step are those of a policy that did not see it.
+  std::vector<std::int64_t> unknown;
+  std::vector<std::int64_t> applied_nonfinite;    ///< infinity or NaN went into the weights, surely
   std::map<std::size_t, std::uint32_t> attempts;  ///< by index; of all others 1
   std::uint64_t model_nan_skips = 0;              ///< skipped where no scale would have helped
   std::optional<TraceError> error;
@@ -61,8 +64,9 @@ struct Trace {
   std::vector<std::pair<std::string, ScaleRuns>> parts;
 
   double scale_at(std::size_t index) const;
-  /// Share of all gradient values that the weights never see: all of a step that is skipped or
-  /// spoiled, of the others what is flushed, at most (the mean; 0 where no step has tables).
+  /// Share of all gradient values that the weights never see, at most: all of a step that is
+  /// skipped, spoiled or unknown, of the others what is flushed (the mean; 0 where no step has
+  /// tables).
   double lost_share() const;
 };
 
@@ -73,8 +77,8 @@ Trace replay(const policy::Policy& policy, const StepSeries& series);
 std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const StepSeries& series);
 
 /// The order of a ranked table: indices, best first. The smallest lost_share(), then the larger
-/// final scale, then the order given; traces that ended in an error after those, unavailable ones
-/// last.
+/// final scale, then the order given. Where some traces know what is flushed, those that do not
+/// come after them; traces that ended in an error after those, unavailable ones last.
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces);
 
 /// The policy the run says it had, with its settings; empty where it does not say, or had none.

@@ -39,15 +39,18 @@ inline Verdict judge(const Seen& seen, double scale) {
 struct Stepped {
   double scale = 0;  ///< at the first attempt
   std::uint32_t attempts = 0;
-  bool overflow = false, unknown = false;  ///< some attempt's
-  bool nonfinite = false;                  ///< the last attempt's, by judgement or assumption
-  bool model_nan = false;                  ///< and no scale would have helped
-  policy::Decision decision;               ///< the last
+  bool overflow = false;      ///< some attempt's
+  bool unknown = false;       ///< the last attempt's: no decision followed
+  bool nonfinite = false;     ///< the last attempt's, surely
+  bool model_nan = false;     ///< and no scale would have helped
+  policy::Decision decision;  ///< the last; of an unknown attempt none: apply
 
   bool skipped() const { return decision.action == policy::Action::skip; }
   bool applied_nonfinite() const { return nonfinite && decision.action == policy::Action::apply; }
 };
 
+/// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
+/// ends there. Whatever followed from a guess would be a guess, at every later step too.
 template <class P>
 Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempts) {
   Stepped step;
@@ -59,11 +62,13 @@ Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempt
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
     const Verdict verdict = judge(seen, policy.scale());
     step.overflow = step.overflow || verdict == Verdict::overflow;
-    step.unknown = step.unknown || verdict == Verdict::unknown;
-    step.nonfinite = verdict != Verdict::clean;
+    step.unknown = verdict == Verdict::unknown;
+    step.nonfinite = verdict == Verdict::overflow;
     step.model_nan = !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
-    step.decision = policy.advance({.nonfinite = step.nonfinite, .max_abs = seen.max_abs});
     ++step.attempts;
+    step.decision = {};
+    if (step.unknown) break;
+    step.decision = policy.advance({.nonfinite = step.nonfinite, .max_abs = seen.max_abs});
   } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
   return step;
 }

@@ -120,9 +120,16 @@ struct Layer {
   ScaleRuns scale;  ///< accumulated
 };
 
-/// Moves on to the last recorded step up to `step`; the first one holds before it.
+/// Moves on to the last recorded step up to `step`; the first one holds before it. Infinities and
+/// NaN are of their own step alone.
 const TensorFacts& facts_at(const TensorSeries& tensor, std::size_t& at, std::int64_t step) {
-  while (at + 1 < tensor.steps.size() && tensor.steps[at + 1].step <= step) ++at;
+  const auto holds = [&](const TensorFacts& facts) {
+    return facts.step == step || std::isfinite(facts.max_abs);
+  };
+  for (std::size_t i = at + 1; i < tensor.steps.size(); ++i) {
+    if (tensor.steps[i].step > step && holds(tensor.steps[at])) break;
+    if (holds(tensor.steps[i])) at = i;
+  }
   return tensor.steps[at];
 }
 
@@ -201,17 +208,49 @@ policy::LayerFacts facts_of(Layer& layer, std::int64_t step, double previous) {
 
 }  // namespace
 
+namespace {
+
+/// What is known of a step whose gradients the run had infinite or NaN, at the scales the layers
+/// have: between tables nothing else tells.
+Verdict of_infinite_step(const std::vector<Layer>& layers, const Seen& seen) {
+  double accumulated = 1, largest = 1;
+  for (const Layer& layer : layers) {
+    accumulated *= layer.policy.scale();
+    largest = std::max(largest, accumulated);
+  }
+  return judge(seen, largest);
+}
+
+void keep_scales(std::vector<Layer>& layers, std::size_t index, Trace& trace) {
+  double accumulated = 1;
+  for (Layer& layer : layers) add_scale(layer.scale, index, accumulated *= layer.policy.scale());
+  add_scale(trace.scale, index, accumulated);
+  trace.final_scale = accumulated;
+}
+
+}  // namespace
+
 void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& trace) {
   std::vector<Layer> layers = layers_of(policy, series, trace.unavailable);
   if (!trace.unavailable.empty()) return;
   for (std::size_t i = 0; i < series.steps.size() && !trace.error; ++i) {
     const std::int64_t step = series.steps[i];
     double accumulated = 1;
-    bool overflow = false, nonfinite = false;
+    bool overflow = false, infinite_step = false;
+    if (!std::isfinite(series.seen[i].max_abs)) {
+      const Verdict verdict = of_infinite_step(layers, series.seen[i]);
+      if (verdict == Verdict::unknown) {  // the layers are told nothing: step_once()
+        trace.unknown.push_back(step);
+        trace.length = i + 1;
+        keep_scales(layers, i, trace);
+        continue;
+      }
+      overflow = infinite_step = verdict == Verdict::overflow;
+    }
     for (Layer& layer : layers) {
-      const policy::LayerFacts facts = facts_of(layer, step, accumulated);
+      policy::LayerFacts facts = facts_of(layer, step, accumulated);
+      if (infinite_step) facts.grad_max_abs = INFINITY;
       const bool infinite = !std::isfinite(facts.grad_max_abs);
-      nonfinite = nonfinite || infinite;
       overflow = overflow || infinite || facts.grad_max_abs >= kOverflow;
       const policy::Decision decision = layer.policy.advance(
           {.nonfinite = infinite, .max_abs = facts.grad_max_abs, .layer = &facts});
@@ -225,7 +264,7 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     trace.final_scale = accumulated;
     trace.length = i + 1;
     if (overflow) trace.overflow.push_back(step);
-    if (overflow && (nonfinite || !trace.error)) trace.applied_nonfinite.push_back(step);
+    if (overflow && !trace.error) trace.applied_nonfinite.push_back(step);
   }
   if (trace.error) trace.fate = Fate::error;
   for (Layer& layer : layers) trace.parts.emplace_back(layer.gradient->name, layer.scale);

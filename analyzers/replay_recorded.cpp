@@ -75,12 +75,12 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
     const std::int64_t step = series.steps[i];
     const Verdict verdict = judge(series.seen[i], scale);
     if (verdict == Verdict::overflow) trace.overflow.push_back(step);
-    if (verdict == Verdict::unknown) trace.unknown.push_back(step);
     const auto retried = series.retried.find(i);
     if (retried != series.retried.end()) {
       trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
     }
     const bool says = !series.recorded_skip.empty() && series.recorded_skip[i].has_value();
+    if (!says && verdict == Verdict::unknown) trace.unknown.push_back(step);
     if (!says) continue;
     const Seen& last = retried == series.retried.end() ? series.seen[i] : retried->second.back();
     if (*series.recorded_skip[i]) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/samples.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -300,8 +302,20 @@ void for_each_whole_step(const std::filesystem::path& log, const Selection& sele
   if (!folders.empty()) visit_run(folders, selection, visit, notes, progress);
 }
 
+namespace {
+
+/// Whether a sampled tensor of a run carries a scale that cannot be undone, as after a collapse.
+bool scale_collapsed(const WholeStep& step, const Selection& selection, Role role) {
+  if (step.run == nullptr || step.scalars == nullptr || selection.recorded_scale) return false;
+  const std::optional<double> scale = step.scalars->loss_scale;
+  return scale && !usable_scale(*scale) && says_scaled(step, role);
+}
+
+}  // namespace
+
 void for_each_whole_tensor(const std::filesystem::path& log, const Selection& selection,
                            const WholeVisitor& visit, Notes& notes, const Progress& progress) {
+  std::optional<std::int64_t> left_out;  // the first step
   const auto visit_step = [&](const WholeStep& step) {
     double done = 0;
     const double all = std::max(1.0, static_cast<double>(step.bytes));
@@ -309,6 +323,10 @@ void for_each_whole_tensor(const std::filesystem::path& log, const Selection& se
       WholeTensor whole;
       whole.role = step.role_of(selection, name);
       if (!selects(selection, name) || (step.rank > 0 && !step.is_sharded(whole.role))) continue;
+      if (scale_collapsed(step, selection, whole.role)) {
+        left_out = std::min(left_out.value_or(step.step), step.step);
+        continue;
+      }
       const auto tensor = step.tensors->tensor(name);
       whole.name = name;
       whole.step = step.step;
@@ -323,6 +341,10 @@ void for_each_whole_tensor(const std::filesystem::path& log, const Selection& se
     }
   };
   for_each_whole_step(log, selection, visit_step, notes, progress);
+  if (!left_out) return;
+  note_once(notes, fmt::format("{}: sampled gradients are left out from step {} on: their loss "
+                               "scale is no positive normal binary32 number",
+                               log::printable(log.string()), *left_out));
 }
 
 void note_once(Notes& notes, std::string note) {

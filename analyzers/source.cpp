@@ -155,6 +155,44 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
                  "; give it with --recorded-scale S, or leave the step out with --step");
 }
 
+namespace {
+
+/// Tables whose loss scale is 0 or too small to undo, as after a collapse: left out, so that the
+/// rest of the run tells how it came to that.
+class LeftOut {
+ public:
+  bool takes(log::TensorRecord& record, const Selection& s) {
+    if (record.state == log::ScaleState::unscaled || s.recorded_scale) return false;
+    if (!record.scale_known || usable_scale(record.scale)) {
+      any_usable_ = any_usable_ || record.scale_known;
+      return false;
+    }
+    ++tables_;
+    if (!first_ || record.step < first_->step) first_ = std::move(record);
+    return true;
+  }
+
+  /// Throws log::BadInput where no scale of the log is usable.
+  void tell(const std::filesystem::path& log, const Selection& s, bool run_has_scale,
+            Notes& notes) const {
+    if (!first_) return;
+    if (!any_usable_ && !run_has_scale) scale_of(*first_, s, log);
+    notes.push_back(fmt::format(
+        "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
+        "positive normal binary32 number ({} first); the scale collapsed, or is not what the log "
+        "says; --recorded-scale S gives it",
+        printable(log.string()), tables_, tables_ == 1 ? "table is" : "tables are", first_->step,
+        first_->scale));
+  }
+
+ private:
+  std::uint64_t tables_ = 0;
+  bool any_usable_ = false;
+  std::optional<log::TensorRecord> first_;
+};
+
+}  // namespace
+
 void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& visit, Notes& notes,
                   const Progress& progress) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
@@ -174,7 +212,9 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     }
     visit.frame(std::move(frame));
   };
+  LeftOut left_out;
   const auto take = [&](log::TensorRecord&& record) {
+    if (left_out.takes(record, s)) return;
     Frame frame;
     std::tie(frame.role, frame.role_source) = role_of(s, record.name, false);
     frame.step = record.step;
@@ -192,6 +232,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     pass_on(std::move(frame), carried);
   };
   log.for_each(take, wanted);
+  left_out.tell(log.folder(), s, !run_scales.empty(), notes);
   if (log.record_count() == 0 && !log.samples().empty()) {
     read_samples(log, s, take_sample, notes, progress);
   }

@@ -37,6 +37,7 @@ std::optional<double> find(const StepScalars& scalars, const std::string& tag) {
 /// One step as it is put together.
 struct Step {
   std::optional<double> max_abs;      ///< unscaled, over gradients; infinity and NaN are themselves
+  std::optional<double> wide;         ///< the largest finite one of gradients computed in binary32
   std::optional<double> table_scale;  ///< that its gradients carry
   bool broken_forward = false;        ///< weights, activations or the loss hold infinity or NaN
   const StepScalars* scalars = nullptr;
@@ -133,7 +134,12 @@ void SeriesBuilder::add(const Frame& frame) {
   }
   if (gradient) {
     Step& step = all.steps[frame.step];
-    step.see(facts_of(frame).max_abs);
+    const double max_abs = facts_of(frame).max_abs;
+    if (frame.computed_dtype == Dtype::f32 && std::isfinite(max_abs)) {
+      step.wide = std::max(step.wide.value_or(0), max_abs);
+    } else {
+      step.see(max_abs);
+    }
     if (frame.scale != 1.0) step.table_scale = frame.scale;
   }
   if (!gradient && frame.role != Role::weight && frame.role != Role::activation) return;
@@ -263,8 +269,10 @@ bool failed(const StepSeries& series, std::size_t at, Streak& streak) {
     if (std::isfinite(seen.max_abs) || seen.overflow_from == 0) return false;
   }
   const Seen& last = retried == series.retried.end() ? series.seen[at] : retried->second.back();
-  streak.least = std::min(streak.least, last.overflow_from);
-  streak.most = std::max(streak.most, series.seen[at].overflow_from);
+  // At a scale that is not known, or 0, a failure tells nothing.
+  if (std::isfinite(last.overflow_from)) streak.least = std::min(streak.least, last.overflow_from);
+  const double first = series.seen[at].overflow_from;
+  if (std::isfinite(first)) streak.most = std::max(streak.most, first);
   return true;
 }
 
@@ -291,7 +299,7 @@ void find_no_cure(StepSeries& series) {
     if (streak.end == i) continue;
     i = streak.end - 1;
     const double lowered = std::log2(streak.most) - std::log2(streak.least);
-    if (!std::isfinite(streak.most) || !(lowered >= kLowered)) continue;
+    if (!(streak.most > 0) || !(lowered >= kLowered)) continue;
     const double largest = near(series, streak);
     const double limit = std::log2(to_double(boundaries(kBinary16).overflow));
     const double reaches = largest > 0 ? std::log2(largest) : limit;
@@ -305,6 +313,26 @@ void find_no_cure(StepSeries& series) {
   }
 }
 
+/// Infinities of a run that says it computed in wide formats, with the scale of their step: those
+/// that a cast to FP16 by hand may have made.
+using MaybeCast = std::vector<std::pair<std::size_t, double>>;
+
+/// Where finite gradients nearby come close to what FP16 holds at that scale, an infinity is taken
+/// as one of FP16: a wide format would have had no reason to overflow just there.
+void find_casts(StepSeries& series, const MaybeCast& maybe) {
+  for (std::size_t i = 0; i < maybe.size();) {
+    std::size_t end = i + 1;
+    while (end < maybe.size() && maybe[end].first == maybe[end - 1].first + 1) ++end;
+    double most = 0;
+    for (std::size_t k = i; k < end; ++k) most = std::max(most, maybe[k].second);
+    const double largest = near(series, {maybe[i].first, maybe[end - 1].first + 1});
+    const bool close = reaches(largest * std::exp2(kNearLimit), most, kOverflow);
+    for (; i < end; ++i) {
+      if (close) series.seen[maybe[i].first].overflow_from = maybe[i].second;
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<StepSeries> SeriesBuilder::finish() {
@@ -312,10 +340,24 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   if (all.scalars.empty()) return std::nullopt;
   all.add_scalars();
   const bool narrow = all.by_rounding();
+  for (auto& [number, step] : all.steps) {
+    // What a 16-bit run keeps in binary32, as batch normalization's parameters, does not overflow
+    // where its other gradients do.
+    if (step.wide && (!narrow || !step.max_abs)) step.see(*step.wide);
+  }
   StepSeries series;
   series.log = all.log;
   series.manifest = all.manifest;
-  for (const auto& [number, step] : all.steps) all.add_step(series, number, step, narrow);
+  MaybeCast maybe_cast;
+  for (const auto& [number, step] : all.steps) {
+    all.add_step(series, number, step, narrow);
+    const Seen& seen = series.seen.back();
+    const double scale = step.scale().value_or(0);
+    const bool wide = !narrow && !step.broken_forward && seen.overflow_from == 0;
+    if (!std::isfinite(seen.max_abs) && wide && scale > 0 && std::isfinite(scale)) {
+      maybe_cast.emplace_back(series.seen.size() - 1, scale);
+    }
+  }
   const auto known = [](const auto& value) { return value.has_value(); };
   if (std::none_of(series.recorded_scale.begin(), series.recorded_scale.end(), known)) {
     series.recorded_scale.clear();
@@ -323,6 +365,7 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   if (std::none_of(series.recorded_skip.begin(), series.recorded_skip.end(), known)) {
     series.recorded_skip.clear();
   }
+  find_casts(series, maybe_cast);
   find_no_cure(series);
   for (Tensor& tensor : all.tensors) {
     TensorFindings told;

@@ -87,7 +87,9 @@ StepSeries read_magnitudes(const std::filesystem::path& file) {
     if (in.fail()) {
       throw BadInput(where + ": is longer than a number can be, " + std::string(kWanted));
     }
-    const auto text = trimmed({line.data(), std::string_view(line.data()).size()});
+    const std::size_t end = in.eof() ? 0 : 1;  // the line break is counted
+    const auto text = trimmed({line.data(), static_cast<std::size_t>(in.gcount()) - end});
+    if (text.starts_with('#')) continue;
     if (text.empty()) {
       if (blank == 0) blank = number;
       continue;

@@ -33,6 +33,7 @@ void add_recommend(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_policies(CLI::App& app, Run& run);
+void add_simulate(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
 void add_emulate(CLI::App& app, Run& run);
 

@@ -47,6 +47,7 @@ int parse_and_run(int argc, char** argv) {
   cli::add_report(app, run);
   cli::add_compare(app, run);
   cli::add_policies(app, run);
+  cli::add_simulate(app, run);
   cli::add_emulate(app, run);
   cli::add_info(app, run);
   try {

@@ -112,7 +112,7 @@ std::string_view name_of(Happening what) {
   switch (what) {
     case Happening::overflow: return "skipped: overflow by the scale";
     case Happening::in_model: return "skipped: NaN in the model";
-    case Happening::unknown: return "unknown, taken as skipped";
+    case Happening::unknown: return "unknown";
     case Happening::applied: return "NaN or infinity applied";
     case Happening::retried: break;
   }
@@ -141,15 +141,15 @@ StepsByKind happenings(const Trace& trace, const StepSeries& series) {
   };
   for (const std::int64_t step : trace.skipped) {
     const std::size_t index = index_of(series, step);
-    put(holds(trace.unknown, step) ? Happening::unknown
-        : in_model(series, index)  ? Happening::in_model
-                                   : Happening::overflow,
-        step);
+    put(in_model(series, index) ? Happening::in_model : Happening::overflow, step);
   }
+  for (const std::int64_t step : trace.unknown) put(Happening::unknown, step);
   for (const std::int64_t step : trace.applied_nonfinite) put(Happening::applied, step);
   for (const auto& [index, attempts] : trace.attempts) {
     const std::int64_t step = series.steps[index];
-    if (attempts > 1 && !holds(trace.skipped, step)) put(Happening::retried, step);
+    if (attempts > 1 && !holds(trace.skipped, step) && !holds(trace.unknown, step)) {
+      put(Happening::retried, step);
+    }
   }
   return out;
 }

@@ -55,6 +55,8 @@ json theme(Theme which) {
                      {"labelFontSize", 11},
                      {"titleFontSize", 11},
                      {"titleFontWeight", "normal"}};
+  json legend = text;
+  legend.update({{"symbolBaseFillColor", p.muted}, {"symbolBaseStrokeColor", p.muted}});
   json axis = text;
   axis.update({{"domainColor", p.muted}, {"tickColor", p.muted}, {"gridColor", p.line}});
   return {
@@ -63,7 +65,7 @@ json theme(Theme which) {
       {"view", {{"stroke", nullptr}}},
       {"axis", axis},
       {"axisX", {{"grid", false}}},
-      {"legend", text},
+      {"legend", legend},
       {"style", styles(p)},
       {"range",
        {{"category", {p.zero, p.subnormal, p.normal, p.overflow, p.applied, "#009e73", p.muted}},

@@ -84,6 +84,12 @@ async function draw(figure, page) {
   }
   const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
   config.axisY = {labelLimit: Math.max(110, Math.round(figure.clientWidth * 0.32))};
+  const narrow = figure.clientWidth < 560;  // one name a line, as long as the chart is wide
+  config.legend = {
+    ...config.legend,
+    columns: narrow ? 1 : 2,
+    labelLimit: Math.round(narrow ? figure.clientWidth - 50 : figure.clientWidth * 0.4),
+  };
   const result = await vegaEmbed(figure, spec, {
     mode: 'vega-lite',
     ast: true,  // expressions are interpreted: the policy of the page forbids compiling them

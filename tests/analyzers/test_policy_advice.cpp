@@ -71,6 +71,39 @@ TEST_CASE("Tuning lowers a floor that is in the way") {
   CHECK(tuned->trace.skipped.empty());
 }
 
+TEST_CASE("Tuning answers nothing where no step tells a scale") {
+  for (const double value : {0.0, double{NAN}}) {
+    CHECK(!tune(policy::make("torch"), series_of(std::vector<double>(200, value)), 0.001));
+  }
+}
+
+TEST_CASE("Where NaN in the model costs every setting the same, the default is as good") {
+  std::vector<double> magnitudes(300, 0.01);
+  magnitudes.resize(400, NAN);
+  const auto tuned = tune(policy::make("torch"), series_of(magnitudes), 0.001);
+  REQUIRE(tuned);
+  CHECK(tuned->text == "torch");
+  CHECK(tuned->trace.skipped.size() == 100);
+  CHECK(!tune(policy::make("deepspeed"), series_of(magnitudes), 0.001)->text.empty());
+}
+
+TEST_CASE("No initial scale is advised at which the run overflowed") {
+  StepSeries series = series_of(std::vector<double>(200, 0.01));
+  series.seen[50] = {kInf, 65536};
+  const auto tuned = tune(policy::make("torch"), series, 0.001);
+  REQUIRE(tuned);
+  CHECK(tuned->trace.scale_at(0) <= 32768);
+}
+
+TEST_CASE("A short series leaves a binade to spare") {
+  const auto start = [](std::size_t steps) {
+    const auto tuned = tune(policy::make("torch"), series_of(std::vector<double>(steps, 1.0)), 0);
+    return tuned->trace.scale_at(0);
+  };
+  CHECK(start(100) == 32768);
+  CHECK(start(99) == 16384);
+}
+
 TEST_CASE("Policies without these settings are not tuned") {
   const StepSeries series = series_of({0.5, 0.5});
   for (const char* name : {"static", "als", "te-delayed", "os2s-logmax", "mxnet-static"}) {
@@ -93,6 +126,32 @@ TEST_CASE("Trap: an exception at the floor") {
   CHECK(says(trap, "A scale of 2^-4 would have held"));
   CHECK(says(found(series_of(std::vector<double>(60, NAN)), "fairseq", "exception"),
              "No scale would have helped"));
+}
+
+TEST_CASE("Traps name no scale that nobody knows to hold, and rest on no unknown step") {
+  StepSeries series = series_of(std::vector<double>(60, kInf));
+  for (Seen& seen : series.seen) seen.overflow_from = 0x1p-3;
+  CHECK(says(found(series, "tf1", "floor"), "a scale of at most 2^-4 (how much less"));
+  CHECK(says(found(series, "deepspeed", "exception"), "A scale of at most 2^-4 (how much less"));
+  for (Seen& seen : series.seen) seen.overflow_from = 4;  // below it nobody knows
+  for (const policy::Policy& policy : policy::all()) {
+    const std::string name(policy::info_of(policy).name);
+    INFO(name);
+    for (const char* id : {"floor", "exception", "zero", "retries"}) {
+      CHECK(found(series, name, id).empty());
+    }
+  }
+}
+
+TEST_CASE("Trap: an exception without a floor names what there is") {
+  std::vector<double> magnitudes(20, NAN);
+  magnitudes.push_back(0.5);
+  const auto trap = found(series_of(magnitudes), "nnabla", "exception");
+  CHECK(says(trap, "Its scale was 0 by then"));
+  CHECK(says(trap, "that no scale cures"));
+  CHECK(trap.at(0).text.find("floor,") == std::string::npos);
+  CHECK(says(found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception"),
+             "lower min_scale"));
 }
 
 TEST_CASE("Trap: hysteresis that refills only at growth") {

@@ -74,20 +74,56 @@ TEST_CASE("torch over a short series, step by step") {
   CHECK(trace.fate == Fate::ran);
 }
 
-TEST_CASE("Below the scale an infinity was computed at, a step is unknown and no clean step") {
+TEST_CASE("Below the scale an infinity was computed at, a step is unknown and leaves no trace") {
   StepSeries series = series_of({0.5, kInf, 0.5});
   series.seen[1].overflow_from = 65536;
   const Trace below = replay(policy::make("torch,init_scale=32768"), series);
   CHECK(below.unknown == Steps{1});
-  CHECK(below.skipped == Steps{1});
+  CHECK(below.skipped.empty());
   CHECK(below.overflow.empty());
-  CHECK(below.final_scale == 16384);
+  CHECK(below.final_scale == 32768);
+  CHECK(below.lost_share() == 1.0 / 3);
+  // No clean step either: two of these make it grow, the third is the unknown one.
+  CHECK(replay(policy::make("torch,init_scale=512,growth_interval=3"), series).final_scale == 512);
+  CHECK(replay(policy::make("torch,init_scale=512,growth_interval=2"), series).final_scale == 1024);
   const Trace above = replay(policy::make("torch,init_scale=65536"), series);
   CHECK(above.unknown.empty());
   CHECK(above.overflow == Steps{1});
+  const Trace lower = replay(policy::make("mxnet-static"), series);
+  CHECK(lower.applied_nonfinite.empty());
+  CHECK(lower.unknown == Steps{1});
+  series.seen[1].overflow_from = 128;
   const Trace never = replay(policy::make("mxnet-static"), series);
   CHECK(never.skipped.empty());
   CHECK(never.applied_nonfinite == Steps{1});
+}
+
+TEST_CASE("Unknown steps alone lower no scale, end no training and collapse nothing") {
+  StepSeries series = series_of(std::vector<double>(600, kInf));
+  for (Seen& seen : series.seen) seen.overflow_from = 0x1p40;
+  series.seen[0] = {0.5, 0};
+  for (const policy::Policy& known : policy::all()) {
+    const policy::Info& info = policy::info_of(known);
+    if (info.needs == policy::Needs::tensors || info.needs == policy::Needs::layers) continue;
+    INFO(info.name);
+    const Trace trace = replay(known, series);
+    CHECK(trace.unknown.size() == 599);
+    CHECK(trace.skipped.size() + trace.overflow.size() <= 2);  // 0.5 at 2^24 overflows
+    CHECK(trace.fate == Fate::ran);
+    CHECK(trace.scale.size() <= 2);
+    CHECK(trace.lost_share() > 0.99);
+  }
+}
+
+TEST_CASE("A retry ends where nobody knows") {
+  StepSeries series = series_of({0.5, kInf, 0.5});
+  series.seen[1].overflow_from = 1024;
+  const Trace trace = replay(policy::make("nnabla,scale=4096"), series);
+  CHECK(trace.attempts == std::map<std::size_t, std::uint32_t>{{1, 4}});  // 4096 to 512
+  CHECK(trace.final_scale == 512);
+  CHECK(trace.overflow == Steps{1});
+  CHECK(trace.unknown == Steps{1});
+  CHECK(trace.skipped.empty());
 }
 
 TEST_CASE("NNabla tries a step again, with what each attempt saw where the log says") {
@@ -182,6 +218,34 @@ TEST_CASE("Adaptive loss scaling multiplies the factors of layers, backward") {
   CHECK(trace.overflow.empty());
 }
 
+TEST_CASE("Adaptive loss scaling sees infinities between tables") {
+  StepSeries series = two_layers();
+  series.seen[1] = {kInf, 4096};
+  Trace trace = replay(policy::make("als"), series);
+  CHECK(trace.unknown == Steps{1});
+  CHECK(trace.lost_share() == 1.0 / 3);
+  CHECK(!trace.error);
+  CHECK(trace.final_scale == 8);
+  series.seen[1] = {kInf, 8};  // at the scale it has
+  trace = replay(policy::make("als"), series);
+  CHECK(trace.overflow == Steps{1});
+  REQUIRE(trace.error);
+  CHECK(trace.error->step == 1);
+  // A table of the infinite step tells nothing of the steps after it.
+  series = two_layers();
+  series.seen[0] = {kInf, 4096};
+  for (TensorSeries& tensor : series.tensors) {
+    if (tensor.role != log::Role::activation_grad) continue;
+    tensor.steps.push_back(tensor.steps[0]);
+    tensor.steps[0].max_abs = kInf;
+    tensor.steps[1].step = 2;
+  }
+  trace = replay(policy::make("als"), series);
+  CHECK(trace.unknown == Steps{0});
+  CHECK(!trace.error);
+  CHECK(trace.final_scale == 8);
+}
+
 TEST_CASE("The mean and the worst flushed share are of the steps that have tables") {
   StepSeries series = series_of({.5, .5, .5});
   series.flushed.push_back({0, 10, 0, {10, 4, 0}});
@@ -193,7 +257,7 @@ TEST_CASE("The mean and the worst flushed share are of the steps that have table
   CHECK(trace.worst_step == 2);
 }
 
-TEST_CASE("Rank: the smallest share lost, skipped steps whole; errors and unavailable last") {
+TEST_CASE("Rank: the smallest share lost, skipped steps whole, errors and unavailable last") {
   std::vector<Trace> traces(6);
   for (Trace& trace : traces) trace.length = 10;
   traces[0].unavailable = "needs";
@@ -207,7 +271,13 @@ TEST_CASE("Rank: the smallest share lost, skipped steps whole; errors and unavai
   CHECK(traces[2].lost_share() == 0.2);
   CHECK(traces[3].lost_share() == 0.2 + 0.8 * 0.1);
   CHECK(traces[5].lost_share() == 0.5);
+  // What 2 and 4 flush nobody knows.
+  CHECK(ranked(traces) == std::vector<std::size_t>{3, 5, 4, 2, 1, 0});
+  traces[2].mean_flushed = traces[4].mean_flushed = {0.0, 0.0};
   CHECK(ranked(traces) == std::vector<std::size_t>{4, 2, 3, 5, 1, 0});
+  traces[4].unknown = {6, 7};
+  CHECK(ranked(traces) == std::vector<std::size_t>{2, 3, 4, 5, 1, 0});
+  traces[4].unknown.clear();
   traces[2].skipped = {5};
   traces[2].final_scale = 2;  // of equal losses the larger scale
   CHECK(ranked(traces) == std::vector<std::size_t>{2, 4, 3, 5, 1, 0});

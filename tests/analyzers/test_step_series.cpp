@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/step_series.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "analyzers/logs.hpp"
+#include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
 #include "catch.hpp"
 
@@ -76,11 +78,66 @@ TEST_CASE("An infinity that FP16 made overflows from the recorded scale up") {
   const auto wide = computed_in(Dtype::f32, record_of("weight_grad/a.weight", 0, {1}));
   const auto scalars = std::vector{step(0, 1), step(1, kInf, 4096, true), step(2, 1)};
   CHECK(read(scalars, {narrow}).seen[1].overflow_from == 4096);
-  CHECK(read(scalars).seen[1].overflow_from == 4096);       // nobody says what computed it
-  CHECK(read(scalars, {wide}).seen[1].overflow_from == 0);  // no rounding to 16 bits made it
+  CHECK(read(scalars).seen[1].overflow_from == 4096);  // nobody says what computed it
+  // Far from the limit no rounding to 16 bits made it; near it, a cast by hand may have.
+  const auto far = std::vector{step(0, 0.9), step(1, kInf, 4096, true), step(2, 0.9)};
+  const auto small = computed_in(Dtype::f32, record_of("weight_grad/a.weight", 0, {0.5f}));
+  CHECK(read(far, {small}).seen[1].overflow_from == 0);
+  CHECK(read(scalars, {wide}).seen[1].overflow_from == 4096);
   auto with_loss = scalars;
   with_loss[1].loss = NAN;  // the forward pass fails: no scale helps
   CHECK(read(with_loss, {narrow}).seen[1].overflow_from == 0);
+}
+
+log::TensorRecord scaled_record(std::int64_t at, double scale) {
+  log::TensorRecord record = record_of("weight_grad/a.weight", at, {1});
+  record.state = log::ScaleState::scaled;
+  record.scale = scale;
+  return record;
+}
+
+TEST_CASE("Tables of a collapsed scale are left out with one note, the steps stay") {
+  const TempFolder folder;
+  const auto write = [&](const char* name, const std::vector<double>& scales) {
+    log::Manifest scaled;
+    scaled.gradients = log::ScaleState::scaled;
+    log::RunLogWriter writer(folder / name, scaled);
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      writer.write(step(at, 0.5, scales[i]));
+      writer.write(scaled_record(at, scales[i]));
+    }
+    return folder / name;
+  };
+  Notes notes;
+  const StepSeries series = read_series(write("run", {1024, 1024, 1e-42, 1e-43}), {}, {}, notes);
+  CHECK(series.steps.size() == 4);
+  CHECK(series.recorded_scale[3] == 1e-43);
+  CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
+          return note.find("2 tables are left out, from step 2 on") != std::string::npos;
+        }) == 1);
+  const auto dead = write("dead", {1e-42, 1e-43});
+  const std::string message = test::message_of([&] { read_series(dead, {}, {}, notes); });
+  CHECK(message.find("positive normal binary32") != std::string::npos);
+}
+
+TEST_CASE("NaN that follows an infinity limits the recommended scale as it does the policies'") {
+  const TempFolder folder;
+  const auto static_scale = [&](const char* name, double gradient, double loss) {
+    {
+      log::RunLogWriter writer(folder / name, log::Manifest{});
+      for (std::int64_t i = 0; i < 6; ++i) {
+        auto s = step(i, i == 3 ? gradient : 0.1, 4096, i == 3);
+        s.loss = i == 3 ? loss : 1.0;
+        writer.write(s);
+      }
+      writer.write(computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {0.1f})));
+    }
+    return recommend(analyze({folder / name}, {}, {}), {}).static_log2;
+  };
+  CHECK(static_scale("inf", kInf, 1) == 10);  // below 2^12, and a binade to spare
+  CHECK(static_scale("nan", NAN, 1) == 10);
+  CHECK(static_scale("model", NAN, NAN) == 18);
 }
 
 TEST_CASE("Weights that hold NaN make a step that no scale cures") {

@@ -93,6 +93,11 @@ class RunLogWriter {
  public:
   /// Makes the folder, run.json first. Refuses a folder that holds a run log already.
   RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest);
+  /// Goes on with the log of a folder as a run does that starts again at a step: run.json is
+  /// replaced, and what the log has of that step and later ones is dropped, samples by deleting
+  /// them, events by a restart mark in a new file. Refuses a folder without a run log.
+  RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest,
+               std::int64_t restart_at);
   ~RunLogWriter();
 
   /// Tags of `more` may be none of the tags docs/run-log.md gives a meaning.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
+#include "halfscope/log/folder.hpp"
 #include "halfscope/log/manifest.hpp"
 #include "halfscope/log/record_event.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -39,13 +41,25 @@ std::filesystem::path begin(const std::filesystem::path& folder, const Manifest&
   return folder;
 }
 
-/// TensorBoard takes any name with "tfevents" and reads files in the order of their names.
-std::string event_file_name() {
+/// TensorBoard takes any name with "tfevents" and reads files in the order of their names: the name
+/// comes after `last`, even where the clock went back.
+std::string event_file_name(const std::string& last = {}) {
   static std::atomic<int> count = 0;
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count();
-  return "events.out.tfevents." + std::to_string(seconds) + ".halfscope." +
-         std::to_string(::getpid()) + "." + std::to_string(count++);
+  const std::string end =
+      ".halfscope." + std::to_string(::getpid()) + "." + std::to_string(count++);
+  for (int i = 0; i < 1'000'000; ++i) {
+    const std::string name = "events.out.tfevents." + std::to_string(seconds + i) + end;
+    if (name > last) return name;
+  }
+  throw BadInput(printable(last) +
+                 ": the name of this event file is after all that can be made now, and files are "
+                 "read in the order of their names; rename it");
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 std::string at_least_six_digits(std::int64_t step) {
@@ -59,6 +73,33 @@ void require_step(std::int64_t step, std::string_view where) {
                  ", and steps count from 0; number the attempted steps so");
 }
 
+/// Replaces the manifest of a log that is there, and deletes the samples from `step` on.
+std::filesystem::path begin_again(const std::filesystem::path& folder, const Manifest& manifest,
+                                  std::int64_t step) {
+  require_step(step, printable(folder.string()));
+  const RunLog log(folder);
+  write_manifest(folder / kManifestFile, manifest);
+  const auto samples = log.samples();
+  for (auto sample = samples.lower_bound(step); sample != samples.end(); ++sample) {
+    std::error_code error;
+    std::filesystem::remove(sample->second, error);
+    if (error) {
+      throw BadInput(printable(sample->second.string()) + ": cannot be deleted (" +
+                     error.message() + "), and the run starts again before it; delete it");
+    }
+  }
+  return folder;
+}
+
+std::string last_event_file(const std::filesystem::path& folder) {
+  std::string last;
+  for (const std::filesystem::path& path : entries(folder, "a run log is a folder")) {
+    const std::string name = path.filename().string();
+    if (name.find("tfevents") != std::string::npos) last = std::max(last, name);
+  }
+  return last;
+}
+
 }  // namespace
 
 struct RunLogWriter::Files {
@@ -68,10 +109,21 @@ struct RunLogWriter::Files {
         gradients(manifest.gradients),
         events(folder / event_file_name()) {}
 
+  Files(const std::filesystem::path& path, const Manifest& manifest, std::int64_t restart_at)
+      : folder(begin_again(path, manifest, restart_at)),
+        where(printable(folder.string())),
+        gradients(manifest.gradients),
+        events(folder / event_file_name(last_event_file(folder))) {
+    proto::Event event;
+    event.set_wall_time(now());
+    event.set_step(restart_at);
+    event.mutable_session_log()->set_status(proto::SessionLog::START);
+    events.write(event);
+  }
+
   void write(std::int64_t step, proto::Summary&& summary) {
     proto::Event event;
-    event.set_wall_time(
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+    event.set_wall_time(now());
     event.set_step(step);
     *event.mutable_summary() = std::move(summary);
     const std::lock_guard lock(mutex);
@@ -94,6 +146,9 @@ struct RunLogWriter::Files {
 
 RunLogWriter::RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest)
     : files_(std::make_unique<Files>(folder, manifest)) {}
+RunLogWriter::RunLogWriter(const std::filesystem::path& folder, const Manifest& manifest,
+                           std::int64_t restart_at)
+    : files_(std::make_unique<Files>(folder, manifest, restart_at)) {}
 RunLogWriter::~RunLogWriter() = default;
 
 void RunLogWriter::write(const StepScalars& scalars) {

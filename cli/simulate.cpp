@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// `halfscope simulate`: trains a network under emulated precision, writing a run log.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/common.hpp"
+#include "cli/text_simulate.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/run_log.hpp"
+#include "sim/trainer.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using sim::Settings;
+using sim::UpdateRule;
+
+/// As typed; what was not is the network's default, or with --resume the run's.
+struct Options {
+  std::string network, out, backend = "auto";
+  std::optional<std::string> data, precision, accumulate, loss_scale, optimizer;
+  std::optional<double> lr, weight_decay, clip;
+  std::optional<std::int64_t> batch, steps, record_every, sample_every, checkpoint_every;
+  std::optional<int> accumulation_steps;
+  std::optional<std::uint64_t> seed;
+  int threads = 0;
+  bool resume = false, force = false, list = false;
+};
+
+constexpr double kAdamRate = 0.001, kMomentumShare = 0.1;
+
+const sim::Network& network_of(const std::string& name) {
+  if (const sim::Network* const known = sim::find_network(name)) return *known;
+  std::string names;
+  for (const sim::Network& network : sim::networks()) {
+    names += (names.empty() ? "" : ", ") + std::string(network.name);
+  }
+  throw BadUsage(
+      fmt::format("simulate: '{}' is no network; want one of {}", log::printable(name), names));
+}
+
+std::optional<policy::Policy> scaling_of(const std::string& text) {
+  if (text == "none") return std::nullopt;
+  const bool number = !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
+  if (number) {
+    return policy::make(fmt::format("static,scale={}", parse_scale("--loss-scale", text)));
+  }
+  try {
+    return parse_policy(text);
+  } catch (const BadUsage& error) {
+    std::string what = error.what();
+    if (what.starts_with("--policy")) what.replace(0, 8, "--loss-scale");
+    throw BadUsage(what + "; none and a number are taken, too");
+  }
+}
+
+double default_rate(const Settings& settings) {
+  if (settings.rule.kind == UpdateRule::Kind::adam) return kAdamRate;
+  const double rate = settings.network->learning_rate;
+  return settings.rule.kind == UpdateRule::Kind::momentum ? rate * kMomentumShare : rate;
+}
+
+template <class T>
+void take(const std::optional<T>& given, T& setting) {
+  if (given) setting = *given;
+}
+
+void take_given(const Options& options, Settings& settings) {
+  take(options.data, settings.data);
+  if (options.precision) {
+    settings.precision =
+        *std::find_if(sim::kPrecisions.begin(), sim::kPrecisions.end(),
+                      [&](const sim::Precision& p) { return p.name == *options.precision; });
+  }
+  if (options.accumulate) {
+    settings.accumulation =
+        *options.accumulate == "fp16" ? sim::Accumulation::fp16 : sim::Accumulation::fp32;
+  }
+  if (options.loss_scale) settings.policy = scaling_of(*options.loss_scale);
+  if (options.optimizer) {
+    settings.rule.kind = *options.optimizer == "adam"       ? UpdateRule::Kind::adam
+                         : *options.optimizer == "momentum" ? UpdateRule::Kind::momentum
+                                                            : UpdateRule::Kind::sgd;
+  }
+  take(options.lr, settings.rule.learning_rate);
+  take(options.weight_decay, settings.rule.weight_decay);
+  take(options.clip, settings.clip);
+  take(options.batch, settings.batch);
+  take(options.steps, settings.steps);
+  take(options.accumulation_steps, settings.accumulation_steps);
+  take(options.seed, settings.seed);
+  take(options.record_every, settings.record_every);
+  take(options.sample_every, settings.sample_every);
+  take(options.checkpoint_every, settings.checkpoint_every);
+  settings.threads = options.threads;
+}
+
+Settings settings_of(const Options& options) {
+  Settings settings;
+  if (options.resume) {
+    settings = sim::recorded_settings(options.out);
+    if (!options.network.empty()) settings.network = &network_of(options.network);
+  } else {
+    settings.network = &network_of(options.network);
+    settings.data = settings.network->data;
+    settings.batch = settings.network->batch;
+    settings.steps = settings.network->steps;
+  }
+  take_given(options, settings);
+  if (!options.resume && !options.lr) settings.rule.learning_rate = default_rate(settings);
+  return settings;
+}
+
+/// Deletes the run log in a folder, and nothing else; its manifest last, so that what is left of an
+/// interrupted deletion is still known for what it is.
+void remove_run(const fs::path& folder) {
+  const auto remove = [](const fs::path& path) {
+    std::error_code error;
+    fs::remove(path, error);
+    if (!error) return;
+    throw log::BadInput(fmt::format("{}: cannot be deleted ({}); choose another folder",
+                                    log::printable(path.string()), error.message()));
+  };
+  for (const char* const part : {"tensors", "checkpoint"}) {
+    std::error_code none;
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder / part, none)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find("step-") != std::string::npos) files.push_back(entry.path());
+    }
+    for (const fs::path& file : files) remove(file);
+    fs::remove(folder / part, none);  // where nothing else is in it
+  }
+  std::vector<fs::path> events;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("tfevents") != std::string::npos) events.push_back(entry.path());
+  }
+  for (const fs::path& file : events) remove(file);
+  remove(folder / "run.json");
+}
+
+void make_room(const Options& options, const Settings& settings) {
+  const fs::path folder(options.out);
+  std::error_code error;
+  if (!fs::exists(folder, error)) return;
+  if (!fs::is_directory(folder, error)) {
+    throw BadUsage(fmt::format("simulate: --out {} is a file; want a folder for the run",
+                               log::printable(options.out)));
+  }
+  if (fs::is_empty(folder, error)) return;
+  if (!fs::exists(folder / "run.json", error)) {
+    throw log::BadInput(fmt::format("{}: holds files that are no run; choose another folder",
+                                    log::printable(options.out)));
+  }
+  if (!options.force) {
+    throw log::BadInput(
+        fmt::format("{}: holds a run already; go on with it by --resume, replace it by --force, or "
+                    "choose another folder",
+                    log::printable(options.out)));
+  }
+  sim::require_trainable(settings);  // else the old run would be gone for nothing
+  remove_run(folder);
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// Ctrl-C ends the run after the step it is in; a second one at once.
+class Interrupt {
+ public:
+  Interrupt()
+      : before_(std::signal(SIGINT, [](int) {
+          interrupted = 1;
+          std::signal(SIGINT, SIG_DFL);
+        })) {}
+  ~Interrupt() { std::signal(SIGINT, before_); }
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+/// One line on stderr, where it is a terminal.
+class StepLine {
+ public:
+  explicit StepLine(std::int64_t steps) : steps_(steps), terminal_(isatty(STDERR_FILENO) != 0) {}
+  ~StepLine() { clear(); }
+  StepLine(const StepLine&) = delete;
+  StepLine& operator=(const StepLine&) = delete;
+
+  void show(const sim::StepResult& step) {
+    const auto now = Clock::now();
+    ++done_;
+    if (!terminal_ || now - shown_ < std::chrono::milliseconds(200)) return;
+    shown_ = now;
+    visible_ = true;
+    const double seconds = std::max(1e-3, std::chrono::duration<double>(now - start_).count());
+    const double rate = static_cast<double>(done_) / seconds;
+    fmt::print(stderr,
+               "\r\x1b[Kstep {} of {}  loss {:.4g}  scale {:g}  {:.1f} steps/s  {:.0f} s left",
+               step.step + 1, steps_, step.loss, step.scale, rate,
+               static_cast<double>(steps_ - step.step - 1) / rate);
+    std::fflush(stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void clear() const {
+    if (visible_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  std::int64_t steps_, done_ = 0;
+  bool terminal_, visible_ = false;
+  Clock::time_point start_ = Clock::now(), shown_ = start_;
+};
+
+void require_usage(const Options& options) {
+  if (options.list) return;
+  if (options.out.empty()) throw BadUsage("simulate: found no --out; want a folder for the run");
+  if (options.network.empty() && !options.resume) {
+    throw BadUsage("simulate: found no NETWORK; 'halfscope simulate --list' tells all");
+  }
+  if (options.resume && options.force) {
+    throw BadUsage("simulate: found --resume and --force; want one of them");
+  }
+}
+
+int run(const Options& options) {
+  require_usage(options);
+  if (options.list) {
+    fmt::print("{}", networks_text());
+    return kFine;
+  }
+  if (options.backend == "cudnn") {
+    fmt::print(stderr,
+               "halfscope: simulate: the cudnn backend is not in this program; leave out --backend "
+               "to emulate on the CPU\n");
+    return kNotHere;
+  }
+  const Settings settings = settings_of(options);
+  if (!options.resume) make_room(options, settings);
+  interrupted = 0;
+  sim::RunSummary summary;
+  {
+    const Interrupt interrupt;
+    StepLine line(settings.steps);
+    const auto told = [&line](const sim::StepResult& step) {
+      line.show(step);
+      return interrupted == 0;
+    };
+    summary = options.resume ? sim::resume(settings, options.out, told)
+                             : sim::train(settings, options.out, told);
+  }
+  fmt::print("{}", simulation_text(settings, summary));
+  return kFine;
+}
+
+void add_training(CLI::App& command, Options& options) {
+  command.add_option("--data", options.data,
+                     "a set by name, or a file or folder (default: the network's)");
+  command
+      .add_option("--precision", options.precision,
+                  "fp32; fp16: all in FP16; mixed: FP16 with FP32 master weights; bf16 and "
+                  "mixed-bf16: the same in bfloat16 (default: fp32)")
+      ->check(CLI::IsMember({"fp32", "fp16", "mixed", "bf16", "mixed-bf16"}));
+  command
+      .add_option("--accumulate", options.accumulate,
+                  "how sums of products are kept (default: fp32)")
+      ->check(CLI::IsMember({"fp32", "fp16"}));
+  command
+      .add_option("--loss-scale", options.loss_scale,
+                  "none, a number, or a policy with its settings (default: none; 'halfscope "
+                  "policies --list' tells all)")
+      ->type_name("none|NUMBER|POLICY");
+  command.add_option("--optimizer", options.optimizer, "default: sgd")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}));
+  command
+      .add_option("--lr", options.lr,
+                  "learning rate (default: the network's; a tenth of it with momentum, 0.001 "
+                  "with adam)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--batch", options.batch, "examples a microbatch (default: the network's)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--clip", options.clip,
+                  "largest norm of all gradients together, once unscaled (default: 0, no clipping)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--accumulation-steps", options.accumulation_steps,
+                  "microbatches a step (default: 1)")
+      ->check(CLI::PositiveNumber);
+}
+
+void add_running(CLI::App& command, Options& options) {
+  command.add_option("--backend", options.backend, "default: auto")
+      ->check(CLI::IsMember({"auto", "cpu", "cudnn"}));
+  command.add_option("--steps", options.steps, "default: the network's")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seed", options.seed,
+                     "of weights, order of data, and generated data "
+                     "(default: 0)");
+  command.add_option("--record-every", options.record_every, "steps with tables (default: 10)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--sample-every", options.sample_every,
+                  "steps with whole tensors (default: 0, the first and the last with tables)")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--checkpoint-every", options.checkpoint_every,
+                  "steps between checkpoints (default: 100)")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--threads", options.threads,
+                  "default: 0, all there are; results are the same for any number")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--resume", options.resume,
+                   "go on from the last checkpoint in --out, with the run's own settings");
+  command.add_flag("--force", options.force, "replace the run in --out");
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Run& run_out) {
+  CLI::App* command =
+      app.add_subcommand("simulate", "Train a network under emulated precision, recording a run");
+  const auto options = std::make_shared<Options>();
+  command->add_option("NETWORK", options->network, "by name; --list tells all");
+  command->add_option("--out", options->out, "folder the run is written to")->type_name("RUN");
+  command->add_flag("--list", options->list, "the networks and the data sets");
+  add_training(*command, *options);
+  add_running(*command, *options);
+  command->footer(
+      "Example:  halfscope simulate lenet --out runs/lenet\n"
+      "          halfscope simulate lenet --precision mixed --loss-scale torch --out runs/mixed");
+  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+}
+
+}  // namespace halfscope::cli

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text_simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzers/study.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+using analyzers::Analysis;
+using analyzers::TensorFindings;
+using log::Role;
+namespace text = reports;
+
+/// Gradients of one role over the recorded steps.
+struct Lost {
+  Interval flushed;
+  std::uint64_t zero = 0, total = 0, finite_nonzero = 0;
+};
+
+Lost lost_of(const Analysis& analysis, Role role) {
+  Lost lost;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.role != role) continue;
+    lost.flushed += tensor.counts.classes.flushed_to_zero;
+    lost.zero += tensor.counts.zero;
+    lost.total += tensor.counts.total;
+    lost.finite_nonzero += tensor.counts.finite_nonzero();
+  }
+  return lost;
+}
+
+/// Where gradients were computed in binary16 what is lost is lost: it is among the zeros.
+std::string flushed_text(const sim::Settings& settings, const Analysis& analysis) {
+  const bool narrow = settings.precision.tensors == Dtype::f16;
+  std::string out;
+  for (const auto& [role, what] : {std::pair{Role::weight_grad, "weight gradients"},
+                                   std::pair{Role::activation_grad, "activation gradients"}}) {
+    const Lost lost = lost_of(analysis, role);
+    if (lost.total == 0) continue;
+    out += narrow ? fmt::format("  {} of the {} are zero; what FP16 flushed is among them\n",
+                                text::share_text(lost.zero, lost.total), what)
+                  : fmt::format("  {} of the {} would be flushed to zero by FP16, unscaled\n",
+                                text::share_text(lost.flushed, lost.finite_nonzero), what);
+  }
+  return out;
+}
+
+std::string swamped_text(const sim::Settings& settings, const Analysis& analysis) {
+  UpdateCounts counts;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.updates) counts += tensor.updates->table.counts;
+  }
+  if (counts.updates() == 0) return "";
+  const bool lost = settings.precision.tensors == Dtype::f16 && !settings.precision.master;
+  return fmt::format("  {} of the weight updates {} FP16 weights: {} swamped, {} zero themselves\n",
+                     text::share_text(counts.half.lost(), counts.updates()),
+                     lost ? "were lost in" : "would be lost in",
+                     text::share_text(counts.half.swamped, counts.updates()),
+                     text::share_text(counts.half.underflow, counts.updates()));
+}
+
+std::string lost_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+  analyzers::Passes passes;
+  passes.updates = true;
+  const Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {});
+  return "In the recorded steps:\n" + flushed_text(settings, analysis) +
+         swamped_text(settings, analysis);
+}
+
+/// For a command line: a folder's name as it is where the shell takes it so.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-./=+:,@") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return log::printable(out + "'");
+}
+
+std::string next_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+  const std::string run = quoted(summary.folder.string());
+  if (summary.ended.starts_with("stopped")) {
+    return fmt::format("To go on:  halfscope simulate {} --out {} --resume\n",
+                       settings.network->name, run);
+  }
+  if (settings.policy) return fmt::format("Next:  halfscope policies {}\n", run);
+  if (settings.precision.tensors == Dtype::f16) {
+    return fmt::format("Next:  halfscope report {} --out report.html\n", run);
+  }
+  return fmt::format("Next:  halfscope recommend {}\n", run);
+}
+
+}  // namespace
+
+std::string networks_text() {
+  std::string out = "Networks:\n";
+  for (const sim::Network& n : sim::networks()) {
+    out += fmt::format("  {:<22} {}; on {}, {} steps of {}, learning rate {:g}\n", n.name, n.what,
+                       n.data, n.steps, n.batch, n.learning_rate);
+  }
+  out += "Data:\n";
+  for (const auto& [name, what] : sim::data_names()) {
+    out += fmt::format("  {:<22} {}\n", name, what);
+  }
+  return out +
+         "  PATH                   a folder with the files of MNIST or CIFAR-10, or a text file\n";
+}
+
+std::string simulation_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+  std::string out = fmt::format("{} in {}: {}", settings.network->name, settings.precision.name,
+                                text::plural(static_cast<std::uint64_t>(summary.steps), "step"));
+  if (!summary.ended.empty()) out += fmt::format(" of {}", settings.steps);
+  out +=
+      fmt::format(", loss {:.4g} at first, {:.4g} at last", summary.first_loss, summary.last_loss);
+  if (summary.accuracy) {
+    out += fmt::format(", {} right on held-out data", text::share_text(*summary.accuracy));
+  }
+  out += ".\n";
+  if (settings.policy) {
+    out += fmt::format("Loss scaling by {}: {} skipped", policy::short_text_of(*settings.policy),
+                       text::plural(static_cast<std::uint64_t>(summary.skipped), "step"));
+    if (summary.attempts > summary.steps) {
+      out += fmt::format(", {} in all",
+                         text::plural(static_cast<std::uint64_t>(summary.attempts), "attempt"));
+    }
+    out += ".\n";
+  }
+  if (!summary.ended.empty()) {
+    out += summary.ended + ".\n";
+  }
+  return out + lost_text(settings, summary) + next_text(settings, summary);
+}
+
+}  // namespace halfscope::cli

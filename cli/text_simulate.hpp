@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "sim/trainer.hpp"
+
+namespace halfscope::cli {
+
+/// What `halfscope simulate --list` prints.
+std::string networks_text();
+
+/// What a run prints at its end: the answer, what its own log tells of lost values, and the command
+/// to type next. Reads the log.
+std::string simulation_text(const sim::Settings& settings, const sim::RunSummary& summary);
+
+}  // namespace halfscope::cli

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/safetensors.hpp"
+#include "sim/run_settings.hpp"
+#include "sim/tensor_bits.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+namespace fs = std::filesystem;
+using log::BadInput;
+using Metadata = std::map<std::string, std::string>;
+
+constexpr std::size_t kKept = 2;
+
+/// A counter and its name in the file.
+constexpr std::pair<std::string_view, std::int64_t Counters::*> kCounts[] = {
+    {"step", &Counters::step},
+    {"applied", &Counters::applied},
+    {"next_batch", &Counters::next_batch},
+    {"skipped", &Counters::skipped},
+    {"attempts", &Counters::attempts},
+    {"nonfinite", &Counters::nonfinite}};
+constexpr std::pair<std::string_view, double Counters::*> kNumbers[] = {
+    {"first_loss", &Counters::first_loss}, {"last_loss", &Counters::last_loss}};
+
+/// Calls see(name, tensor) for every tensor of the state.
+template <class See>
+void for_each_tensor(TrainingState& state, UpdateRule::Kind optimizer, See&& see) {
+  const auto keys = state_names(optimizer);
+  for (Parameter* const parameter : state.parameters.all()) {
+    see("weight/" + parameter->name, parameter->weight);
+    if (parameter->master) see("master_weight/" + parameter->name, parameter->master);
+    for (std::size_t i = 0; i < parameter->state.size(); ++i) {
+      see(fmt::format("optimizer_state/{}/{}", keys.at(i), parameter->name), parameter->state[i]);
+    }
+  }
+}
+
+/// By step, ascending.
+std::map<std::int64_t, fs::path> checkpoints(const fs::path& run) {
+  constexpr std::string_view kBefore = "step-", kAfter = ".safetensors";
+  std::map<std::int64_t, fs::path> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run / "checkpoint", error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) continue;
+    std::int64_t step = 0;
+    const char* const end = name.data() + name.size() - kAfter.size();
+    const auto [stop, bad] = std::from_chars(name.data() + kBefore.size(), end, step);
+    if (bad == std::errc() && stop == end) found[step] = entry.path();
+  }
+  return found;
+}
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& what) {
+  throw BadInput(fmt::format(
+      "{}: {}; this checkpoint is of another run, or damaged: delete it to go on from the one "
+      "before, or begin again with --force",
+      log::printable(file.string()), what));
+}
+
+const std::string& told(const fs::path& file, const Metadata& metadata, std::string_view key) {
+  const auto at = metadata.find(std::string(key));
+  if (at == metadata.end()) refuse(file, fmt::format("its metadata does not have '{}'", key));
+  return at->second;
+}
+
+Counters counters_of(const fs::path& file, const Metadata& metadata) {
+  Counters counters;
+  for (const auto& [name, member] : kCounts) {
+    const std::string& text = told(file, metadata, name);
+    const auto [stop, bad] =
+        std::from_chars(text.data(), text.data() + text.size(), counters.*member);
+    if (bad != std::errc() || stop != text.data() + text.size() || counters.*member < 0) {
+      refuse(file, fmt::format("its metadata has {} '{}', and a count is wanted", name,
+                               log::printable(text)));
+    }
+  }
+  for (const auto& [name, member] : kNumbers) {
+    counters.*member = std::strtod(told(file, metadata, name).c_str(), nullptr);
+  }
+  return counters;
+}
+
+void read_one(const fs::path& file, UpdateRule::Kind optimizer, TrainingState& state) {
+  const log::Safetensors tensors(file);
+  const Counters counters = counters_of(file, tensors.metadata());
+  for_each_tensor(state, optimizer, [&](const std::string& name, Tensor& to) {
+    const auto from = tensors.tensor(name);
+    if (!from) refuse(file, "has no tensor '" + log::printable(name) + "'");
+    const std::vector<std::uint64_t> wanted(to.shape.begin(), to.shape.end());
+    if (from->shape != wanted || from->view.dtype != to.dtype) {
+      refuse(file, fmt::format("tensor '{}' is {} {}, and the run's is {} {}", log::printable(name),
+                               name_of(from->view.dtype), log::shape_text(from->shape),
+                               name_of(to.dtype), log::shape_text(wanted)));
+    }
+    set_bits(state.backend, from->view, to);
+  });
+  try {
+    state.scaling.restore(told(file, tensors.metadata(), "policy"));
+  } catch (const std::invalid_argument& error) {
+    refuse(file, std::string("the state of its loss-scaling policy cannot be read (") +
+                     log::printable(error.what()) + ")");
+  }
+  state.counters = counters;
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingState& state) {
+  const fs::path folder = run / "checkpoint";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw BadInput(fmt::format("{}: cannot make this folder ({}); free space, or change its rights",
+                               log::printable(folder.string()), error.message()));
+  }
+  std::vector<std::pair<std::string, TensorBits>> kept;
+  for_each_tensor(state, optimizer, [&](const std::string& name, const Tensor& tensor) {
+    kept.emplace_back(name, bits_of(state.backend, tensor));
+  });
+  std::vector<log::NamedTensor> tensors;
+  for (const auto& [name, bits] : kept) tensors.push_back(bits.named(name));
+  Metadata metadata = {{"policy", state.scaling.state()}};
+  for (const auto& [name, member] : kCounts) {
+    metadata[std::string(name)] = std::to_string(state.counters.*member);
+  }
+  for (const auto& [name, member] : kNumbers) {
+    metadata[std::string(name)] = fmt::format("{:a}", state.counters.*member);
+  }
+  log::write_safetensors(folder / fmt::format("step-{:06}.safetensors", state.counters.step),
+                         tensors, metadata);
+  auto all = checkpoints(run);
+  while (all.size() > kKept) {
+    fs::remove(all.begin()->second, error);  // one too many does no harm
+    all.erase(all.begin());
+  }
+}
+
+void read_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingState& state) {
+  const auto all = checkpoints(run);
+  if (all.empty()) {
+    throw BadInput(fmt::format(
+        "{}: has no checkpoint (checkpoint/step-NNNNNN.safetensors) to go on from; begin again "
+        "with --force, or in another folder",
+        log::printable(run.string())));
+  }
+  std::string first;
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+    try {
+      return read_one(at->second, optimizer, state);
+    } catch (const BadInput& error) {
+      if (first.empty()) first = error.what();  // the one before may be whole
+    }
+  }
+  throw BadInput(first);
+}
+
+}  // namespace halfscope::sim

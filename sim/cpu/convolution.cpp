@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006), a cache's worth
+// of windows at a time. cuDNN calls what is computed here cross-correlation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sim/cpu/backend.hpp"
+#include "sim/cpu/product.hpp"
+#include "sim/cpu/store.hpp"
+#include "sim/cpu/window.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+/// Shapes of x, w and y, or of their gradients.
+struct Extents {
+  std::int64_t n, h, w, c, k, p, q;
+};
+
+Extents check(const Convolution& conv, const Tensor& x, const Tensor& w, const Tensor& y) {
+  const auto refuse = [&] {
+    return std::invalid_argument(fmt::format(
+        "sim: a convolution (kernel {}, stride {}, padding {}) wants x (N, H, W, C), w (K, R, S, "
+        "C) and y (N, P, Q, K), found {}, {} and {}",
+        conv.kernel, conv.stride, conv.padding, x.shape, w.shape, y.shape));
+  };
+  if (x.shape.size() != 4 || w.shape.size() != 4 || y.shape.size() != 4) throw refuse();
+  if (conv.kernel < 1 || conv.stride < 1 || conv.padding < 0) throw refuse();
+  const Extents e = {x.shape[0], x.shape[1], x.shape[2], x.shape[3],
+                     w.shape[0], y.shape[1], y.shape[2]};
+  const std::int64_t least = conv.kernel - 2 * conv.padding;
+  if (e.h < least || e.w < least) throw refuse();
+  if (w.shape != Shape{e.k, conv.kernel, conv.kernel, e.c}) throw refuse();
+  if (y.shape != Shape{e.n, conv.out(e.h), conv.out(e.w), e.k}) throw refuse();
+  return e;
+}
+
+Window windows_of(const Convolution& conv, const Extents& e) {
+  return {e.h,         e.w,           e.c,           e.p,         e.q,
+          conv.stride, -conv.padding, -conv.padding, conv.kernel, conv.kernel};
+}
+
+/// Rows of a product: gathered, or where they lie already.
+MatrixAt<const float> rows_of(const Window& window, const float* images, std::int64_t first,
+                              std::int64_t count) {
+  const std::int64_t depth = window.depth();
+  if (window.plain()) return {images + first * depth, depth};
+  float* gathered = scratch(0, count * depth);
+  gather(window, images, first, count, gathered);
+  return {gathered, depth};
+}
+
+/// Along one side of an image: those of its pixels to which the same taps of the kernel lead.
+struct Phase {
+  std::int64_t first, count;  ///< pixels first, first + stride, ...
+  std::int64_t last_tap, taps;
+  std::int64_t start;  ///< of the window in dy for the first pixel
+
+  Phase(const Convolution& conv, std::int64_t extent, std::int64_t phase) {
+    const std::int64_t stride = conv.stride;
+    first = ((phase - conv.padding) % stride + stride) % stride;
+    count = first < extent ? (extent - first + stride - 1) / stride : 0;
+    taps = phase < conv.kernel ? (conv.kernel - phase + stride - 1) / stride : 0;
+    last_tap = phase + (taps - 1) * stride;
+    start = taps == 0 ? 0 : (first + conv.padding - last_tap) / stride;
+  }
+};
+
+/// The weights that lead from dy to one phase of dx, (taps, K, C): taps descend as dy's pixels
+/// ascend.
+std::vector<float> weights_of(const Convolution& conv, const Extents& e, const float* w,
+                              const Phase& down, const Phase& across) {
+  std::vector<float> taken(static_cast<std::size_t>(down.taps * across.taps * e.k * e.c));
+  float* to = taken.data();
+  for (std::int64_t i = 0; i < down.taps; ++i) {
+    for (std::int64_t j = 0; j < across.taps; ++j) {
+      const std::int64_t r = down.last_tap - i * conv.stride;
+      const std::int64_t s = across.last_tap - j * conv.stride;
+      for (std::int64_t k = 0; k < e.k; ++k, to += e.c) {
+        std::copy_n(w + ((k * conv.kernel + r) * conv.kernel + s) * e.c, e.c, to);
+      }
+    }
+  }
+  return taken;
+}
+
+/// Rows of one phase to their pixels of dx.
+void scatter(const Convolution& conv, const Extents& e, const Phase& down, const Phase& across,
+             const float* from, std::int64_t first, std::int64_t count, float* dx) {
+  for (std::int64_t i = first; i < first + count; ++i, from += e.c) {
+    const std::int64_t n = i / (down.count * across.count), row = i / across.count % down.count;
+    const std::int64_t y = down.first + row * conv.stride;
+    const std::int64_t x = across.first + i % across.count * conv.stride;
+    std::copy_n(from, e.c, dx + ((n * e.h + y) * e.w + x) * e.c);
+  }
+}
+
+}  // namespace
+
+void CpuBackend::conv_forward(const Convolution& conv, const Tensor& x, const Tensor& w,
+                              const Tensor& b, Tensor& y) {
+  const Extents e = check(conv, x, w, y);
+  const Window window = windows_of(conv, e);
+  const std::int64_t depth = window.depth();
+  const float *in = data(x), *bias = bias_of(b, e.k);
+  float* out = data(y);
+  const std::vector<float> weights = transposed(data(w), e.k, depth);
+  const bool narrow = narrow_sums(x, w, y);
+  parallel_parts(
+      e.n * e.p * e.q, windows_at_a_time(depth), [&](std::int64_t first, std::int64_t count) {
+        float* rows = out + first * e.k;
+        sim::multiply(narrow ? y.dtype : Dtype::f32, {count, e.k, depth},
+                      rows_of(window, in, first, count), {weights.data(), e.k}, {rows, e.k});
+        finish({rows, e.k}, count, e.k, bias, y.dtype);
+      });
+}
+
+void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
+                                    Tensor& dx) {
+  const Extents e = check(conv, dx, w, dy);
+  const float *in = data(dy), *weights = data(w);
+  float* out = data(dx);
+  const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
+  if (conv.stride > conv.kernel) std::fill_n(out, dx.size(), 0.0f);  // pixels without taps
+  for (std::int64_t phase = 0; phase < std::int64_t{conv.stride} * conv.stride; ++phase) {
+    const Phase down(conv, e.h, phase / conv.stride), across(conv, e.w, phase % conv.stride);
+    if (down.taps * across.taps * down.count * across.count == 0) continue;
+    const std::vector<float> taken = weights_of(conv, e, weights, down, across);
+    const Window window = {e.p, e.q,        e.k,          down.count, across.count,
+                           1,   down.start, across.start, down.taps,  across.taps};
+    const std::int64_t depth = window.depth();
+    parallel_parts(e.n * window.grid(), windows_at_a_time(depth),
+                   [&](std::int64_t first, std::int64_t count) {
+                     float* rows = conv.stride == 1 ? out + first * e.c : scratch(1, count * e.c);
+                     sim::multiply(sums, {count, e.c, depth}, rows_of(window, in, first, count),
+                                   {taken.data(), e.c}, {rows, e.c});
+                     round_values(dx.dtype, rows, count * e.c);
+                     if (conv.stride > 1) scatter(conv, e, down, across, rows, first, count, out);
+                   });
+  }
+}
+
+void CpuBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, const Tensor& dy,
+                                      Tensor& dw, bool add) {
+  const Extents e = check(conv, x, dw, dy);
+  const Window window = windows_of(conv, e);
+  const float *in = data(x), *gradients = data(dy);
+  const std::int64_t depth = window.depth(), all = e.n * e.p * e.q;
+  const std::int64_t part = windows_at_a_time(depth);
+  std::vector<float> sum(static_cast<std::size_t>(e.k * depth));
+  if (narrow_sums(x, dy, dw)) {  // one sequence over all windows; the rows of dw are the parts
+    std::vector<float> gathered(static_cast<std::size_t>(part * depth));
+    for (std::int64_t first = 0; first < all; first += part) {
+      const std::int64_t count = std::min(part, all - first);
+      parallel_parts(count, part / 16, [&](std::int64_t some, std::int64_t n) {
+        gather(window, in, first + some, n, gathered.data() + some * depth);
+      });
+      parallel_parts(e.k, 4, [&](std::int64_t k, std::int64_t n) {
+        accumulate_narrow(dw.dtype, {n, depth, count}, {gradients + first * e.k + k, 1, e.k},
+                          {gathered.data(), depth}, {sum.data() + k * depth, depth});
+      });
+    }
+  } else {
+    sum_of_parts(all, part, sum, [&](std::int64_t first, std::int64_t count, float* to) {
+      product_kernels().add_left_transposed({e.k, depth, count}, {gradients + first * e.k, e.k},
+                                            rows_of(window, in, first, count), {to, depth});
+    });
+  }
+  store_gradient(sum, add, dw);
+}
+
+}  // namespace halfscope::sim

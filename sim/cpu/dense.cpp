@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense layers, y = x w^T + b, and sums of gradients over rows.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sim/cpu/backend.hpp"
+#include "sim/cpu/product.hpp"
+#include "sim/cpu/store.hpp"
+#include "sim/cpu/window.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+struct Extents {
+  std::int64_t n, c, k;
+};
+
+Extents check(const Tensor& x, const Tensor& w, const Tensor& y) {
+  const bool shaped = !x.shape.empty() && w.shape.size() == 2 && !y.shape.empty();
+  const std::int64_t n = shaped ? x.shape[0] : 0;
+  if (!shaped || y.shape[0] != n || x.size() != n * w.shape[1] || y.size() != n * w.shape[0]) {
+    throw std::invalid_argument(
+        fmt::format("sim: a dense layer wants x (N, C), w (K, C) and y (N, K), found {}, {} and {}",
+                    x.shape, w.shape, y.shape));
+  }
+  return {n, w.shape[1], w.shape[0]};
+}
+
+constexpr std::int64_t kRows = 64, kColumns = 128;  // of a part of a product
+
+}  // namespace
+
+void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  const Extents e = check(x, w, y);
+  const float *in = data(x), *weights = data(w), *bias = bias_of(b, e.k);
+  float* out = data(y);
+  const bool narrow = narrow_sums(x, w, y);
+  const std::vector<float> turned = narrow ? transposed(weights, e.k, e.c) : std::vector<float>();
+  parallel_tiles(e.n, e.k, kRows, kColumns, [&](const Tile& t) {
+    const ProductShape shape = {t.rows, t.columns, e.c};
+    const MatrixAt<const float> a = {in + t.row * e.c, e.c};
+    const MatrixAt<float> c = {out + t.row * e.k + t.column, e.k};
+    if (narrow) {
+      sim::multiply(y.dtype, shape, a, {turned.data() + t.column, e.k}, c);
+    } else {
+      product_kernels().right_transposed(shape, a, {weights + t.column * e.c, e.c}, c);
+    }
+    finish(c, t.rows, t.columns, bias == nullptr ? nullptr : bias + t.column, y.dtype);
+  });
+}
+
+void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& dx) {
+  const Extents e = check(dx, w, dy);
+  const float *in = data(dy), *weights = data(w);
+  float* out = data(dx);
+  const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
+  parallel_tiles(e.n, e.c, kRows, kColumns, [&](const Tile& t) {
+    const MatrixAt<float> c = {out + t.row * e.c + t.column, e.c};
+    sim::multiply(sums, {t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
+                  {weights + t.column, e.c}, c);
+    finish(c, t.rows, t.columns, nullptr, dx.dtype);
+  });
+}
+
+void CpuBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor& dw, bool add) {
+  const Extents e = check(x, dw, dy);
+  const float *in = data(x), *gradients = data(dy);
+  std::vector<float> sum(static_cast<std::size_t>(e.k * e.c));
+  const bool narrow = narrow_sums(x, dy, dw);
+  parallel_tiles(e.k, e.c, kRows, kColumns, [&](const Tile& t) {
+    const ProductShape shape = {t.rows, t.columns, e.n};
+    const MatrixAt<float> c = {sum.data() + t.row * e.c + t.column, e.c};
+    if (narrow) {
+      accumulate_narrow(dw.dtype, shape, {gradients + t.row, 1, e.k}, {in + t.column, e.c}, c);
+    } else {
+      product_kernels().add_left_transposed(shape, {gradients + t.row, e.k}, {in + t.column, e.c},
+                                            c);
+    }
+  });
+  store_gradient(sum, add, dw);
+}
+
+void CpuBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
+  const std::int64_t k = dy.shape.empty() ? 0 : dy.shape.back();
+  if (db.size() != k || k == 0) {
+    throw std::invalid_argument(fmt::format(
+        "sim: wanted a bias gradient of dy's last extent, found {} for dy {}", db.shape, dy.shape));
+  }
+  const float* in = data(dy);
+  std::vector<float> sum(static_cast<std::size_t>(k));
+  constexpr std::int64_t kSummed = 256;  // rows: partial sums also keep rounding errors small
+  sum_of_parts(dy.size() / k, kSummed, sum, [&](std::int64_t first, std::int64_t count, float* to) {
+    float* part = scratch(2, k);
+    std::fill_n(part, k, 0.0f);
+    for (const float* row = in + first * k; count > 0; --count, row += k) {
+      for (std::int64_t j = 0; j < k; ++j) part[j] += row[j];
+    }
+    for (std::int64_t j = 0; j < k; ++j) to[j] += part[j];
+  });
+  store_gradient(sum, add, db);
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of tensors on the processor: floats that are values of the tensor's dtype, so that
+// binary32 arithmetic works on them as they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "halfscope/array/array.hpp"
+#include "halfscope/number/format.hpp"
+#include "sim/tensor.hpp"
+
+namespace halfscope::sim {
+
+struct CpuStorage final : Storage {
+  explicit CpuStorage(std::int64_t count) : values(static_cast<std::size_t>(count)) {}
+  std::vector<float> values;
+};
+
+/// The values of a tensor of this backend. Throws std::invalid_argument for another's, for an empty
+/// one, and for a handle whose shape does not fit its memory.
+inline float* data(const Tensor& tensor) {
+  auto* storage = dynamic_cast<CpuStorage*>(tensor.storage.get());
+  if (storage == nullptr) {
+    throw std::invalid_argument("sim: wanted a tensor of the CPU backend, found " +
+                                std::string(tensor ? "one of another backend" : "an empty one"));
+  }
+  if (static_cast<std::int64_t>(storage->values.size()) != tensor.size()) {
+    throw std::invalid_argument("sim: wanted a tensor of " + std::to_string(tensor.size()) +
+                                " values as its shape says, found memory of " +
+                                std::to_string(storage->values.size()));
+  }
+  return storage->values.data();
+}
+
+/// Each value rounded to nearest, ties to even, to the dtype; on the calling thread.
+inline void round_values(Dtype dtype, float* values, std::int64_t count) {
+  if (dtype == Dtype::f32 || count <= 0) return;
+  quantise(format_of(dtype), {values, static_cast<std::size_t>(count)}, {.threads = 1});
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cpu/store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace halfscope::sim {
+
+void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
+              MatrixAt<const float> b, MatrixAt<float> c) {
+  if (sums == Dtype::f32) return product_kernels().plain(shape, a, b, c);
+  for (std::int64_t i = 0; i < shape.rows; ++i) {
+    std::fill_n(c.data + i * c.stride, shape.columns, 0.0f);
+  }
+  accumulate_narrow(sums, shape, {a.data, a.stride, 1}, b, c);
+}
+
+const float* bias_of(const Tensor& bias, std::int64_t count) {
+  if (!bias) return nullptr;
+  if (bias.size() == count) return data(bias);
+  throw std::invalid_argument(
+      fmt::format("sim: wanted a bias of {} values, found {}", count, bias.size()));
+}
+
+void finish(MatrixAt<float> sums, std::int64_t rows, std::int64_t columns, const float* bias,
+            Dtype dtype) {
+  if (bias != nullptr) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      float* row = sums.data + i * sums.stride;
+      for (std::int64_t j = 0; j < columns; ++j) row[j] += bias[j];
+    }
+  }
+  if (sums.stride == columns) return round_values(dtype, sums.data, rows * columns);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    round_values(dtype, sums.data + i * sums.stride, columns);
+  }
+}
+
+std::vector<float> transposed(const float* from, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> to(static_cast<std::size_t>(rows * columns));
+  constexpr std::int64_t kBlock = 16;  // a cache line's floats
+  for (std::int64_t j = 0; j < columns; j += kBlock) {
+    const std::int64_t end = std::min(columns, j + kBlock);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t l = j; l < end; ++l) {
+        to[static_cast<std::size_t>(l * rows + i)] = from[i * columns + l];
+      }
+    }
+  }
+  return to;
+}
+
+void store_gradient(const std::vector<float>& sums, bool add, Tensor& to) {
+  float* values = data(to);
+  const auto count = static_cast<std::int64_t>(sums.size());
+  if (add) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] += sums[static_cast<std::size_t>(i)];
+  } else {
+    std::copy_n(sums.data(), count, values);
+  }
+  round_values(to.dtype, values, count);
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eigen's vector functions. An Eigen array of any length takes its ends element by element, by
+// other functions; blocks of fixed length have no ends. Eigen clamps: exp(-1000) is 4e-39 there.
+// What lies beyond its range, and NaNs, go through the C library.
+#include "sim/cpu/transcendental.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope::sim {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+using Block = Eigen::Array<float, kLanes, 1>;
+
+/// out = vector(in) where least < in < most, scalar(in) elsewhere.
+template <class Vector, class Scalar>
+void each_block(const float* in, float* out, std::int64_t count, float least, float most,
+                Vector vector, Scalar scalar) {
+  for (std::int64_t i = 0; i < count; i += kLanes) {
+    const std::int64_t lanes = std::min(kLanes, count - i);
+    Block x = Block::Zero();
+    std::copy_n(in + i, lanes, x.data());
+    Block y = vector(x);
+    if (!((x > least) && (x < most)).all()) {
+      for (std::int64_t j = 0; j < lanes; ++j) {
+        if (!(x[j] > least && x[j] < most)) y[j] = scalar(x[j]);
+      }
+    }
+    std::copy_n(y.data(), lanes, out + i);
+  }
+}
+
+constexpr float kExpRange = 86;  // the results are normal, and finite
+constexpr float kTanhRange = 7;  // closer to 1 than that it is clamped
+
+}  // namespace
+
+void exponentials(const float* in, float* out, std::int64_t count) {
+  each_block(
+      in, out, count, -kExpRange, kExpRange, [](const Block& x) -> Block { return x.exp(); },
+      [](float x) { return std::exp(x); });
+}
+
+void hyperbolic_tangents(const float* in, float* out, std::int64_t count) {
+  each_block(
+      in, out, count, -kTanhRange, kTanhRange, [](const Block& x) -> Block { return x.tanh(); },
+      [](float x) { return std::tanh(x); });
+}
+
+void logistic_functions(const float* in, float* out, std::int64_t count) {
+  each_block(
+      in, out, count, -kExpRange, kExpRange,
+      [](const Block& x) -> Block { return 1.0F / (1.0F + (-x).exp()); },
+      [](float x) { return 1.0F / (1.0F + std::exp(-x)); });
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizer's rules as torch.optim.SGD and Adam define them (dampening 0, no Nesterov, no
+// AMSGrad; weight decay is added to the gradient), in the arithmetic of the weight's dtype: each
+// operation is computed in binary32 and rounded to the dtype. For +, -, *, / and the square root
+// that equals one rounding of the exact result, since binary32's 24 bits are at least 2p + 2 for
+// the p = 11 of binary16 and the 8 of bfloat16 (Figueroa, When is double rounding innocuous?,
+// SIGNUM Newsletter 30, 1995). Constants are rounded to the dtype, too: Adam's epsilon of 1e-8 is 0
+// in binary16, and its beta2 of 0.999 is 1 in bfloat16.
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "halfscope/number/convert.hpp"
+#include "sim/cpu/backend.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+/// Elements a pass works on: their intermediate values stay in the first cache.
+constexpr std::int64_t kBlock = 1024;
+
+/// A rule with its constants as the arithmetic has them.
+struct Constants {
+  Constants(const UpdateRule& rule, Dtype dtype_, double unscale_)
+      : kind(rule.kind), dtype(dtype_), unscale(static_cast<float>(unscale_)) {
+    const auto t = static_cast<double>(rule.t);
+    decay = rounded(rule.weight_decay);
+    rate = rounded(rule.learning_rate);
+    momentum = rounded(rule.momentum);
+    beta1 = rounded(rule.beta1);
+    beta2 = rounded(rule.beta2);
+    rest1 = rounded(1 - rule.beta1);
+    rest2 = rounded(1 - rule.beta2);
+    adam_rate = rounded(rule.learning_rate / (1 - std::pow(rule.beta1, t)));
+    root_correction = rounded(std::sqrt(1 - std::pow(rule.beta2, t)));
+    epsilon = rounded(rule.epsilon);
+  }
+
+  float rounded(double value) const {
+    const Format format = format_of(dtype);
+    return static_cast<float>(to_double(format, from_double(format, value).bits));
+  }
+
+  UpdateRule::Kind kind;
+  Dtype dtype;
+  float unscale, decay, rate, momentum, beta1, beta2, rest1, rest2, adam_rate, root_correction,
+      epsilon;
+};
+
+/// Part of a parameter: at most kBlock elements.
+struct Block {
+  std::int64_t count;
+  const float* gradient;
+  float *weight, *first, *second;  // the optimizer's state, null where it has none
+};
+
+using Values = std::array<float, kBlock>;
+
+class Arithmetic {
+ public:
+  Arithmetic(Dtype dtype, std::int64_t count) : dtype_(dtype), count_(count) {}
+
+  /// out[i] = f(i), one operation, rounded.
+  template <class F>
+  void operator()(float* out, F f) const {
+    for (std::int64_t i = 0; i < count_; ++i) out[i] = f(i);
+    round_values(dtype_, out, count_);
+  }
+
+ private:
+  Dtype dtype_;
+  std::int64_t count_;
+};
+
+/// torch.optim.Adam's single-tensor order: exp_avg = exp_avg * beta1 + (1 - beta1) * grad, then
+/// exp_avg_sq with ((1 - beta2) * grad) * grad, then what is subtracted, into `step`.
+void adam(const Constants& c, const Arithmetic& into, const Block& b, const float* g, float* step) {
+  float *m = b.first, *v = b.second;
+  Values t;
+  into(m, [&](std::int64_t i) { return c.beta1 * m[i]; });
+  into(t.data(), [&](std::int64_t i) { return c.rest1 * g[i]; });
+  into(m, [&](std::int64_t i) { return m[i] + t.data()[i]; });
+  into(v, [&](std::int64_t i) { return c.beta2 * v[i]; });
+  into(t.data(), [&](std::int64_t i) { return c.rest2 * g[i]; });
+  into(t.data(), [&](std::int64_t i) { return t.data()[i] * g[i]; });
+  into(v, [&](std::int64_t i) { return v[i] + t.data()[i]; });
+  into(t.data(), [&](std::int64_t i) { return std::sqrt(v[i]); });
+  into(t.data(), [&](std::int64_t i) { return t.data()[i] / c.root_correction; });
+  into(t.data(), [&](std::int64_t i) { return t.data()[i] + c.epsilon; });
+  into(step, [&](std::int64_t i) { return c.adam_rate * m[i]; });
+  into(step, [&](std::int64_t i) { return step[i] / t.data()[i]; });
+}
+
+/// Updates the state; what is to be subtracted from the weight goes into `step`.
+void step_of(const Constants& c, const Arithmetic& into, const Block& b, float* step) {
+  Values g, t;
+  float* decayed = t.data();
+  into(g.data(), [&](std::int64_t i) { return b.gradient[i] * c.unscale; });
+  if (c.decay != 0) {
+    into(decayed, [&](std::int64_t i) { return c.decay * b.weight[i]; });
+    into(g.data(), [&](std::int64_t i) { return g.data()[i] + decayed[i]; });
+  }
+  switch (c.kind) {
+    case UpdateRule::Kind::sgd:
+      into(step, [&](std::int64_t i) { return c.rate * g.data()[i]; });
+      return;
+    case UpdateRule::Kind::momentum:
+      into(b.first, [&](std::int64_t i) { return c.momentum * b.first[i]; });
+      into(b.first, [&](std::int64_t i) { return b.first[i] + g.data()[i]; });
+      into(step, [&](std::int64_t i) { return c.rate * b.first[i]; });
+      return;
+    case UpdateRule::Kind::adam: adam(c, into, b, g.data(), step); return;
+  }
+}
+
+void require_state(const UpdateRule& rule, const Tensor& weight, std::span<const Tensor> state) {
+  const std::size_t wanted = rule.kind == UpdateRule::Kind::sgd        ? 0
+                             : rule.kind == UpdateRule::Kind::momentum ? 1
+                                                                       : 2;
+  if (state.size() != wanted) {
+    throw std::invalid_argument("sim: update: " + std::to_string(state.size()) +
+                                " tensors of state, wanted " + std::to_string(wanted));
+  }
+  for (const Tensor& tensor : state) {
+    if (tensor.size() == weight.size() && tensor.dtype == weight.dtype) continue;
+    throw std::invalid_argument("sim: update: state of another size or dtype than the weight");
+  }
+}
+
+}  // namespace
+
+void CpuBackend::update(const UpdateRule& rule, const Tensor& gradient, double unscale,
+                        Tensor& weight, std::span<Tensor> state, Tensor& delta) {
+  require_state(rule, weight, state);
+  if (gradient.size() != weight.size() || (delta && delta.size() != weight.size())) {
+    throw std::invalid_argument("sim: update: a gradient or a delta of another size");
+  }
+  const Constants constants(rule, weight.dtype, unscale);
+  const float* g = data(gradient);
+  float *w = data(weight), *change = delta ? data(delta) : nullptr,
+        *first_state = state.empty() ? nullptr : data(state[0]),
+        *second_state = state.size() < 2 ? nullptr : data(state[1]);
+  parallel_parts(weight.size(), kBlock, [&](std::int64_t first, std::int64_t count) {
+    const Block block{count, g + first, w + first, first_state ? first_state + first : nullptr,
+                      second_state ? second_state + first : nullptr};
+    const Arithmetic into(weight.dtype, count);
+    Values step;
+    step_of(constants, into, block, step.data());
+    into(block.weight, [&](std::int64_t i) { return block.weight[i] - step.data()[i]; });
+    if (change == nullptr) return;
+    for (std::int64_t i = 0; i < count; ++i) change[first + i] = -step.data()[i];
+    round_values(delta.dtype, change + first, count);
+  });
+}
+
+}  // namespace halfscope::sim

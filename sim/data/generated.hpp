@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Examples drawn as they are asked for: example number n of the training part depends on the seed
+// and n alone, so no epoch repeats another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/data.hpp"
+#include "sim/random.hpp"
+
+namespace halfscope::sim {
+
+class Generated : public Data {
+ public:
+  Generated(std::string name, std::int64_t classes, Shape shape, std::uint64_t seed)
+      : seed_(seed), name_(std::move(name)), classes_(classes), shape_(std::move(shape)) {}
+
+  std::int64_t classes() const override { return classes_; }
+  Shape example() const override { return shape_; }
+  Batch batch(std::int64_t index, std::int64_t size) const override;
+  std::vector<Batch> held_out(std::int64_t size) const override;
+
+ protected:
+  /// Appends one example to a batch.
+  virtual void draw(Random random, Batch& batch) const = 0;
+
+  std::uint64_t seed_;
+
+ private:
+  Batch draw_all(std::string_view part, std::int64_t first, std::int64_t count) const;
+
+  std::string name_;
+  std::int64_t classes_;
+  Shape shape_;
+};
+
+}  // namespace halfscope::sim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A character language model: embedding, one LSTM layer, dense; each window of text from zeros.
+#include <span>
+#include <vector>
+
+#include "sim/networks/rows.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+constexpr std::int64_t kEmbedding = 32, kWidth = 128;
+
+Tape::Value logits(Tape& tape, const Batch& batch, const Data& data) {
+  const std::int64_t steps = data.example()[0];
+  const auto rows = static_cast<std::int64_t>(batch.ids.size()) / steps;
+  const Tape::Value all = tape.embed("embedding", batch.ids, data.classes(), kEmbedding);
+  const auto inputs = tape.split(tape.reshape(all, {1, steps * rows, kEmbedding}), steps);
+  Tape::Value h = tape.zeros({rows, kWidth});
+  Tensor c;
+  std::vector<Tape::Value> outputs;
+  for (const Tape::Value x : inputs) {
+    h = tape.lstm("lstm", tape.reshape(x, {rows, kEmbedding}), h, c, kWidth);
+    outputs.push_back(tape.reshape(h, {1, rows, kWidth}));
+  }
+  const Tape::Value joined = tape.join("lstm", outputs);  // time first, as the labels
+  return tape.dense("fc", tape.reshape(joined, {steps * rows, kWidth}), data.classes());
+}
+
+void forward(Tape& tape, Backend&, const Batch& batch, Dtype, const Data& data) {
+  classify(tape, logits(tape, batch, data), batch);
+}
+
+Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype, const Data& data) {
+  return score_rows(backend, tape.value(logits(tape, batch, data)), batch.labels);
+}
+
+std::string refuses(const Data& data) {
+  if (data.example().size() == 1) return {};
+  return data.describe() + ": this network needs text: text, or a text file";
+}
+
+}  // namespace
+
+Network charlstm() {
+  return {.name = "charlstm",
+          .what = "character language model: embedding, LSTM, dense",
+          .data = "text",
+          .learning_rate = 1.0,
+          .batch = 32,
+          .steps = 1000,
+          .forward = forward,
+          .refuses = refuses,
+          .score = score};
+}
+
+}  // namespace halfscope::sim

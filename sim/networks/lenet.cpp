@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// After LeNet-5 (Y. LeCun, L. Bottou, Y. Bengio, P. Haffner 1998): two convolutions of 6 and 16
+// channels, each with pooling, and dense layers; ReLU and maxima where that one has sigmoids and
+// averages. Images too small for its 5 x 5 kernels have 3 x 3 ones.
+#include "sim/networks/rows.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+constexpr std::int64_t kLeastSide = 8, kLargeKernels = 20;
+
+Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                   const Data& data) {
+  const bool large = batch.shape[1] >= kLargeKernels && batch.shape[2] >= kLargeKernels;
+  const Convolution first{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 2 : 1};
+  const Convolution second{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 0 : 1};
+  Tape::Value x = images_of(batch, tape, backend, tensors);
+  x = tape.relu("relu1", tape.conv("conv1", x, 6, first));
+  x = tape.pool("pool1", x, {});
+  x = tape.relu("relu2", tape.conv("conv2", x, 16, second));
+  x = tape.pool("pool2", x, {});
+  x = tape.relu("relu3", tape.dense("fc1", x, 120));
+  return tape.dense("fc2", x, data.classes());
+}
+
+void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+}
+
+Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+}
+
+std::string refuses(const Data& data) {
+  if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
+  const Shape shape = data.example();
+  if (shape[0] >= kLeastSide && shape[1] >= kLeastSide) return {};
+  return data.describe() + ": this network needs images of 8 x 8 pixels or more: take digits";
+}
+
+}  // namespace
+
+Network lenet() {
+  return {.name = "lenet",
+          .what = "two convolutions with pooling, two dense layers",
+          .data = "digits",
+          .learning_rate = 0.1,
+          .batch = 32,
+          .steps = 1000,
+          .forward = forward,
+          .refuses = refuses,
+          .score = score};
+}
+
+}  // namespace halfscope::sim

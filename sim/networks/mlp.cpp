@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A perceptron with two hidden layers.
+#include "sim/networks/rows.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
+                   const Data& data) {
+  Tape::Value x = images_of(batch, tape, backend, tensors);
+  x = tape.relu("relu1", tape.dense("fc1", x, 64));
+  x = tape.relu("relu2", tape.dense("fc2", x, 32));
+  return tape.dense("fc3", x, data.classes());
+}
+
+void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+  classify(tape, logits(tape, backend, batch, tensors, data), batch);
+}
+
+Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+  return score_rows(backend, tape.value(logits(tape, backend, batch, tensors, data)), batch.labels);
+}
+
+}  // namespace
+
+Network mlp() {
+  return {.name = "mlp",
+          .what = "three dense layers",
+          .data = "blobs",
+          .learning_rate = 0.1,
+          .batch = 32,
+          .steps = 1000,
+          .forward = forward,
+          .refuses = refuses_all_but_labelled,
+          .score = score};
+}
+
+}  // namespace halfscope::sim

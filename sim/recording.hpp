@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run writes of its steps into its run log: docs/run-log.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "halfscope/log/run_log.hpp"
+#include "sim/parameters.hpp"
+#include "sim/step_tables.hpp"
+#include "sim/trainer.hpp"
+
+namespace halfscope::sim {
+
+/// The gradients of one pass over a step's microbatches, unscaled: infinity and NaN are themselves.
+struct AttemptFacts {
+  double loss = 0;
+  double loss_scale = 1;
+  bool nonfinite = false;
+  double weight_grad = 0, activation_grad = 0;  ///< largest magnitudes
+  std::vector<double> microbatches;  ///< of activation gradients, as they are: with the scale
+};
+
+class Recorder {
+ public:
+  /// The writer outlives the recorder.
+  Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer);
+
+  /// Forgets what an earlier attempt of the step was.
+  void begin_attempt(std::int64_t step);
+  /// Whether updates of this step are wanted.
+  bool wanted() const { return tables_ || whole_; }
+
+  /// A tensor of the passes. scale: that gradients carry.
+  void see(log::Role role, const std::string& name, const Tensor& tensor, double scale);
+  /// Before and after the optimizer's step.
+  void see_weights(const std::vector<Parameter*>& parameters, const std::vector<double>& scales);
+  void see_update(const Parameter& parameter, const Tensor& delta);
+
+  /// Writes the step: tables, samples, and last its scalars.
+  void finish(const std::vector<AttemptFacts>& attempts, bool skipped);
+  void held_out(std::int64_t step, double accuracy);
+
+ private:
+  const Settings& settings_;
+  log::RunLogWriter& writer_;
+  StepTables step_tables_;
+  std::int64_t step_ = 0;
+  bool tables_ = false, whole_ = false, scaled_, by_layer_;
+};
+
+}  // namespace halfscope::sim

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's settings as run.json has them, and back.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "halfscope/log/run_log.hpp"
+#include "sim/trainer.hpp"
+
+namespace halfscope::sim {
+
+/// PyTorch's keys of an optimizer's state, in the order of Parameter::state.
+std::vector<std::string_view> state_names(UpdateRule::Kind kind);
+
+/// What run.json says of a run.
+log::Manifest manifest_of(const Settings& settings, const Data& data, const Backend& backend,
+                          const std::vector<Parameter*>& trained);
+
+/// Throws log::BadInput naming the first setting that is another than the run's, what the run has
+/// and what was asked for. `steps` may differ.
+void require_same(const Settings& settings, const log::Manifest& manifest,
+                  const std::filesystem::path& folder);
+
+}  // namespace halfscope::sim

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/step_tables.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace halfscope::sim {
+namespace {
+
+double finite_count(const BinadeTable& table) {
+  return static_cast<double>(table.total() - table.specials().nan - table.infinities());
+}
+
+std::vector<std::uint64_t> log_shape(const Shape& shape, bool parameter) {
+  const Shape shown = parameter ? torch_shape(shape) : shape;
+  return {shown.begin(), shown.end()};
+}
+
+}  // namespace
+
+void StepTables::clear() {
+  records_.clear();
+  index_.clear();
+  whole_.clear();
+}
+
+void StepTables::add(log::Role role, const std::string& name, const Tensor& tensor, bool scaled,
+                     double scale, bool parameter) {
+  log::TensorRecord record;
+  record.name = std::string(log::name_of(role)) + "/" + name;
+  record.shape = log_shape(tensor.shape, parameter);
+  record.source_dtype = tensor.dtype;
+  record.computed_dtype = tensor.dtype;
+  record.state = scaled ? log::ScaleState::scaled : log::ScaleState::unscaled;
+  record.scale_known = !scaled || (scale > 0 && std::isfinite(scale));
+  record.scale = scaled && record.scale_known ? scale : 1;
+  record.moments = backend_.moments(tensor);
+  record.table = backend_.count(tensor);
+  const auto [at, is_new] = index_.try_emplace(record.name, records_.size(), 1);
+  if (is_new) {
+    records_.push_back(std::move(record));
+  } else {
+    merge(records_[at->second.first], std::move(record), ++at->second.second);
+  }
+}
+
+void StepTables::merge(log::TensorRecord& into, log::TensorRecord&& record, std::size_t calls) {
+  if (into.scale != record.scale) {
+    throw std::logic_error("tensors of one name and step carry different scales");
+  }
+  const double n = finite_count(into.table), more = finite_count(record.table);
+  if (n + more > 0) {
+    into.moments.mean = (into.moments.mean * n + record.moments.mean * more) / (n + more);
+  }
+  into.moments.sum_squares += record.moments.sum_squares;
+  const bool alike = calls == 2 ? into.shape == record.shape
+                                : std::equal(into.shape.begin() + 1, into.shape.end(),
+                                             record.shape.begin(), record.shape.end());
+  into.table.merge(record.table);
+  if (!alike) {
+    into.shape = {into.table.total()};
+  } else if (calls == 2) {
+    into.shape.insert(into.shape.begin(), 2);
+  } else {
+    into.shape.front() = calls;
+  }
+}
+
+void StepTables::keep_whole(const std::string& name, const Tensor& tensor) {
+  whole_.insert_or_assign(name, torch_layout(bits_of(backend_, tensor)));
+}
+
+void StepTables::write(log::RunLogWriter& writer, std::int64_t step) const {
+  for (log::TensorRecord record : records_) {
+    record.step = step;
+    writer.write(record);
+  }
+}
+
+void StepTables::write_whole(log::RunLogWriter& writer, std::int64_t step,
+                             const std::map<std::string, std::string>& metadata) const {
+  std::vector<log::NamedTensor> tensors;
+  for (const auto& [name, bits] : whole_) tensors.push_back(bits.named(name));
+  writer.write_sample(step, tensors, metadata);
+}
+
+}  // namespace halfscope::sim

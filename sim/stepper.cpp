@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/stepper.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/run_settings.hpp"
+
+namespace halfscope::sim {
+
+using log::Role;
+
+namespace {
+
+/// NaN and infinity stay.
+double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+/// Unscaled; at scale 0 nothing is left to tell.
+double unscaled(double magnitude, double scale) { return magnitude == 0 ? 0 : magnitude / scale; }
+
+/// Whether a gradient bounds the scale by its magnitude. What a 16-bit run keeps in binary32 (batch
+/// normalisation's parameters) does not overflow where the others do.
+bool bounds_scale(const Precision& precision, const Tensor& gradient) {
+  return precision.tensors == Dtype::f32 || gradient.dtype == precision.tensors;
+}
+
+}  // namespace
+
+void make_parameters(const Settings& settings, const Data& data, TrainingState& state) {
+  Tape tape(state.backend, state.parameters, false);
+  settings.network->forward(tape, state.backend, data.batch(0, settings.batch),
+                            settings.precision.tensors, data);
+  const std::size_t count = state_names(settings.rule.kind).size();
+  for (Parameter* const parameter : state.parameters.trained()) {
+    const Tensor& updated = parameter->updated();
+    while (parameter->state.size() < count) {
+      parameter->state.push_back(state.backend.make(updated.shape, updated.dtype));
+    }
+  }
+}
+
+/// One microbatch, forward and backward: what it tells the recorder and the policy.
+class Stepper::Pass {
+ public:
+  Pass(Stepper& of, AttemptFacts& facts, double loss_scale)
+      : of_(of), state_(of.state_), facts_(facts), loss_scale_(loss_scale) {}
+
+  void run(std::int64_t batch, int microbatches) {
+    Tape tape(state_.backend, state_.parameters, true);
+    tape.watch([this](Role role, const std::string& name, const Tensor& tensor, double scale) {
+      see(role, name, tensor, scale);
+    });
+    if (state_.scaling.by_layer()) {
+      tape.scale_layers([this](const std::string& name, const Tensor& gradient,
+                               const Tensor& weight, double scale) {
+        waiting_ = {};
+        return state_.scaling.layer(state_.backend, name, gradient, weight, scale);
+      });
+    }
+    of_.settings_.network->forward(tape, state_.backend,
+                                   of_.data_.batch(batch, of_.settings_.batch),
+                                   of_.settings_.precision.tensors, of_.data_);
+    facts_.microbatches.push_back(0);
+    tape.backward(loss_scale_ / microbatches, facts_.microbatches.size() > 1);
+    finish_layer();
+    facts_.loss += tape.loss() / microbatches;
+  }
+
+ private:
+  struct Waiting {
+    std::string name;
+    Tensor gradient;
+    double scale = 1;
+  };
+
+  void see(Role role, const std::string& name, const Tensor& tensor, double scale) {
+    if (role == Role::weight_grad) return;  // looked at when all microbatches are added
+    if (role != Role::activation_grad) return of_.recorder_.see(role, name, tensor, scale);
+    const bool by_layer = state_.scaling.by_layer();
+    const double carried = by_layer ? scale : loss_scale_;
+    of_.recorder_.see(role, name, tensor, carried);
+    const GradientFacts found = state_.backend.facts(std::span(&tensor, 1));
+    facts_.nonfinite = facts_.nonfinite || found.nonfinite;
+    if (found.nonfinite || bounds_scale(of_.settings_.precision, tensor)) {
+      facts_.activation_grad = larger(facts_.activation_grad, unscaled(found.max_abs, carried));
+      facts_.microbatches.back() = larger(facts_.microbatches.back(), found.max_abs);
+    }
+    if (!by_layer) return;
+    finish_layer();
+    waiting_ = {name, tensor, scale};
+  }
+
+  /// A layer that passes nothing on (the first one) has a factor too, that nothing is multiplied
+  /// by; the layers behind it in the list of the policy's scales count it.
+  void finish_layer() {
+    if (!waiting_.gradient) return;
+    const Waiting layer = std::exchange(waiting_, {});
+    for (const Parameter* const parameter : state_.parameters.trained()) {
+      if (parameter->name != layer.name + ".weight" || parameter->weight.shape.size() < 2) continue;
+      state_.scaling.layer(state_.backend, layer.name, layer.gradient, parameter->weight,
+                           layer.scale);
+    }
+  }
+
+  Stepper& of_;
+  TrainingState& state_;
+  AttemptFacts& facts_;
+  double loss_scale_;
+  Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
+};
+
+AttemptFacts Stepper::attempt() {
+  AttemptFacts facts;
+  state_.scaling.begin_pass();
+  const double scale = state_.scaling.loss_scale();
+  Pass pass(*this, facts, scale);
+  for (int i = 0; i < settings_.accumulation_steps; ++i) {
+    pass.run(state_.counters.next_batch++, settings_.accumulation_steps);
+  }
+  const std::vector<Parameter*> parameters = state_.parameters.trained();
+  scales_.clear();
+  for (const Parameter* const parameter : parameters) {
+    scales_.push_back(state_.scaling.by_layer() ? parameter->gradient_scale : scale);
+    const GradientFacts found = state_.backend.facts(std::span(&parameter->gradient, 1));
+    facts.nonfinite = facts.nonfinite || found.nonfinite;
+    if (found.nonfinite || bounds_scale(settings_.precision, parameter->gradient)) {
+      facts.weight_grad = larger(facts.weight_grad, unscaled(found.max_abs, scales_.back()));
+    }
+  }
+  facts.loss_scale = state_.scaling.used_scale();
+  recorder_.see_weights(parameters, scales_);
+  return facts;
+}
+
+/// torch.nn.utils.clip_grad_norm_: by the norm of all gradients together, once they are unscaled.
+double Stepper::clip_factor(const std::vector<Parameter*>& parameters) {
+  if (settings_.clip == 0) return 1;
+  double squares = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const GradientFacts facts = state_.backend.facts(std::span(&parameters[i]->gradient, 1));
+    squares += facts.nonfinite ? facts.max_abs : facts.sum_squares / scales_[i] / scales_[i];
+  }
+  const double factor = settings_.clip / (std::sqrt(squares) + 1e-6);
+  return factor > 1 ? 1 : factor;  // NaN stays
+}
+
+void Stepper::update() {
+  const std::vector<Parameter*> parameters = state_.parameters.trained();
+  const double factor = clip_factor(parameters);
+  UpdateRule rule = settings_.rule;
+  rule.t = ++state_.counters.applied;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Parameter& parameter = *parameters[i];
+    Tensor& weight = parameter.updated();
+    Tensor delta;
+    if (recorder_.wanted()) delta = state_.backend.make(weight.shape, weight.dtype);
+    state_.backend.update(rule, parameter.gradient, factor / scales_[i], weight, parameter.state,
+                          delta);
+    if (parameter.master) state_.backend.copy(parameter.master, parameter.weight);
+    if (recorder_.wanted()) recorder_.see_update(parameter, delta);
+  }
+}
+
+StepResult Stepper::step(std::string& error) {
+  Counters& counters = state_.counters;
+  StepResult result;
+  result.step = counters.step;
+  std::vector<AttemptFacts> attempts;
+  policy::Decision decision;
+  do {
+    recorder_.begin_attempt(counters.step);
+    attempts.push_back(attempt());
+    const AttemptFacts& facts = attempts.back();
+    decision =
+        state_.scaling.advance(facts.nonfinite, larger(facts.weight_grad, facts.activation_grad));
+  } while (decision.action == policy::Action::retry && decision.error.empty());
+  result.attempts = static_cast<int>(attempts.size());
+  result.scale = attempts.front().loss_scale;
+  result.loss = attempts.back().loss;
+  result.skipped = decision.action == policy::Action::skip;
+  error = decision.error;
+  if (!result.skipped && error.empty()) update();
+  recorder_.finish(attempts, result.skipped);
+  counters.attempts += result.attempts;
+  if (result.skipped) ++counters.skipped;
+  counters.nonfinite = std::isfinite(result.loss) ? 0 : counters.nonfinite + 1;
+  if (counters.step == 0) counters.first_loss = result.loss;
+  counters.last_loss = result.loss;
+  ++counters.step;
+  return result;
+}
+
+}  // namespace halfscope::sim

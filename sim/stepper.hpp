@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of training: passes over its microbatches, the policy's decision, the optimizer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/recording.hpp"
+#include "sim/training_state.hpp"
+
+namespace halfscope::sim {
+
+/// Makes all parameters by a pass without training, and the optimizer's state, as zeros.
+void make_parameters(const Settings& settings, const Data& data, TrainingState& state);
+
+class Stepper {
+ public:
+  Stepper(const Settings& settings, const Data& data, TrainingState& state, Recorder& recorder)
+      : settings_(settings), data_(data), state_(state), recorder_(recorder) {}
+
+  /// `error`: the message of a policy that ends training here; then nothing was updated.
+  StepResult step(std::string& error);
+
+ private:
+  class Pass;
+  AttemptFacts attempt();
+  double clip_factor(const std::vector<Parameter*>& parameters);
+  void update();
+
+  const Settings& settings_;
+  const Data& data_;
+  TrainingState& state_;
+  Recorder& recorder_;
+  std::vector<double> scales_;  ///< that the trained parameters' gradients carry
+};
+
+}  // namespace halfscope::sim

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers that have weights, but for the LSTM. Weights begin as PyTorch's do.
+#include <stdexcept>
+#include <utility>
+
+#include "sim/tape_node.hpp"
+
+namespace halfscope::sim {
+
+Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
+                       const Convolution& conv, bool bias) {
+  const Shape in = value(x).shape;  // N, H, W, C
+  const std::int64_t fan_in = conv.kernel * conv.kernel * in.at(3);
+  Parameter& weight = parameters_.at(name + ".weight", {channels, conv.kernel, conv.kernel, in[3]},
+                                     Initial::kaiming_uniform, fan_in);
+  Parameter* const shift =
+      bias ? &parameters_.at(name + ".bias", {channels}, Initial::uniform_fan_in, fan_in) : nullptr;
+  Tensor y = make({in[0], conv.out(in[1]), conv.out(in[2]), channels});
+  backend_.conv_forward(conv, value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
+  return put(name, std::move(y), true, [this, name, x, conv, &weight, shift](Node& node) {
+    const Tensor& dy = node.gradient;
+    into(weight, node.scale,
+         [&](Tensor& dw, bool add) { backend_.conv_weight_gradient(conv, value(x), dy, dw, add); });
+    if (shift) {
+      into(*shift, node.scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dy, db, add); });
+    }
+    pass_on(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
+      backend_.conv_data_gradient(conv, arrived, weight.weight, dx);
+    });
+  });
+}
+
+Tape::Value Tape::dense(const std::string& name, Value x, std::int64_t features, bool bias) {
+  const std::int64_t rows = value(x).shape.at(0);
+  const std::int64_t fan_in = value(x).size() / rows;
+  Parameter& weight =
+      parameters_.at(name + ".weight", {features, fan_in}, Initial::kaiming_uniform, fan_in);
+  Parameter* const shift =
+      bias ? &parameters_.at(name + ".bias", {features}, Initial::uniform_fan_in, fan_in) : nullptr;
+  Tensor y = make({rows, features});
+  backend_.dense_forward(value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
+  return put(name, std::move(y), true, [this, name, x, &weight, shift](Node& node) {
+    const Tensor& dy = node.gradient;
+    into(weight, node.scale,
+         [&](Tensor& dw, bool add) { backend_.dense_weight_gradient(value(x), dy, dw, add); });
+    if (shift) {
+      into(*shift, node.scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dy, db, add); });
+    }
+    pass_on(name, node, weight.weight, x, [&](const Tensor& arrived, Tensor& dx) {
+      backend_.dense_data_gradient(arrived, weight.weight, dx);
+    });
+  });
+}
+
+Tape::Value Tape::batch_norm(const std::string& name, Value x) {
+  const std::int64_t channels = value(x).shape.back();
+  Parameter& gamma = parameters_.at(name + ".weight", {channels}, Initial::ones, 1, true);
+  Parameter& beta = parameters_.at(name + ".bias", {channels}, Initial::zeros, 1, true);
+  BatchNormParameters layer;
+  layer.gamma = gamma.weight;
+  layer.beta = beta.weight;
+  layer.running_mean =
+      parameters_.statistic(name + ".running_mean", {channels}, Initial::zeros).weight;
+  layer.running_variance =
+      parameters_.statistic(name + ".running_var", {channels}, Initial::ones).weight;
+  BatchNormSaved saved{backend_.make({channels}, Dtype::f32),
+                       backend_.make({channels}, Dtype::f32)};
+  Tensor y = make(value(x).shape);
+  backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
+  return put(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
+    Tensor dx = make(value(x).shape);
+    // Both gradients come of one operation, so beta's is computed when gamma's is.
+    Tensor dbeta = backend_.make(beta.gradient.shape, Dtype::f32);
+    into(gamma, node.scale, [&](Tensor& dgamma, bool add) {
+      if (add) backend_.copy(beta.gradient, dbeta);
+      backend_.batch_norm_backward(value(x), node.gradient, layer, saved, dx, dgamma, dbeta, add);
+    });
+    into(beta, node.scale, [&](Tensor& gradient, bool) { backend_.copy(dbeta, gradient); });
+    if (wanted(x)) give(x, std::move(dx), node.scale);
+  });
+}
+
+Tape::Value Tape::embed(const std::string& name, std::span<const std::int32_t> ids,
+                        std::int64_t rows, std::int64_t width) {
+  Parameter& table = parameters_.at(name + ".weight", {rows, width}, Initial::normal, 1);
+  std::vector<std::int32_t> kept(ids.begin(), ids.end());
+  Tensor y = make({static_cast<std::int64_t>(kept.size()), width});
+  backend_.embed_forward(kept, table.weight, y);
+  return put(name, std::move(y), true, [this, kept = std::move(kept), &table](Node& node) {
+    into(table, node.scale, [&](Tensor& gradient, bool add) {
+      backend_.embed_backward(kept, node.gradient, gradient, add);
+    });
+  });
+}
+
+}  // namespace halfscope::sim

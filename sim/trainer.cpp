@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+
+#include "halfscope/log/error.hpp"
+#include "sim/checkpoint.hpp"
+#include "sim/run_settings.hpp"
+#include "sim/stepper.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+/// After so many steps in a row without a finite loss a run is over.
+constexpr std::int64_t kDiverged = 100;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(std::string("a run's settings: ") + what);
+}
+
+void require_sense(const Settings& s) {
+  require(s.network != nullptr, "there is no network");
+  require(s.batch >= 1, "a batch has 1 example or more");
+  require(s.steps >= 1, "a run has 1 step or more");
+  require(s.accumulation_steps >= 1, "a step has 1 microbatch or more");
+  require(s.record_every >= 1, "tables are of every step, or of every so many");
+  require(s.sample_every >= 0, "samples are of every so many steps, or 0");
+  require(s.checkpoint_every >= 1, "checkpoints are of every step, or of every so many");
+  require(s.clip >= 0 && std::isfinite(s.clip), "the norm to clip at is positive, or 0 for none");
+  require(s.rule.learning_rate >= 0 && std::isfinite(s.rule.learning_rate),
+          "the learning rate is a finite number, 0 or above");
+}
+
+/// What a run works on.
+struct Parts {
+  explicit Parts(const Settings& settings)
+      : data(open_data(settings.data, settings.seed)),
+        backend(make_cpu_backend(settings.accumulation, settings.threads)),
+        state(settings, *backend) {
+    const std::string why =
+        settings.network->refuses != nullptr ? settings.network->refuses(*data) : std::string();
+    if (!why.empty()) {
+      throw log::BadInput(fmt::format("{} cannot be trained on {}: {}", settings.network->name,
+                                      log::printable(data->describe()), why));
+    }
+    if (state.scaling.by_layer() && settings.accumulation_steps > 1) {
+      throw log::BadInput(
+          "policy als: finds its factors anew in every backward pass, so that microbatches would "
+          "carry different scales; leave out --accumulation-steps, or choose another policy");
+    }
+    make_parameters(settings, *data, state);
+  }
+
+  log::Manifest manifest(const Settings& settings) {
+    return manifest_of(settings, *data, *backend, state.parameters.trained());
+  }
+
+  std::unique_ptr<Data> data;
+  std::unique_ptr<Backend> backend;
+  TrainingState state;
+};
+
+/// Empty, or why the run ends after this step.
+std::string reason_to_end(const Settings& settings, const StepResult& step,
+                          const std::string& policy_error, const Counters& counters) {
+  if (!policy_error.empty()) {
+    return fmt::format("step {}: loss scaling by {} ends training here: {}", step.step,
+                       policy::info_of(*settings.policy).name, policy_error);
+  }
+  if (counters.nonfinite >= kDiverged) {
+    return fmt::format(
+        "diverged: the loss has not been finite for {} steps, since step {}; a smaller --lr, or a "
+        "--loss-scale that leaves out steps that overflow, may help",
+        counters.nonfinite, counters.step - counters.nonfinite);
+  }
+  return {};
+}
+
+std::optional<double> held_out_accuracy(const Settings& settings, const Data& data,
+                                        TrainingState& state) {
+  if (settings.network->score == nullptr) return std::nullopt;
+  Score all;
+  for (const Batch& batch : data.held_out(settings.batch)) {
+    Tape tape(state.backend, state.parameters, false);
+    const Score score =
+        settings.network->score(tape, state.backend, batch, settings.precision.tensors, data);
+    all.right += score.right;
+    all.of += score.of;
+  }
+  if (all.of == 0) return std::nullopt;
+  return static_cast<double>(all.right) / static_cast<double>(all.of);
+}
+
+RunSummary run(const Settings& settings, const std::filesystem::path& folder, Parts& parts,
+               log::RunLogWriter& writer, const StepCallback& told) {
+  Recorder recorder(settings, *parts.backend, writer);
+  Stepper stepper(settings, *parts.data, parts.state, recorder);
+  const Counters& counters = parts.state.counters;
+  RunSummary summary;
+  summary.folder = folder;
+  while (counters.step < settings.steps && summary.ended.empty()) {
+    std::string policy_error;
+    const StepResult step = stepper.step(policy_error);
+    summary.ended = reason_to_end(settings, step, policy_error, counters);
+    const bool goes_on = !told || told(step);
+    if (!policy_error.empty()) break;  // what comes after an error is no state to go on from
+    const bool last = counters.step == settings.steps;
+    if (!goes_on && !last && summary.ended.empty()) {
+      summary.ended = fmt::format("stopped after step {}", step.step);
+    }
+    if (last || !summary.ended.empty() || counters.step % settings.checkpoint_every == 0) {
+      write_checkpoint(folder, settings.rule.kind, parts.state);
+    }
+  }
+  summary.steps = counters.step;
+  summary.skipped = counters.skipped;
+  summary.attempts = counters.attempts;
+  summary.first_loss = counters.first_loss;
+  summary.last_loss = counters.last_loss;
+  if (!summary.ended.empty()) return summary;
+  summary.accuracy = held_out_accuracy(settings, *parts.data, parts.state);
+  if (summary.accuracy) recorder.held_out(settings.steps - 1, *summary.accuracy);
+  return summary;
+}
+
+}  // namespace
+
+void require_trainable(const Settings& settings) {
+  require_sense(settings);
+  const Parts parts(settings);
+}
+
+RunSummary train(const Settings& settings, const std::filesystem::path& folder,
+                 const StepCallback& told) {
+  require_sense(settings);
+  Parts parts(settings);
+  log::RunLogWriter writer(folder, parts.manifest(settings));
+  write_checkpoint(folder, settings.rule.kind, parts.state);
+  return run(settings, folder, parts, writer, told);
+}
+
+RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
+                  const StepCallback& told) {
+  require_sense(settings);
+  require_same(settings, log::RunLog(folder).manifest(), folder);
+  Parts parts(settings);
+  read_checkpoint(folder, settings.rule.kind, parts.state);
+  if (parts.state.counters.step >= settings.steps) {
+    throw log::BadInput(fmt::format(
+        "{}: this run has done its {} steps; ask for more with --steps, or begin another one in "
+        "another folder",
+        log::printable(folder.string()), parts.state.counters.step));
+  }
+  log::RunLogWriter writer(folder, parts.manifest(settings), parts.state.counters.step);
+  return run(settings, folder, parts, writer, told);
+}
+
+}  // namespace halfscope::sim

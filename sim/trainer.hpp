@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run: steps, loss scaling, the optimizer, and what is recorded of it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halfscope/policy/policy.hpp"
+#include "sim/backend.hpp"
+#include "sim/data.hpp"
+#include "sim/network.hpp"
+#include "sim/precision.hpp"
+
+namespace halfscope::sim {
+
+struct Settings {
+  const Network* network = nullptr;
+  std::string data;  ///< as open_data() takes it
+  Precision precision = kPrecisions[0];
+  Accumulation accumulation = Accumulation::fp32;
+  /// None: scale 1, and an infinite gradient is applied as it is.
+  std::optional<policy::Policy> policy;
+  UpdateRule rule;
+  std::int64_t batch = 32, steps = 1000;
+  int accumulation_steps = 1;  ///< microbatches of `batch` a step
+  double clip = 0;             ///< largest norm of the unscaled gradients; 0: no clipping
+  std::uint64_t seed = 0;
+  std::int64_t record_every = 10;  ///< steps with tables; scalars are of every step
+  std::int64_t sample_every = 0;   ///< steps with whole tensors; 0: the first and the last recorded
+  std::int64_t checkpoint_every = 100;
+  int threads = 0;
+};
+
+/// What one attempted step was.
+struct StepResult {
+  std::int64_t step = 0;
+  double loss = 0;
+  double scale = 1;  ///< of the first attempt
+  int attempts = 1;
+  bool skipped = false;
+};
+
+/// What a run was, for its last lines and for tests.
+struct RunSummary {
+  std::int64_t steps = 0, skipped = 0, attempts = 0;
+  double first_loss = 0, last_loss = 0;
+  std::optional<double> accuracy;  ///< on held-out data, at the end
+  std::string ended;               ///< empty; or why before the last step: a message
+  /// Gradients over the recorded steps: finite nonzero ones of the values before rounding cannot be
+  /// known here; `halfscope analyze` on the log tells what is lost.
+  std::filesystem::path folder;
+};
+
+/// Told of every step; returns false to stop (Ctrl-C).
+using StepCallback = std::function<bool(const StepResult&)>;
+
+/// Trains from the beginning, writing a run log into `folder`, which must not hold one.
+/// Throws log::BadInput.
+RunSummary train(const Settings& settings, const std::filesystem::path& folder,
+                 const StepCallback& told = {});
+
+/// Goes on from the folder's last checkpoint, bit for bit as if it had never stopped; `steps` more
+/// than there were are allowed, all other settings must be those of run.json. Throws log::BadInput.
+RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
+                  const StepCallback& told = {});
+
+/// Throws what train() would throw before it writes anything.
+void require_trainable(const Settings& settings);
+
+/// Of a run that is there, as its run.json has them. Throws log::BadInput.
+Settings recorded_settings(const std::filesystem::path& folder);
+
+}  // namespace halfscope::sim

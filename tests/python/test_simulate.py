@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope simulate`: the command line, what it refuses, and its log in the other commands."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+
+
+def halfscope(*arguments, code=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def simulate(*arguments, code=0):
+    return halfscope("simulate", *arguments, code=code)
+
+
+def mlp(out, *arguments, code=0):
+    return simulate("mlp", "--out", out, "--threads", 1, "--steps", 30, *arguments, code=code)
+
+
+def test_a_run_ends_with_the_answer_and_the_next_command(tmp_path):
+    out = tmp_path / "run"
+    text = mlp(out).stdout
+    assert text.startswith("mlp in fp32: 30 steps, loss ")
+    assert "would be flushed to zero by FP16, unscaled" in text
+    assert "of the weight updates would be lost in FP16 weights" in text
+    last = text.splitlines()[-1]
+    assert last == f"Next:  halfscope recommend {out}"
+    assert "loss scale" in halfscope("recommend", out).stdout.lower()
+
+
+def test_the_manifest_says_what_was_run(tmp_path):
+    mlp(tmp_path / "run", "--precision", "mixed", "--optimizer", "adam", "--weight-decay", 0.01,
+        "--loss-scale", "2^10", "--seed", 5)
+    run = json.loads((tmp_path / "run/run.json").read_text())
+    assert run["gradients"] == "scaled"
+    assert run["loss_scaling"]["policy"] == "static"
+    assert run["loss_scaling"]["scale"] == 1024
+    assert run["precision"] == "mixed" and run["seed"] == 5
+    assert run["optimizer"]["class"] == "torch.optim.Adam"
+    group, = run["optimizer"]["param_groups"]
+    assert group["lr"] == 0.001 and group["weight_decay"] == 0.01
+    assert group["params"][:2] == ["fc1.weight", "fc1.bias"]
+
+
+@pytest.mark.parametrize("scaling", ["torch,init_scale=2^24,growth_interval=3", "nnabla,scale=2^22",
+                                     "static,scale=2^22", "chainer", "os2s-logmax"])
+def test_the_replay_of_the_runs_own_policy_is_the_run(tmp_path, scaling):
+    text = mlp(tmp_path / "run", "--precision", "mixed", "--loss-scale", scaling).stdout
+    assert f"Loss scaling by {scaling.partition(',')[0]}" in text
+    study = halfscope("policies", tmp_path / "run").stdout
+    assert agrees(study), study
+
+
+def agrees(study):
+    return " gives the same scale and skips at all " in study
+
+
+def test_batch_normalization_does_not_part_replay_and_run(tmp_path):
+    simulate("resnet20", "--out", tmp_path / "run", "--precision", "mixed", "--batch", 4, "--steps",
+             6, "--record-every", 2, "--loss-scale", "torch,init_scale=2^20,growth_interval=1")
+    study = halfscope("policies", tmp_path / "run").stdout
+    assert agrees(study), study
+
+
+def test_resume_needs_no_settings_and_refuses_others(tmp_path):
+    out = tmp_path / "run"
+    arguments = ("--precision", "mixed", "--loss-scale", "torch", "--optimizer", "momentum")
+    mlp(out, *arguments)
+    assert "has done its 30 steps" in simulate("--out", out, "--resume", code=1).stderr
+    text = simulate("--out", out, "--resume", "--steps", 40).stdout
+    assert text.startswith("mlp in mixed: 40 steps")
+    found = simulate("--out", out, "--resume", "--steps", 50, "--batch", 3, code=1).stderr
+    assert "this run has batch 32, and 3 was asked for" in found
+    straight = tmp_path / "straight"
+    simulate("mlp", "--out", straight, "--steps", 40, *arguments)
+    ends = [(folder / "checkpoint/step-000040.safetensors").read_bytes()
+            for folder in (out, straight)]
+    assert ends[0] == ends[1]
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "a run"
+    process = subprocess.Popen([PROGRAM, "simulate", "mlp", "--out", out, "--steps", "1000000",
+                                "--record-every", "100000"], stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not list(out.glob("checkpoint/step-000[1-9]*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "stopped after step" in text
+    assert text.splitlines()[-1] == f"To go on:  halfscope simulate mlp --out '{out}' --resume"
+    steps = int(text.split("stopped after step ")[1].split(".")[0]) + 1
+    assert (out / f"checkpoint/step-{steps:06}.safetensors").exists()
+
+
+def test_a_killed_run_is_read_and_goes_on(tmp_path):
+    out = tmp_path / "run"
+    process = subprocess.Popen([PROGRAM, "simulate", "mlp", "--out", out, "--steps", "1000000"])
+    end = time.monotonic() + 60
+    while not list(out.glob("checkpoint/step-000[1-9]*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    halfscope("recommend", out)
+    done = max(int(path.stem[5:]) for path in out.glob("checkpoint/step-*"))
+    simulate("--out", out, "--resume", "--steps", done + 5)
+    halfscope("policies", out)
+
+
+def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
+    text = simulate("mlp", "--out", tmp_path / "run", "--lr", "1e30", "--steps", 100000).stdout
+    assert "diverged: the loss has not been finite for 100 steps" in text
+    halfscope("analyze", tmp_path / "run")
+
+
+@pytest.mark.parametrize("arguments, code, words", [
+    (["nonesuch", "--out", "X"], 2, "want one of mlp, lenet, resnet20, tinyssd"),
+    (["mlp", "--out", "X", "--loss-scale", "nonesuch"], 2, "torch, apex"),
+    (["mlp", "--out", "X", "--loss-scale", "torch,nonesuch=1"], 2, "it has init_scale"),
+    (["mlp", "--out", "X", "--loss-scale", "0"], 2, "--loss-scale"),
+    (["mlp", "--out", "X", "--loss-scale", "te-delayed"], 1, "is no loss scale"),
+    (["mlp", "--out", "X", "--backend", "cudnn"], 3, "the cudnn backend is not in this program"),
+    (["mlp", "--out", "X", "--precision", "fp8"], 2, "fp32"),
+    (["mlp", "--out", "X", "--steps", "0"], 2, "--steps"),
+    (["mlp"], 2, "found no --out"),
+    (["--out", "X"], 2, "found no NETWORK"),
+    (["mlp", "--out", "X", "--data", "nonesuch"], 1, "nonesuch"),
+    (["mlp", "--out", "X", "--data", "text"], 1, "mlp"),
+    (["--out", "X", "--resume"], 1, "is no run log"),
+    (["mlp", "--out", "X", "--resume", "--force"], 2, "want one of them"),
+])
+def test_what_cannot_be_is_refused_in_one_line(tmp_path, arguments, code, words):
+    out = tmp_path / "x"
+    found = simulate(*[out if word == "X" else word for word in arguments], code=code)
+    assert words in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert found.stdout == ""
+    assert not out.exists()
+
+
+def test_an_existing_folder_is_not_written_over(tmp_path):
+    out = tmp_path / "run"
+    mlp(out)
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
+    assert "--resume" in mlp(out, code=1).stderr
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
+    mlp(out, "--force", "--data", tmp_path / "nonesuch", code=1)
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
+    (out / "notes.txt").write_text("mine")
+    mlp(out, "--force", "--seed", 3)
+    assert (out / "notes.txt").read_text() == "mine"
+    assert json.loads((out / "run.json").read_text())["seed"] == 3
+    assert len(list(out.glob("*tfevents*"))) == 1
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    assert "no run" in mlp(other, "--force", code=1).stderr
+    assert [path.name for path in other.iterdir()] == ["notes.txt"]
+
+
+def test_the_list_names_every_network_and_set():
+    text = simulate("--list").stdout
+    for name in ("mlp", "lenet", "resnet20", "tinyssd", "charlstm", "digits", "blobs", "boxes"):
+        assert f"  {name} " in text

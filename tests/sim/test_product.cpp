@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cpu/product.hpp"
+
+#include <hwy/highway.h>
+
+#include <bit>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "array/inputs.hpp"
+#include "halfscope/number/arithmetic.hpp"
+#include "tests/catch.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+using Values = std::vector<float>;
+
+Values integers(std::int64_t count, std::mt19937& random) {
+  std::uniform_int_distribution<int> draw(-9, 9);
+  Values values(static_cast<std::size_t>(count));
+  for (float& x : values) x = static_cast<float>(draw(random));
+  return values;
+}
+
+/// Shapes around the blocks of vectorised products, and some deeper than a cache.
+constexpr ProductShape kShapes[] = {{1, 1, 1},    {1, 7, 3},     {5, 1, 9},     {3, 4, 0},
+                                    {8, 8, 8},    {17, 16, 144}, {64, 10, 33},  {33, 65, 27},
+                                    {2, 3, 5000}, {31, 6, 25},   {130, 24, 600}};
+
+/// The sum over k of a(i, k) * b(k, j), exact.
+template <class A, class B>
+Values naive(const ProductShape& s, const Values& before, const A& a, const B& b) {
+  Values c = before;
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    for (std::int64_t j = 0; j < s.columns; ++j) {
+      double sum = before[static_cast<std::size_t>(i * s.columns + j)];
+      for (std::int64_t k = 0; k < s.depth; ++k) sum += double{a(i, k)} * double{b(k, j)};
+      c[static_cast<std::size_t>(i * s.columns + j)] = static_cast<float>(sum);
+    }
+  }
+  return c;
+}
+
+TEST_CASE("sim: products of small integers are exact with every instruction set") {
+  std::mt19937 random(1);
+  for (const ProductKernels& kernels : all_product_kernels()) {
+    for (const ProductShape& s : kShapes) {
+      CAPTURE(kernels.name, s.rows, s.columns, s.depth);
+      const Values a = integers(s.rows * s.depth, random),
+                   b = integers(s.depth * s.columns, random);
+      const Values zeros(static_cast<std::size_t>(s.rows * s.columns));
+      const Values before = integers(s.rows * s.columns, random);
+      const auto at = [](const Values& v, std::int64_t stride) {
+        return [&v, stride](std::int64_t i, std::int64_t j) {
+          return v[static_cast<std::size_t>(i * stride + j)];
+        };
+      };
+      const auto turned = [](const Values& v, std::int64_t stride) {
+        return [&v, stride](std::int64_t i, std::int64_t j) {
+          return v[static_cast<std::size_t>(j * stride + i)];
+        };
+      };
+      Values c(zeros.size(), 77.0f);
+      kernels.plain(s, {a.data(), s.depth}, {b.data(), s.columns}, {c.data(), s.columns});
+      CHECK(c == naive(s, zeros, at(a, s.depth), at(b, s.columns)));
+      kernels.right_transposed(s, {a.data(), s.depth}, {b.data(), s.depth}, {c.data(), s.columns});
+      CHECK(c == naive(s, zeros, at(a, s.depth), turned(b, s.depth)));
+      c = before;
+      kernels.add_left_transposed(s, {a.data(), s.rows}, {b.data(), s.columns},
+                                  {c.data(), s.columns});
+      CHECK(c == naive(s, before, turned(a, s.rows), at(b, s.columns)));
+    }
+  }
+}
+
+TEST_CASE("sim: a product writes its own columns alone") {
+  const Values a(6 * 5, 1.0f), b(5 * 3, 2.0f);
+  Values c(6 * 8, -1.0f);
+  for (const ProductKernels& kernels : all_product_kernels()) {
+    kernels.plain({6, 3, 5}, {a.data(), 5}, {b.data(), 3}, {c.data(), 8});
+    for (std::size_t i = 0; i < c.size(); ++i) CHECK(c[i] == (i % 8 < 3 ? 10.0f : -1.0f));
+  }
+}
+
+std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+/// Exponents of the values drawn, from and to; of 255 every encoding there is.
+struct Range {
+  int from, to;
+};
+
+Values encodings(Format f, const Range& range, std::size_t count, std::mt19937& random) {
+  std::uniform_int_distribution<std::uint32_t> any(0, 0xFFFF);
+  std::uniform_int_distribution<int> exponent(range.from, range.to);
+  Values values(count);
+  for (float& x : values) {
+    const std::uint64_t word = any(random);
+    if (range.to == 255) {
+      x = std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, word).bits));
+      continue;
+    }
+    const double fraction =
+        1 + static_cast<double>(word & f.fraction_mask()) * std::ldexp(1.0, -f.fraction_bits());
+    const auto wide = static_cast<float>(std::ldexp(fraction, exponent(random)));
+    const std::uint64_t narrow =
+        convert(f, kBinary32, bits((word & 0x8000) != 0 ? -wide : wide)).bits;
+    x = std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, narrow).bits));
+  }
+  return values;
+}
+
+/// One element of C by the scalar emulator.
+float in_sequence(Format f, const ProductShape& s, const Values& a, const Values& b, float c,
+                  std::size_t i, std::size_t j) {
+  const auto depth = static_cast<std::size_t>(s.depth);
+  const auto columns = static_cast<std::size_t>(s.columns);
+  std::uint64_t sum = convert(f, kBinary32, bits(c)).bits;
+  for (std::size_t k = 0; k < depth; ++k) {
+    sum = fused_multiply_add(f, convert(f, kBinary32, bits(a[i * depth + k])).bits,
+                             convert(f, kBinary32, bits(b[k * columns + j])).bits, sum)
+              .bits;
+  }
+  return std::bit_cast<float>(static_cast<std::uint32_t>(convert(kBinary32, f, sum).bits));
+}
+
+void check_sequence(Dtype dtype, const ProductShape& s, const Range& range, std::mt19937& random) {
+  const Format f = format_of(dtype);
+  const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);
+  const Values a = encodings(f, range, rows * static_cast<std::size_t>(s.depth), random);
+  const Values b = encodings(f, range, columns * static_cast<std::size_t>(s.depth), random);
+  const Values before = encodings(f, range, rows * columns, random);
+  Values c = before;
+  accumulate_narrow(dtype, s, {a.data(), s.depth, 1}, {b.data(), s.columns}, {c.data(), s.columns});
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      const float wanted = in_sequence(f, s, a, b, before[i * columns + j], i, j);
+      const float found = c[i * columns + j];
+      wrong += std::isnan(wanted) ? !std::isnan(found) : bits(wanted) != bits(found);
+    }
+  }
+  CAPTURE(name_of(dtype), s.rows, s.columns, s.depth, range.from, range.to);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("sim: sums kept in 16 bits are the emulator's fused multiply-adds") {
+  // Around subnormal sums, ones, overflow; products far below the sum; bfloat16's ends.
+  constexpr Range kHalf[] = {{-24, -10}, {-12, -4}, {-3, 3}, {4, 9}, {-24, 15}, {0, 255}};
+  constexpr Range kBrain[] = {{-3, 3},  {-20, 20},   {-133, -90}, {-60, -40},
+                              {55, 66}, {-133, 127}, {0, 255}};
+  constexpr ProductShape kSums[] = {{1, 1, 1},   {4, 16, 30}, {5, 37, 23}, {9, 100, 3},
+                                    {3, 8, 200}, {2, 5, 40},  {6, 64, 1}};
+  for (const std::int64_t target : arrays::targets()) {
+    const arrays::OnTarget chosen(target);
+    CAPTURE(hwy::TargetName(target));
+    std::mt19937 random(2);
+    for (const ProductShape& s : kSums) {
+      for (const Range& range : kHalf) check_sequence(Dtype::f16, s, range, random);
+      for (const Range& range : kBrain) check_sequence(Dtype::bf16, s, range, random);
+    }
+  }
+}
+
+TEST_CASE("sim: a bfloat16 product below binary32's range still has its sign") {
+  for (const std::int64_t target : arrays::targets()) {
+    const arrays::OnTarget chosen(target);
+    const float tiny = 0x1p-80f, negative = -0x1p-80f;
+    float sum = 0;
+    accumulate_narrow(Dtype::bf16, {1, 1, 1}, {&tiny, 0, 0}, {&negative, 1}, {&sum, 1});
+    CHECK(bits(sum) == 0x80000000u);  // rounded from below zero, IEEE 754-2019, 6.3
+  }
+}
+
+TEST_CASE("sim: a long sum of ones stalls in 16 bits where the step becomes two") {
+  const Values ones(5000, 1.0f);
+  for (const auto& [dtype, last] : {std::pair{Dtype::f16, 2048.0f}, {Dtype::bf16, 256.0f}}) {
+    float sum = 0;
+    accumulate_narrow(dtype, {1, 1, 5000}, {ones.data(), 0, 1}, {ones.data(), 1}, {&sum, 1});
+    CHECK(sum == last);
+  }
+}
+
+}  // namespace
+}  // namespace halfscope::sim
