@@ -7,6 +7,7 @@
 #include <array>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
@@ -91,7 +92,9 @@ std::string table(const PolicyStudy& study) {
   }
   for (const Trace& trace : study.traces) {
     if (trace.unavailable.empty()) continue;
-    out += fmt::format("  {}: unavailable, {}\n", trace.name, printable(trace.unavailable));
+    out += text::wrapped_text(
+        fmt::format("  {}: unavailable, {}", trace.name, printable(trace.unavailable)), kColumns,
+        4);
   }
   return out + "\n";
 }
@@ -107,12 +110,29 @@ std::string heading(const PolicyStudy& study) {
   return out + "\n\n";
 }
 
+/// Lines that are too long are broken, those to paste left as they are.
+std::string paragraphs(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    out += line.starts_with(' ') ? line + "\n" : text::wrapped_text(line, kColumns, 2);
+  }
+  return out;
+}
+
 std::string legend(const PolicyStudy& study) {
   std::string out =
       "Policies at their frameworks' settings, on the gradients as recorded (open loop: whatever "
       "they would\nhave made of the weights). Lost: all of a skipped step's gradients";
   out += study.series.flushed.empty() ? "; how many are flushed is not known.\n"
                                       : ", of other steps' what is flushed to zero.\n";
+  const bool unknown = std::any_of(study.traces.begin(), study.traces.end(),
+                                   [](const Trace& trace) { return !trace.unknown.empty(); });
+  if (unknown) {
+    out +=
+        "0 to 9 skipped: at 9 steps the run overflowed at a larger scale, and nobody knows "
+        "whether it would\nhave at this one.\n";
+  }
   return out;
 }
 
@@ -154,9 +174,10 @@ std::string value_text(const policy::Policy& policy) {
 }  // namespace
 
 std::string policies_text(const PolicyStudy& study, double target_underflow, bool asked) {
-  std::string out = heading(study) + text::run_text(study) + text::fixed_text(study);
-  if (study.tuned) out += text::tuned_text(*study.tuned, target_underflow);
-  return out + legend(study) + "\n" + table(study) + traps(study, asked);
+  std::string answer = text::run_text(study) + text::fixed_text(study);
+  if (study.tuned) answer += text::tuned_text(*study.tuned, target_underflow);
+  return heading(study) + paragraphs(answer) + legend(study) + "\n" + table(study) +
+         traps(study, asked);
 }
 
 std::string catalogue_text() {

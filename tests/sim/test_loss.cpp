@@ -99,7 +99,7 @@ TEST_CASE("Smooth L1: gradients, the reference, threads, one rounding") {
   check_loss_cpu(normal_input({9001, 4}, 6, 2), targets(9001));
 }
 
-TEST_CASE("Losses by hand; rows without a label or outside the mask have no part") {
+TEST_CASE("Losses by hand, rows without a label or outside the mask have no part") {
   const std::unique_ptr<Backend> cpu = make_cpu_backend(Accumulation::fp32, 1),
                                  exact = make_reference_backend();
   for (Backend* backend : {cpu.get(), exact.get()}) {
@@ -169,7 +169,7 @@ TEST_CASE("Embedding: gradients, the reference, threads, one rounding") {
   check(embedding({3, 0, 3, 1}, {5, 3}), embedding(random_ids(999, 0, 61, 7), {61, 33}));
 }
 
-TEST_CASE("Embedding: gradients are added in one rounding; what is out of range is refused") {
+TEST_CASE("Embedding: gradients are added in one rounding, what is out of range is refused") {
   const auto backend = make_cpu_backend(Accumulation::fp32, 1);
   Tensor table = backend->make({3, 1}, Dtype::f16);
   backend->fill(table, 2048);
