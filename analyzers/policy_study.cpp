@@ -38,9 +38,10 @@ std::optional<Trace> fixed_trace(const StepSeries& series, int headroom_bits) {
   return replay(policy::make("static,scale=2^" + std::to_string(*log2)), series);
 }
 
+/// Of a run seen from its first step: inside it the policy's state is not known.
 std::optional<RunCheck> check_run(const StepSeries& series) {
   const auto own = recorded_policy(series);
-  if (!own) return std::nullopt;
+  if (!own || series.steps.empty() || series.steps.front() != 0) return std::nullopt;
   const auto [difference, steps] = compare_with_run(replay(*own, series), series);
   if (steps == 0) return std::nullopt;
   return RunCheck{policy::text_of(*own), difference, steps};
@@ -81,6 +82,9 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
                      options.targets.target_underflow);
   study.target_underflow = options.targets.target_underflow;
   study.traps = traps(study.series, study.traces);
+  if (study.check && !study.check->first_difference) {  // the policy explains every jump
+    std::erase_if(study.traps, [](const Trap& trap) { return trap.id == "not_in_checkpoint"; });
+  }
   return study;
 }
 

@@ -44,7 +44,8 @@ struct Step {
 
   void see(double magnitude) { max_abs = max_abs ? larger(*max_abs, magnitude) : magnitude; }
   std::optional<double> scale() const {
-    return scalars != nullptr && scalars->loss_scale ? scalars->loss_scale : table_scale;
+    const bool known = scalars != nullptr && scalars->loss_scale.value_or(-1) >= 0;
+    return known ? scalars->loss_scale : table_scale;
   }
 };
 
@@ -244,7 +245,7 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number, con
   series.recorded_skip.push_back(told.found_inf);
   Seen now = seen(step, step.max_abs.value_or(kInfinity), step.scale(), narrow || !step.max_abs);
   const bool explained = !std::isfinite(now.max_abs) ||
-                         judge(now, step.scale().value_or(kInfinity)) == Verdict::overflow;
+                         (step.scale() && judge(now, *step.scale()) == Verdict::overflow);
   if (skipped && !explained) {
     series.unexplained.emplace_back(series.steps.size() - 1, now.max_abs);
     now = seen(step, kInfinity, step.scale(), true);

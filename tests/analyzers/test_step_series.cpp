@@ -7,6 +7,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
+#include "analyzers/replay.hpp"
 #include "analyzers/underflow.hpp"
 #include "catch.hpp"
 
@@ -164,6 +165,22 @@ TEST_CASE("found_inf without an infinity in what is recorded is kept apart") {
   REQUIRE(series.unexplained.size() == 1);
   CHECK(series.unexplained[0] == std::pair<std::size_t, double>(1, 0.5));
   CHECK(series.seen[2].max_abs == 64);  // 64 * 1024 = 65536 explains it
+}
+
+TEST_CASE("A skip at a scale that is not recorded is unknown at every scale") {
+  log::StepScalars blind = step(0, 0.5, 1024, true);
+  blind.loss_scale.reset();
+  const StepSeries series = read({blind, step(1, 0.5)});
+  CHECK_FALSE(std::isfinite(series.seen[0].max_abs));
+  CHECK(series.seen[0].overflow_from == kInf);
+  const Trace trace = replay(policy::make("static,scale=512"), series);
+  CHECK(trace.unknown == std::vector<std::int64_t>{0});
+}
+
+TEST_CASE("A scale below 0 is none") {
+  const StepSeries series = read({step(0, 0.5, -2), step(1, 0.5, 2)});
+  CHECK_FALSE(series.recorded_scale[0].has_value());
+  CHECK(series.recorded_scale[1] == 2.0);
 }
 
 TEST_CASE("Attempts of a retried step are all kept") {

@@ -180,12 +180,13 @@ def test_flushed_shares_are_those_of_recommend_at_one_scale():
     assert trace["worst_flushed_share"][0] == pytest.approx(sum(shares) / of, rel=1e-12)
 
 
-def scalars_log(folder, steps):
+def scalars_log(folder, steps, scale=lambda step: 1.0, about=None):
     """A run log of scalars alone."""
     writer = _halfscope.RunLogWriter(folder, json.dumps(
-        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": about or {}}))
     for step in steps:
-        writer.write_scalars(step=step, loss=1.0, learning_rate=0.1, loss_scale=1.0, found_inf=False,
+        writer.write_scalars(step=step, loss=1.0, learning_rate=0.1, loss_scale=scale(step),
+                             found_inf=False,
                              max_abs_weight_grad=1e-3, max_abs_activation_grad=2e-3, more={})
     return folder
 
@@ -197,6 +198,18 @@ def test_missing_steps_are_refused_or_assumed(tmp_path):
     assert "--assume-constant-between" in message
     [found] = traces(log, "--assume-constant-between", "--policy", "torch")
     assert len(found["scale"]) == 7
+
+
+def test_the_run_is_checked_from_its_first_step_alone(tmp_path):
+    """Inside a run the state of its policy is not known: no difference may be told."""
+    about = {"loss_scaling": {"policy": "torch", "init_scale": 4, "growth_interval": 3}}
+    log = scalars_log(tmp_path / "run", range(9), lambda step: 4.0 * 2 ** (step // 3), about)
+    recorded = [t for t in traces(log) if t["policy"] == "recorded"]
+    assert recorded[0]["replay"]["equal"]
+    assert recorded[0]["replay"]["steps"] == 9
+    assert "traps" not in recorded[0]
+    recorded = [t for t in traces(log, "--step", "4:9") if t["policy"] == "recorded"]
+    assert "replay" not in recorded[0]
 
 
 def test_python_gives_what_the_command_line_gives(s1):
