@@ -118,13 +118,17 @@ std::string footnotes_html(const PolicyStudy& study) {
   return "<ul class=\"note footnotes\">\n" + out + "</ul>\n";
 }
 
-/// Lines of plain text, a paragraph each.
-std::string paragraphs(std::string_view text, std::string_view style) {
+/// Lines of plain text, a paragraph each; those that begin with blanks are to paste.
+std::string paragraphs(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
-    if (!line.empty()) out += fmt::format("<p{}>{}</p>\n", style, html_name(line));
+    if (line.starts_with("  ")) {
+      out += fmt::format("<p><code>{}</code></p>\n", html_name(line.substr(2)));
+    } else if (!line.empty()) {
+      out += fmt::format("<p>{}</p>\n", html_name(line));
+    }
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
   return out;
@@ -172,7 +176,7 @@ std::string policies_answer_html(const Study& study) {
       [](const PolicyStudy& replayed) {
         std::string text = run_text(replayed) + fixed_text(replayed);
         if (replayed.tuned) text += tuned_text(*replayed.tuned, replayed.target_underflow);
-        return paragraphs(text, "");
+        return paragraphs(text);
       },
       true);
 }
