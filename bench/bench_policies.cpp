@@ -44,13 +44,14 @@ double best_of_three(const Work& work) {
 int main(int argc, char** argv) {
   const bench::Arguments given = bench::arguments(argc, argv, "--steps", 1000000);
   const analyzers::StepSeries series = series_of(given.number);
-  const double millions = static_cast<double>(given.number) / 1e6;
   std::vector<bench::Result> results;
   for (const char* const name :
        {"torch", "deepspeed", "fairseq", "nnabla", "chainer", "os2s-logmax", "te-delayed"}) {
     const policy::Policy policy = policy::make(name);
-    const double taken = best_of_three([&] { analyzers::replay(policy, series); });
-    results.push_back({fmt::format("replay of {}", name), 1, millions / taken, "Msteps/s"});
+    std::size_t steps = 0;  // fewer where an error ends the trace
+    const double taken = best_of_three([&] { steps = analyzers::replay(policy, series).length; });
+    results.push_back({fmt::format("replay of {}", name), 1,
+                       static_cast<double>(steps) / 1e6 / taken, "Msteps/s"});
   }
   const std::vector<policy::Policy> all = policy::all();
   const double taken = best_of_three([&] { analyzers::replay(all, series); });

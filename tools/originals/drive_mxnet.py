@@ -5,6 +5,7 @@ defaults are set on the object."""
 import drive
 import numpy
 
+numpy.seterr(all="ignore")
 numpy.bool = bool  # MXNet 1.9 names it; NumPy from 1.24 on lacks it
 import mxnet
 from mxnet import gluon
@@ -39,7 +40,8 @@ class Mxnet:
             self.scaler._scale_seq_len = scale_window
         # As amp.init_trainer() does, without amp.init(), which rewrites every operator.
         self.trainer._amp_loss_scaler = self.scaler
-        self.trainer._amp_original_scale = self.trainer._scale
+        # As NumPy's number: 1 / 0 is infinity, where Python's would end the run.
+        self.trainer._amp_original_scale = numpy.float64(self.trainer._scale)
         self.loss = 0.0  # a number: an operator would refuse a scale below 2^-1022
 
     def scale(self):
