@@ -18,9 +18,11 @@ using log::printable;
 std::string cause_text(const OverflowEvent& event) {
   switch (event.cause) {
     case Cause::by_scale:
-      return fmt::format("the loss scale is too large; {}{} would have held",
-                         event.estimated ? "by estimate " : "",
-                         reports::power_text(event.safe_log2.value_or(0)));
+      return fmt::format(
+          "the loss scale is too large; {}",
+          event.estimated ? fmt::format("at most {} would have held, how much less is not known",
+                                        reports::power_text(event.safe_log2.value_or(0)))
+                          : reports::power_text(event.safe_log2.value_or(0)) + " would have held");
     case Cause::at_scale_1: return "it overflows without any loss scale";
     case Cause::nan_in_model:
       return fmt::format("{} in the model; no loss scale helps",

@@ -77,14 +77,19 @@ void by_scale(const Study& study, List& to) {
   const auto events = events_of(study, Cause::by_scale);
   if (events.empty()) return;
   std::optional<int> safe;
+  bool estimated = false;
   for (const OverflowEvent* event : events) {
     if (event->safe_log2) safe = std::min(*event->safe_log2, safe.value_or(*event->safe_log2));
+    estimated = estimated || event->estimated;
   }
+  const std::string_view held =
+      estimated ? "At every such step a loss scale of at most {} would have held; how much less is "
+                  "not known, since infinities hide how large the gradients were."
+                : "A loss scale of {} would have held at every such step.";
   to.push_back({Severity::serious,
                 fmt::format("The loss scale is too large: {} {}{}.", place(*events[0]),
                             verb(*events[0]), times(events.size())),
-                safe ? fmt::format("A loss scale of {} would have held at every such step.",
-                                   power_text(*safe))
+                safe ? fmt::format(fmt::runtime(held), power_text(*safe))
                      : "A smaller loss scale, or a dynamic one, avoids it.",
                 Evidence::overflow});
 }

@@ -83,10 +83,10 @@ std::string event_html(const OverflowEvent& event, bool several_logs) {
       steps_text(event), html_name(event.tensor),
       several_logs ? " in <code>" + html_name(event.log) + "</code>" : "", counts,
       cause_text(event.cause),
-      event.safe_log2
-          ? fmt::format(" {} scale of {} would have held.", event.estimated ? "By estimate a" : "A",
-                        power_text(*event.safe_log2))
-          : "",
+      event.safe_log2 ? fmt::format(" A scale of {}{} would have held{}.",
+                                    event.estimated ? "at most " : "", power_text(*event.safe_log2),
+                                    event.estimated ? "; how much less is not known" : "")
+                      : "",
       html_name(event.why));
   return out + leads_html(event) + "</div>\n";
 }
