@@ -248,7 +248,8 @@ class Finder {
       if (i + 1 >= trace.length || trace.scale_at(i) != trace.scale_at(i + 1)) continue;
       if (kept++ == 0) first = step;
     }
-    if (kept == 0 || trace.fate == Fate::floor || trace.fate == Fate::infinity) return;
+    const bool stuck = trace.fate == Fate::floor || trace.fate == Fate::infinity;
+    if (kept == 0 || stuck || trace.fate == Fate::zero) return;
     const std::string way = trace.name == "deepspeed"
                                 ? "consecutive_hysteresis=true or delayed_shift=1"
                                 : "hysteresis=1";

@@ -44,13 +44,16 @@ double Trace::scale_at(std::size_t index) const {
 
 namespace {
 
-/// Whether a policy's scale is one that no overflow lowers.
+/// Whether a policy skips at a scale that no overflow lowers. One that applies what overflows has
+/// no floor: a static scale is that on purpose.
 template <class P>
 bool at_floor(P policy) {
-  constexpr int kEnough = 64;  // hysteresis is used up, and retries are over
+  constexpr int kEnough = 4096;  // hysteresis is used up, and retries are over
   const double scale = policy.scale();
   for (int i = 0; i < kEnough; ++i) {
-    if (!policy.advance({.nonfinite = true, .max_abs = INFINITY}).error.empty()) break;
+    const policy::Decision decision = policy.advance({.nonfinite = true, .max_abs = INFINITY});
+    if (!decision.error.empty()) break;
+    if (decision.action == policy::Action::apply) return false;
   }
   return policy.scale() == scale;
 }
@@ -82,7 +85,7 @@ void replay_one(P policy, const StepSeries& series, Trace& trace) {
     if (!step.decision.error.empty()) {
       trace.error = TraceError{std::string(step.decision.error), number};
     }
-    overflow_at_end = overflow_at_end || step.nonfinite;
+    overflow_at_end = overflow_at_end || (step.nonfinite && !step.model_nan);
     return true;
   });
   trace.final_scale = policy.scale();

@@ -257,32 +257,6 @@ TEST_CASE("The mean and the worst flushed share are of the steps that have table
   CHECK(trace.worst_step == 2);
 }
 
-TEST_CASE("Rank: the smallest share lost, skipped steps whole, errors and unavailable last") {
-  std::vector<Trace> traces(6);
-  for (Trace& trace : traces) trace.length = 10;
-  traces[0].unavailable = "needs";
-  traces[1].error = TraceError{"ends", 3};
-  traces[2].skipped = {1, 2};
-  traces[3].skipped = {1};
-  traces[3].applied_nonfinite = {2};
-  traces[3].mean_flushed = {0.0, 0.1};
-  traces[4].skipped = {5};
-  traces[5].mean_flushed = {0.1, 0.5};  // skips nothing, but flushes more than a step's share
-  CHECK(traces[2].lost_share() == 0.2);
-  CHECK(traces[3].lost_share() == 0.2 + 0.8 * 0.1);
-  CHECK(traces[5].lost_share() == 0.5);
-  // What 2 and 4 flush nobody knows.
-  CHECK(ranked(traces) == std::vector<std::size_t>{3, 5, 4, 2, 1, 0});
-  traces[2].mean_flushed = traces[4].mean_flushed = {0.0, 0.0};
-  CHECK(ranked(traces) == std::vector<std::size_t>{4, 2, 3, 5, 1, 0});
-  traces[4].unknown = {6, 7};
-  CHECK(ranked(traces) == std::vector<std::size_t>{2, 3, 4, 5, 1, 0});
-  traces[4].unknown.clear();
-  traces[2].skipped = {5};
-  traces[2].final_scale = 2;  // of equal losses the larger scale
-  CHECK(ranked(traces) == std::vector<std::size_t>{2, 4, 3, 5, 1, 0});
-}
-
 /// A run driven by a policy over these magnitudes, computed in FP16 at its scale: infinite where it
 /// overflows. Every attempt is kept where there is more than one.
 StepSeries driven(const std::string& text, const nlohmann::json& about,
