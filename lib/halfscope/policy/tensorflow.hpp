@@ -12,6 +12,29 @@
 
 namespace halfscope::policy {
 
+namespace detail {
+
+/// The update that TensorFlow's DynamicLossScale and Keras 2 share: a floor of 1, and growth that
+/// would not be finite is refused while the clean steps are counted anew.
+inline Decision tensorflow_step(const Attempt& attempt, float factor, std::int64_t interval,
+                                float& scale, std::int64_t& good_steps) {
+  if (attempt.nonfinite) {
+    good_steps = 0;
+    scale = std::max(scale / factor, 1.0f);
+    return {Action::skip};
+  }
+  if (good_steps + 1 >= interval) {
+    const float grown = scale * factor;
+    if (std::isfinite(grown)) scale = grown;
+    good_steps = 0;
+  } else {
+    ++good_steps;
+  }
+  return {Action::apply};
+}
+
+}  // namespace detail
+
 /// tf.train.experimental.DynamicLossScale.
 struct Tf1 {
   static constexpr Info info = {
@@ -45,20 +68,8 @@ struct Tf1 {
   double scale() const { return current; }
 
   Decision advance(const Attempt& attempt) {
-    const float factor = static_cast<float>(multiplier);
-    if (attempt.nonfinite) {
-      num_good_steps = 0;
-      current = std::max(current / factor, 1.0f);
-      return {Action::skip};
-    }
-    if (num_good_steps + 1 >= increment_period) {
-      const float grown = current * factor;
-      if (std::isfinite(grown)) current = grown;
-      num_good_steps = 0;
-    } else {
-      ++num_good_steps;
-    }
-    return {Action::apply};
+    return detail::tensorflow_step(attempt, static_cast<float>(multiplier), increment_period,
+                                   current, num_good_steps);
   }
 };
 
@@ -94,18 +105,7 @@ struct Keras2 {
   double scale() const { return current; }
 
   Decision advance(const Attempt& attempt) {
-    if (attempt.nonfinite) {
-      counter = 0;
-      current = std::max(current / 2, 1.0f);
-      return {Action::skip};
-    }
-    if (counter + 1 >= dynamic_growth_steps) {
-      if (std::isfinite(current * 2)) current *= 2;
-      counter = 0;
-    } else {
-      ++counter;
-    }
-    return {Action::apply};
+    return detail::tensorflow_step(attempt, 2.0f, dynamic_growth_steps, current, counter);
   }
 };
 
