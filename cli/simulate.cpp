@@ -32,7 +32,7 @@ struct Options {
   std::optional<int> accumulation_steps;
   std::optional<std::uint64_t> seed;
   int threads = 0;
-  bool resume = false, force = false, list = false;
+  bool true_error = false, resume = false, force = false, list = false;
 };
 
 constexpr double kAdamRate = 0.001, kMomentumShare = 0.1;
@@ -100,6 +100,7 @@ void take_given(const Options& options, Settings& settings) {
   take(options.record_every, settings.record_every);
   take(options.sample_every, settings.sample_every);
   take(options.checkpoint_every, settings.checkpoint_every);
+  settings.true_error = settings.true_error || options.true_error;
   settings.threads = options.threads;
 }
 
@@ -145,6 +146,7 @@ void remove_run(const fs::path& folder) {
     if (name.find("tfevents") != std::string::npos) events.push_back(entry.path());
   }
   for (const fs::path& file : events) remove(file);
+  remove(folder / "true_error.jsonl");
   remove(folder / "run.json");
 }
 
@@ -316,6 +318,9 @@ void add_running(CLI::App& command, Options& options) {
       .add_option("--sample-every", options.sample_every,
                   "steps with whole tensors (default: 0, the first and the last with tables)")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--true-error", options.true_error,
+                   "compare the gradients of recorded steps with those of binary64, into "
+                   "RUN/true_error.jsonl; such a step takes some ten times as long");
   command
       .add_option("--checkpoint-every", options.checkpoint_every,
                   "steps between checkpoints (default: 100)")

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "analyzers/study.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
+#include "sim/true_error.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -73,6 +76,50 @@ std::string lost_text(const sim::Settings& settings, const sim::RunSummary& summ
          swamped_text(settings, analysis);
 }
 
+/// A role's gradients against the true ones, all recorded steps together.
+struct Deviation {
+  std::uint64_t lost = 0, sign_changed = 0, nonfinite = 0, true_nonzero = 0;
+  std::vector<double> errors;  ///< relative, a tensor and step each
+
+  void add(const sim::GradientError& error) {
+    lost += error.lost;
+    sign_changed += error.sign_changed;
+    nonfinite += error.nonfinite;
+    true_nonzero += error.true_nonzero;
+    if (std::isfinite(error.relative_error())) errors.push_back(error.relative_error());
+  }
+};
+
+std::string deviation_text(Deviation of, std::string_view what) {
+  if (of.true_nonzero == 0 && of.nonfinite == 0) return "";
+  std::string out = fmt::format("  {}: ", what);
+  if (!of.errors.empty()) {
+    std::ranges::sort(of.errors);
+    out += fmt::format("relative error {:.2g} (median of tensors and steps), {:.2g} at most; ",
+                       of.errors[(of.errors.size() - 1) / 2], of.errors.back());
+  }
+  out += fmt::format("of those not zero {} are stored as zero, {} have the other sign",
+                     text::share_text(of.lost, of.true_nonzero),
+                     text::share_text(of.sign_changed, of.true_nonzero));
+  if (of.nonfinite > 0) out += fmt::format("; {} are infinite or NaN", of.nonfinite);
+  return out + "\n";
+}
+
+std::string true_error_text(const sim::RunSummary& summary) {
+  const std::vector<sim::StepError> steps = sim::read_true_errors(summary.folder);
+  if (steps.empty()) return "";
+  Deviation weights, activations;
+  for (const sim::StepError& step : steps) {
+    for (const sim::GradientError& error : step.tensors) {
+      (error.role == Role::weight_grad ? weights : activations).add(error);
+    }
+  }
+  return fmt::format("Against gradients in binary64, at the same weights and batches, in {}:\n",
+                     text::plural(steps.size(), "recorded step")) +
+         deviation_text(std::move(weights), "weight gradients") +
+         deviation_text(std::move(activations), "activation gradients");
+}
+
 /// For a command line: a folder's name as it is where the shell takes it so.
 std::string quoted(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
@@ -135,7 +182,9 @@ std::string simulation_text(const sim::Settings& settings, const sim::RunSummary
   if (!summary.ended.empty()) {
     out += summary.ended + ".\n";
   }
-  return out + lost_text(settings, summary) + next_text(settings, summary);
+  out += lost_text(settings, summary);
+  if (settings.true_error) out += true_error_text(summary);
+  return out + next_text(settings, summary);
 }
 
 }  // namespace halfscope::cli

@@ -11,13 +11,16 @@ namespace halfscope::sim {
 
 using log::Role;
 
-Recorder::Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer)
+Recorder::Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer,
+                   const std::filesystem::path& folder, std::int64_t from_step)
     : settings_(settings),
       writer_(writer),
       step_tables_(backend),
       scaled_(settings.policy.has_value()),
       by_layer_(settings.policy &&
-                policy::info_of(*settings.policy).needs == policy::Needs::layers) {}
+                policy::info_of(*settings.policy).needs == policy::Needs::layers) {
+  if (settings.true_error) truth_.emplace(folder, from_step);
+}
 
 void Recorder::begin_attempt(std::int64_t step) {
   step_ = step;

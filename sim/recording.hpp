@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "sim/parameters.hpp"
 #include "sim/step_tables.hpp"
 #include "sim/trainer.hpp"
+#include "sim/true_error.hpp"
 
 namespace halfscope::sim {
 
@@ -24,18 +27,22 @@ struct AttemptFacts {
 
 class Recorder {
  public:
-  /// The writer outlives the recorder.
-  Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer);
+  /// The writer outlives the recorder. from_step: the first one that this recorder will see.
+  Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer,
+           const std::filesystem::path& folder, std::int64_t from_step);
 
   /// Forgets what an earlier attempt of the step was.
   void begin_attempt(std::int64_t step);
   /// Whether updates of this step are wanted.
   bool wanted() const { return tables_ || whole_; }
+  /// Whether its gradients are to be compared with the true ones.
+  bool wants_truth() const { return tables_ && truth_; }
 
   /// A tensor of the passes. scale: that gradients carry.
   void see(log::Role role, const std::string& name, const Tensor& tensor, double scale);
   /// Before and after the optimizer's step.
   void see_weights(const std::vector<Parameter*>& parameters, const std::vector<double>& scales);
+  void see_truth(const StepError& error) { truth_->write(error); }
   void see_update(const Parameter& parameter, const Tensor& delta);
 
   /// Writes the step: tables, samples, and last its scalars.
@@ -46,6 +53,7 @@ class Recorder {
   const Settings& settings_;
   log::RunLogWriter& writer_;
   StepTables step_tables_;
+  std::optional<TrueErrorFile> truth_;
   std::int64_t step_ = 0;
   bool tables_ = false, whole_ = false, scaled_, by_layer_;
 };

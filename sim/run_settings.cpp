@@ -38,19 +38,21 @@ json identity(const Settings& s) {
     optimizer["betas"] = {rule.beta1, rule.beta2};
     optimizer["epsilon"] = rule.epsilon;
   }
-  return {{"network", s.network->name},
-          {"data", s.data},
-          {"precision", s.precision.name},
-          {"accumulate", s.accumulation == Accumulation::fp16 ? "fp16" : "fp32"},
-          {"loss_scale", s.policy ? policy::text_of(*s.policy) : "none"},
-          {"optimizer", optimizer},
-          {"batch", s.batch},
-          {"accumulation_steps", s.accumulation_steps},
-          {"clip", s.clip},
-          {"seed", s.seed},
-          {"record_every", s.record_every},
-          {"sample_every", s.sample_every},
-          {"checkpoint_every", s.checkpoint_every}};
+  json told = {{"network", s.network->name},
+               {"data", s.data},
+               {"precision", s.precision.name},
+               {"accumulate", s.accumulation == Accumulation::fp16 ? "fp16" : "fp32"},
+               {"loss_scale", s.policy ? policy::text_of(*s.policy) : "none"},
+               {"optimizer", optimizer},
+               {"batch", s.batch},
+               {"accumulation_steps", s.accumulation_steps},
+               {"clip", s.clip},
+               {"seed", s.seed},
+               {"record_every", s.record_every},
+               {"sample_every", s.sample_every},
+               {"checkpoint_every", s.checkpoint_every}};
+  if (s.true_error) told["true_error"] = true;  // runs without it need not name it
+  return told;
 }
 
 /// In PyTorch's terms, so that updates can be recomputed.
@@ -232,6 +234,7 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.record_every = get<std::int64_t>(*told, "record_every", folder);
   settings.sample_every = get<std::int64_t>(*told, "sample_every", folder);
   settings.checkpoint_every = get<std::int64_t>(*told, "checkpoint_every", folder);
+  settings.true_error = find(*told, "true_error") != nullptr;
   settings.steps = get<std::int64_t>(run.manifest().about, "steps", folder);
   return settings;
 }

@@ -80,6 +80,7 @@ class Stepper::Pass {
     const bool by_layer = state_.scaling.by_layer();
     const double carried = by_layer ? scale : loss_scale_;
     of_.recorder_.see(role, name, tensor, carried);
+    if (of_.recorder_.wants_truth()) of_.truth_->see(state_.backend, name, tensor, carried);
     const GradientFacts found = state_.backend.facts(std::span(&tensor, 1));
     facts_.nonfinite = facts_.nonfinite || found.nonfinite;
     if (found.nonfinite || bounds_scale(of_.settings_.precision, tensor)) {
@@ -112,6 +113,7 @@ class Stepper::Pass {
 
 AttemptFacts Stepper::attempt() {
   AttemptFacts facts;
+  if (truth_) truth_->begin();
   state_.scaling.begin_pass();
   const double scale = state_.scaling.loss_scale();
   Pass pass(*this, facts, scale);
@@ -162,6 +164,14 @@ void Stepper::update() {
   }
 }
 
+void Stepper::compare_with_truth(double loss) {
+  StepError error = truth_->compare(state_.backend, state_.parameters, scales_,
+                                    state_.counters.next_batch - settings_.accumulation_steps);
+  error.step = state_.counters.step;
+  error.loss = loss;
+  recorder_.see_truth(error);
+}
+
 StepResult Stepper::step(std::string& error) {
   Counters& counters = state_.counters;
   StepResult result;
@@ -180,6 +190,7 @@ StepResult Stepper::step(std::string& error) {
   result.loss = attempts.back().loss;
   result.skipped = decision.action == policy::Action::skip;
   error = decision.error;
+  if (recorder_.wants_truth()) compare_with_truth(result.loss);
   if (!result.skipped && error.empty()) update();
   recorder_.finish(attempts, result.skipped);
   counters.attempts += result.attempts;

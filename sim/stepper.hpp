@@ -2,11 +2,13 @@
 // One step of training: passes over its microbatches, the policy's decision, the optimizer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/recording.hpp"
 #include "sim/training_state.hpp"
+#include "sim/true_gradients.hpp"
 
 namespace halfscope::sim {
 
@@ -16,7 +18,9 @@ void make_parameters(const Settings& settings, const Data& data, TrainingState& 
 class Stepper {
  public:
   Stepper(const Settings& settings, const Data& data, TrainingState& state, Recorder& recorder)
-      : settings_(settings), data_(data), state_(state), recorder_(recorder) {}
+      : settings_(settings), data_(data), state_(state), recorder_(recorder) {
+    if (settings.true_error) truth_.emplace(settings, data);
+  }
 
   /// `error`: the message of a policy that ends training here; then nothing was updated.
   StepResult step(std::string& error);
@@ -26,11 +30,13 @@ class Stepper {
   AttemptFacts attempt();
   double clip_factor(const std::vector<Parameter*>& parameters);
   void update();
+  void compare_with_truth(double loss);
 
   const Settings& settings_;
   const Data& data_;
   TrainingState& state_;
   Recorder& recorder_;
+  std::optional<TrueGradients> truth_;
   std::vector<double> scales_;  ///< that the trained parameters' gradients carry
 };
 

@@ -97,7 +97,7 @@ std::optional<double> held_out_accuracy(const Settings& settings, const Data& da
 
 RunSummary run(const Settings& settings, const std::filesystem::path& folder, Parts& parts,
                log::RunLogWriter& writer, const StepCallback& told) {
-  Recorder recorder(settings, *parts.backend, writer);
+  Recorder recorder(settings, *parts.backend, writer, folder, parts.state.counters.step);
   Stepper stepper(settings, *parts.data, parts.state, recorder);
   const Counters& counters = parts.state.counters;
   RunSummary summary;

@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
 
+import jsonschema
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -60,6 +62,26 @@ def test_the_replay_of_the_runs_own_policy_is_the_run(tmp_path, scaling):
     assert f"Loss scaling by {scaling.partition(',')[0]}" in text
     study = halfscope("policies", tmp_path / "run").stdout
     assert agrees(study), study
+
+
+def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
+    schema = json.loads((ROOT / "docs/schema/true_error.schema.json").read_text(encoding="utf-8"))
+    out = tmp_path / "run"
+    text = mlp(out, "--precision", "fp16", "--loss-scale", "2^-12", "--true-error").stdout
+    steps = [json.loads(line) for line in (out / "true_error.jsonl").read_text().splitlines()]
+    assert [step["step"] for step in steps] == [0, 10, 20]
+    for step in steps:
+        jsonschema.validate(step, schema)
+    weights = [t for step in steps for t in step["tensors"] if t["role"] == "weight_grad"]
+    lost, of = (sum(t[key] for t in weights) for key in ("lost", "true_nonzero"))
+    assert 0 < lost < of
+    assert "at the same weights and batches, in 3 recorded steps:" in text
+    share = re.search(r"weight gradients: relative error .*; of those not zero ([0-9.]+) % are stored"
+                      r" as zero", text)
+    assert float(share[1]) == pytest.approx(100 * lost / of, rel=0.05), text
+    halfscope("analyze", out)  # the file is no part of the log
+    mlp(out, "--force")
+    assert not (out / "true_error.jsonl").exists()
 
 
 def agrees(study):

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/true_gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "sim/network.hpp"
+#include "sim/reference/backend.hpp"
+#include "sim/reference/sums.hpp"
+
+namespace halfscope::sim {
+
+using log::Role;
+using reference::Sum;
+
+namespace {
+
+/// Of one tensor, in the making.
+struct Sums {
+  GradientError error;
+  Sum truth, run, difference, lost, dot;
+
+  void add(std::span<const double> truths, std::span<const float> values, double scale) {
+    if (truths.size() != values.size()) {
+      throw std::logic_error(error.name + ": the reference has another number of values");
+    }
+    error.total += values.size();
+    for (std::size_t i = 0; i < values.size(); ++i) add(truths[i], values[i] / scale);
+  }
+
+  GradientError finish() {
+    error.true_norm = std::sqrt(truth.value());
+    error.run_norm = std::sqrt(run.value());
+    error.error_norm = std::sqrt(difference.value());
+    error.lost_norm = std::sqrt(lost.value());
+    error.dot = dot.value();
+    return error;
+  }
+
+ private:
+  void add(double t, double x) {
+    if (!std::isfinite(x)) {
+      ++error.nonfinite;
+      return;
+    }
+    if (t != 0) ++error.true_nonzero;
+    if (t != 0 && x == 0) {
+      ++error.lost;
+      lost.add_product(t, t);
+    }
+    if (t == 0 && x != 0) ++error.spurious;
+    if (t != 0 && x != 0 && std::signbit(t) != std::signbit(x)) ++error.sign_changed;
+    truth.add_product(t, t);
+    run.add_product(x, x);
+    difference.add_product(x - t, x - t);
+    dot.add_product(x, t);
+  }
+};
+
+}  // namespace
+
+/// The tensors of a step, in the order they came.
+class TrueGradients::Comparison {
+ public:
+  void add(Role role, const std::string& name, std::span<const double> truth,
+           std::span<const float> values, double scale) {
+    const auto same = [&](const Sums& s) { return s.error.role == role && s.error.name == name; };
+    auto at = std::find_if(sums_.begin(), sums_.end(), same);
+    if (at == sums_.end()) {
+      at = sums_.emplace(sums_.end());
+      at->error.role = role;
+      at->error.name = name;
+    }
+    at->add(truth, values, scale);
+  }
+
+  std::vector<GradientError> finish() {
+    std::vector<GradientError> errors;
+    for (Sums& sums : sums_) errors.push_back(sums.finish());
+    return errors;
+  }
+
+ private:
+  std::vector<Sums> sums_;
+};
+
+TrueGradients::TrueGradients(const Settings& settings, const Data& data)
+    : settings_(settings),
+      data_(data),
+      reference_(make_reference_backend()),
+      parameters_(*reference_, kPrecisions[0], settings.seed) {}
+
+void TrueGradients::see(Backend& backend, const std::string& name, const Tensor& gradient,
+                        double scale) {
+  seen_.push_back({name, backend.get(gradient), scale});
+}
+
+void TrueGradients::take_weights(Backend& backend, Parameters& run, const Batch& batch) {
+  const std::vector<Parameter*> theirs = run.trained();
+  if (parameters_.trained().size() != theirs.size()) {  // makes them
+    Tape tape(*reference_, parameters_, false);
+    settings_.network->forward(tape, *reference_, batch, Dtype::f32, data_);
+  }
+  const std::vector<Parameter*> ours = parameters_.trained();
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    reference_->set(ours[i]->weight, backend.get(theirs[i]->updated()));
+  }
+}
+
+StepError TrueGradients::compare(Backend& backend, Parameters& run, std::span<const double> scales,
+                                 std::int64_t first_batch) {
+  StepError step;
+  Comparison comparison;
+  auto seen = seen_.begin();
+  const int microbatches = settings_.accumulation_steps;
+  for (int i = 0; i < microbatches; ++i) {
+    const Batch batch = data_.batch(first_batch + i, settings_.batch);
+    if (i == 0) take_weights(backend, run, batch);
+    Tape tape(*reference_, parameters_, true);
+    tape.watch([&](Role role, const std::string& name, const Tensor& truth, double) {
+      if (role != Role::activation_grad) return;
+      if (seen == seen_.end() || seen->name != name) {
+        throw std::logic_error(name + ": the run did not have this gradient");
+      }
+      comparison.add(role, name, reference::values(truth), seen->values, seen->scale);
+      ++seen;
+    });
+    settings_.network->forward(tape, *reference_, batch, Dtype::f32, data_);
+    tape.backward(1.0 / microbatches, i > 0);
+    step.true_loss += tape.loss() / microbatches;
+  }
+  const std::vector<Parameter*> ours = parameters_.trained(), theirs = run.trained();
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    comparison.add(Role::weight_grad, ours[i]->name, reference::values(ours[i]->gradient),
+                   backend.get(theirs[i]->gradient), scales[i]);
+  }
+  step.tensors = comparison.finish();
+  return step;
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients that a step should have had.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/tape.hpp"
+#include "sim/trainer.hpp"
+#include "sim/true_error.hpp"
+
+namespace halfscope::sim {
+
+/// Computes the passes of a step again on the reference backend: from the weights that the
+/// optimizer updates (the master weights where the mode has them), inputs unrounded, scale 1.
+class TrueGradients {
+ public:
+  TrueGradients(const Settings& settings, const Data& data);
+
+  /// Forgets what an earlier attempt was.
+  void begin() { seen_.clear(); }
+  /// An activation gradient of the run as it came, of a backend of the run's, carrying `scale`.
+  void see(Backend& backend, const std::string& name, const Tensor& gradient, double scale);
+
+  /// To be called before the update. scales: that the trained parameters' gradients carry.
+  StepError compare(Backend& backend, Parameters& run, std::span<const double> scales,
+                    std::int64_t first_batch);
+
+ private:
+  struct Seen {
+    std::string name;
+    std::vector<float> values;
+    double scale;
+  };
+  class Comparison;
+
+  void take_weights(Backend& backend, Parameters& run, const Batch& batch);
+
+  const Settings& settings_;
+  const Data& data_;
+  std::unique_ptr<Backend> reference_;
+  Parameters parameters_;
+  std::vector<Seen> seen_;  ///< in the order they came, which is the reference's, too
+};
+
+}  // namespace halfscope::sim
