@@ -6,7 +6,7 @@ analyze(logs)         what `halfscope analyze --json` prints
 compare(a, b)         what `halfscope compare --json` prints
 recommend(logs)       what `halfscope recommend --json` prints
 policies(log)         what `halfscope policies --json` prints
-halfscope.torch       Recorder: records a PyTorch training run
+halfscope.torch       Recorder: records a PyTorch training run; emulate: runs it as if in 16 bits
 """
 
 from halfscope._halfscope import BadInput, BinadeTable, __version__

@@ -94,9 +94,10 @@ def policies(log, *, policies=(), assume_constant_between=False, framework=None,
 
     policies: texts such as "torch,growth_interval=500"; none: every policy at its defaults, and what
     the run did. assume_constant_between: steps that are missing are like the one before; without it
-    they are an error. framework: whose dynamic settings to search. Other arguments as for
-    recommend. Returns the structure of `halfscope policies --json`. Raises BadInput, and ValueError
-    for a policy or setting that is not known.
+    they are an error. framework: whose dynamic settings to search; settings behind its name stay,
+    "deepspeed,hysteresis=2". Other arguments as for recommend. Returns the structure of
+    `halfscope policies --json`. Raises BadInput, and ValueError for a policy or setting that is not
+    known.
     """
     if isinstance(policies, str):
         policies = [policies]

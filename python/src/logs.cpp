@@ -101,17 +101,6 @@ TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem:
   return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
-std::string entries_text(const analyzers::PolicyStudy& study, bool with_recorded) {
-  std::string text = "[";
-  const auto add = [&](const analyzers::Trace& trace) {
-    if (text.size() > 1) text += ',';
-    text += reports::json_text(reports::trace_json(trace, study));
-  };
-  for (const analyzers::Trace& trace : study.traces) add(trace);
-  if (with_recorded && study.recorded) add(*study.recorded);
-  return text + "]";
-}
-
 TextAndNotes replay_policies(const std::filesystem::path& log,
                              const analyzers::Selection& selection,
                              const std::vector<std::string>& policies, bool assume_constant,
@@ -121,13 +110,20 @@ TextAndNotes replay_policies(const std::filesystem::path& log,
   for (const std::string& text : policies) options.policies.push_back(policy::make(text));
   options.assume_constant = assume_constant;
   options.targets = {headroom_bits, target_underflow};
-  options.tuned = reports::policy_of_framework(framework);
-  if (!options.tuned.empty()) policy::make(options.tuned);  // refuses names that are not known
+  if (!framework.empty()) {
+    const std::string name = framework.substr(0, framework.find(','));
+    options.tuned =
+        policy::make(reports::policy_of_framework(name) + framework.substr(name.size()));
+  }
   nb::gil_scoped_release release;
   analyzers::Notes notes;
-  const auto study = analyzers::study_policies(
-      analyzers::read_series(log, selection, {}, notes, interruptible()), options);
-  return {entries_text(study, policies.empty()), notes};
+  std::vector<analyzers::PolicyStudy> studies;
+  studies.push_back(analyzers::study_policies(
+      analyzers::read_series(log, selection, {}, notes, interruptible()), options));
+  std::string text;
+  reports::write_traces(studies, policies.empty(),
+                        [&text](std::string_view piece) { text += piece; });
+  return {std::move(text), notes};
 }
 
 }  // namespace

@@ -39,4 +39,5 @@ NB_MODULE(_halfscope, module) {
   halfscope::python::bind_table(module);
   halfscope::python::bind_logs(module);
   halfscope::python::bind_run_log(module);
+  halfscope::python::bind_emulate(module);
 }

@@ -8,14 +8,14 @@ import torch
 
 from halfscope.torch import updates
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
-from halfscope.torch.tensors import Gathered, kept, largest, largest_of
+from halfscope.torch.tensors import Gathered, kept, largest_weight_grad
 
 _SCALED_ROLES = ("weight_grad", "activation_grad")  # those that may carry the loss scale
 
 
 class Attempt:
     """begin() reads what is there when the step is attempted; entered() says that the optimizer's
-    own step began, so it was not skipped; end() reads what the step did and writes the scalars."""
+    own step began, so it was not skipped, and left() that it is over; end() writes the scalars."""
 
     def __init__(self, run, step, record, sample):
         self._run = run
@@ -39,8 +39,8 @@ class Attempt:
         self._seen = run.modules.take()
         self._hyperparameters = run.hyperparameters() if self._sample else None
         self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
-        self._max_weight_grad = largest_of(
-            largest(p.grad) for p, _ in run.trained.values() if p.grad is not None)
+        self._max_weight_grad = largest_weight_grad((p for p, _ in run.trained.values()),
+                                                    run.storage.bounds_scale)
         if self._record:
             self._read_weights()
             self._read_gradients()
@@ -52,13 +52,16 @@ class Attempt:
         if unscales_inside(self._run.optimizer):
             self._found_inf = found_inf_inside(self._run.optimizer, kwargs)
 
+    def left(self):
+        """Reads what the step did."""
+        if self._record and self.begun and not self._found_inf:
+            self._read_updates()
+
     def end(self):
         if not self.begun:  # a closure that was never called
             self.begin()
         self._run.modules.take()  # what a closure's further calls showed is of no step
         skipped = not self._entered or bool(self._found_inf)
-        if self._record and not skipped:
-            self._read_updates()
         if self._sample:
             self._read_after()
             self._run.writer.write_sample(self._step, self._samples, self._metadata(skipped))
@@ -74,24 +77,31 @@ class Attempt:
 
     def _read_weights(self):
         for name, parameter in self._run.parameters.items():
-            weight = Gathered()
-            weight.add(parameter, None, keep=self._sample)
-            self._write(f"weight/{name}", weight)
+            self._write(f"weight/{name}", self._gathered("weight", parameter, None, parameter))
+            if self._run.storage.has_master(parameter):
+                master = Gathered()
+                master.add(self._run.storage.updated(parameter), None, keep=self._sample)
+                self._write(f"master_weight/{name}", master)
 
     def _read_gradients(self):
         run = self._run
         for name, (parameter, group) in run.trained.items():
             if parameter.grad is None:
                 continue
-            gradient = Gathered()
-            gradient.add(parameter.grad, self._seen.provenance.weight_grad(parameter), self._sample)
-            self._write(f"weight_grad/{name}", gradient)
+            computed = self._seen.provenance.weight_grad(parameter)
+            self._write(f"weight_grad/{name}",
+                        self._gathered("weight_grad", parameter.grad, computed, parameter))
             if not updates.knows(run.optimizer):
                 continue
             if updates.needs_weight(run.optimizer, group):
-                self._weights[name] = parameter.detach().clone()
+                self._weights[name] = run.storage.updated(parameter).clone()
             if updates.needs_gradient(run.optimizer, group) and self._unscaled_inside():
                 self._gradients[name] = parameter.grad.detach() / self._scale
+
+    def _gathered(self, role, tensor, computed, parameter):
+        gathered = Gathered()
+        gathered.add(*self._run.storage.stored(role, tensor, computed, parameter), self._sample)
+        return gathered
 
     def _unscaled_inside(self):
         return self._scaled["weight_grad"] and unscales_inside(self._run.optimizer)
@@ -111,12 +121,16 @@ class Attempt:
 
     def _read_after(self):
         for name, (parameter, _) in self._run.trained.items():
-            self._samples[f"weight_after/{name}"] = kept(parameter)
+            self._samples[f"weight_after/{name}"] = self._kept("weight_after", parameter, parameter)
             for key, value in self._run.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, (int, float)):
                     value = torch.tensor(float(value), dtype=torch.float64)
                 if isinstance(value, torch.Tensor) and torch.is_floating_point(value):
-                    self._samples[f"optimizer_state/{key}/{name}"] = kept(value)
+                    self._samples[f"optimizer_state/{key}/{name}"] = self._kept(
+                        "optimizer_state", value, parameter)
+
+    def _kept(self, role, tensor, parameter):
+        return kept(self._run.storage.stored(role, tensor, None, parameter)[0])
 
     def _metadata(self, skipped):
         states = {role: "scaled" if self._scaled[role] else "unscaled" for role in _SCALED_ROLES}
@@ -128,21 +142,37 @@ class Attempt:
             metadata["scale"] = repr(self._scale)
         return metadata
 
+    def again(self):
+        """In place of end(), where the same step is tried again: its scalars, for those of the
+        step."""
+        self._run.modules.take()
+        self._run.take_loss()
+        return {"loss_scale": self._scale, **self._largest()}
+
+    def _largest(self):
+        return {"max_abs/weight_grad": unscaled(self._max_weight_grad, self._scale_of("weight_grad")),
+                "max_abs/activation_grad": unscaled(self._seen.largest_activation_grad(),
+                                                    self._scale_of("activation_grad"))}
+
     def _write_scalars(self, skipped):
         run = self._run
+        largest = self._largest()
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
         for tag, magnitude in self._seen.per_microbatch().items():
             # A microbatch's weight gradient is seen in the backward pass, before unscale_().
             more[tag] = unscaled(magnitude, self._scale if run.loss_scale.scaled else 1.0)
+        tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
+        for i, attempt in enumerate(tried if len(tried) > 1 else []):
+            more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()
+                         if value is not None})
         run.writer.write_scalars(
             step=self._step,
             loss=run.take_loss(),
             learning_rate=self._lr[0] if self._lr else None,
             loss_scale=self._scale,
             found_inf=skipped,
-            max_abs_weight_grad=unscaled(self._max_weight_grad, self._scale_of("weight_grad")),
-            max_abs_activation_grad=unscaled(self._seen.largest_activation_grad(),
-                                             self._scale_of("activation_grad")),
+            max_abs_weight_grad=largest["max_abs/weight_grad"],
+            max_abs_activation_grad=largest["max_abs/activation_grad"],
             more=more)
 
     def _scale_of(self, role):

@@ -8,6 +8,7 @@ import torch
 
 from halfscope.torch import names
 from halfscope.torch.provenance import Provenance
+from halfscope.torch.storage import Storage
 from halfscope.torch.tensors import Gathered, largest, largest_of
 
 # Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
@@ -23,7 +24,7 @@ def _make_nothing():
     return _nothing
 
 
-class _Hook:
+class Hook:
     """A method as a hook that does not travel: a copied or pickled model has one that does nothing."""
 
     def __init__(self, method, *first):
@@ -75,15 +76,16 @@ class ModuleWatch:
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._seen = Seen()
         self.record = self.keep = False
+        self.storage = Storage()
 
     def start(self):
-        self._handles.append(self._model.register_forward_pre_hook(_Hook(self._model_called)))
+        self._handles.append(self._model.register_forward_pre_hook(Hook(self._model_called)))
         for path, module in names.leaf_modules(self._model):
             if self._select(path, module):
-                self._handles.append(module.register_forward_hook(_Hook(self._returned, path)))
+                self._handles.append(module.register_forward_hook(Hook(self._returned, path)))
         for parameter in self._parameters:
-            if parameter.requires_grad:
-                hook = _Hook(self._weight_grad_arrived, id(parameter))
+            if parameter.requires_grad and self.storage.bounds_scale(parameter):
+                hook = Hook(self._weight_grad_arrived, id(parameter))
                 self._handles.append(parameter.register_hook(hook))
 
     def stop(self):
@@ -108,11 +110,11 @@ class ModuleWatch:
         for name, tensor in names.outputs(path, output):
             if self.record:
                 seen.provenance.see(module, tensor)
-                self._gather(f"activation/{name}", tensor, seen.provenance.activation(tensor))
+                self._gather("activation", name, tensor, seen.provenance.activation(tensor))
             if tensor.requires_grad:
                 computed = seen.provenance.activation_grad(tensor)
                 microbatch = max(seen.microbatches - 1, 0)
-                _hook(tensor, _Hook(self._activation_grad_arrived, name, microbatch, computed))
+                hook_tensor(tensor, Hook(self._activation_grad_arrived, name, microbatch, computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
         if not self._handles:  # a graph that outlived the recording
@@ -121,7 +123,7 @@ class ModuleWatch:
         with self._lock:
             self._seen.activation_grads[microbatch].append(magnitude)
         if self.record:
-            self._gather(f"activation_grad/{name}", gradient, computed)
+            self._gather("activation_grad", name, gradient, computed)
 
     def _weight_grad_arrived(self, key, gradient):
         magnitude = largest(gradient)
@@ -130,12 +132,14 @@ class ModuleWatch:
             self._seen.weight_grads[microbatch].append(magnitude)
             self._seen.times[key] += 1
 
-    def _gather(self, name, tensor, computed):
+    def _gather(self, role, name, tensor, computed):
+        tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
-            self._seen.tensors[name].add(tensor, computed, self.keep)
+            self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep)
 
 
-def _hook(tensor, hook):
+def hook_tensor(tensor, hook):
+    """Adds a hook on a tensor's gradient, behind those it has."""
     if _HOOKS_STAY_BEHIND and not tensor.is_leaf and tensor._backward_hooks:
         tensor._backward_hooks = None  # those it has stay on the operation that made it then
     tensor.register_hook(hook)

@@ -30,9 +30,11 @@ def parameters(model, optimizer):
 
 
 def leaf_modules(model):
-    """(path, module) of modules that have no submodules: where activations are looked at."""
+    """(path, module) of modules that have no submodules: where activations are looked at. What
+    parametrizes a weight is no part of a layer, and attention calls no submodule."""
     for path, module in model.named_modules():
-        if next(module.children(), None) is None:
+        parts = {name for name, _ in module.named_children()}
+        if parts <= {"parametrizations"} or isinstance(module, torch.nn.MultiheadAttention):
             yield path or "model", module
 
 

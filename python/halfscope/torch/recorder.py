@@ -13,6 +13,7 @@ from halfscope.torch.log_writer import LogWriter
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
 from halfscope.torch.scaler import FixedScale, WatchedScaler
+from halfscope.torch.storage import Storage
 
 
 class Recorder:
@@ -43,7 +44,7 @@ class Recorder:
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
                  first_step=0, about=None):
-        _require_kinds(model, optimizer, scaler, loss_scale)
+        require_kinds(model, optimizer, scaler, loss_scale)
         if scaler is not None and loss_scale is not None:
             raise ValueError("both scaler and loss_scale are given, wanted one: a scaler knows its scale")
         self.optimizer = optimizer
@@ -63,11 +64,13 @@ class Recorder:
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
             self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
+        self.storage = Storage()
         self.writer = None
         self._started = False
         self._step_patch = None
         self._attempt = None
         self._losses = []
+        self._tried = []  # scalars of attempts of the step under way that it was tried again after
 
     def start(self):
         """Makes the folder and begins to watch."""
@@ -125,6 +128,15 @@ class Recorder:
         losses, self._losses = self._losses or seen, []
         return sum(float(loss) for loss in losses) if losses else None
 
+    def take_tried(self):
+        tried, self._tried = self._tried, []
+        return tried
+
+    def be_emulated(self, storage, loss_scale):
+        """For emulate(), before start(): what memory holds, and the scale that it applies."""
+        self.storage = self.modules.storage = storage
+        self.loss_scale = loss_scale
+
     def _prepare(self):
         self._sample = self._sample_at(self.step)
         self._record = self._sample or self._record_at(self.step)
@@ -141,6 +153,9 @@ class Recorder:
             yield attempt
         finally:
             self._attempt = None  # an attempt that raised is not a step: nothing more is written
+        if self.loss_scale.tries_again():
+            self._tried.append(attempt.again())
+            return
         attempt.end()
         self.step += 1
         self._prepare()
@@ -148,15 +163,18 @@ class Recorder:
     def _around_step(self, original, *args, **kwargs):
         if self._attempt is not None:  # called by the scaler, which decided not to skip
             self._attempt.entered(kwargs)
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            self._attempt.left()
+            return result
         closure = args[0] if args else kwargs.get("closure")
         with self._attempting(closure is not None) as attempt:
             attempt.entered(kwargs)
-            if closure is None:
-                return original(*args, **kwargs)
-            args = args[1:]
-            kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
-            return original(self._read_after(closure, attempt), *args, **kwargs)
+            if closure is not None:
+                args = (self._read_after(closure, attempt), *args[1:])
+                kwargs = {key: value for key, value in kwargs.items() if key != "closure"}
+            result = original(*args, **kwargs)
+            attempt.left()
+            return result
 
     def _read_after(self, closure, attempt):
         def first_call_is_read():
@@ -192,7 +210,7 @@ def _told(every):
     return "a function" if callable(every) else sorted(every)
 
 
-def _require_kinds(model, optimizer, scaler, loss_scale):
+def require_kinds(model, optimizer, scaler=None, loss_scale=None):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model: found {type(model).__name__}, want a torch.nn.Module")

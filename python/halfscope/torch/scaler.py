@@ -33,6 +33,9 @@ class FixedScale:
             return {"policy": "none"}
         return {"policy": "static", "scale": self.current()}
 
+    def tries_again(self):
+        return False
+
     def start(self, attempt):
         pass
 
@@ -74,6 +77,10 @@ class WatchedScaler:
             with contextlib.suppress(Exception):  # stand-ins need not have these
                 settings[name] = getattr(self._scaler, f"get_{name}")()
         return settings
+
+    def tries_again(self):
+        """Whether the step that was just left out is not over."""
+        return False
 
     def start(self, attempt):
         self._attempt = attempt

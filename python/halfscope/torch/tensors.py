@@ -54,6 +54,20 @@ def largest_of(magnitudes):
     return max(values, default=None)
 
 
+def largest_weight_grad(parameters, bounds_scale):
+    """The largest magnitude over the gradients, as a Python float. Those that bound no loss scale
+    count where they are infinite or NaN."""
+    bounding, others = [], []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            which = bounding if bounds_scale(parameter) else others
+            which.append(largest(parameter.grad))
+    most, other = largest_of(bounding), largest_of(others)
+    if other is None or math.isfinite(other):
+        return most
+    return other if most is None or math.isnan(other) else most + other
+
+
 class Gathered:
     """One tensor of one step, in as many pieces as it was seen: several calls of a module, several
     microbatches. Their tables add; with keep=True the values are kept too."""

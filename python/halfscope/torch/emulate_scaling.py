@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loss scaling in an emulated run: C++'s policies, with the methods of a GradScaler."""
+
+import math
+
+from halfscope import _halfscope
+from halfscope.torch.scaler import WatchedScaler, unscaled
+from halfscope.torch.tensors import largest_of, largest_weight_grad
+
+
+def policy_of(loss_scale):
+    """A policy from what the user gave: None, a number, or a text as `--loss-scale` takes it."""
+    if loss_scale is None or loss_scale == "none":
+        return None
+    if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
+        if not (math.isfinite(loss_scale) and loss_scale > 0):
+            raise ValueError(f"loss_scale: found {loss_scale}, want a positive finite number")
+        loss_scale = f"static,scale={float(loss_scale)!r}"
+    if not isinstance(loss_scale, str):
+        raise TypeError(f"loss_scale: found {type(loss_scale).__name__}, want None, a number or a "
+                        "policy such as 'torch' or 'torch,init_scale=1024,growth_interval=200'")
+    policy = _halfscope.Policy(loss_scale)
+    name = policy.about["policy"]
+    if policy.scales != "loss":
+        ways = {"layers": f"run a network of ours with it: halfscope simulate lenet --loss-scale {name}",
+                "tensors": f"replay it over a log: halfscope policies RUN --policy {name}"}
+        raise ValueError(
+            f"loss_scale: policy {name} scales {policy.scales} one by one and is no loss scale, which "
+            "emulate() needs; choose another one (halfscope policies --list), or "
+            f"{ways[policy.scales]}")
+    return policy
+
+
+class EmulatedScaler:
+    """A policy at work in a training loop; without one the scale is 1 and every step is applied."""
+
+    def __init__(self, policy, modules, bounds_scale):
+        self.policy = policy
+        self.action = "apply"  # of the last step: or "skip", "retry"
+        self._modules = modules
+        self._bounds_scale = bounds_scale
+        self._facts = None  # of gradients that are unscaled already
+
+    def get_scale(self):
+        return 1.0 if self.policy is None else self.policy.scale
+
+    def scale(self, loss):
+        return loss if self.policy is None else loss * self.get_scale()
+
+    def unscale_(self, optimizer):
+        """Divides the gradients by the scale, once what they were is noted."""
+        if self._facts is not None:
+            raise RuntimeError("unscale_() was called already since the last optimizer.step()")
+        self._facts = ()
+        if self.policy is None:
+            return
+        scale = self.get_scale()
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        magnitudes = [m for m in (largest_weight_grad(parameters, self._bounds_scale),
+                                  largest_of(self._modules.take())) if m is not None]
+        nonfinite = not all(math.isfinite(m) for m in magnitudes)
+        most = math.nan if any(map(math.isnan, magnitudes)) else max(magnitudes, default=0.0)
+        self._facts = nonfinite, 0.0 if most == 0 else unscaled(most, scale)
+        inverse = 1.0 / scale if scale else math.inf
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(inverse)
+
+    def step(self, optimizer, take_step):
+        """Takes the step, unless the policy leaves it out or wants to try it again."""
+        if self._facts is None:
+            self.unscale_(optimizer)
+        self.action, error = "apply", ""
+        if self.policy is not None:
+            self.action, error = self.policy.advance(*self._facts)
+        if error:
+            raise RuntimeError(f"loss scaling by {self.policy.about['policy']} ends training here: "
+                               f"{error}")
+        return take_step() if self.action == "apply" else None
+
+    def update(self):
+        self._facts = None
+        self._modules.take()
+
+
+class EmulatedScale(WatchedScaler):
+    """What the recorder sees of it."""
+
+    @property
+    def scaled(self):
+        return self._scaler.policy is not None
+
+    @property
+    def weight_grads_scaled(self):
+        return self.scaled and super().weight_grads_scaled
+
+    def about(self):
+        return {"policy": "none"} if not self.scaled else self._scaler.policy.about
+
+    def tries_again(self):
+        return self._scaler.action == "retry"
