@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run was, from its log: the counts that the stories keep."""
+
+import json
+import math
+
+from halfscope import _halfscope
+
+GRADIENTS = ("weight_grad", "activation_grad")
+CLASSES = ("zero", "nan", "inf", "flushed_to_zero", "subnormal", "normal", "overflow")
+LOST = ("updates", "update_underflow", "swamped")
+CURVE = 20  # points of a loss curve
+
+
+def short(number):
+    """Six digits of a float, which JSON keeps; what is not finite is null."""
+    return float(f"{number:.6g}") if math.isfinite(number) else None
+
+
+def mean(numbers):
+    return short(math.fsum(numbers) / len(numbers)) if numbers else None
+
+
+def curve_of(losses):
+    """Means of up to 20 equal parts of the run."""
+    parts = min(CURVE, len(losses))
+    edges = [len(losses) * i // parts for i in range(parts + 1)]
+    return [mean(losses[a:b]) for a, b in zip(edges, edges[1:])]
+
+
+def changes_of(scales):
+    """[step, scale] where it is another than at the step before."""
+    return [[step, scale] for i, (step, scale) in enumerate(scales)
+            if i == 0 or scale != scales[i - 1][1]]
+
+
+def scalars_of(folder):
+    """Loss, scale and accuracy: what the log has of every step."""
+    by_step, _, _ = _halfscope.read_run_log(str(folder))
+    steps = sorted(by_step)
+    losses = [by_step[step]["loss"] for step in steps]
+    last = by_step[steps[-1]]
+    return {
+        "steps": len(steps),
+        "skipped": [step for step in steps if by_step[step]["found_inf"]],
+        "nonfinite_losses": sum(not math.isfinite(loss) for loss in losses),
+        "first_loss": short(losses[0]),
+        "end_loss": curve_of(losses)[-1],
+        "curve": curve_of(losses),
+        "accuracy": last["more"].get("held_out/accuracy"),
+        "scales": changes_of([(step, by_step[step]["loss_scale"]) for step in steps]),
+    }
+
+
+def settings_of(folder):
+    """What the run says of itself: enough to make it again, and by what it was computed."""
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return {"backend": run["backend"], "settings": run["simulation"] | {"steps": run["steps"]}}
+
+
+def added(tensors, fields):
+    return {field: sum(tensor[field] for tensor in tensors) for field in fields}
+
+
+def binades_of(tensors):
+    counts = {}
+    for tensor in tensors:
+        for exponent, count in tensor["binades"]:
+            counts[exponent] = counts.get(exponent, 0) + count
+    return sorted(counts.items())
+
+
+def tables_of(analysis):
+    """Sums over the tensors of a role, of `analyze --json` at loss scale 1."""
+    found = {}
+    for role in (*GRADIENTS, "update"):
+        tensors = [tensor for tensor in analysis["tensors"] if tensor["role"] == role]
+        if tensors:
+            found[role] = added(tensors, ("total", *CLASSES)) | {"binades": binades_of(tensors)}
+    return found
+
+
+def zeros_of(analysis):
+    """What is counted exactly whatever the loss scale, of every role of gradients."""
+    return {role: added([tensor for tensor in analysis["tensors"] if tensor["role"] == role],
+                        ("total", "zero", "nan", "inf")) for role in GRADIENTS}
+
+
+def lost_updates_of(analysis):
+    """Of the weight updates that are not zero: lost where weights are kept in the format alone."""
+    weights = [tensor for tensor in analysis["tensors"] if "updates" in tensor]
+    return added(weights, LOST)
+
+
+def ratio(entries, name):
+    """A norm over all tensors and steps as one vector, relative to the true one."""
+    known = [entry for entry in entries if None not in (entry[name], entry["true_norm"])]
+    whole = math.fsum(entry["true_norm"] ** 2 for entry in known)
+    part = math.fsum(entry[name] ** 2 for entry in known)
+    return short(math.sqrt(part / whole)) if whole else None
+
+
+def true_error_of(folder):
+    """By role, over all recorded steps: what the run's gradients are against those in binary64."""
+    steps = [json.loads(line) for line in
+             (folder / "true_error.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = {}
+    for role in GRADIENTS:
+        entries = [entry for step in steps for entry in step["tensors"] if entry["role"] == role]
+        errors = sorted(entry["relative_error"] for entry in entries
+                        if entry["relative_error"] is not None)
+        found[role] = added(entries, ("total", "nonfinite", "true_nonzero", "lost")) | {
+            "median_relative_error": short(errors[len(errors) // 2]) if errors else None,
+            "relative_error": ratio(entries, "error_norm"),
+            "lost_norm": ratio(entries, "lost_norm")}
+    return found
+
+
+def facts(program, name, command, *, tables=None, weights=(), true_error=False):
+    """One run, as the stories' JSON has it.
+
+    tables: tables_of or zeros_of; weights: the formats whose lost updates are counted.
+    """
+    folder = program.folder / name
+    found = {"name": name, "command": command, **settings_of(folder),
+             **scalars_of(folder)}
+    if tables:
+        found |= tables(program.ask("analyze", name))
+    if weights:
+        found["lost_updates"] = {
+            form: lost_updates_of(program.ask("analyze", name, "--format", form, "--tensor",
+                                              "[wu]*")) for form in weights}
+    if true_error:
+        found["true_error"] = true_error_of(folder)
+    return found

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""(e) Infinities because of the loss scale, and infinities and NaN of the model: told apart."""
+
+from facts import facts
+
+TITLE = "NaN in the model, or overflow by scale"
+PAGE = ("both-0", "--step", "0:30")
+# A scale that is too large; a learning rate that takes activations beyond binary16; one that takes
+# the model beyond any format, in bfloat16, whose range is binary32's; and the first two at once.
+RUNS = {
+    "scale": ("mixed", "--loss-scale", "torch,init_scale=2^24"),
+    "range": ("mixed", "--loss-scale", "torch,init_scale=2^6", "--lr", 1000),
+    "model": ("mixed-bf16", "--loss-scale", "torch,init_scale=2^12", "--lr", 1e30),
+    "both": ("mixed", "--loss-scale", "torch,init_scale=2^24", "--lr", 1000),
+}
+SIZES = {"full": {"steps": 120, "seeds": 3, "record": 1},
+         "short": {"steps": 12, "seeds": 1, "record": 1}}
+EVENT = ("step", "last_step", "tensor", "cause", "why", "loss_scale", "safe_scale")
+
+
+def run(program, size, job):
+    kind, seed = job
+    name = f"{kind}-{seed}"
+    command = program.simulate(name, "lenet", "--precision", *RUNS[kind], "--steps",
+                               size["steps"], "--seed", seed, "--record-every", size["record"])
+    advice = program.ask("recommend", name)
+    replay = program.ask("policies", name)
+    recorded = next(trace for trace in replay if trace["policy"] == "recorded")
+    events = [{key: event[key] for key in EVENT if key in event}
+              for event in advice["overflow_events"] if event["kind"] == "recorded"]
+    return {
+        "kind": kind, "seed": seed, **facts(program, name, command),
+        "static_scale": advice["static_scale"], "nan_in_model": advice.get("nan_in_model"),
+        "causes": {cause: sum(event["cause"] == cause for event in events)
+                   for cause in sorted({event["cause"] for event in events})},
+        "events": events[:6],
+        "recorded_skipped": len(recorded["skipped"]),
+        "skipped_in_model": recorded["skipped_in_model"],
+    }
+
+
+def tell(program, size):
+    jobs = [(kind, seed) for kind in RUNS for seed in range(size["seeds"])]
+    return {"runs": program.each(lambda job: run(program, size, job), jobs)}
