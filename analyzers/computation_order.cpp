@@ -187,13 +187,6 @@ std::optional<std::size_t> ComputationOrder::incoming_gradient(std::size_t tenso
   return gradient_after(module->second);
 }
 
-bool ComputationOrder::is_last(std::size_t tensor) const {
-  const auto module = module_.find(tensor);
-  if (module == module_.end()) return false;
-  const std::optional<std::size_t> activation = modules_[module->second].activation;
-  return activation && activation == activation_before(modules_.size());
-}
-
 std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
   std::vector<Origin> origins;
   const auto add = [&](std::optional<std::size_t> from, std::string_view relation) {

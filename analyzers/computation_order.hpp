@@ -43,8 +43,6 @@ class ComputationOrder {
   std::vector<Origin> origins(std::size_t tensor) const;
   /// The gradient that flowed into a gradient, where it is recorded.
   std::optional<std::size_t> incoming_gradient(std::size_t tensor) const;
-  /// Whether a gradient comes from the loss directly: it is of the last activation.
-  bool is_last(std::size_t tensor) const;
 
  private:
   /// A module of the network: what it holds, and where it stands in the forward order.

@@ -35,8 +35,28 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.safe_log2 = judgement.safe_log2;
   event.estimated = judgement.estimated;
   event.at_every_scale = judgement.at_every_scale;
+  event.maybe_rounded = judgement.maybe_rounded;
   event.leads = find_leads(view, run);
   return event;
+}
+
+/// The recorded steps of events of a kind.
+LogSteps steps_of(const Analysis& analysis, const std::vector<OverflowEvent>& events,
+                  bool OverflowEvent::*is) {
+  LogSteps steps;
+  for (const OverflowEvent& event : events) {
+    if (!(event.*is)) continue;
+    const auto add = [&](const std::string& log, std::int64_t step) {
+      if (log == event.log && step >= event.step && step <= event.last_step) {
+        steps.emplace(log, step);
+      }
+    };
+    for (const TensorFindings& t : analysis.tensors) {
+      for (const StepFindings& step : t.per_step) add(t.log, step.step);
+    }
+    for (const auto& [log, scalars] : analysis.scalars) add(log, scalars.step);
+  }
+  return steps;
 }
 
 }  // namespace
@@ -70,20 +90,11 @@ OverflowFindings find_overflow(const Analysis& analysis) {
 }
 
 LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events) {
-  LogSteps steps;
-  for (const OverflowEvent& event : events) {
-    if (!event.at_every_scale) continue;
-    const auto add = [&](const std::string& log, std::int64_t step) {
-      if (log == event.log && step >= event.step && step <= event.last_step) {
-        steps.emplace(log, step);
-      }
-    };
-    for (const TensorFindings& t : analysis.tensors) {
-      for (const StepFindings& step : t.per_step) add(t.log, step.step);
-    }
-    for (const auto& [log, scalars] : analysis.scalars) add(log, scalars.step);
-  }
-  return steps;
+  return steps_of(analysis, events, &OverflowEvent::at_every_scale);
+}
+
+LogSteps steps_maybe_rounded(const Analysis& analysis, const std::vector<OverflowEvent>& events) {
+  return steps_of(analysis, events, &OverflowEvent::maybe_rounded);
 }
 
 }  // namespace halfscope::analyzers

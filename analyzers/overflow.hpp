@@ -85,6 +85,8 @@ struct OverflowEvent {
   bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known
   /// Smaller scales did not cure it: its infinities are no values that a scale made too large.
   bool at_every_scale = false;
+  /// Gradients recorded as wide hold its infinities, and FP16 may have made them all the same.
+  bool maybe_rounded = false;
   std::vector<Lead> leads;
 };
 
@@ -97,6 +99,9 @@ OverflowFindings find_overflow(const Analysis& analysis);
 
 /// The recorded steps of events that no scale cured: for Analysis::at_every_scale.
 LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events);
+
+/// The same of those that FP16 may have made in wide gradients: for Analysis::maybe_rounded.
+LogSteps steps_maybe_rounded(const Analysis& analysis, const std::vector<OverflowEvent>& events);
 
 /// The headroom alone, in the order of the tensors; tensors without a value have none. Infinities
 /// of the steps in `at_every_scale` count as nothing.

@@ -24,6 +24,7 @@ struct Judgement {
   std::optional<int> safe_log2 = {};
   bool estimated = false;
   bool at_every_scale = false;  ///< OverflowEvent::at_every_scale
+  bool maybe_rounded = false;   ///< OverflowEvent::maybe_rounded
 };
 
 /// Of recorded infinities and NaN.

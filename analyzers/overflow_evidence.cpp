@@ -32,7 +32,9 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   double peak = 0;
   for (const std::size_t i : view.order.tensors()) {
     const TensorFindings& tensor = view.tensor(i);
-    if (phase_of(tensor.role) != Phase::backward || !computed_narrow(tensor)) continue;
+    // What a 16-bit run keeps in FP32 does not overflow where its other gradients do.
+    const bool bounds = computed_narrow(tensor) || !view.formats.any_narrow_gradient();
+    if (phase_of(tensor.role) != Phase::backward || !bounds) continue;
     const StepFindings* step = find_step(tensor, at);
     if (step != nullptr && step->max_abs) peak = std::max(peak, *step->max_abs);
   }

@@ -132,6 +132,7 @@ LogView::LogView(const Analysis& of, const std::string& name)
   });
   any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(),
                            [&](std::size_t i) { return computed_narrow(of.tensors[i]); });
+  for (const std::size_t i : order.tensors()) formats.add(of.tensors[i]);
   at_run_scale = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
     const TensorFindings& t = of.tensors[i];
     return t.counted && std::any_of(t.per_step.begin(), t.per_step.end(), [&](const auto& step) {

@@ -24,6 +24,7 @@ struct LogView {
   LogScalars scalars;
   bool half_loss = false;   ///< the manifest says that the loss is held in FP16
   bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
+  ComputedFormats formats;
   /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
   std::vector<std::int64_t> clean_steps;
   std::vector<std::int64_t> scalar_steps;  ///< ascending

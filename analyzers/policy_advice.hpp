@@ -17,19 +17,31 @@ struct TunedPolicy {
   std::string name;  ///< policy
   std::string text;  ///< with the settings that differ from the defaults, as --policy takes them
   Trace trace;
+  bool kept = false;           ///< no setting that was tried does better than those it had
   bool within_target = false;  ///< mean flushed share at most the target
   std::uint64_t tried = 0;     ///< combinations
+  std::string stopped_by;      ///< what_stops()
 };
 
-/// Of one policy: initial scale, growth interval and, where it has one, floor. Fewest lost steps
+/// Whether a policy has an initial scale and a growth interval to tune, and is not set to be
+/// static.
+bool tunable(const policy::Policy& policy);
+
+/// Of one policy, with all other settings as it has them: initial scale, growth interval and, where
+/// it has one, floor, within what its framework takes (policy::limits_of). Fewest lost steps
 /// (skipped, unknown, infinities applied; further attempts of a step count too) among those whose
-/// mean flushed share, where the series has tables, is surely within the target, or else the
-/// smallest share; then the smallest share, the growth interval nearest to the default, the
-/// smallest initial scale (without tables the largest). For long series the grid is thinned, so
-/// that it takes no more than 2e8 steps. Empty for policies without these settings and for those
-/// that are unavailable.
+/// mean flushed share, where the series has tables, is surely within the target; where none is, the
+/// smallest share of all gradient values lost, to skipped steps or flushed. The settings it has are
+/// kept where none does better. Else the smallest flushed share, the growth interval nearest to its
+/// own, the smallest initial scale (without tables the largest). For long series the grid is
+/// thinned, so that it takes no more than 2e8 steps. Empty where nothing can be tuned, or no step
+/// tells a scale.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 double target_underflow);
+
+/// Why the best settings still skip steps or flush more than the target: the limits that no
+/// setting gets around, in whole sentences. Empty where they do neither.
+std::string what_stops(const TunedPolicy& tuned, const StepSeries& series, double target_underflow);
 
 /// A known trap that applies to this run.
 struct Trap {

@@ -47,16 +47,23 @@ std::optional<RunCheck> check_run(const StepSeries& series) {
   return RunCheck{policy::text_of(*own), difference, steps};
 }
 
-/// The name of a policy with an initial scale and a growth interval.
-std::string to_tune(const PolicyOptions& options, const StepSeries& series) {
-  if (!options.tuned.empty()) return options.tuned;
+/// The policy whose settings are searched, with those settings that stay as they are.
+policy::Policy to_tune(const PolicyOptions& options, const StepSeries& series) {
   std::vector<policy::Policy> candidates = options.policies;
-  if (const auto own = recorded_policy(series)) candidates.insert(candidates.begin(), *own);
-  for (const policy::Policy& candidate : candidates) {
-    const policy::Info& info = policy::info_of(candidate);
-    if (!info.initial.empty() && !info.interval.empty()) return std::string(info.name);
+  if (const auto own = recorded_policy(series)) {
+    candidates.insert(options.tuned ? candidates.end() : candidates.begin(), *own);
   }
-  return "torch";
+  const auto name_of = [](const policy::Policy& policy) { return policy::info_of(policy).name; };
+  if (options.tuned) {
+    const bool bare = policy::short_text_of(*options.tuned) == name_of(*options.tuned);
+    const auto of_name =
+        std::find_if(candidates.begin(), candidates.end(), [&](const policy::Policy& candidate) {
+          return tunable(candidate) && name_of(candidate) == name_of(*options.tuned);
+        });
+    return bare && of_name != candidates.end() ? *of_name : *options.tuned;
+  }
+  const auto first = std::find_if(candidates.begin(), candidates.end(), tunable);
+  return first != candidates.end() ? *first : policy::make("torch");
 }
 
 bool same(const Trace& a, const Trace& b) {
@@ -78,8 +85,8 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
   study.recorded = recorded_trace(study.series);
   study.check = check_run(study.series);
   study.fixed = fixed_trace(study.series, options.targets.headroom_bits);
-  study.tuned = tune(policy::make(to_tune(options, study.series)), study.series,
-                     options.targets.target_underflow);
+  study.tuned =
+      tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
   study.target_underflow = options.targets.target_underflow;
   study.traps = traps(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump

@@ -17,9 +17,10 @@ struct PolicyOptions {
   std::vector<policy::Policy> policies;  ///< empty: every policy at its framework's defaults
   bool assume_constant = false;          ///< --assume-constant-between
   RecommendOptions targets;
-  /// The policy whose settings are tuned; empty: that of the run, else the first asked for that can
-  /// be, else torch.
-  std::string tuned;
+  /// The policy whose settings are tuned. At its defaults it stands for one of its name that was
+  /// asked for, else that of the run, with their settings. Empty: that of the run, else the first
+  /// asked for that can be tuned, else torch.
+  std::optional<policy::Policy> tuned;
 };
 
 /// The policy that drove the run, replayed with its settings.

@@ -4,64 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "analyzers/policy_advice.hpp"
+#include "analyzers/policy_facts.hpp"
 #include "analyzers/replay_loop.hpp"
 
 namespace halfscope::analyzers {
 namespace {
-
-std::string text_of(double scale) {
-  int exponent = 0;
-  const bool power = scale > 0 && std::isfinite(scale) && std::frexp(scale, &exponent) == 0.5;
-  const bool plain = exponent > 0 && exponent <= 21;
-  return power && !plain ? fmt::format("2^{}", exponent - 1) : fmt::format("{}", scale);
-}
-
-std::string steps_of(std::size_t n) { return fmt::format("{} step{}", n, n == 1 ? "" : "s"); }
-
-std::optional<double> number_of(const policy::Policy& policy, std::string_view key) {
-  for (const auto& [name, value] : policy::settings_of(policy)) {
-    if (name != key) continue;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    if (const auto* count = std::get_if<std::int64_t>(&value)) return static_cast<double>(*count);
-  }
-  return std::nullopt;
-}
-
-std::size_t index_of(const StepSeries& series, std::int64_t step) {
-  return static_cast<std::size_t>(std::lower_bound(series.steps.begin(), series.steps.end(), step) -
-                                  series.steps.begin());
-}
-
-/// Whether a smaller scale would have helped at a step: its gradients are finite, or may be.
-bool by_scale(const StepSeries& series, std::int64_t step) {
-  const Seen& seen = series.seen[index_of(series, step)];
-  return std::isfinite(seen.max_abs) || seen.overflow_from != 0;
-}
-
-/// The largest power of two that may have held a step's gradients, and whether it surely would
-/// have: an infinity tells no more than that half its scale is not above what it needed.
-struct Holds {
-  double power = INFINITY;
-  bool sure = true;
-
-  std::string text() const {
-    return sure ? text_of(power)
-                : fmt::format(
-                      "at most {} (how much less is not known: what was recorded is "
-                      "infinite)",
-                      text_of(power));
-  }
-};
-
-Holds holds(const StepSeries& series, std::int64_t step) {
-  const Seen& seen = series.seen[index_of(series, step)];
-  const bool sure = std::isfinite(seen.max_abs);
-  const double limit = sure ? kOverflow / seen.max_abs : seen.overflow_from;
-  const double power = std::exp2(std::floor(std::log2(limit)));
-  return {power < limit ? power : power / 2, sure};
-}
 
 /// Steps of a trace that surely overflow at its last scale, from which it did not come down.
 std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& series) {
@@ -117,7 +67,7 @@ class Finder {
                     "are there at every scale. Every policy takes them for overflow and lowers "
                     "the scale in vain. Look for their origin with halfscope analyze; a lower "
                     "learning rate, clipping, or FP32 for the operation that makes them helps.",
-                    *first, steps_of(n)));
+                    *first, steps_words(n)));
   }
 
   void unexplained() {
@@ -132,7 +82,7 @@ class Finder {
             "is summed in FP16, another rank, or a parameter that is not recorded. A smaller loss "
             "scale is no cure for a norm: compute it in FP32, and record every rank and "
             "parameter.",
-            steps_of(series_.unexplained.size()), series_.steps[index], max_abs, limit));
+            steps_words(series_.unexplained.size()), series_.steps[index], max_abs, limit));
   }
 
   /// The largest factor by which the run's policy lets the scale grow in one step; infinite where a
@@ -147,29 +97,42 @@ class Finder {
       const bool grows = name.find("factor") != name.npos || name.find("incr") != name.npos ||
                          name.find("multiplier") != name.npos;
       const auto* real = std::get_if<double>(&value);
-      if (grows && real != nullptr && *real <= 1024) factor = std::max(factor, *real);
+      if (grows && real != nullptr) factor = std::max(factor, *real);
     }
     return factor;
   }
 
+  /// Whether no factor brings a scale back from there.
+  static bool lost(double scale) { return scale == 0 || !std::isfinite(scale); }
+
+  /// The first step at which the recorded scale begins anew. Steps without one are looked across:
+  /// each may have grown.
   void jumps() {
     const double factor = growth();
-    for (std::size_t i = 1; i < series_.recorded_scale.size(); ++i) {
-      const auto before = series_.recorded_scale[i - 1], now = series_.recorded_scale[i];
-      if (!before || !now || series_.steps[i] != series_.steps[i - 1] + 1) continue;
-      if (!(*before > 0) || !std::isfinite(*now)) continue;
-      const bool last_step_retried = series_.retried.count(i - 1) != 0;
-      if (!(*now > *before * factor * 1.000001) || last_step_retried) continue;
-      add("not_in_checkpoint", "recorded", series_.steps[i],
-          fmt::format(
-              "The loss scale jumps from {} to {} at step {}, which is more than the policy "
-              "lets it grow in one step. So it looks where training was resumed and the "
-              "scaler's state was not in the checkpoint: it begins at its initial scale "
-              "again, and steps are skipped until it is down. Save and load the scaler's "
-              "state too (scaler.state_dict() in PyTorch).",
-              text_of(*before), text_of(*now), series_.steps[i]));
+    if (!std::isfinite(factor)) return;
+    std::optional<std::size_t> last;  // with a scale
+    for (std::size_t i = 0; i < series_.recorded_scale.size(); ++i) {
+      if (!series_.recorded_scale[i]) continue;
+      const std::optional<std::size_t> before = std::exchange(last, i);
+      if (!before || series_.retried.count(*before) != 0) continue;
+      const double was = *series_.recorded_scale[*before], now = *series_.recorded_scale[i];
+      const auto steps = static_cast<double>(series_.steps[i] - series_.steps[*before]);
+      if (!(now > 0) || !std::isfinite(now)) continue;
+      if (!lost(was) && !(now > was * std::pow(factor, steps) * 1.000001)) continue;
+      tell_jump(i, was, now);
       return;
     }
+  }
+
+  void tell_jump(std::size_t index, double was, double now) {
+    add("not_in_checkpoint", "recorded", series_.steps[index],
+        fmt::format("The loss scale jumps from {} to {} at step {}, {}. So it looks where training "
+                    "was resumed and the scaler's state was not in the checkpoint: it begins at "
+                    "its initial scale again, and steps are skipped until it is down. Save and "
+                    "load the scaler's state too (scaler.state_dict() in PyTorch).",
+                    scale_words(was), scale_words(now), series_.steps[index],
+                    lost(was) ? "where no policy comes back from"
+                              : "which is more than the policy lets it grow"));
   }
 
   void floor(const Trace& trace) {
@@ -185,15 +148,18 @@ class Finder {
     }
     if (!first) return;  // no scale helps: nan_in_model says so
     const std::string_view setting = policy::info_of(trace.policy).floor;
+    const bool whole = policy::limits_of(trace.policy).whole_numbers;
+    const double settable = whole ? std::floor(needed.power) : needed.power;
     const std::string way =
         setting.empty() ? std::string("Its floor cannot be set: take a policy without one (torch)")
-                        : fmt::format("Set {} to {} or less", setting, text_of(needed.power));
+                        : fmt::format("Set {} to {}{}", setting_words(trace.policy, setting),
+                                      scale_words(settable), settable == 0 ? "" : " or less");
     add("floor", trace.name, first,
         fmt::format("The scale cannot fall below {}, and {} overflow there, from step {} on; a "
                     "scale of {} would hold them. They are skipped for as long as gradients are "
                     "that large. {}, or divide the loss by a constant.",
-                    text_of(trace.final_scale), steps_of(steps.size()), *first, needed.text(),
-                    way));
+                    scale_words(trace.final_scale), steps_words(steps.size()), *first,
+                    needed.text(), way));
   }
 
   /// Why training ended at a step, and what to do.
@@ -217,9 +183,10 @@ class Finder {
              "none where one is infinite: keep what overflows in FP32, or lower the bounds of the "
              "scales.";
     }
-    const std::string way =
-        info.floor.empty() ? std::string("take a policy that goes lower")
-                           : fmt::format("lower {}, or divide the loss by a constant", info.floor);
+    const std::string way = info.floor.empty()
+                                ? std::string("take a policy that goes lower")
+                                : fmt::format("lower {}, or divide the loss by a constant",
+                                              setting_words(trace.policy, info.floor));
     return fmt::format("A scale of {} would have held that step's gradients: {}.",
                        holds(series_, step).text(), way);
   }
@@ -236,7 +203,7 @@ class Finder {
     const bool refills_at_growth =
         trace.name == "megatron" || trace.name == "colossalai" || trace.name == "deepspeed";
     const std::string_view setting = trace.name == "deepspeed" ? "delayed_shift" : "hysteresis";
-    if (!refills_at_growth || number_of(trace.policy, setting).value_or(1) <= 1) return;
+    if (!refills_at_growth || policy::number_of(trace.policy, setting).value_or(1) <= 1) return;
     for (const auto& [name, value] : policy::settings_of(trace.policy)) {
       const auto* flag = std::get_if<bool>(&value);
       if (name == "consecutive_hysteresis" && flag != nullptr && *flag) return;
@@ -245,20 +212,21 @@ class Finder {
     std::optional<std::int64_t> first;
     for (const std::int64_t step : trace.skipped) {
       const std::size_t i = index_of(series_, step);
-      if (i + 1 >= trace.length || trace.scale_at(i) != trace.scale_at(i + 1)) continue;
+      const double next = i + 1 < trace.length ? trace.scale_at(i + 1) : trace.final_scale;
+      if (trace.scale_at(i) != next || next <= policy::limits_of(trace.policy).floor) continue;
       if (kept++ == 0) first = step;
     }
     const bool stuck = trace.fate == Fate::floor || trace.fate == Fate::infinity;
     if (kept == 0 || stuck || trace.fate == Fate::zero) return;
     const std::string way = trace.name == "deepspeed"
-                                ? "consecutive_hysteresis=true or delayed_shift=1"
+                                ? "consecutive_hysteresis=true, or delayed_shift=1"
                                 : "hysteresis=1";
     add("hysteresis", trace.name, first,
         fmt::format("{} of {} skipped steps did not lower the scale, step {} first: {} lets "
                     "overflows pass before it does, so the next step overflows too. It is "
                     "refilled only when the scale grows, not by a clean step: once used up, a "
                     "single overflow lowers the scale. Set {}.",
-                    kept, trace.skipped.size(), *first, setting, way));
+                    kept, trace.skipped.size(), *first, setting_words(trace.policy, setting), way));
   }
 
   void ends(const Trace& trace) {
@@ -292,7 +260,7 @@ class Finder {
     add("applied", trace.name, trace.applied_nonfinite.front(),
         fmt::format("Infinities or NaN go into the weights at {}, step {} first, and training is "
                     "lost from there on. {}",
-                    steps_of(trace.applied_nonfinite.size()), trace.applied_nonfinite.front(),
+                    steps_words(trace.applied_nonfinite.size()), trace.applied_nonfinite.front(),
                     way));
   }
 
@@ -301,7 +269,7 @@ class Finder {
         trace.attempts.begin(), trace.attempts.end(),
         [](const auto& step) { return step.second > policy::Nnabla::max_recursive_count; });
     if (trace.name != "nnabla" || worst == trace.attempts.end()) return;
-    const double interval = number_of(trace.policy, "N").value_or(2000);
+    const double interval = policy::number_of(trace.policy, "N").value_or(2000);
     add("retries", trace.name, series_.steps[worst->first],
         fmt::format("Step {} is tried {} times in vain, and each attempt halves the scale: it "
                     "falls by 2^{}. At one doubling in {} clean steps it needs {:.0f} of them to "

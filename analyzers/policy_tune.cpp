@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "analyzers/policy_advice.hpp"
+#include "analyzers/policy_facts.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
 
@@ -21,8 +22,9 @@ struct Candidate {
   policy::Policy policy;
   double initial = 0, interval = 0;
 
-  bool counted = false;  ///< false where it was given up: another is better
-  std::uint64_t lost = 0;
+  bool counted = false;           ///< false where it was given up: another is better
+  std::uint64_t lost = 0;         ///< at most
+  std::uint64_t surely = 0;       ///< of these
   std::optional<double> flushed;  ///< mean share, its upper bound
 };
 
@@ -43,16 +45,6 @@ std::string joined(const std::vector<std::string>& pieces) {
 
 std::string key_of(const std::string& piece) { return piece.substr(0, piece.find('=')); }
 
-/// The value of a setting as a number; empty where it is none.
-std::optional<double> number_of(const policy::Policy& policy, std::string_view key) {
-  for (const auto& [name, value] : policy::settings_of(policy)) {
-    if (name != key) continue;
-    if (const auto* real = std::get_if<double>(&value)) return *real;
-    if (const auto* count = std::get_if<std::int64_t>(&value)) return static_cast<double>(*count);
-  }
-  return std::nullopt;
-}
-
 /// The policy with some settings replaced; empty where these do not go together.
 std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
                                    const std::vector<std::pair<std::string_view, double>>& values) {
@@ -69,38 +61,14 @@ std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
   }
 }
 
-/// The settings that differ from the defaults, where these alone make the same policy.
-std::string short_text(const policy::Policy& policy) {
-  const std::string whole = policy::text_of(policy);
-  const std::vector<std::string> pieces = pieces_of(whole);
-  const std::vector<std::string> defaults = pieces_of(policy::text_of(policy::make(pieces[0])));
-  std::vector<std::string> changed = {pieces[0]};
-  for (std::size_t i = 1; i < pieces.size(); ++i) {
-    if (pieces[i] != defaults[i]) changed.push_back(pieces[i]);
-  }
-  const std::string text = joined(changed);
-  return policy::text_of(policy::make(text)) == whole ? text : whole;
-}
-
 constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
 
-/// log2 of the largest scales that hold the largest gradient of all steps, and half of the steps';
-/// and of the largest to begin with: below every one at which the run overflowed, and for short
-/// series with a binade to spare, as the static scale has.
+/// log2 of the largest scales that hold the largest gradient of all steps, and of the largest to
+/// begin with: a binade above what holds half of the steps, and for short series with a binade to
+/// spare, as the static scale has.
 struct Safe {
-  int all = 0, half = 0, most = 0;
+  int all = 0, most = 0;
 };
-
-/// log2 of the largest power of two below the scales at which the run had infinities.
-int below_overflow(const StepSeries& series) {
-  double least = INFINITY;
-  for (const Seen& seen : series.seen) {
-    if (!std::isfinite(seen.max_abs) && seen.overflow_from > 0) {
-      least = std::min(least, seen.overflow_from);
-    }
-  }
-  return std::isfinite(least) ? static_cast<int>(std::ceil(std::log2(least))) - 1 : 100;
-}
 
 /// Empty where no step tells a scale: all are zero, or have what no scale cures.
 std::optional<Safe> safe_scales(const StepSeries& series) {
@@ -118,9 +86,24 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   std::nth_element(largest.begin(), middle, largest.end());
   const int half = log2_of(*middle);
   const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
-  int most = std::min(half + 1, below_overflow(series));
+  int most = half + 1;
   if (series.seen.size() < kEnoughSteps) most = std::min(most, all - 1);
-  return Safe{all, half, most};
+  return Safe{all, most};
+}
+
+/// The names of what is varied, and what the framework takes.
+struct Knobs {
+  std::string_view initial, interval, floor;
+  policy::Limits limits;
+};
+
+Knobs knobs_of(const policy::Policy& policy) {
+  const policy::Info& info = policy::info_of(policy);
+  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy)};
+  // OpenSeq2Seq has no setting for the start: that is its ceiling.
+  const auto* backoff = std::get_if<policy::Os2sBackoff>(&policy);
+  if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
+  return knobs;
 }
 
 /// The axes of the grid.
@@ -137,27 +120,62 @@ void keep_every_second(std::vector<double>& axis) {
   axis = std::move(kept);
 }
 
+/// log2 of the least and the largest scale that a policy can be told to start at.
+std::pair<int, int> startable(const policy::Limits& limits) {
+  constexpr int kBeyondAll = 200;
+  int least = -kBeyondAll, most = kBeyondAll;
+  if (limits.floor_is_fixed && limits.floor > 0) {
+    least = static_cast<int>(std::ceil(std::log2(limits.floor)));
+  }
+  if (limits.whole_numbers) least = std::max(least, 0);
+  if (std::isfinite(limits.ceiling)) {
+    most = static_cast<int>(std::floor(std::log2(limits.ceiling)));
+  }
+  return {std::min(least, most), most};
+}
+
+std::vector<double> initial_scales(const policy::Limits& limits, const Safe& safe) {
+  const auto [least, most] = startable(limits);
+  const int last = std::clamp(safe.most, least, most);
+  const int first = std::clamp(std::min(safe.all - 1, safe.most), least, last);
+  const int stride = std::max(1, (last - first + 2) / 10);
+  std::vector<double> scales;
+  for (int k = first; k < last; k += stride) scales.push_back(std::ldexp(1.0, k));
+  scales.push_back(std::ldexp(1.0, last));
+  return scales;
+}
+
+/// The usual ones, "never", that of the policy first, and such short ones as a short run needs to
+/// grow at all.
+std::vector<double> intervals(std::optional<double> now, std::size_t steps) {
+  constexpr double kNever = std::numeric_limits<std::int32_t>::max();
+  std::vector<double> all = {2000, 1000, kNever, 500, 200, 100, 5000};
+  for (const std::size_t few : {50, 20, 10}) {
+    if (steps < 100 * few) all.push_back(static_cast<double>(few));
+  }
+  if (now && std::find(all.begin(), all.end(), *now) == all.end()) all.insert(all.begin(), *now);
+  return all;
+}
+
+/// A floor that is in the way is lowered to the least scale that is needed.
+std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
+  std::vector<std::optional<double>> all = {std::nullopt};
+  const double needed = std::ldexp(1.0, std::min(safe.all - 1, safe.most));
+  if (knobs.limits.floor_is_fixed || knobs.floor.empty() || knobs.limits.floor <= needed) {
+    return all;
+  }
+  all.emplace_back(knobs.limits.whole_numbers ? std::floor(needed) : needed);
+  return all;
+}
+
 /// Initial scales around the safe ones. For long runs every second value is left out until all of
 /// the grid takes no more than kMostSteps steps, so that time is bounded.
-Grid grid_for(const policy::Policy& policy, const StepSeries& series, const Safe& safe) {
+Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
+              const Safe& safe) {
   constexpr double kMostSteps = 2e8;
-  const policy::Info& info = policy::info_of(policy);
-  Grid grid;
-  const int first = std::min(safe.all - 1, safe.most);
-  const int stride = std::max(1, (safe.most - first + 2) / 10);
-  for (int k = first; k <= safe.most; k += stride) {
-    grid.initial.push_back(std::ldexp(1.0, k));
-  }
-  constexpr double kNever = std::numeric_limits<std::int32_t>::max();
-  grid.interval = {2000, 1000, kNever, 500, 200, 100, 5000};
-  const auto now = number_of(policy, info.interval);
-  if (now && std::find(grid.interval.begin(), grid.interval.end(), *now) == grid.interval.end()) {
-    grid.interval.insert(grid.interval.begin(), *now);
-  }
-  grid.floor = {std::nullopt};
-  const auto floor = info.floor.empty() ? std::nullopt : number_of(policy, info.floor);
-  const double needed = grid.initial.front();
-  if (floor && needed < *floor) grid.floor.emplace_back(needed);
+  Grid grid{initial_scales(knobs.limits, safe),
+            intervals(policy::number_of(policy, knobs.interval), series.seen.size()),
+            floors(knobs, safe)};
   const auto too_long = [&] {
     return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostSteps;
   };
@@ -166,20 +184,18 @@ Grid grid_for(const policy::Policy& policy, const StepSeries& series, const Safe
   return grid;
 }
 
-std::vector<Candidate> candidates(const policy::Policy& policy, const Grid& grid) {
-  const policy::Info& info = policy::info_of(policy);
+std::vector<Candidate> candidates(const policy::Policy& policy, const Knobs& knobs,
+                                  const Grid& grid) {
   const std::vector<std::string> pieces = pieces_of(policy::text_of(policy));
   std::vector<Candidate> all;
   for (const double initial : grid.initial) {
     for (const double interval : grid.interval) {
       for (const std::optional<double> floor : grid.floor) {
-        std::vector<std::pair<std::string_view, double>> values = {{info.initial, initial},
-                                                                   {info.interval, interval}};
-        if (floor) values.emplace_back(info.floor, *floor);
+        std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
+                                                                   {knobs.interval, interval}};
+        if (floor) values.emplace_back(knobs.floor, *floor);
         const auto made = with(pieces, values);
-        if (!made) continue;
-        const auto least = info.floor.empty() ? std::nullopt : number_of(*made, info.floor);
-        if (least && initial < *least) continue;
+        if (!made || initial < policy::limits_of(*made).floor) continue;
         all.emplace_back();
         all.back().policy = *made;
         all.back().initial = initial;
@@ -211,8 +227,10 @@ void count(Candidate& candidate, const StepSeries& series, const Profiles& profi
   bool ended = false;
   auto next = profiles.begin();
   const auto of_step = [&](std::size_t i, const Stepped& step) {
-    candidate.lost += step.attempts - 1;
-    if (step.skipped() || step.applied_nonfinite() || step.unknown) ++candidate.lost;
+    const std::uint64_t lost =
+        step.attempts - 1 + (step.skipped() || step.applied_nonfinite() ? 1 : 0);
+    candidate.surely += lost;
+    candidate.lost += lost + (step.unknown ? 1 : 0);
     if (next != profiles.end() && next->first == i) {
       const Share share{next->second->at(step.scale), next->second->of};
       flushed += share.high();
@@ -251,15 +269,29 @@ void count_all(std::vector<Candidate>& all, const StepSeries& series, double tar
   });
 }
 
-const Candidate* best_of(const std::vector<Candidate>& all, double target, double interval) {
+/// What is to be as small as can be, the first first.
+struct Loss {
+  int above_target = 0;      ///< 1 where the flushed share is
+  double lost = 0;           ///< steps, at most; above the target the share of all values
+  std::uint64_t surely = 0;  ///< steps
+
+  auto operator<=>(const Loss&) const = default;
+};
+
+Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
+  const double share = c.flushed.value_or(0), lost = static_cast<double>(c.lost);
+  if (share <= target) return {0, lost, c.surely};
+  const double of_steps = std::min(1.0, lost / static_cast<double>(series.seen.size()));
+  return {1, of_steps + (1 - of_steps) * share, c.surely};
+}
+
+const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& series, double target,
+                         double interval) {
   const auto key = [&](const Candidate& c) {
-    const double share = c.flushed.value_or(0);
-    const bool within = share <= target;
-    const double lost = static_cast<double>(c.lost);
     const double far = std::abs(std::log2(c.interval) - std::log2(interval));
     // Without tables nobody knows what a small scale flushes: then the largest is taken.
     const double size = c.flushed ? c.initial : -c.initial;
-    return within ? std::tuple(0, lost, share, far, size) : std::tuple(1, share, lost, far, size);
+    return std::tuple(loss_of(c, series, target), c.flushed.value_or(0), far, size);
   };
   const Candidate* best = nullptr;
   for (const Candidate& candidate : all) {
@@ -269,50 +301,54 @@ const Candidate* best_of(const std::vector<Candidate>& all, double target, doubl
   return best;
 }
 
-bool has_model_nan(const StepSeries& series) {
-  return std::any_of(series.seen.begin(), series.seen.end(), [](const Seen& seen) {
-    return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
-  });
-}
-
-Candidate counted(const policy::Policy& policy, const StepSeries& series) {
-  Candidate candidate;
-  candidate.policy = policy;
+/// Whether the policy, as it is, does no worse than another and starts at no scale that is too
+/// large; without tables, where nobody knows what a small one flushes, nor at a smaller one.
+bool as_good(const policy::Policy& policy, const Candidate& other, const StepSeries& series,
+             const Safe& safe, double target) {
+  const double start = policy::scale_of(policy);
+  if (start > std::ldexp(1.0, safe.most) || start > policy::limits_of(policy).ceiling) return false;
+  if (series.flushed.empty() && start < other.initial) return false;
+  Candidate own;
+  own.policy = policy;
   const std::atomic<std::uint64_t> no_limit = std::numeric_limits<std::uint64_t>::max();
-  count(candidate, series, {}, no_limit);
-  return candidate;
-}
-
-/// Whether a candidate loses fewer steps than another, which may have ended training.
-bool fewer(const Candidate& candidate, const Candidate& other) {
-  return !other.counted || candidate.lost < other.lost;
+  count(own, series, profiles_of(series), no_limit);
+  constexpr double kHardly = 1.01;  // of a share that is lost in any case, no reason to change
+  Loss loss = loss_of(other, series, target);
+  if (loss.above_target != 0) loss.lost *= kHardly;
+  const Loss its = loss_of(own, series, target);
+  return own.counted && its <= loss && its.surely <= loss.surely;
 }
 
 }  // namespace
 
+bool tunable(const policy::Policy& policy) {
+  const policy::Info& info = policy::info_of(policy);
+  if (info.initial.empty() || info.interval.empty()) return false;
+  if (const auto* apex = std::get_if<policy::Apex>(&policy)) return !apex->loss_scale;
+  if (const auto* fastai = std::get_if<policy::Fastai1>(&policy)) return fastai->dynamic;
+  if (const auto* fastai = std::get_if<policy::Fastai2>(&policy)) return fastai->dynamic;
+  return true;
+}
+
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 double target_underflow) {
-  const policy::Info& info = policy::info_of(policy);
-  const bool whole = info.needs != policy::Needs::tensors && info.needs != policy::Needs::layers;
-  if (info.initial.empty() || info.interval.empty() || !whole) return std::nullopt;
-  if (series.seen.empty()) return std::nullopt;
+  if (!tunable(policy) || series.seen.empty()) return std::nullopt;
   const std::optional<Safe> safe = safe_scales(series);
   if (!safe) return std::nullopt;
-  std::vector<Candidate> all = candidates(policy, grid_for(policy, series, *safe));
+  const Knobs knobs = knobs_of(policy);
+  std::vector<Candidate> all = candidates(policy, knobs, grid_for(policy, knobs, series, *safe));
   count_all(all, series, target_underflow);
-  const policy::Policy defaults = policy::make(info.name);
-  const double interval = number_of(defaults, info.interval).value_or(2000);
-  const Candidate* best = best_of(all, target_underflow, interval);
-  if (best == nullptr || (has_model_nan(series) && !fewer(*best, counted(defaults, series)))) {
-    best = nullptr;  // what no scale cures costs every setting the same
-  }
+  const double interval = policy::number_of(policy, knobs.interval).value_or(2000);
+  const Candidate* best = best_of(all, series, target_underflow, interval);
   TunedPolicy tuned;
-  tuned.name = info.name;
-  tuned.trace = replay(best != nullptr ? best->policy : defaults, series);
-  tuned.text = short_text(tuned.trace.policy);
+  tuned.name = policy::info_of(policy).name;
+  tuned.kept = best == nullptr || as_good(policy, *best, series, *safe, target_underflow);
+  tuned.trace = replay(tuned.kept ? policy : best->policy, series);
+  tuned.text = policy::short_text_of(tuned.trace.policy);
   const auto& flushed = tuned.trace.mean_flushed;
   tuned.within_target = flushed && flushed->second <= target_underflow;
   tuned.tried = all.size();
+  tuned.stopped_by = what_stops(tuned, series, target_underflow);
   return tuned;
 }
 

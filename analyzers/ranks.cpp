@@ -61,6 +61,12 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
   first.table.merge(frame.table);
 }
 
+std::vector<log::StepScalars> selected(const log::RunLog& log, const Selection& selection) {
+  std::vector<log::StepScalars> scalars = log.scalars();
+  std::erase_if(scalars, [&](const auto& step) { return !in_steps(selection, step.step); });
+  return scalars;
+}
+
 /// Shards that are not there would be missing from every sum.
 void require_all_ranks(const std::vector<std::filesystem::path>& ranks,
                        const log::Manifest& manifest, Notes& notes) {
@@ -92,6 +98,7 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
       of_rank.scalars = visit.scalars;
     }
     read_run_log(log, selection, of_rank, notes, progress);
+    if (rank != ranks.front() && visit.other_rank) visit.other_rank(selected(log, selection));
   }
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }

@@ -38,11 +38,19 @@ std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& st
   return Peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
 }
 
+/// Whether FP16 may have made infinities of a step that gradients recorded as wide hold.
+bool maybe_rounded(const Analysis& analysis, const std::string& log, std::int64_t step) {
+  return analysis.maybe_rounded.count({log, step}) != 0;
+}
+
 /// Whether an infinity of the step says how large a value was, at least. Not one that smaller
 /// scales did not cure, nor a loss's, which is recorded before a scale multiplies it.
 bool has_censored_infinity(const Analysis& analysis, const TensorFindings& tensor,
                            const StepFindings& step) {
-  return step.counts.inf != 0 && tensor.computed_in_fp16() && !before_scaling(tensor, step) &&
+  const bool rounded =
+      tensor.computed_in_fp16() ||
+      (tensor.role != log::Role::loss && maybe_rounded(analysis, tensor.log, step.step));
+  return step.counts.inf != 0 && rounded && !before_scaling(tensor, step) &&
          analysis.at_every_scale.count({tensor.log, step.step}) == 0;
 }
 
@@ -167,7 +175,7 @@ std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
   const bool infinite =
       std::isinf(step.max_abs) || (std::isnan(step.max_abs) && broken.count({log, step.step}) == 0);
   if (infinite && bounds && step.loss_scale && usable_scale(*step.loss_scale) &&
-      role_in_fp16(analysis, log, step.role)) {
+      (role_in_fp16(analysis, log, step.role) || maybe_rounded(analysis, log, step.step))) {
     peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
   }
@@ -198,10 +206,11 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
       const std::optional<double> scale =
           computed_scale(*t, step, scalars.at(t->log), WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;
-      if (scale)
+      if (scale) {
         limit_by(infinity_peak(*t, step, *scale), format, options, r);
-      else
+      } else if (t->computed_in_fp16()) {
         r.reason = "scale_unknown";
+      }
     }
   }
 }

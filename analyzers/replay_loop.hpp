@@ -25,11 +25,13 @@ inline bool reaches(double magnitude, double scale, double limit) {
   return std::fma(magnitude, scale, -product) >= 0;
 }
 
-/// Whether the gradients of an attempt, computed in binary16, overflow at a scale.
+/// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
+/// that are partly recorded nobody knows more than that they do.
 inline Verdict judge(const Seen& seen, double scale) {
   if (!(scale < INFINITY)) return Verdict::overflow;  // 0 times infinity is NaN
   if (std::isfinite(seen.max_abs)) {
-    return reaches(seen.max_abs, scale, kOverflow) ? Verdict::overflow : Verdict::clean;
+    if (reaches(seen.max_abs, scale, kOverflow)) return Verdict::overflow;
+    return seen.partial ? Verdict::unknown : Verdict::clean;
   }
   if (scale >= seen.overflow_from) return Verdict::overflow;
   return scale > 0 ? Verdict::unknown : Verdict::clean;  // what rounding made is 0 at scale 0

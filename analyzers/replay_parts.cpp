@@ -210,15 +210,26 @@ policy::LayerFacts facts_of(Layer& layer, std::int64_t step, double previous) {
 
 namespace {
 
-/// What is known of a step whose gradients the run had infinite or NaN, at the scales the layers
-/// have: between tables nothing else tells.
-Verdict of_infinite_step(const std::vector<Layer>& layers, const Seen& seen) {
-  double accumulated = 1, largest = 1;
+/// Whether every layer's gradient has a table of this step.
+bool has_tables(std::vector<Layer>& layers, std::int64_t step) {
+  return std::all_of(layers.begin(), layers.end(), [&](Layer& layer) {
+    return facts_at(*layer.gradient, layer.at_gradient, step).step == step;
+  });
+}
+
+/// What is known of a step at the scales the layers have, of which a gradient has any. Larger
+/// finite gradients than tables showed would have had other scales: whether they overflow nobody
+/// knows.
+Verdict of_step(const std::vector<Layer>& layers, const Seen& seen) {
+  double accumulated = 1, smallest = INFINITY, largest = 1;
   for (const Layer& layer : layers) {
     accumulated *= layer.policy.scale();
+    smallest = std::min(smallest, accumulated);
     largest = std::max(largest, accumulated);
   }
-  return judge(seen, largest);
+  if (judge(seen, largest) == Verdict::clean) return Verdict::clean;
+  const bool sure = !std::isfinite(seen.max_abs) && judge(seen, smallest) == Verdict::overflow;
+  return sure ? Verdict::overflow : Verdict::unknown;
 }
 
 void keep_scales(std::vector<Layer>& layers, std::size_t index, Trace& trace) {
@@ -237,8 +248,9 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     const std::int64_t step = series.steps[i];
     double accumulated = 1;
     bool overflow = false, infinite_step = false;
-    if (!std::isfinite(series.seen[i].max_abs)) {
-      const Verdict verdict = of_infinite_step(layers, series.seen[i]);
+    const Seen& seen = series.seen[i];
+    if (!std::isfinite(seen.max_abs) || seen.partial || !has_tables(layers, step)) {
+      const Verdict verdict = of_step(layers, seen);
       if (verdict == Verdict::unknown) {  // the layers are told nothing: step_once()
         trace.unknown.push_back(step);
         trace.length = i + 1;

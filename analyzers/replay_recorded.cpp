@@ -61,6 +61,35 @@ std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
   }
 }
 
+namespace {
+
+/// What the run did at one step, as far as it says; its scale too, without which nobody knows
+/// whether finite gradients overflowed.
+void add_recorded(Trace& trace, const StepSeries& series, std::size_t i) {
+  const std::int64_t step = series.steps[i];
+  const std::optional<double> scale = series.recorded_scale[i];
+  const bool says = !series.recorded_skip.empty() && series.recorded_skip[i].has_value();
+  const bool skipped = says && *series.recorded_skip[i];
+  const auto retried = series.retried.find(i);
+  const bool once = retried == series.retried.end();
+  const Seen& last = once ? series.seen[i] : retried->second.back();
+  if (!once) trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
+  const Verdict verdict = scale ? judge(series.seen[i], *scale) : Verdict::unknown;
+  // A finite step that was applied did not overflow, whatever it would have done in FP16.
+  const bool fine = once && says && !skipped && std::isfinite(last.max_abs);
+  if (verdict == Verdict::overflow && !fine) trace.overflow.push_back(step);
+  if (!says) {
+    if (verdict == Verdict::unknown) trace.unknown.push_back(step);
+  } else if (skipped) {
+    trace.skipped.push_back(step);
+    if (!std::isfinite(last.max_abs) && last.overflow_from == 0) ++trace.model_nan_skips;
+  } else if (!std::isfinite(last.max_abs)) {
+    trace.applied_nonfinite.push_back(step);
+  }
+}
+
+}  // namespace
+
 std::optional<Trace> recorded_trace(const StepSeries& series) {
   const auto known = std::find_if(series.recorded_scale.begin(), series.recorded_scale.end(),
                                   [](const auto& scale) { return scale.has_value(); });
@@ -72,23 +101,7 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
   for (std::size_t i = 0; i < series.steps.size(); ++i) {
     scale = series.recorded_scale[i].value_or(scale);
     add_scale(trace.scale, i, scale);
-    const std::int64_t step = series.steps[i];
-    const Verdict verdict = judge(series.seen[i], scale);
-    if (verdict == Verdict::overflow) trace.overflow.push_back(step);
-    const auto retried = series.retried.find(i);
-    if (retried != series.retried.end()) {
-      trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
-    }
-    const bool says = !series.recorded_skip.empty() && series.recorded_skip[i].has_value();
-    if (!says && verdict == Verdict::unknown) trace.unknown.push_back(step);
-    if (!says) continue;
-    const Seen& last = retried == series.retried.end() ? series.seen[i] : retried->second.back();
-    if (*series.recorded_skip[i]) {
-      trace.skipped.push_back(step);
-      if (!std::isfinite(last.max_abs) && last.overflow_from == 0) ++trace.model_nan_skips;
-    } else if (!std::isfinite(last.max_abs) && judge(last, scale) == Verdict::overflow) {
-      trace.applied_nonfinite.push_back(step);
-    }
+    add_recorded(trace, series, i);
   }
   trace.length = series.steps.size();
   trace.final_scale = scale;

@@ -97,6 +97,7 @@ struct StepPeak {
 using PeakVisitor = std::function<void(const StepPeak&)>;
 using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
+using RankVisitor = std::function<void(const std::vector<log::StepScalars>&)>;
 
 /// What reading a log calls. All but `frame` may be empty.
 struct Visitor {
@@ -104,6 +105,8 @@ struct Visitor {
   PeakVisitor peak;
   ManifestVisitor manifest;  ///< of a run log; rank 0's where there are ranks
   ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
+  /// Called once for each rank after the first, with the same of that rank; ascending.
+  RankVisitor other_rank = {};
 };
 
 /// Calls `visit.frame` for every selected frame of one log (a run log, a tensor file, or a folder

@@ -31,6 +31,16 @@ bool computed_narrow(const TensorFindings& tensor) {
          (tensor.computed_dtype && format_of(*tensor.computed_dtype).emax <= kBinary16.emax);
 }
 
+void ComputedFormats::add(const TensorFindings& tensor) {
+  const bool gradient = tensor.role == Role::weight_grad || tensor.role == Role::activation_grad;
+  const bool computes = gradient || tensor.role == Role::weight || tensor.role == Role::activation;
+  if (!computes) return;
+  const bool narrow = computed_narrow(tensor);
+  narrow_ = narrow_ || narrow;
+  narrow_gradient_ = narrow_gradient_ || (gradient && narrow);
+  activation_grads_ = activation_grads_ || tensor.role == Role::activation_grad;
+}
+
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
                                      const LogScalars& scalars, WithoutScalars without) {
   if (step.scale != 1.0) return step.scale;

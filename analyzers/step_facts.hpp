@@ -31,6 +31,20 @@ class LogScalars {
 /// made.
 bool computed_narrow(const TensorFindings& tensor);
 
+/// Whether FP16 may have made the infinities of a log's gradients, which a loss scale avoids: told
+/// by what its tensors were computed in.
+class ComputedFormats {
+ public:
+  void add(const TensorFindings& tensor);
+  /// Surely not. A weight's gradient in FP32 tells nothing of the activations' that came into it:
+  /// theirs have to be recorded too.
+  bool all_wide() const { return activation_grads_ && !narrow_; }
+  bool any_narrow_gradient() const { return narrow_gradient_; }
+
+ private:
+  bool activation_grads_ = false, narrow_ = false, narrow_gradient_ = false;
+};
+
 /// What is taken of a log that has no scalars at all, so that nothing confirms its scale.
 enum class WithoutScalars : std::uint8_t {
   unknown,     ///< nothing: why values overflow must not be guessed

@@ -55,8 +55,8 @@ class Collector {
       add_finite(found.step, *found.largest, found.scale);
     }
     if (!nonfinite(found)) return;
-    const bool by_scale =
-        t.computed_in_fp16() && !before_scaling(t, found) && !at_every_scale(found.step);
+    const bool rounded = t.computed_in_fp16() || maybe_rounded(t.role, found.step);
+    const bool by_scale = rounded && !before_scaling(t, found) && !at_every_scale(found.step);
     add_nonfinite(found.step, by_scale ? computed_scale(t, found, scalars_) : std::nullopt);
   }
 
@@ -65,13 +65,18 @@ class Collector {
       if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
       return;
     }
-    const bool by_scale = peak.role != log::Role::loss && in_fp16_.count(peak.role) != 0 &&
-                          !at_every_scale(peak.step);
+    const bool rounded = in_fp16_.count(peak.role) != 0 || maybe_rounded(peak.role, peak.step);
+    const bool by_scale = peak.role != log::Role::loss && rounded && !at_every_scale(peak.step);
     add_nonfinite(peak.step, by_scale ? scalars_.loss_scale(peak.step) : std::nullopt);
   }
 
   bool at_every_scale(std::int64_t step) const {
     return analysis_.at_every_scale.count({log_, step}) != 0;
+  }
+
+  /// Of a gradient that is recorded as wide.
+  bool maybe_rounded(log::Role role, std::int64_t step) const {
+    return role != log::Role::loss && analysis_.maybe_rounded.count({log_, step}) != 0;
   }
 
   void add_finite(std::int64_t number, Magnitude recorded, double scale) {

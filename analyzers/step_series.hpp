@@ -24,6 +24,8 @@ struct Target;  // underflow.hpp
 struct Seen {
   double max_abs = 0;
   double overflow_from = 0;
+  /// Not all of the gradients were recorded: `max_abs` is the least that the largest can be.
+  bool partial = false;
 };
 
 /// What is flushed at each scale in one recorded step, over all counted tensors.
@@ -75,12 +77,16 @@ struct StepSeries {
 /// Collects one log's series as it is read.
 class SeriesBuilder {
  public:
-  SeriesBuilder(std::string log, const Target& target);
+  /// recorded_scale: --recorded-scale, that values recorded as scaled carry.
+  SeriesBuilder(std::string log, const Target& target,
+                std::optional<double> recorded_scale = std::nullopt);
   void add(const Frame& frame);
   void add(const log::StepScalars& scalars);
   void add(const log::Manifest& manifest);
-  /// Of another rank: a step overflows where it does on any.
+  /// Of any rank: a step overflows where it does on one of them.
   void add(const StepPeak& peak);
+  /// Of a rank after the first: what a step's gradients were is known where all ranks tell.
+  void add_rank(const std::vector<log::StepScalars>& scalars);
   /// Empty where the log has no every-step scalars.
   std::optional<StepSeries> finish();
 

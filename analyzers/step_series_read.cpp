@@ -51,7 +51,7 @@ double magnitude_in(std::string_view text, const std::string& where) {
 
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
                        const Target& target, Notes& notes, const Progress& progress) {
-  SeriesBuilder builder(log.string(), target);
+  SeriesBuilder builder(log.string(), target, selection.recorded_scale);
   Selection wanted = selection;
   wanted.target = target.format;
   Visitor visit;
@@ -59,6 +59,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   visit.peak = [&](const StepPeak& peak) { builder.add(peak); };
   visit.manifest = [&](const log::Manifest& manifest) { builder.add(manifest); };
   visit.scalars = [&](const log::StepScalars& scalars) { builder.add(scalars); };
+  visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
   for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();
   if (!series) {

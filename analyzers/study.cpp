@@ -36,6 +36,7 @@ Study study(Analysis&& analysis, const Selection& selection, const RecommendOpti
   Study all{std::move(analysis), {}, {}, {}, {}};
   all.overflow = find_overflow(all.analysis);
   all.analysis.at_every_scale = steps_at_every_scale(all.analysis, all.overflow.events);
+  all.analysis.maybe_rounded = steps_maybe_rounded(all.analysis, all.overflow.events);
   all.advice = recommend(all.analysis, options);
   all.advice.nan_in_model = first_in_model(all.overflow);
   complete(all.advice, all.analysis, selection, options);

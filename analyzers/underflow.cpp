@@ -180,6 +180,13 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
          std::to_string(*above);
 }
 
+[[noreturn]] void refuse_scalars_alone(const std::string& log, std::uint64_t steps) {
+  throw log::BadInput(fmt::format(
+      "{}: holds the scalars of {} {} and no tables of tensors; want tables (docs/recording.md), "
+      "or what scalars alone tell: 'halfscope policies LOG' replays loss-scaling policies",
+      log, steps, steps == 1 ? "step" : "steps"));
+}
+
 /// Says why nothing was found: reads the log once more, with nothing left out.
 [[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection) {
   Selection everything = selection;
@@ -197,8 +204,11 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
     }
     steps.insert(frame.step);
   };
-  for_each_frame(log, everything, {see, {}, {}, {}}, notes);
+  std::uint64_t with_scalars = 0;
+  const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
+  for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
   const std::string shown = printable(log.string());
+  if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {
     throw log::BadInput(shown + ": holds no tensor of floating-point values" +
                         (notes.empty() ? std::string() : "; " + notes.front()));
@@ -256,8 +266,11 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
     if (series) series->add(manifest);
     analysis.manifests.emplace_back(log.string(), manifest);
   };
-  for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars}, analysis.notes,
-                 progress);
+  const auto note_rank = [&](const std::vector<log::StepScalars>& scalars) {
+    if (series) series->add_rank(scalars);
+  };
+  for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars, note_rank},
+                 analysis.notes, progress);
   if (collectors.empty()) refuse_empty(log, selection);
   if (series) add_series(*series, log.string(), analysis);
   std::stable_sort(collectors.begin(), collectors.end(),
@@ -284,7 +297,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
     std::optional<SeriesBuilder> series;
     // A policy decides by all gradients, in binary16.
     if (with_series && !selection.tensor_glob && target.name == Target().name) {
-      series.emplace(log.string(), target);
+      series.emplace(log.string(), target, selection.recorded_scale);
     }
     analyze_log(log, wanted, analysis, progress, series ? &*series : nullptr);
   }

@@ -127,6 +127,9 @@ struct Analysis {
   /// Steps whose infinities smaller scales did not cure, so that they bound no scale. study() fills
   /// it: OverflowEvent::at_every_scale.
   LogSteps at_every_scale;
+  /// Steps whose infinities FP16 may have made although the gradients that hold them are recorded
+  /// as wide: they bound a scale. study() fills it: OverflowEvent::maybe_rounded.
+  LogSteps maybe_rounded;
   /// Of run logs that have scalars of every step, where they are asked for.
   std::vector<StepSeries> series;
   /// Log and reason of those that cannot be put together.

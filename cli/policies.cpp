@@ -2,7 +2,6 @@
 // `halfscope policies`: every loss-scaling policy, replayed over a recorded run.
 #include <fmt/format.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -73,31 +72,17 @@ std::vector<PolicyStudy> studies_of(const Options& options) {
   return studies;
 }
 
-/// A JSON array, entry by entry: a long run has many numbers.
-void write_entries(const std::vector<PolicyStudy>& studies, bool all,
-                   const std::function<void(std::string_view)>& write) {
-  const char* before = "[\n";
-  const auto entry = [&](const analyzers::Trace& trace, const PolicyStudy& study) {
-    write(before + reports::json_text(reports::trace_json(trace, study)));
-    before = ",\n";
-  };
-  for (const PolicyStudy& study : studies) {
-    for (const analyzers::Trace& trace : study.traces) entry(trace, study);
-    if (all && study.recorded) entry(*study.recorded, study);
-  }
-  write("\n]\n");
-}
-
 void write_json(const Options& options, const std::vector<PolicyStudy>& studies) {
   if (options.json.empty()) return;
   const bool all = options.policies.empty();
   if (options.json == "-") {
-    write_entries(studies, all,
-                  [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+    reports::write_traces(studies, all, [](std::string_view text) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    });
     return;
   }
   log::OutputFile file{std::filesystem::path(options.json)};
-  write_entries(studies, all, [&file](std::string_view text) { file.write(text); });
+  reports::write_traces(studies, all, [&file](std::string_view text) { file.write(text); });
   file.commit();
 }
 
@@ -119,7 +104,7 @@ int run(Options options) {
     options.replay.policies.push_back(parse_policy(text));
   }
   if (!options.framework.empty()) {
-    options.replay.tuned = policy::info_of(parse_policy(options.framework)).name;
+    options.replay.tuned = parse_policy(options.framework);
   }
   const std::vector<PolicyStudy> studies = studies_of(options);
   write_json(options, studies);
@@ -156,11 +141,10 @@ void add_policies(CLI::App& app, Run& run_out) {
   command->add_option("--step", options->steps, "steps A to B, B not included")->type_name("A:B");
   add_targets(*command, options->replay.targets);
   command
-      ->add_option(
-          "--framework", options->framework,
-          "whose dynamic settings to search: a framework or a policy (default: the run's own, else "
-          "PyTorch)")
-      ->type_name("NAME");
+      ->add_option("--framework", options->framework,
+                   "whose dynamic settings to search: a framework or a policy; its other settings "
+                   "stay as they are (default: the run's own, else PyTorch)")
+      ->type_name("NAME[,KEY=VALUE...]");
   command->add_option("--json", options->json, "write every policy's trace as JSON; - for stdout")
       ->type_name("FILE");
   command->footer(

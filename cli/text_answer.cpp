@@ -61,6 +61,9 @@ std::string broken_text(const Study& study) {
   return lines;
 }
 
+/// Whether something is infinite or NaN, or overflows, whatever the loss scale.
+bool broken(const Recommendation& r) { return r.nan_in_model || !r.overflow_without_cure.empty(); }
+
 std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
   if (!r.static_log2) return fmt::format("No loss scale can be recommended: {}.", reason_text(r));
@@ -72,8 +75,10 @@ std::string scale_line(const Study& study) {
   const std::string_view hidden =
       r.overflow_not_identifiable ? ": infinities hide how large gradients were" : "";
   if (r.none_needed) {
-    return fmt::format("No loss scale is needed; if you use one, {} {}{}.",
-                       hidden.empty() ? "up to" : "at most", scale, hidden);
+    return fmt::format(
+        "{}; if you use one, {} {}{}.",
+        broken(r) ? "Finite gradients need no loss scale" : "No loss scale is needed",
+        hidden.empty() ? "up to" : "at most", scale, hidden);
   }
   return fmt::format("Use a loss scale of {}{}{}.", hidden.empty() ? "" : "at most ", scale,
                      hidden);

@@ -130,8 +130,8 @@ std::string legend(const PolicyStudy& study) {
                                    [](const Trace& trace) { return !trace.unknown.empty(); });
   if (unknown) {
     out +=
-        "0 to 9 skipped: at 9 steps the run overflowed at a larger scale, and nobody knows "
-        "whether it would\nhave at this one.\n";
+        "0 to 9 skipped: at 9 steps the run overflowed at a larger scale, or not all gradients are "
+        "recorded:\nnobody knows whether it would have at this one.\n";
   }
   return out;
 }

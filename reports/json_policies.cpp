@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replays of loss-scaling policies, as JSON. Fields: docs/json.md; schema:
 // docs/schema/policies.schema.json.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
@@ -27,28 +31,85 @@ Json settings_json(const policy::Policy& policy) {
   return to;
 }
 
+/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole, nor
+/// as JSON values.
+class Pieces {
+ public:
+  explicit Pieces(const WriteText& write) : write_(write) {}
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  ~Pieces() = default;
+
+  void add(std::string_view text) {
+    constexpr std::size_t kPiece = 1 << 16;
+    text_ += text;
+    if (text_.size() >= kPiece) flush();
+  }
+  void flush() {
+    write_(text_);
+    text_.clear();
+  }
+  /// `"name":[...]`, `fill` adding its numbers with add_number().
+  template <class Fill>
+  void array(std::string_view name, const Fill& fill) {
+    add(fmt::format(",\"{}\":[", name));
+    first_ = true;
+    fill();
+    add("]");
+  }
+  void add_number(std::string_view text) {
+    if (!first_) text_ += ',';
+    first_ = false;
+    add(text);
+  }
+
+ private:
+  const WriteText& write_;
+  std::string text_;
+  bool first_ = true;
+};
+
 /// One number a step.
-Json steps_json(const ScaleRuns& runs, std::size_t length) {
-  Json to = Json::array();
+void add_scales(Pieces& to, const ScaleRuns& runs, std::size_t length) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const std::size_t end = r + 1 < runs.size() ? runs[r + 1].first : length;
-    for (std::size_t i = runs[r].first; i < end; ++i) to.push_back(number_json(runs[r].second));
+    const std::string text = json_text(number_json(runs[r].second));
+    for (std::size_t i = runs[r].first; i < end; ++i) to.add_number(text);
   }
-  return to;
 }
 
-Json attempts_json(const Trace& trace) {
-  Json to = std::vector<std::uint32_t>(trace.length, 1);
-  for (const auto& [index, attempts] : trace.attempts) to[index] = attempts;
-  return to;
+void add_steps(Pieces& to, std::string_view name, const std::vector<std::int64_t>& steps) {
+  to.array(name, [&] {
+    for (const std::int64_t step : steps) to.add_number(fmt::format_int(step).c_str());
+  });
 }
 
-Json parts_json(const Trace& trace) {
-  Json to = Json::array();
+void add_attempts(Pieces& to, const Trace& trace) {
+  to.array("attempts", [&] {
+    auto next = trace.attempts.begin();
+    for (std::size_t i = 0; i < trace.length; ++i) {
+      const bool several = next != trace.attempts.end() && next->first == i;
+      to.add_number(several ? fmt::format_int(next->second).c_str() : "1");
+      if (several) ++next;
+    }
+  });
+}
+
+void add_parts(Pieces& to, const Trace& trace) {
+  const char* before = ",\"parts\":[";
   for (const auto& [name, runs] : trace.parts) {
-    to.push_back({{"name", name}, {"scale", steps_json(runs, trace.length)}});
+    to.add(before + ("{\"name\":" + json_text(name)));
+    to.array("scale", [&] { add_scales(to, runs, trace.length); });
+    to.add("}");
+    before = ",";
   }
-  return to;
+  if (!trace.parts.empty()) to.add("]");
+}
+
+/// The fields of an object that is open, behind others.
+void add_fields(Pieces& to, const Json& fields) {
+  const std::string text = json_text(fields);
+  if (!fields.empty()) to.add("," + text.substr(1, text.size() - 2));
 }
 
 void put_flushed(Json& to, const Trace& trace) {
@@ -67,13 +128,7 @@ void put_final(Json& to, double scale) {
   if (std::isnan(scale)) to["final_text"] = "nan";
 }
 
-void put_trace(Json& to, const Trace& trace) {
-  to["scale"] = steps_json(trace.scale, trace.length);
-  to["skipped"] = trace.skipped;
-  to["overflow"] = trace.overflow;
-  to["unknown"] = trace.unknown;
-  to["applied_nonfinite"] = trace.applied_nonfinite;
-  to["attempts"] = attempts_json(trace);
+void put_end(Json& to, const Trace& trace) {
   put_final(to, trace.final_scale);
   to["error"] = trace.error ? Json{{"message", trace.error->message}, {"step", trace.error->step}}
                             : Json(nullptr);
@@ -81,7 +136,6 @@ void put_trace(Json& to, const Trace& trace) {
   to["skipped_in_model"] = trace.model_nan_skips;
   to["lost_share"] = trace.lost_share();
   put_flushed(to, trace);
-  if (!trace.parts.empty()) to["parts"] = parts_json(trace);
 }
 
 Json tuned_json(const TunedPolicy& tuned) {
@@ -89,8 +143,10 @@ Json tuned_json(const TunedPolicy& tuned) {
              {"text", tuned.text},
              {"settings", settings_json(tuned.trace.policy)},
              {"skipped", tuned.trace.skipped.size()},
+             {"kept", tuned.kept},
              {"within_target", tuned.within_target},
              {"tried", tuned.tried}};
+  if (!tuned.stopped_by.empty()) to["stopped_by"] = tuned.stopped_by;
   put_flushed(to, tuned.trace);
   return to;
 }
@@ -107,18 +163,7 @@ Json check_json(const RunCheck& check) {
   return to;
 }
 
-}  // namespace
-
-Json trace_json(const Trace& trace, const PolicyStudy& study) {
-  Json to = {{"policy", trace.name}};
-  if (!study.series.from_magnitudes) to["log"] = study.series.log;
-  if (trace.name != "recorded") to["settings"] = settings_json(trace.policy);
-  if (!trace.unavailable.empty()) {
-    to["unavailable"] = trace.unavailable;
-    return to;
-  }
-  if (!study.series.steps.empty()) to["first_step"] = study.series.steps.front();
-  put_trace(to, trace);
+void put_advice(Json& to, const Trace& trace, const PolicyStudy& study) {
   Json found = Json::array();
   for (const Trap& trap : study.traps) {
     if (trap.policy != trace.name) continue;
@@ -128,7 +173,55 @@ Json trace_json(const Trace& trace, const PolicyStudy& study) {
   if (!found.empty()) to["traps"] = found;
   if (study.tuned && study.tuned->name == trace.name) to["tuned"] = tuned_json(*study.tuned);
   if (trace.name == "recorded" && study.check) to["replay"] = check_json(*study.check);
-  return to;
+}
+
+void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study) {
+  Json about = {{"policy", trace.name}};
+  if (!study.series.from_magnitudes) about["log"] = study.series.log;
+  if (trace.name != "recorded") about["settings"] = settings_json(trace.policy);
+  if (!trace.unavailable.empty()) {
+    about["unavailable"] = trace.unavailable;
+    to.add(json_text(about));
+    return;
+  }
+  if (!study.series.steps.empty()) about["first_step"] = study.series.steps.front();
+  std::string head = json_text(about);
+  head.pop_back();  // the object goes on
+  to.add(head);
+  to.array("scale", [&] { add_scales(to, trace.scale, trace.length); });
+  add_steps(to, "skipped", trace.skipped);
+  add_steps(to, "overflow", trace.overflow);
+  add_steps(to, "unknown", trace.unknown);
+  add_steps(to, "applied_nonfinite", trace.applied_nonfinite);
+  add_attempts(to, trace);
+  Json end;
+  put_end(end, trace);
+  add_fields(to, end);
+  add_parts(to, trace);
+  Json advice = Json::object();
+  put_advice(advice, trace, study);
+  add_fields(to, advice);
+  to.add("}");
+}
+
+}  // namespace
+
+void write_traces(const std::vector<PolicyStudy>& studies, bool with_recorded,
+                  const WriteText& write) {
+  Pieces to(write);
+  const char* before = "\n";
+  const auto entry = [&](const Trace& trace, const PolicyStudy& study) {
+    to.add(before);
+    before = ",\n";
+    add_trace(to, trace, study);
+  };
+  to.add("[");
+  for (const PolicyStudy& study : studies) {
+    for (const Trace& trace : study.traces) entry(trace, study);
+    if (with_recorded && study.recorded) entry(*study.recorded, study);
+  }
+  to.add("\n]\n");
+  to.flush();
 }
 
 Json catalogue_json() {

@@ -102,8 +102,8 @@ std::string footnotes_html(const PolicyStudy& study) {
   };
   if (any([](const Trace& t) { return !t.unknown.empty(); })) {
     note(
-        "Two numbers of skipped steps: at those between the run overflowed at a larger scale, and "
-        "nobody knows whether they would have at this one.");
+        "Two numbers of skipped steps: at those between the run overflowed at a larger scale, or "
+        "not all gradients are recorded, and nobody knows whether they would have at this one.");
   }
   if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
     note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");

@@ -74,6 +74,15 @@ json scale_axis() {
           {"scale", {{"zero", false}, {"nice", true}, {"padding", 8}}}};
 }
 
+/// Nothing that is seen: it gives both charts all lines and all steps, so that a policy has its
+/// colour and a step its place in either, also where a line has nothing to draw.
+json frame() {
+  json out = layer({{"type", "point"}, {"size", 0}, {"opacity", 0}},
+                   {{"x", step_axis("step")}, {"color", line_colour()}});
+  out["transform"] = json::array({only("frame")});
+  return out;
+}
+
 /// Invisible, wide: what the line holds where it is pointed at.
 json scale_hover() {
   json out = layer(
@@ -157,7 +166,7 @@ json flushed_axis(const char* field, Axis shares) {
 
 json flushed_words() {
   return json::array(
-      {width_of_line(), scale_words(),
+      {only("flushed"), width_of_line(), scale_words(),
        calculate(fmt::format("max({}, datum.low)", kSmallestShare / 10), "shown_low"),
        calculate(fmt::format("max({}, datum.high)", kSmallestShare / 10), "shown_high"),
        calculate("format(datum.step, ',') + (datum.steps > 1 ? ' (the worst of ' + datum.steps + "
@@ -186,7 +195,7 @@ json policy_scales() {
   // Legends below one another: side by side the second leaves a telephone.
   out["config"] = {
       {"legend", {{"layout", {{"bottom", {{"direction", "vertical"}, {"anchor", "start"}}}}}}}};
-  out["layer"] = json::array({lines, line_ends(), scale_hover(), skip_marks()});
+  out["layer"] = json::array({frame(), lines, line_ends(), scale_hover(), skip_marks()});
   return out;
 }
 
@@ -208,8 +217,8 @@ json policy_flushed(Axis shares) {
                                             {"flushed_text", "values"},
                                             {"of_text", "of"},
                                             {"scale_text", "at loss scale"}})}});
-  out["transform"] = flushed_words();
-  out["layer"] = json::array({band, lines, points});
+  for (json* drawn : {&band, &lines, &points}) (*drawn)["transform"] = flushed_words();
+  out["layer"] = json::array({frame(), band, lines, points});
   return out;
 }
 

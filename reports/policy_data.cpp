@@ -33,6 +33,17 @@ std::string end_of(const Trace& trace) {
   return std::isfinite(scale) ? "" : "infinity";
 }
 
+/// Of every line where the first step begins and the last one ends, whatever there is to draw.
+void add_frame(json& rows, const std::vector<PolicyLine>& lines, const StepSeries& series) {
+  if (series.steps.empty()) return;
+  for (std::size_t order = 0; order < lines.size(); ++order) {
+    for (const std::int64_t step : {series.steps.front(), series.steps.back() + 1}) {
+      rows.push_back(line_row("frame", lines[order], order));
+      rows.back().push_back(step);
+    }
+  }
+}
+
 /// kind, name, order, fixed, step, until, last, log2, scale, what, count
 json scale_rows(const PolicyStudy& study) {
   json out = json::array();
@@ -40,8 +51,10 @@ json scale_rows(const PolicyStudy& study) {
   const auto step_at = [&](std::size_t index) {
     return steps.front() + static_cast<std::int64_t>(index);
   };
+  const std::vector<PolicyLine> lines = policy_lines(study);
+  add_frame(out, lines, study.series);
   std::size_t order = 0;
-  for (const PolicyLine& line : policy_lines(study)) {
+  for (const PolicyLine& line : lines) {
     const std::vector<Plateau> drawn = plateaus(*line.trace);
     const auto put = [&](const char* kind, std::int64_t step, std::int64_t until, std::int64_t last,
                          double scale, const std::string& what, std::uint64_t count) {
@@ -72,8 +85,11 @@ json scale_rows(const PolicyStudy& study) {
 /// log2, scale
 json flushed_rows(const PolicyStudy& study) {
   json out = json::array();
+  if (study.series.flushed.empty()) return out;  // nothing to draw
+  const std::vector<PolicyLine> lines = policy_lines(study);
+  add_frame(out, lines, study.series);
   std::size_t order = 0;
-  for (const PolicyLine& line : policy_lines(study)) {
+  for (const PolicyLine& line : lines) {
     for (const FlushedPoint& p : flushed_points(*line.trace, study.series)) {
       json row = line_row("flushed", line, order);
       const Share share{p.flushed, p.of};

@@ -93,9 +93,14 @@ std::string why_text(const Trace& trace) {
   return out;
 }
 
+namespace {
+
+std::string steps_sentence(const Trace& trace) {
+  return fmt::format("{} of {} steps skipped", skipped_text(trace), count_text(trace.length));
+}
+
 std::string skipped_sentence(const Trace& trace) {
-  std::string out =
-      fmt::format("{} of {} steps skipped", skipped_text(trace), count_text(trace.length));
+  std::string out = steps_sentence(trace);
   if (trace.model_nan_skips != 0) {
     out += fmt::format(
         " ({} for NaN or infinity in the model, which no scale cures)",
@@ -103,6 +108,8 @@ std::string skipped_sentence(const Trace& trace) {
   }
   return out + flushed_sentence(trace);
 }
+
+}  // namespace
 
 std::string run_text(const PolicyStudy& study) {
   if (!study.recorded) return "";
@@ -129,12 +136,24 @@ std::string check_text(const PolicyStudy& study) {
 
 std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
   const std::string line = policy_line(tuned.trace.policy);
-  std::string out = fmt::format("Of {} dynamic settings of {}, best on these steps: {}.\n",
-                                count_text(tuned.tried), tuned.name, skipped_sentence(tuned.trace));
+  std::string out =
+      fmt::format("Of {} dynamic settings of {}, ", count_text(tuned.tried), tuned.name);
+  out +=
+      tuned.kept ? "none does better on these steps than those it has: " : "best on these steps: ";
+  out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
   if (tuned.trace.mean_flushed && !tuned.within_target) {
-    out += fmt::format("No setting keeps the flushed share at the target of {}.\n",
-                       share_text(target_underflow));
+    const double percent = 100 * target_underflow;
+    out +=
+        tuned.trace.mean_flushed->first > target_underflow
+            ? fmt::format("No setting keeps the flushed share at the target of {:.3g} %. ", percent)
+            : fmt::format(
+                  "Whether that keeps the flushed share at the target of {:.3g} % is not "
+                  "known: the log tells it within these bounds. ",
+                  percent);
   }
+  out += tuned.stopped_by;
+  if (out.ends_with(' ')) out.pop_back();
+  if (!out.ends_with('\n')) out += '\n';
   return out + "\n  " + (line.empty() ? tuned.text : line) + "\n\n";
 }
 

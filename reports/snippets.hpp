@@ -27,8 +27,8 @@ std::vector<std::string> framework_names();
 /// The policy behind a framework's dynamic scaling (policy/policy.hpp); empty for no name.
 std::string policy_of_framework(std::string_view framework);
 
-/// A policy with its initial scale and growth interval as a line to paste; empty for policies of
-/// frameworks that have none, and for scales that are no power of two.
+/// A policy with its settings as a line to paste; empty for policies of frameworks that have none,
+/// for scales that are no power of two, and for settings that the line has no place for.
 std::string policy_line(const policy::Policy& policy);
 
 /// One a framework, PyTorch first; none where no scale is recommended.

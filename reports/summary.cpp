@@ -106,6 +106,10 @@ std::string format_html(const Analysis& analysis) {
   return analysis.target.name == "binary16" ? "FP16" : html_escape(analysis.target.name);
 }
 
+bool broken(const Recommendation& advice) {
+  return advice.nan_in_model || !advice.overflow_without_cure.empty();
+}
+
 /// What no loss scale helps against; it goes before all else.
 std::string broken_html(const Analysis& analysis, const Recommendation& advice) {
   std::string out;
@@ -153,9 +157,10 @@ std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
   }
   if (advice.none_needed) {
     return fmt::format(
-        "<strong>No loss scale is needed</strong>: without one {} turns {} of the nonzero gradient "
-        "values to zero. If you use one, {} {}{}.",
-        format, lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
+        "<strong>{}</strong>: without one {} turns {} of the nonzero gradient values to zero. If "
+        "you use one, {} {}{}.",
+        broken(advice) ? "Finite gradients need no loss scale" : "No loss scale is needed", format,
+        lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
         advice.overflow_not_identifiable ? ": infinities hide how large gradients were" : "");
   }
   return fmt::format(

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Traps.
 #include "analyzers/policy_advice.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "analyzers/policy_series.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-StepSeries series_of(const std::vector<double>& magnitudes) {
-  StepSeries series;
-  for (const double m : magnitudes) {
-    series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
-    series.seen.push_back({m, 0});
-  }
-  return series;
-}
 
 /// The traps of one policy, by id.
 std::vector<Trap> found(const StepSeries& series, const std::string& policy, const char* id) {
@@ -35,87 +30,13 @@ bool says(const std::vector<Trap>& traps, std::string_view part) {
   return traps.size() == 1 && traps[0].text.find(part) != std::string::npos;
 }
 
-TEST_CASE("Tuned settings skip nothing where a static scale would") {
-  const StepSeries series = series_of(std::vector<double>(3000, 0.5));
-  const auto tuned = tune(policy::make("torch"), series, 0.001);
-  REQUIRE(tuned);
-  CHECK(tuned->trace.skipped.empty());
-  CHECK(tuned->name == "torch");
-  CHECK(tuned->tried > 20);
-  CHECK(policy::text_of(policy::make(tuned->text)) == tuned->trace.text);
-  CHECK(replay(policy::make("torch"), series).skipped.size() == 1);  // the default probes
-}
-
-TEST_CASE("Tuning keeps the flushed share at the target where it can") {
-  StepSeries series = series_of(std::vector<double>(1000, 0.5));
-  // At 2^10 2 % are flushed, at 2^12 and above none.
-  series.flushed.push_back({0, 100, 9, {100, 2, 1, 0}});
-  const auto tuned = tune(policy::make("torch"), series, 0.005);
-  REQUIRE(tuned);
-  CHECK(tuned->within_target);
-  CHECK(tuned->trace.scale_at(0) >= 4096);
-  CHECK(tuned->trace.skipped.empty());
-  StepSeries hopeless = series;
-  hopeless.flushed = {{0, 100, 20, {100, 50}}};
-  const auto best = tune(policy::make("torch"), hopeless, 0.005);
-  REQUIRE(best);
-  CHECK(!best->within_target);
-}
-
-TEST_CASE("Tuning lowers a floor that is in the way") {
-  const StepSeries series = series_of(std::vector<double>(500, 0x1p20));
-  const auto tuned = tune(policy::make("megatron"), series, 0.001);
-  REQUIRE(tuned);
-  CHECK(tuned->text.find("min_scale=") != std::string::npos);
-  CHECK(tuned->trace.final_scale < 1);
-  CHECK(tuned->trace.skipped.empty());
-}
-
-TEST_CASE("Tuning answers nothing where no step tells a scale") {
-  for (const double value : {0.0, double{NAN}}) {
-    CHECK(!tune(policy::make("torch"), series_of(std::vector<double>(200, value)), 0.001));
-  }
-}
-
-TEST_CASE("Where NaN in the model costs every setting the same, the default is as good") {
-  std::vector<double> magnitudes(300, 0.01);
-  magnitudes.resize(400, NAN);
-  const auto tuned = tune(policy::make("torch"), series_of(magnitudes), 0.001);
-  REQUIRE(tuned);
-  CHECK(tuned->text == "torch");
-  CHECK(tuned->trace.skipped.size() == 100);
-  CHECK(!tune(policy::make("deepspeed"), series_of(magnitudes), 0.001)->text.empty());
-}
-
-TEST_CASE("No initial scale is advised at which the run overflowed") {
-  StepSeries series = series_of(std::vector<double>(200, 0.01));
-  series.seen[50] = {kInf, 65536};
-  const auto tuned = tune(policy::make("torch"), series, 0.001);
-  REQUIRE(tuned);
-  CHECK(tuned->trace.scale_at(0) <= 32768);
-}
-
-TEST_CASE("A short series leaves a binade to spare") {
-  const auto start = [](std::size_t steps) {
-    const auto tuned = tune(policy::make("torch"), series_of(std::vector<double>(steps, 1.0)), 0);
-    return tuned->trace.scale_at(0);
-  };
-  CHECK(start(100) == 32768);
-  CHECK(start(99) == 16384);
-}
-
-TEST_CASE("Policies without these settings are not tuned") {
-  const StepSeries series = series_of({0.5, 0.5});
-  for (const char* name : {"static", "als", "te-delayed", "os2s-logmax", "mxnet-static"}) {
-    CHECK(!tune(policy::make(name), series, 0.001));
-  }
-}
-
 TEST_CASE("Trap: a floor above the scale that is needed") {
   const StepSeries series = series_of(std::vector<double>(60, 1e6));
   const auto tf = found(series, "tf1", "floor");
   CHECK(says(tf, "a scale of 2^-4 would hold them"));
   CHECK(says(found(series, "megatron,initial_scale=1024", "floor"), "Set min_scale to 2^-4"));
+  CHECK(says(found(series, "deepspeed-fused,init_scale=16", "floor"),
+             "Set min_scale (min_loss_scale in the configuration file) to 0, or divide"));
   CHECK(found(series, "torch", "floor").empty());
   CHECK(found(series_of(std::vector<double>(60, NAN)), "tf1", "floor").empty());
 }
@@ -200,6 +121,29 @@ TEST_CASE("Trap: a scale that was not in the checkpoint") {
   CHECK(found(series, "", "not_in_checkpoint").empty());
 }
 
+TEST_CASE("Trap: a scale that comes back from zero, or from infinity, was set anew") {
+  StepSeries series = series_of(std::vector<double>(6, 0.01));
+  series.recorded_scale = {128.0, 0.0, 0.0, 65536.0, 65536.0, 131072.0};
+  CHECK(says(found(series, "", "not_in_checkpoint"),
+             "from 0 to 65536 at step 3, where no policy comes back from"));
+  series.recorded_scale = {128.0, kInf, kInf, kInf, 65536.0, 65536.0};
+  CHECK(says(found(series, "", "not_in_checkpoint"), "from inf to 65536 at step 4"));
+  series.recorded_scale = {128.0, 0x1p-149, std::nullopt, 65536.0, 65536.0, 65536.0};
+  CHECK(says(found(series, "", "not_in_checkpoint"), "from 2^-149 to 65536 at step 3"));
+  series.recorded_scale = {128.0, 256.0, std::nullopt, std::nullopt, 2048.0, 2048.0};
+  CHECK(found(series, "", "not_in_checkpoint").empty());  // each step may have doubled it
+  series.recorded_scale = {128.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+  CHECK(found(series, "", "not_in_checkpoint").empty());
+}
+
+TEST_CASE("Trap: a scale at its floor is no sign of hysteresis") {
+  std::vector<double> magnitudes(10, 0x1p20);
+  magnitudes.resize(60, 0x1p10);
+  const auto trap =
+      found(series_of(magnitudes), "megatron,initial_scale=2,growth_interval=20", "hysteresis");
+  CHECK(says(trap, "1 of 10 skipped steps did not lower the scale, step 0 first"));
+}
+
 TEST_CASE("Trap: an overflow that no recorded gradient explains") {
   StepSeries series = series_of({0.5, kInf, 0.5});
   series.seen[1].overflow_from = 1024;
@@ -208,20 +152,6 @@ TEST_CASE("Trap: an overflow that no recorded gradient explains") {
   const auto trap = found(series, "", "norm_overflow");
   CHECK(says(trap, "they reach 0.5 and 65520 over the scale is 63.98"));
   CHECK(trap.at(0).step == 1);
-}
-
-TEST_CASE("Tuning over a million steps takes seconds") {
-  std::vector<double> magnitudes;
-  for (int i = 0; i < 1'000'000; ++i) magnitudes.push_back(std::exp2(std::sin(i * 0.37) * 6));
-  const StepSeries series = series_of(magnitudes);
-  for (const char* name : {"torch", "megatron", "nnabla", "mxnet"}) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto tuned = tune(policy::make(name), series, 0.001);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    REQUIRE(tuned);
-    CHECK(tuned->tried > 0);
-    CHECK(took.count() < 30);  // 0.2 s on two idle cores
-  }
 }
 
 }  // namespace

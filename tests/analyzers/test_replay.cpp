@@ -246,6 +246,22 @@ TEST_CASE("Adaptive loss scaling sees infinities between tables") {
   CHECK(trace.final_scale == 8);
 }
 
+TEST_CASE("Adaptive loss scaling knows no finite gradients between tables but small ones") {
+  StepSeries series = two_layers();
+  series.seen[1] = {1e4, 0};  // 8e4 at the scales it has, which would have been others
+  Trace trace = replay(policy::make("als"), series);
+  CHECK(trace.unknown == Steps{1});
+  CHECK(!trace.error);
+  CHECK(trace.final_scale == 8);
+  series.seen[1] = {8e3, 0};
+  CHECK(replay(policy::make("als"), series).unknown.empty());
+  series.seen[1].partial = true;
+  CHECK(replay(policy::make("als"), series).unknown == Steps{1});
+  series.seen[1] = {kInf, 8};
+  series.seen[0] = {1e4, 0};  // a table decides
+  CHECK(replay(policy::make("als"), series).unknown.empty());
+}
+
 TEST_CASE("The mean and the worst flushed share are of the steps that have tables") {
   StepSeries series = series_of({.5, .5, .5});
   series.flushed.push_back({0, 10, 0, {10, 4, 0}});

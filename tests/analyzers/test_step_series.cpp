@@ -83,8 +83,9 @@ TEST_CASE("An infinity that FP16 made overflows from the recorded scale up") {
   // Far from the limit no rounding to 16 bits made it; near it, a cast by hand may have.
   const auto far = std::vector{step(0, 0.9), step(1, kInf, 4096, true), step(2, 0.9)};
   const auto small = computed_in(Dtype::f32, record_of("weight_grad/a.weight", 0, {0.5f}));
-  CHECK(read(far, {small}).seen[1].overflow_from == 0);
-  CHECK(read(scalars, {wide}).seen[1].overflow_from == 4096);
+  const auto output = computed_in(Dtype::f32, record_of("activation_grad/a", 0, {0.5f}));
+  CHECK(read(far, {small, output}).seen[1].overflow_from == 0);
+  CHECK(read(scalars, {wide, output}).seen[1].overflow_from == 4096);
   auto with_loss = scalars;
   with_loss[1].loss = NAN;  // the forward pass fails: no scale helps
   CHECK(read(with_loss, {narrow}).seen[1].overflow_from == 0);

@@ -108,6 +108,58 @@ TEST_CASE("Factors are of the type the framework has them in", "[policy]") {
   CHECK(after_one("apex,init_scale=12,scale_factor=3") == 6);  // taken and not used
 }
 
+TEST_CASE("What no binary32 scale can be is refused where the framework has one", "[policy]") {
+  for (const char* text :
+       {"torch,init_scale=1e300", "torch,init_scale=2^128", "keras3,initial_scale=1e39",
+        "torch,init_scale=1e-300", "colossalai,min_scale=1e300", "os2s-backoff,scale_max=2^200",
+        "flax,scale=2^-150"}) {
+    INFO(text);
+    CHECK_THROWS_AS(make(text), std::invalid_argument);
+    try {
+      make(text);
+    } catch (const std::invalid_argument& error) {
+      CHECK(std::string(error.what()).find("a number of binary32's range") != std::string::npos);
+    }
+  }
+  CHECK(scale_of(make("torch,init_scale=2^127")) == 0x1p127);
+  CHECK(scale_of(make("torch,init_scale=2^-149")) == 0x1p-149);
+  CHECK(scale_of(make("flax,minimum_scale=1e-300,scale=1")) == 1);  // 0 there: no floor
+  CHECK(scale_of(make("deepspeed,init_scale=1e300")) == 1e300);     // a Python float
+}
+
+TEST_CASE("Short texts make the same policy", "[policy]") {
+  for (const char* text : {"torch,growth_interval=4", "deepspeed,hysteresis=2", "deepspeed",
+                           "deepspeed,consecutive_hysteresis=true", "fastai1,dynamic=false",
+                           "fastai1,dynamic=false,loss_scale=65536", "colossalai,min_scale=1"}) {
+    const Policy policy = make(text);
+    INFO(short_text_of(policy));
+    CHECK(text_of(make(short_text_of(policy))) == text_of(policy));
+  }
+  CHECK(short_text_of(make("torch,growth_interval=4,init_scale=2^16")) ==
+        "torch,growth_interval=4");
+}
+
+TEST_CASE("Limits are those of the settings, or of the framework", "[policy]") {
+  CHECK(limits_of(make("torch")).floor == 0);
+  CHECK(std::isinf(limits_of(make("torch")).ceiling));
+  CHECK(limits_of(make("megatron,min_scale=4")).floor == 4);
+  CHECK(!limits_of(make("megatron")).floor_is_fixed);
+  CHECK(limits_of(make("apex")).ceiling == 0x1p24);
+  CHECK(limits_of(make("os2s-backoff,scale_max=2^10")).ceiling == 1024);
+  CHECK(limits_of(make("paddle")).floor == 1);
+  CHECK(limits_of(make("paddle,graph=dynamic")).floor == 0);
+  CHECK(limits_of(make("deepspeed-fused")).whole_numbers);
+  // A fixed floor is where the scale stays, however many steps overflow.
+  for (const Policy& policy : all()) {
+    const Limits limits = limits_of(policy);
+    if (!limits.floor_is_fixed) continue;
+    Policy down = policy;
+    for (int step = 0; step < 500; ++step) advance(down, {true, std::nan("")});
+    INFO(info_of(policy).name);
+    CHECK(scale_of(down) == limits.floor);
+  }
+}
+
 TEST_CASE("A checkpoint carries all that decides", "[policy]") {
   // 0.5, sometimes enough for an overflow at 2^15, rarely NaN.
   const auto magnitude = [](int step) {

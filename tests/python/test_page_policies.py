@@ -126,7 +126,8 @@ def test_flushed_shares_are_the_replay(restless):
         browser.execute_script(
             "document.querySelector(`input[name=axis][value=${arguments[0]}]`).click()", axis)
         wait_until_drawn(browser)
-        found = rows(browser, "policy-flushed", "policy-flushed")
+        found = [row for row in rows(browser, "policy-flushed", "policy-flushed")
+                 if row["kind"] == "flushed"]
         for policy, name in zip(("torch", "megatron", "static"), CHOSEN):
             line = of_line(found, name)
             low, high = traces[policy]["mean_flushed_share"]
@@ -138,6 +139,27 @@ def test_flushed_shares_are_the_replay(restless):
                 assert row["low"] == row["flushed_low"] / row["of_high"]
                 assert row["high"] == row["flushed_high"] / row["of_low"]
     assert said_on_console(browser) == []
+
+
+def test_both_charts_have_the_same_steps_and_colours(browser, logs, tmp_path):
+    """Also where a line has nothing to draw in one: DeepSpeed ends training before any table."""
+    dies = "deepspeed,init_scale=65536,min_scale=65536"
+    page = page_of(logs / "restless", tmp_path, "--policy", dies, "--policy", "torch")
+    quiet(browser, page)
+    drawn = {row["name"] for row in rows(browser, "policy-flushed", "policy-flushed")
+             if row["kind"] == "flushed"}
+    scales = {}
+    for chart in ("policy-scales", "policy-flushed"):
+        scales[chart] = browser.execute_script("""
+            const view = window.halfscopeViews[arguments[0]];
+            const names = view.scale('color').domain();
+            return [view.scale('x').domain(), names, names.map((n) => view.scale('color')(n))];""",
+            chart)
+    assert scales["policy-scales"] == scales["policy-flushed"]
+    steps, names, colours = scales["policy-scales"]
+    assert steps == [0, 400]
+    assert set(names) - drawn == {dies}
+    assert len(set(colours)) == len(names) == 4
 
 
 def test_table_is_ranked_and_sorts(restless):

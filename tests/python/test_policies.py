@@ -129,6 +129,7 @@ def test_a_missing_file_is_named(tmp_path):
     ("torch,growth_interval=0", "an integer, 1 or above"),
     ("torch,growth_interval=2.5", "an integer, 1 or above"),
     ("torch,init_scale=nan", "a finite number above 0"),
+    ("torch,init_scale=1e300", "a number of binary32's range"),
     ("torch,init_scale=1,init_scale=2", "given twice"),
     ("torch,init_scale", "key=value"),
 ])
@@ -218,6 +219,37 @@ def test_python_gives_what_the_command_line_gives(s1):
     assert [t["scale"] for t in mine] == [t["scale"] for t in theirs]
     with pytest.raises(ValueError, match="torch, apex"):
         halfscope.policies(LOG, policies=["torhc"])
+
+
+def test_python_and_the_command_line_have_the_same_entries():
+    mine = halfscope.policies(LOG, framework="deepspeed,hysteresis=3")
+    theirs = traces(LOG, "--framework", "deepspeed,hysteresis=3")
+    assert mine == theirs
+    [tuned] = [t["tuned"] for t in mine if "tuned" in t]
+    assert tuned["policy"] == "deepspeed"
+    assert tuned["settings"]["delayed_shift"] == 3
+
+
+def test_tuning_starts_from_the_settings_of_the_user(s1):
+    def tuned(*arguments):
+        [trace] = traces("--amax", s1, *arguments)
+        return trace["tuned"]["settings"]
+    torch = "torch,init_scale=1e6,backoff_factor=0.25"
+    assert tuned("--policy", torch)["backoff_factor"] == 0.25
+    assert tuned("--policy", torch, "--framework", "pytorch")["backoff_factor"] == 0.25
+    assert tuned("--policy", torch, "--framework", "torch,backoff_factor=0.5,init_scale=1e6")[
+        "backoff_factor"] == 0.5
+    text = policies("--amax", s1, "--framework", "deepspeed,initial_scale_power=20").stdout
+    assert '"hysteresis": 2' in text
+
+
+def test_what_stops_every_setting_is_said(tmp_path):
+    path = write(tmp_path, *[1e6] * 60)
+    text = " ".join(policies("--amax", path, "--framework", "keras2").stdout.split())
+    assert ("60 steps need a scale of 2^-4 or less, and it cannot fall below 1, which no setting "
+            "lowers.") in text
+    assert "need a scale" not in policies("--amax", path, "--framework", "pytorch").stdout.split(
+        "Policies at their")[0]
 
 
 def test_the_answer_comes_first(s1):

@@ -10,6 +10,7 @@
 #include "catch.hpp"
 #include "reports/evidence.hpp"
 #include "reports/findings.hpp"
+#include "reports/json_policies.hpp"
 #include "reports/own_data.hpp"
 #include "reports/policy_lines.hpp"
 #include "reports/policy_words.hpp"
@@ -77,6 +78,15 @@ TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
         "scaler = torch.cuda.amp.GradScaler(init_scale=4096.0, growth_interval=500)");
   CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
             "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
+  CHECK(has(policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
+            "\"loss_scale_window\": 1000, \"hysteresis\": 2, \"min_loss_scale\": 0}"));
+  CHECK(has(policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
+            "\"hysteresis\": 3, \"min_loss_scale\": 1, \"consecutive_hysteresis\": true}"));
+  CHECK(policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
+  CHECK(policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
+  CHECK(has(policy_line(policy::make("torch,backoff_factor=0.25")),
+            "growth_interval=2000, backoff_factor=0.25)"));
+  CHECK(policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
   CHECK(policy_line(policy::make("torch,init_scale=1000")).empty());
   CHECK(policy_line(policy::make("apex")).empty());
   CHECK(policy_line(policy::make("megatron")).empty());
@@ -209,6 +219,78 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   const std::string html = sections_html(study);
   CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
   CHECK(has(html, "<tr class=\"marked\"><th scope=\"row\">the run itself"));
+}
+
+TEST_CASE("both charts have every line and every step", "[reports][policies]") {
+  const TempFolder folder;
+  sample::restless_run(folder / "run");
+  const analyzers::Study study = study_of(folder / "run");
+  const auto own = own_charts_json(study);
+  const auto frame = [&](const char* chart) {
+    std::vector<std::string> rows;
+    for (const auto& row : own[chart]["rows"]["0"]["all"]) {
+      if (row[0] == "frame") rows.push_back(row.dump());
+    }
+    return rows;
+  };
+  const auto scales = frame("policy-scales");
+  CHECK(scales.size() == 2 * policy_lines(study.policies[0]).size());
+  CHECK(scales == frame("policy-flushed"));
+  CHECK(has(scales.front(), ",0]"));
+  CHECK(has(scales.back(), ",400]"));
+  for (const char* chart : {"policy-scales", "policy-flushed"}) {
+    CHECK(own[chart]["specs"]["linear"]["layer"][0]["transform"][0]["filter"] ==
+          "datum.kind == 'frame'");
+  }
+}
+
+TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {
+  PolicyStudy study;
+  study.series = steps(100000, 0.5);
+  study.series.seen[3].max_abs = kNan;
+  study.series.retried[5] = {{1e6, 0}, {0.5, 0}};
+  study.traces =
+      analyzers::replay({policy::make("chainer,interval=3"), policy::make("nnabla"),
+                         policy::make("te-delayed"), policy::make("keras3,dynamic_growth_steps=1")},
+                        study.series);
+  study.recorded = study.traces[1];
+  study.recorded->name = "recorded";
+  std::string text;
+  std::size_t pieces = 0;
+  std::vector<PolicyStudy> studies;
+  studies.push_back(std::move(study));
+  write_traces(studies, true, [&](std::string_view piece) {
+    CHECK(piece.size() < 1 << 17);
+    text += piece;
+    ++pieces;
+  });
+  CHECK(pieces > 10);
+  const auto all = nlohmann::json::parse(text);
+  REQUIRE(all.size() == 5);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Trace& trace = studies[0].traces[i];
+    const auto& entry = all[i];
+    CHECK(entry["policy"] == trace.name);
+    if (!trace.unavailable.empty()) continue;
+    REQUIRE(entry["scale"].size() == trace.length);
+    REQUIRE(entry["attempts"].size() == trace.length);
+    bool same = true;
+    for (std::size_t step = 0; step < trace.length; ++step) {
+      const double scale = trace.scale_at(step);
+      same = same && (std::isfinite(scale) ? entry["scale"][step] == scale
+                                           : entry["scale"][step].is_null());
+      const auto tried = trace.attempts.find(step);
+      same = same && entry["attempts"][step] == (tried == trace.attempts.end() ? 1 : tried->second);
+    }
+    CHECK(same);
+    CHECK(entry["skipped"] == nlohmann::json(trace.skipped));
+    CHECK(entry["overflow"] == nlohmann::json(trace.overflow));
+    CHECK(entry["applied_nonfinite"] == nlohmann::json(trace.applied_nonfinite));
+  }
+  CHECK(all[4]["policy"] == "recorded");
+  text.clear();
+  write_traces({}, true, [&](std::string_view piece) { text += piece; });
+  CHECK(nlohmann::json::parse(text) == nlohmann::json::array());
 }
 
 TEST_CASE("a calm run is no finding", "[reports][policies]") {

@@ -25,7 +25,8 @@ struct Apex {
       .arithmetic = Arithmetic::binary64,
       .initial = "init_scale",
       .interval = "scale_window",
-      .floor = "min_loss_scale"};
+      .floor = "min_loss_scale",
+      .ceiling = "max_loss_scale"};
 
   std::optional<double> loss_scale = std::nullopt;  ///< static; None is the framework's "dynamic"
   double init_scale = 65536, scale_factor = 2;
@@ -79,6 +80,8 @@ struct ApexLegacy {
       .initial = "init_scale",
       .interval = "scale_window"};
 
+  static constexpr double fixed_floor() { return 1; }
+
   double init_scale = 0x1p32, scale_factor = 2;
   std::int64_t scale_window = 1000;
   static constexpr auto settings() {
@@ -102,7 +105,7 @@ struct ApexLegacy {
   Decision advance(const Attempt& attempt) {
     const std::int64_t now = iteration++;
     if (attempt.nonfinite) {
-      current = std::max(current / scale_factor, 1.0);
+      current = std::max(current / scale_factor, fixed_floor());
       last_overflow = now;
       return {Action::skip};
     }

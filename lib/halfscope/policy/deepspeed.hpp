@@ -36,6 +36,9 @@ struct DeepSpeedSettings {
     bool other_argument = false, consecutive = false, file = false;
   } was_given = {};
 
+  /// The configuration file has a power of two for the start, and integers.
+  static constexpr bool whole_numbers = true;
+
   void given(std::string_view key) {
     Given& all = was_given;
     if (key == "init_scale") all.init_scale = true;

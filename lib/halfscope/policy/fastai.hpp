@@ -21,7 +21,8 @@ struct Fastai1 {
           "weights and counts as a clean step; a static scale is never checked",
       .arithmetic = Arithmetic::binary64,
       .initial = "loss_scale",
-      .interval = "max_noskip"};
+      .interval = "max_noskip",
+      .ceiling = "max_scale"};
 
   double loss_scale = 65536;  ///< None in the framework: 2^16, or 512 where static
   std::int64_t max_noskip = 1000;

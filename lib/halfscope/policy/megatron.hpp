@@ -82,7 +82,8 @@ struct ColossalAi {
       .arithmetic = Arithmetic::binary32,
       .initial = "initial_scale",
       .interval = "growth_interval",
-      .floor = "min_scale"};
+      .floor = "min_scale",
+      .ceiling = "max_scale"};
 
   using Self = ColossalAi;
   double initial_scale = 65536, growth_factor = 2, backoff_factor = 0.5;

@@ -20,6 +20,7 @@ struct Mindspore {
       .quirk = "more than 1000 overflows in a row end the run; floor of 1; no ceiling",
       .initial = "init_loss_scale",
       .interval = "scale_window"};
+  static constexpr double fixed_floor() { return 1; }
   static constexpr std::int64_t bad_step_max = 1000;
 
   double init_loss_scale = 16777216, scale_factor = 2;
@@ -71,6 +72,7 @@ struct MindsporeCell {
       .arithmetic = Arithmetic::binary32,
       .initial = "loss_scale_value",
       .interval = "scale_window"};
+  static constexpr double fixed_floor() { return 1; }
 
   double loss_scale_value = 16777216, scale_factor = 2;
   std::int64_t scale_window = 2000;

@@ -21,7 +21,8 @@ struct Mxnet {
           "every change takes effect one step late: growth that overflows costs two steps and "
           "two halvings; no floor, though operators refuse scales below 2^-1022",
       .initial = "init_scale",
-      .interval = "scale_window"};
+      .interval = "scale_window",
+      .ceiling = "max_loss_scale"};
 
   double init_scale = 65536, scale_factor = 2;
   std::int64_t scale_window = 2000;

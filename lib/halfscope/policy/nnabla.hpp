@@ -10,8 +10,33 @@
 
 namespace halfscope::policy {
 
+/// What the updater and the tutorial's loop count alike.
+struct NnablaScale {
+  double initial = 8, scaling_factor = 2;
+  std::int64_t interval = 2000;
+
+  double current = 0;
+  std::int64_t counter = 0;
+
+  void start() { current = initial; }
+  double scale() const { return current; }
+
+ protected:
+  void back_off() {
+    current /= scaling_factor;
+    counter = 0;
+  }
+  void clean_step() {
+    if (counter > interval) {  // tested before this step is counted
+      current *= scaling_factor;
+      counter = 0;
+    }
+    ++counter;
+  }
+};
+
 /// DynamicLossScalingUpdater: a step that overflows is tried again at half the scale.
-struct Nnabla {
+struct Nnabla : NnablaScale {
   static constexpr Info info = {
       .name = "nnabla",
       .framework = "NNabla, DynamicLossScalingUpdater",
@@ -23,29 +48,22 @@ struct Nnabla {
       .interval = "N"};
   static constexpr std::int64_t max_recursive_count = 100;
 
-  double initial = 8, scaling_factor = 2;
-  std::int64_t interval = 2000;
   static constexpr auto settings() {
     return std::array{Option<Nnabla>{"scale", &Nnabla::initial, Range::positive},
                       Option<Nnabla>{"scaling_factor", &Nnabla::scaling_factor, Range::positive},
                       Option<Nnabla>{"N", &Nnabla::interval, Range::count}};
   }
 
-  double current = 0;
-  std::int64_t counter = 0, recursive_count = 0;
+  std::int64_t recursive_count = 0;
   static constexpr auto state() {
     return std::array{Option<Nnabla>{"scale", &Nnabla::current},
                       Option<Nnabla>{"counter", &Nnabla::counter},
                       Option<Nnabla>{"recursive_count", &Nnabla::recursive_count}};
   }
 
-  void start() { current = initial; }
-  double scale() const { return current; }
-
   Decision advance(const Attempt& attempt) {
     if (attempt.nonfinite) {
-      current /= scaling_factor;
-      counter = 0;
+      back_off();
       if (++recursive_count <= max_recursive_count) return {Action::retry};
       recursive_count = 0;
       return {Action::skip};
@@ -53,17 +71,13 @@ struct Nnabla {
     // 1. / scale, only where the gradients are finite.
     if (current == 0) return {Action::skip, "ZeroDivisionError: float division by zero"};
     recursive_count = 0;
-    if (counter > interval) {  // tested before this step is counted
-      current *= scaling_factor;
-      counter = 0;
-    }
-    ++counter;
+    clean_step();
     return {Action::apply};
   }
 };
 
-/// The training loop in NNabla's tutorial: as above, but a step that overflows is left out.
-struct NnablaTutorial {
+/// The training loop in NNabla's tutorial: a step that overflows is left out.
+struct NnablaTutorial : NnablaScale {
   static constexpr Info info = {
       .name = "nnabla-tutorial",
       .framework = "NNabla, the tutorial's loop",
@@ -74,36 +88,23 @@ struct NnablaTutorial {
       .initial = "loss_scale",
       .interval = "interval"};
 
-  double initial = 8, scaling_factor = 2;
-  std::int64_t interval = 2000;
   static constexpr auto settings() {
     using T = NnablaTutorial;
     return std::array{Option<T>{"loss_scale", &T::initial, Range::positive},
                       Option<T>{"scaling_factor", &T::scaling_factor, Range::positive},
                       Option<T>{"interval", &T::interval, Range::count}};
   }
-
-  double current = 0;
-  std::int64_t counter = 0;
   static constexpr auto state() {
     using T = NnablaTutorial;
     return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"counter", &T::counter}};
   }
 
-  void start() { current = initial; }
-  double scale() const { return current; }
-
   Decision advance(const Attempt& attempt) {
     if (attempt.nonfinite) {
-      current /= scaling_factor;
-      counter = 0;
+      back_off();
       return {Action::skip};
     }
-    if (counter > interval) {
-      current *= scaling_factor;
-      counter = 0;
-    }
-    ++counter;
+    clean_step();
     return {Action::apply};
   }
 };

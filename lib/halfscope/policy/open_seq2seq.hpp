@@ -27,7 +27,8 @@ struct Os2sBackoff {
       .arithmetic = Arithmetic::binary32,
       .initial = "initial_scale",
       .interval = "step_window",
-      .floor = "scale_min"};
+      .floor = "scale_min",
+      .ceiling = "scale_max"};
 
   std::optional<double> initial_scale;  ///< not the framework's: it starts at scale_max
   double scale_min = 1, scale_max = 16384, step_factor = 2;

@@ -55,6 +55,7 @@ struct Info {
   /// Names of the settings that every growing policy has in some form; empty where it has none.
   /// "initial_scale" and "growth_interval" are taken as other names of the first two.
   std::string_view initial = {}, interval = {}, floor = {};
+  std::string_view ceiling = {};  ///< the setting that the scale never grows beyond
 };
 
 }  // namespace halfscope::policy

@@ -53,6 +53,7 @@ struct Paddle {
   }
 
   void start() { current = static_cast<float>(init_loss_scaling); }
+  double fixed_floor() const { return graph == "static" ? 1 : 0; }
   double scale() const { return current; }
 
   Decision advance(const Attempt& attempt) {

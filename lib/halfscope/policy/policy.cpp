@@ -53,6 +53,13 @@ bool in_range(double value, Range range) {
   return false;
 }
 
+/// Whether a setting is still in range where the framework holds it in binary32: above the largest
+/// such number it would be infinite, and a positive one may round to 0.
+bool in_binary32_range(double value, Range range) {
+  constexpr double kInfinite = 0x1.ffffffp127;  // rounds to infinity, and all above
+  return std::abs(value) < kInfinite && in_range(static_cast<float>(value), range);
+}
+
 std::string_view wanted(Range range) {
   switch (range) {
     case Range::any: return "a finite number";
@@ -63,14 +70,28 @@ std::string_view wanted(Range range) {
   return "";
 }
 
+/// What the value of a setting must be.
+struct Wanted {
+  Range range = Range::any;
+  std::span<const std::string_view> choices = {};
+  Arithmetic arithmetic = Arithmetic::binary64;
+};
+
 /// What a setting that is given as text becomes. Throws naming `what`.
 template <class T>
-T parse(std::string_view text, Range range, std::span<const std::string_view> choices,
-        const std::string& what) {
+T parse(std::string_view text, const Wanted& want, const std::string& what) {
   const auto found = what + ": found " + quoted(text) + ", want ";
+  const auto require = [&](const std::optional<double>& value, std::string_view or_else) {
+    if (!value || !in_range(*value, want.range)) {
+      refuse(found + std::string(wanted(want.range)) + std::string(or_else));
+    }
+    if (want.arithmetic == Arithmetic::binary32 && !in_binary32_range(*value, want.range)) {
+      refuse(found + "a number of binary32's range, in which the framework keeps its scale");
+    }
+  };
   if constexpr (std::is_same_v<T, std::string_view>) {
-    const auto match = std::find(choices.begin(), choices.end(), text);
-    if (match == choices.end()) refuse(found + "one of " + list(choices));
+    const auto match = std::find(want.choices.begin(), want.choices.end(), text);
+    if (match == want.choices.end()) refuse(found + "one of " + list(want.choices));
     return *match;
   } else if constexpr (std::is_same_v<T, bool>) {
     if (text == "true" || text == "True" || text == "1") return true;
@@ -79,18 +100,13 @@ T parse(std::string_view text, Range range, std::span<const std::string_view> ch
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     if (text == "None" || text == "none") return std::nullopt;
     const auto value = number_of(text);
-    if (!value || !in_range(*value, range)) {
-      refuse(found + std::string(wanted(range)) + ", or None");
-    }
+    require(value, ", or None");
     return value;
   } else {
     const auto value = number_of(text);
-    if (!value || !in_range(*value, range)) refuse(found + std::string(wanted(range)));
+    require(value, "");
     if (std::is_same_v<T, std::int64_t> && *value != std::floor(*value)) {
       refuse(found + "an integer");
-    }
-    if (std::is_same_v<T, float> && !in_range(static_cast<float>(*value), range)) {
-      refuse(found + "a number of binary32's range");
     }
     return static_cast<T>(*value);
   }
@@ -123,7 +139,7 @@ void set(P& policy, std::string_view key, std::string_view text) {
           using T = PointedType<decltype(member)>;
           if constexpr (!std::is_same_v<T, std::vector<double>>) {
             policy.*member =
-                parse<T>(text, option.range, option.choices,
+                parse<T>(text, {option.range, option.choices, P::info.arithmetic},
                          "policy " + std::string(P::info.name) + ": " + std::string(key));
           }
         },
@@ -270,7 +286,35 @@ std::string short_text_of(const Policy& policy) {
     const auto& [name, value] = settings[i];
     if (value != defaults[i].second) text += "," + std::string(name) + "=" + text_of(value);
   }
-  return text;
+  // Of some policies one setting that is given changes the defaults of others.
+  const std::string whole = text_of(policy);
+  return text_of(make(text)) == whole ? text : whole;
+}
+
+std::optional<double> number_of(const Policy& policy, std::string_view setting) {
+  for (const auto& [name, value] : settings_of(policy)) {
+    if (name != setting) continue;
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    if (const auto* count = std::get_if<std::int64_t>(&value)) return static_cast<double>(*count);
+  }
+  return std::nullopt;
+}
+
+Limits limits_of(const Policy& policy) {
+  const Info& info = info_of(policy);
+  Limits limits;
+  limits.floor = number_of(policy, info.floor).value_or(0);
+  limits.ceiling = number_of(policy, info.ceiling).value_or(limits.ceiling);
+  std::visit(
+      [&]<class P>(const P& p) {
+        if constexpr (requires { p.fixed_floor(); }) {
+          limits.floor = p.fixed_floor();
+          limits.floor_is_fixed = true;
+        }
+        if constexpr (requires { P::whole_numbers; }) limits.whole_numbers = P::whole_numbers;
+      },
+      policy);
+  return limits;
 }
 
 double scale_of(const Policy& policy) {

@@ -2,7 +2,9 @@
 // Every loss-scaling policy, by name. To add one: a struct as in torch.hpp, its type in Policy.
 #pragma once
 
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,8 +56,19 @@ const Info& info_of(const Policy& policy);
 std::vector<std::pair<std::string_view, Value>> settings_of(const Policy& policy);
 /// The same as make() takes it: "torch,init_scale=65536,...".
 std::string text_of(const Policy& policy);
-/// With those settings alone that differ from the defaults: "torch,growth_interval=4".
+/// With those settings alone that differ from the defaults, "torch,growth_interval=4"; with all
+/// where these do not make the same policy.
 std::string short_text_of(const Policy& policy);
+/// A setting as a number; empty where it is none, or None.
+std::optional<double> number_of(const Policy& policy, std::string_view setting);
+
+/// What the framework keeps the scale between, at the policy's settings.
+struct Limits {
+  double floor = 0, ceiling = std::numeric_limits<double>::infinity();
+  bool floor_is_fixed = false;  ///< no setting lowers it
+  bool whole_numbers = false;   ///< it starts at an integer, and the floor is set to one
+};
+Limits limits_of(const Policy& policy);
 
 /// The loss scale of the next attempt; may be 0 or infinity.
 double scale_of(const Policy& policy);

@@ -47,6 +47,7 @@ struct Tf1 {
       .arithmetic = Arithmetic::binary32,
       .initial = "initial_loss_scale",
       .interval = "increment_period"};
+  static constexpr double fixed_floor() { return 1; }
 
   double initial_loss_scale = 32768;
   std::int64_t increment_period = 2000;
@@ -85,6 +86,7 @@ struct Keras2 {
       .arithmetic = Arithmetic::binary32,
       .initial = "initial_scale",
       .interval = "dynamic_growth_steps"};
+  static constexpr double fixed_floor() { return 1; }
 
   double initial_scale = 32768;
   std::int64_t dynamic_growth_steps = 2000;
@@ -167,6 +169,7 @@ struct TfContrib {
       .arithmetic = Arithmetic::binary32,
       .initial = "init_loss_scale",
       .interval = "incr_every_n_steps"};
+  static constexpr double fixed_floor() { return 1; }
 
   double init_loss_scale = 32768;
   std::int64_t incr_every_n_steps = 2000, decr_every_n_nan_or_inf = 2;

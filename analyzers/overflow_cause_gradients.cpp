@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why gradients are infinite or NaN: docs/numerics.md, "Infinities in gradients".
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/overflow_cause_parts.hpp"
+#include "analyzers/overflow_evidence.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+std::string steps_text(const std::vector<std::int64_t>& steps) {
+  return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
+}
+
+// Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
+
+/// Room at a scale: below what finite steps reach, or what FP16 can hold.
+double room_at(double scale, const Neighbours& near) {
+  const double limit = std::log2(to_double(boundaries(kBinary16).overflow));
+  return limit - (near.largest ? std::log2(*near.largest) : limit) - std::log2(scale);
+}
+
+/// Whether the scale came down by far in vain, while finite steps leave much room.
+bool cured_by_none(const ScaleSpan& span, const Neighbours& near) {
+  return room_at(span.least, near) >= kOutOfReach &&
+         std::log2(span.most) - std::log2(span.least) >= kLowered;
+}
+
+std::string scales_text(const ScaleSpan& span) {
+  return span.least == span.most
+             ? fmt::format("at loss scale {}", span.least)
+             : fmt::format("at every loss scale from {} down to {}", span.most, span.least);
+}
+
+std::string far_text(const First& first, const ScaleSpan& span, const Neighbours& near) {
+  const std::string held =
+      fmt::format("the gradients of step {} hold {} {}", first.at, first.held, scales_text(span));
+  return near.largest ? fmt::format(
+                            "{}, although at {} they reach at most {:.3g} unscaled, {:.1f} binades "
+                            "below overflow at {}",
+                            held, steps_text(near.steps), *near.largest, room_at(span.least, near),
+                            span.least)
+                      : fmt::format("{}, where {:.3g} is the least that overflows", held,
+                                    65520 / span.least);
+}
+
+/// Infinities far above what gradients reach elsewhere; empty where they are not.
+std::optional<Judgement> judge_far(const LogView& view, const First& first, const ScaleSpan& span,
+                                   const Neighbours& near) {
+  if (!(room_at(span.least, near) >= kFar)) return std::nullopt;
+  const std::string evidence = far_text(first, span, near);
+  if (!cured_by_none(span, near)) {
+    return Judgement{Cause::undetermined,
+                     evidence +
+                         ". A rare large gradient and an infinity that no scale made look alike; "
+                         "the step's gradients recorded in FP32, or at a scale far lower, tell "
+                         "them apart"};
+  }
+  Judgement judgement{Cause::nan_in_model,
+                      evidence +
+                          ": lowering the scale does not cure it, the backward pass makes "
+                          "it (a division by zero, say)"};
+  if (!forward_known(view, first.at)) {
+    judgement = {Cause::undetermined,
+                 evidence +
+                     ": lowering the scale does not cure it. Whether the forward pass "
+                     "overflows is not known, since neither its loss nor its activations "
+                     "are recorded"};
+  }
+  judgement.at_every_scale = true;
+  return judgement;
+}
+
+/// Gradients recorded as wide that come close to what FP16 holds at the run's scale, and infinities
+/// next to them: then a cast to FP16 by hand may have made these.
+Judgement may_be_cast(const First& first, const ScaleSpan& span, const Neighbours& near) {
+  return {Cause::undetermined,
+          fmt::format(
+              "the gradient holds {} at step {} and is recorded as not computed in FP16, but "
+              "at {} gradients reach {:.3g} at its loss scale {}: near 65520, where a cast to "
+              "FP16 by hand makes infinities. If there is one, a smaller loss scale helps; if "
+              "not, the model makes them",
+              first.held, first.at, steps_text(near.steps), *near.largest * span.most, span.most)};
+}
+
+/// Whether no gradient of FP16 can have come into a wide one: none is in the run, or the one that
+/// came in is recorded. It is finite, since it is computed first.
+bool isolated(const LogView& view, const Run& run, std::int64_t step) {
+  if (view.formats.all_wide()) return true;
+  if (!run.first().tensor) return false;
+  const auto incoming = view.order.incoming_gradient(*run.first().tensor);
+  return incoming && find_step(view.tensor(*incoming), step) != nullptr;
+}
+
+/// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
+/// or a cast may have brought them.
+Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& first) {
+  const std::optional<ScaleSpan> span = scale_span(view, run);
+  const Neighbours near = neighbours(view, run);
+  const bool curable = span && !cured_by_none(*span, near);
+  if (curable && near.largest && room_at(span->most, near) <= kNearLimit) {
+    Judgement cast = may_be_cast(first, *span, near);
+    cast.maybe_rounded = true;
+    return cast;
+  }
+  if (isolated(view, run, first.at)) {
+    return {Cause::nan_in_model,
+            fmt::format("the gradient holds {} at step {} although it is not computed in FP16 and "
+                        "what came into it is finite",
+                        first.held, first.at)};
+  }
+  if (span && !curable) return *judge_far(view, first, *span, near);
+  Judgement unknown{
+      Cause::undetermined,
+      fmt::format("the gradient is not computed in FP16 itself, but {}, and the one "
+                  "that came into it at step {} is not recorded (activation_grad)",
+                  view.any_narrow ? "others of the run are" : "those of activations may have been",
+                  first.at)};
+  unknown.maybe_rounded = curable && span->most > 1;
+  return unknown;
+}
+
+/// Infinities at scale 1 or less are not the scale's doing.
+Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
+  if (first.inf) {
+    return {Cause::at_scale_1,
+            fmt::format("gradients overflow at step {} even at loss scale {}: they reach {:.4g} "
+                        "themselves. Keep this tensor in FP32 or BF16",
+                        step, scale, 65520 / scale)};
+  }
+  return {Cause::nan_in_model,
+          fmt::format("gradients are NaN at step {} even at loss scale {}, and none of them is "
+                      "infinite",
+                      step, scale)};
+}
+
+/// Gradients computed in FP16 at a scale above 1, the forward pass finite: what do other steps say?
+Judgement judge_scaled(const LogView& view, const First& first, const ScaleSpan& span,
+                       const Neighbours& near) {
+  const std::string at = fmt::format("at loss scale {} the gradients of step {} hold {}",
+                                     span.first, first.at, first.held);
+  if (!near.largest) {
+    return {Cause::undetermined,
+            fmt::format("{}, and no other step has finite gradients to estimate their "
+                        "magnitude by",
+                        at)};
+  }
+  const bool infinity_somewhere = first.inf || any_infinite_gradient(view, first.at);
+  if (!infinity_somewhere && !near.held_at_smaller_scale) {
+    return {Cause::undetermined,
+            fmt::format("{} without an infinity, and no step right after has finite "
+                        "gradients at a smaller scale",
+                        at)};
+  }
+  const int by_magnitude = highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
+  const std::string evidence =
+      fmt::format("{}, while {} is finite; at {} gradients reach at most {:.3g} unscaled", at,
+                  forward_text(view, first.at), steps_text(near.steps), *near.largest);
+  if (by_magnitude < 0) {
+    return {Cause::at_scale_1, evidence +
+                                   ", which overflows too. Only a scale below 1, FP32 or BF16 "
+                                   "helps"};
+  }
+  const int safe = std::min(by_magnitude, below(span.least));
+  return {Cause::by_scale, evidence, safe, true};
+}
+
+}  // namespace
+
+Judgement judge_gradient(const LogView& view, const Run& run, const First& first) {
+  if (!first.narrow) return not_recorded_dtype(first);
+  if (!*first.narrow) return judge_wide_gradient(view, run, first);
+  const std::optional<ScaleSpan> span = scale_span(view, run);
+  if (!span) {
+    return {Cause::undetermined,
+            fmt::format("the gradients of step {} hold {}, but the loss scale they carry "
+                        "is not recorded; --recorded-scale S gives it",
+                        first.at, first.held)};
+  }
+  const Neighbours near = neighbours(view, run);
+  if (first.inf || span->least > 1) {
+    if (auto far = judge_far(view, first, *span, near)) return *far;
+  }
+  if (span->least <= 1) return judge_unscaled(first, span->least_at, span->least);
+  if (!forward_known(view, first.at)) {
+    return {Cause::undetermined,
+            fmt::format("the gradients of step {} hold {} at loss scale {}, but neither its "
+                        "loss nor its activations are recorded",
+                        first.at, first.held, span->first)};
+  }
+  return judge_scaled(view, first, *span, near);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/policy_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzers/replay_loop.hpp"
+
+namespace halfscope::analyzers {
+
+std::string scale_words(double scale) {
+  int exponent = 0;
+  const bool power = scale > 0 && std::isfinite(scale) && std::frexp(scale, &exponent) == 0.5;
+  const bool plain = exponent > 0 && exponent <= 21;
+  return power && !plain ? fmt::format("2^{}", exponent - 1) : fmt::format("{}", scale);
+}
+
+std::string steps_words(std::size_t count) {
+  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
+}
+
+std::string setting_words(const policy::Policy& policy, std::string_view setting) {
+  const bool file = policy::limits_of(policy).whole_numbers;  // DeepSpeed's
+  if (file && setting == "min_scale") return "min_scale (min_loss_scale in the configuration file)";
+  if (file && setting == "delayed_shift") {
+    return "delayed_shift (hysteresis in the configuration file)";
+  }
+  return std::string(setting);
+}
+
+std::size_t index_of(const StepSeries& series, std::int64_t step) {
+  return static_cast<std::size_t>(std::lower_bound(series.steps.begin(), series.steps.end(), step) -
+                                  series.steps.begin());
+}
+
+bool by_scale(const StepSeries& series, std::int64_t step) {
+  const Seen& seen = series.seen[index_of(series, step)];
+  return std::isfinite(seen.max_abs) || seen.overflow_from != 0;
+}
+
+std::string Holds::text() const {
+  if (sure) return scale_words(power);
+  return fmt::format("at most {} (how much less is not known: what was recorded is infinite)",
+                     scale_words(power));
+}
+
+Holds holds(const StepSeries& series, std::int64_t step) {
+  const Seen& seen = series.seen[index_of(series, step)];
+  const bool sure = std::isfinite(seen.max_abs);
+  const double limit = sure ? kOverflow / seen.max_abs : seen.overflow_from;
+  const double power = std::exp2(std::floor(std::log2(limit)));
+  return {power < limit ? power : power / 2, sure};
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step of a series asks of the scale, and how advice words it. Private to the advice.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "analyzers/step_series.hpp"
+#include "halfscope/policy/policy.hpp"
+
+namespace halfscope::analyzers {
+
+/// A scale in a sentence: "65536", "2^-4", "0.3".
+std::string scale_words(double scale);
+/// "1 step", "12 steps"
+std::string steps_words(std::size_t count);
+
+/// A setting by the names its framework has for it: "hysteresis"; "delayed_shift (hysteresis in the
+/// configuration file)".
+std::string setting_words(const policy::Policy& policy, std::string_view setting);
+
+std::size_t index_of(const StepSeries& series, std::int64_t step);
+
+/// Whether a smaller scale would have helped at a step: its gradients are finite, or may be.
+bool by_scale(const StepSeries& series, std::int64_t step);
+
+/// The largest power of two that may have held a step's gradients, and whether it surely would
+/// have: an infinity tells no more than that half its scale is not above what it needed.
+struct Holds {
+  double power = INFINITY;
+  bool sure = true;
+
+  std::string text() const;
+};
+Holds holds(const StepSeries& series, std::int64_t step);
+
+}  // namespace halfscope::analyzers

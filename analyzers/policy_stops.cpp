@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no setting of a policy gets around on a run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "analyzers/policy_advice.hpp"
+#include "analyzers/policy_facts.hpp"
+#include "analyzers/replay_loop.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// Mean share that is surely flushed at a scale that never changes.
+double flushed_at(const StepSeries& series, double scale) {
+  double sum = 0;
+  for (const FlushedProfile& profile : series.flushed) {
+    sum += Share{profile.at(scale), profile.of}.low();
+  }
+  return sum / static_cast<double>(series.flushed.size());
+}
+
+/// log2 of the least scale that may keep the target; empty where none does.
+std::optional<int> least_for(const StepSeries& series, double target) {
+  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+    if (flushed_at(series, std::ldexp(1.0, k)) <= target) return k;
+  }
+  return std::nullopt;
+}
+
+class Stops {
+ public:
+  Stops(const TunedPolicy& tuned, const StepSeries& series, double target)
+      : tuned_(tuned),
+        trace_(tuned.trace),
+        series_(series),
+        target_(target),
+        limits_(policy::limits_of(tuned.trace.policy)) {}
+
+  std::string text() {
+    in_model();
+    ended();
+    unknown();
+    too_large();
+    flushed();
+    return fmt::format("{}", fmt::join(sentences_, " "));
+  }
+
+ private:
+  void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
+
+  void in_model() {
+    const auto n = static_cast<std::size_t>(trace_.model_nan_skips);
+    if (n == 0) return;
+    say(fmt::format("{} {} infinities or NaN at every scale: no setting saves {}.", steps_words(n),
+                    n == 1 ? "has" : "have", n == 1 ? "it" : "them"));
+  }
+
+  void ended() {
+    if (!trace_.error) return;
+    say(fmt::format("Every setting that was tried ends training, as this one at step {}: \"{}\".",
+                    trace_.error->step, trace_.error->message));
+  }
+
+  /// Steps of which it is not known whether they overflow.
+  void unknown() {
+    const auto partial =
+        static_cast<std::size_t>(std::ranges::count_if(trace_.unknown, [this](std::int64_t step) {
+          return series_.seen[index_of(series_, step)].partial;
+        }));
+    const std::size_t overflowed = trace_.unknown.size() - partial;
+    if (overflowed > 0) {
+      say(
+          fmt::format("At {} the run overflowed at a larger scale: how small one has to be to hold "
+                      "them is not recorded.",
+                      steps_words(overflowed)));
+    }
+    if (partial > 0) {
+      say(fmt::format("At {} not all magnitudes are recorded: whether they overflow is not known.",
+                      steps_words(partial)));
+    }
+  }
+
+  /// Skipped steps that a smaller scale would have held.
+  void too_large() {
+    double needed = INFINITY;
+    std::size_t count = 0, below_floor = 0;
+    for (const std::int64_t step : trace_.skipped) {
+      if (!by_scale(series_, step)) continue;
+      const double power = holds(series_, step).power;
+      needed = std::min(needed, power);
+      ++count;
+      if (power < limits_.floor) ++below_floor;
+    }
+    if (count == 0) return;
+    if (below_floor != 0) return above_floor(below_floor, needed);
+    const double start = trace_.scale_at(0);
+    if (limits_.whole_numbers && start == 1 && needed < 1) {
+      say(fmt::format("It cannot be told to start below 1, and {} scale of {} or less.",
+                      need(count), scale_words(needed)));
+    } else if (tuned_.within_target && flushed_at(series_, needed) > target_) {
+      say(fmt::format("{} scale of {} or less, which flushes more than the target all the time.",
+                      need(count), scale_words(needed)));
+    }
+    still_coming_down(needed);
+  }
+
+  static std::string need(std::size_t count) {
+    return fmt::format("{} need{} a", steps_words(count), count == 1 ? "s" : "");
+  }
+
+  void above_floor(std::size_t count, double needed) {
+    const std::string_view setting = policy::info_of(trace_.policy).floor;
+    const std::string which = limits_.floor_is_fixed
+                                  ? "which no setting lowers"
+                                  : fmt::format("its {}", setting_words(trace_.policy, setting));
+    say(fmt::format("{} scale of {} or less, and it cannot fall below {}, {}.", need(count),
+                    scale_words(needed), scale_words(limits_.floor), which));
+  }
+
+  /// The run is over before the scale is where it has to be.
+  void still_coming_down(double needed) {
+    if (trace_.skipped.empty() || trace_.skipped.back() != series_.steps.back()) return;
+    if (!(trace_.final_scale > needed)) return;
+    say(
+        fmt::format("The run is shorter than the scale takes to come down: it is still at {} after "
+                    "{}.",
+                    scale_words(trace_.final_scale), steps_words(trace_.length)));
+  }
+
+  /// Steps at which a scale surely overflows, and those of which nobody knows.
+  std::pair<std::size_t, std::size_t> overflowing(double scale) const {
+    std::size_t sure = 0, perhaps = 0;
+    for (const Seen& seen : series_.seen) {
+      if (!std::isfinite(seen.max_abs) && seen.overflow_from == 0) continue;
+      const Verdict verdict = judge(seen, scale);
+      if (verdict == Verdict::overflow) ++sure;
+      if (verdict == Verdict::unknown) ++perhaps;
+    }
+    return {sure, perhaps};
+  }
+
+  /// A share that is above the target for sure: one that may be below it is stopped by nothing.
+  void flushed() {
+    if (!trace_.mean_flushed || trace_.mean_flushed->first <= target_) return;
+    const auto least = least_for(series_, target_);
+    if (!least) {
+      say(fmt::format("Even a scale of 2^{} flushes more than the target.", kLastLog2Scale));
+      return;
+    }
+    const double scale = std::ldexp(1.0, *least);
+    const auto [sure, perhaps] = overflowing(scale);
+    const std::string takes = fmt::format("Keeping it takes a scale of {}", scale_words(scale));
+    if (scale > limits_.ceiling) {
+      say(fmt::format("{}, and it never grows beyond {} ({}).", takes, scale_words(limits_.ceiling),
+                      policy::info_of(trace_.policy).ceiling));
+    } else if (sure + perhaps != 0) {
+      say(fmt::format("{}, at which {} of {} {}overflow.", takes, sure + perhaps,
+                      steps_words(series_.seen.size()), perhaps != 0 ? "may " : ""));
+    } else {
+      say(fmt::format("{}, which leaves hardly any room to larger gradients.", takes));
+    }
+  }
+
+  const TunedPolicy& tuned_;
+  const Trace& trace_;
+  const StepSeries& series_;
+  double target_;
+  policy::Limits limits_;
+  std::vector<std::string> sentences_;
+};
+
+}  // namespace
+
+std::string what_stops(const TunedPolicy& tuned, const StepSeries& series,
+                       double target_underflow) {
+  return Stops(tuned, series, target_underflow).text();
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line makes of a log without tables, and of one whose model makes NaN."""
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from halfscope import _halfscope
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def writer_of(folder):
+    return _halfscope.RunLogWriter(folder, json.dumps(
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+
+
+def write_scalars(writer, step, **given):
+    told = {"loss": 1.0, "learning_rate": 0.1, "loss_scale": 1024.0, "found_inf": False,
+            "max_abs_weight_grad": 0.5, "max_abs_activation_grad": 0.5, "more": {}}
+    writer.write_scalars(step=step, **{**told, **given})
+
+
+@pytest.fixture
+def scalars_alone(tmp_path):
+    writer = writer_of(tmp_path / "run")
+    for step in range(6):
+        overflow = step == 3
+        write_scalars(writer, step, found_inf=overflow,
+                      max_abs_weight_grad=float("inf") if overflow else 0.5)
+    return tmp_path / "run"
+
+
+def test_policies_need_no_tables(scalars_alone):
+    [found] = json.loads(run("policies", scalars_alone, "--policy", "static,scale=1024",
+                             "--json", "-").stdout)
+    assert found["skipped"] == [3]
+    assert "how many are flushed is not known" in run("policies", scalars_alone).stdout
+
+
+@pytest.mark.parametrize("command", ["report", "recommend", "analyze"])
+def test_what_needs_tables_says_what_scalars_tell(scalars_alone, tmp_path, command):
+    given = ["--out", tmp_path / "page.html"] if command == "report" else []
+    message = run(command, scalars_alone, *given, code=1).stderr
+    assert "holds the scalars of 6 steps and no tables of tensors" in message
+    assert "halfscope policies LOG" in message
+
+
+def test_a_model_that_makes_nan_is_not_told_that_all_is_well(tmp_path):
+    def answer(activation):
+        path = tmp_path / "step.npz"
+        np.savez(path, **{"weight_grad/a": np.float32([0.5, 0.25]),
+                          "activation/a": np.float32([1, activation])})
+        return run("recommend", path).stdout
+
+    broken = answer(np.nan)
+    assert "NaN in the model from step 0, first in activation/a: no loss scale helps." in broken
+    assert "No loss scale is needed" not in broken
+    assert "Finite gradients need no loss scale; if you use one, up to" in broken
+    assert "No loss scale is needed; if you use one, up to" in answer(1)
