@@ -54,26 +54,39 @@ std::string flushed_text(const sim::Settings& settings, const Analysis& analysis
   return out;
 }
 
-std::string swamped_text(const sim::Settings& settings, const Analysis& analysis) {
+/// Where a run's weights are 16-bit, an update that was too small for the format is zero already.
+std::string update_text(const sim::Settings& settings, const Analysis& analysis) {
   UpdateCounts counts;
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.updates) counts += tensor.updates->table.counts;
   }
   if (counts.updates() == 0) return "";
-  const bool lost = settings.precision.tensors == Dtype::f16 && !settings.precision.master;
-  return fmt::format("  {} of the weight updates {} FP16 weights: {} swamped, {} zero themselves\n",
-                     text::share_text(counts.half.lost(), counts.updates()),
-                     lost ? "were lost in" : "would be lost in",
-                     text::share_text(counts.half.swamped, counts.updates()),
-                     text::share_text(counts.half.underflow, counts.updates()));
+  const std::string_view format = analysis.target.format == kBfloat16 ? "BF16" : "FP16";
+  if (settings.precision.update() != Dtype::f32) {
+    return fmt::format(
+        "  {} of the weight updates that are not zero changed nothing: {} weights swamped them. {} "
+        "of all updates are zero\n",
+        text::share_text(counts.half.lost(), counts.updates()), format,
+        text::share_text(counts.zero, counts.pairs));
+  }
+  return fmt::format(
+      "  {} of the weight updates would be lost in {} weights without a master copy: {} swamped, "
+      "{} too small themselves\n",
+      text::share_text(counts.half.lost(), counts.updates()), format,
+      text::share_text(counts.half.swamped, counts.updates()),
+      text::share_text(counts.half.underflow, counts.updates()));
 }
 
 std::string lost_text(const sim::Settings& settings, const sim::RunSummary& summary) {
   analyzers::Passes passes;
   passes.updates = true;
-  const Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {});
-  return "In the recorded steps:\n" + flushed_text(settings, analysis) +
-         swamped_text(settings, analysis);
+  Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {});
+  std::string out = "In the recorded steps:\n" + flushed_text(settings, analysis);
+  if (settings.precision.tensors == Dtype::bf16) {
+    const analyzers::Target bfloat16{"bfloat16", kBfloat16};
+    analysis = analyzers::analyze({summary.folder}, bfloat16, {}, passes, {});
+  }
+  return out + update_text(settings, analysis);
 }
 
 /// A role's gradients against the true ones, all recorded steps together.

@@ -27,7 +27,7 @@ struct Network {
   /// Whether data of this shape can be used; why not, or empty.
   std::string (*refuses)(const Data& data);
   /// Right answers of a batch: runs the forward pass, without a loss, on a tape that is not for
-  /// training; may be null. Of a detector the boxes found, of those there are.
+  /// training; may be null. Of a detector networks/detections.hpp says what that is.
   Score (*score)(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
                  const Data& data) = nullptr;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/networks/anchors.hpp"
+#include "sim/networks/detections.hpp"
 #include "sim/networks/rows.hpp"
 
 namespace halfscope::sim {
@@ -114,19 +115,6 @@ void forward_all_anchors(Tape& tape, Backend& backend, const Batch& batch, Dtype
   lose(tape, backend, batch, tensors, data, true);
 }
 
-/// Whether an anchor has the box's class as its likeliest and its box over half of the box.
-bool is_found(const Box& box, std::span<const Anchor> anchors, std::span<const float> logits,
-              std::span<const float> offsets) {
-  const std::size_t width = logits.size() / anchors.size();
-  for (std::size_t i = 0; i < anchors.size(); ++i) {
-    const auto row = logits.subspan(i * width, width);
-    if (std::ranges::max_element(row) - row.begin() != box.label + 1) continue;
-    const Box guess = decode(offsets.subspan(4 * i).first<4>(), anchors[i]);
-    if (overlap(guess, box) >= 0.5) return true;
-  }
-  return false;
-}
-
 Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
   const Detections found = detect(tape, backend, batch, tensors, data);
   const std::vector<float> logits = backend.get(tape.value(found.confidences));
@@ -135,13 +123,12 @@ Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, con
   const std::size_t logits_each = logits.size() / images, offsets_each = offsets.size() / images;
   Score made;
   for (std::size_t image = 0; image < images; ++image) {
-    for (const Box& box : batch.boxes[image]) {
-      ++made.of;
-      if (is_found(box, found.anchors, std::span(logits).subspan(image * logits_each, logits_each),
-                   std::span(offsets).subspan(image * offsets_each, offsets_each))) {
-        ++made.right;
-      }
-    }
+    const Score one =
+        judge(detections(found.anchors, std::span(logits).subspan(image * logits_each, logits_each),
+                         std::span(offsets).subspan(image * offsets_each, offsets_each)),
+              batch.boxes[image]);
+    made.right += one.right;
+    made.of += one.of;
   }
   return made;
 }
@@ -155,7 +142,9 @@ std::string refuses(const Data& data) {
 
 Network tinyssd() {
   return {.name = "tinyssd",
-          .what = "a small detector; its loss is over matched anchors, its score the boxes found",
+          .what =
+              "a small detector; its loss is over matched anchors; right are boxes found, of those "
+              "and false ones",
           .data = "boxes",
           .learning_rate = 0.05,
           .batch = 16,

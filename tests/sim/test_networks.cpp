@@ -222,7 +222,7 @@ TEST_CASE("a score counts rows whose largest logit is the label's", "[sim][netwo
     if (one.network.starts_with("tinyssd")) {
       std::size_t boxes = 0;
       for (const auto& list : batch.boxes) boxes += list.size();
-      CHECK(score.of == boxes);
+      CHECK(score.of >= boxes);
       CHECK(score.right <= score.of);
     } else {
       CHECK(score.of == batch.labels.size());
