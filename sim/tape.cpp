@@ -126,6 +126,7 @@ void Tape::backward(double scale, bool add) {
   if (!training_) throw std::logic_error("a tape that is not for training has no backward pass");
   add_ = add;
   reached_.clear();
+  lstms_.clear();
   for (Node& node : nodes_) node.gradient = {};
   for (const auto& loss : losses_) loss(scale);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
@@ -138,7 +139,9 @@ void Tape::backward(double scale, bool add) {
     node.step(node);
     node.gradient = {};
   }
+  lstm_weight_gradients();
   tell_gradients();
+  lstms_.clear();
 }
 
 void Tape::tell_gradients() {
@@ -153,15 +156,9 @@ void Tape::tell_gradients() {
              parameter->gradient_scale);
     }
   }
-  for (auto& [name, parts] : gates_) {
-    std::ranges::reverse(parts);
-    Shape shape = parts.front().shape;
-    shape[1] *= static_cast<std::int64_t>(parts.size());
-    Tensor all = make(shape);
-    backend_.join(parts, all);
-    watch_(log::Role::activation_grad, name + ".gates", all, gates_scale_[name]);
+  for (const auto& [name, lstm] : lstms_) {
+    if (watch_) watch_(log::Role::activation_grad, name + ".gates", lstm.all_gates, lstm.scale);
   }
-  gates_.clear();
 }
 
 }  // namespace halfscope::sim

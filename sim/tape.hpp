@@ -96,7 +96,11 @@ class Tape {
                const DataGradient& compute);
   Tensor scaled(const Tensor& gradient, double factor);
   struct Lstm;
+  struct LstmWeights;
   void lstm_backward(const Lstm& of, const Node& cell, Node& h);
+  void keep_gates(const Lstm& of, const Tensor& dgates, double scale);
+  Tensor in_order(std::vector<Tensor>& parts);
+  void lstm_weight_gradients();
   void split_backward(Value source);
   void tell_gradients();
 
@@ -111,11 +115,10 @@ class Tape {
   Watch watch_;
   LayerScale layer_scale_;
   std::vector<std::function<void(double scale)>> losses_;
-  bool add_ = false;                                  ///< of the backward pass under way
-  std::vector<const Parameter*> reached_;             ///< by it
-  std::map<const Storage*, Value> cells_;             ///< the values of LSTMs' c
-  std::map<std::string, std::vector<Tensor>> gates_;  ///< gradients, last time step first
-  std::map<std::string, double> gates_scale_;
+  bool add_ = false;                          ///< of the backward pass under way
+  std::vector<const Parameter*> reached_;     ///< by it
+  std::map<const Storage*, Value> cells_;     ///< the values of LSTMs' c
+  std::map<std::string, LstmWeights> lstms_;  ///< that the backward pass under way has passed
 };
 
 }  // namespace halfscope::sim

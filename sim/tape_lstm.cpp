@@ -8,15 +8,6 @@
 
 namespace halfscope::sim {
 
-/// One time step, for its backward pass.
-struct Tape::Lstm {
-  std::string name;
-  Value x = 0, h_before = 0;
-  Tensor c_before, gates;
-  std::optional<Value> cell_before;  ///< empty before the first step
-  Parameter *input = nullptr, *hidden = nullptr, *input_bias = nullptr, *hidden_bias = nullptr;
-};
-
 Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std::int64_t width) {
   const std::int64_t rows = value(x).shape.at(0), in = value(x).shape.at(1), four = 4 * width;
   const auto parameter = [&](const char* suffix, const Shape& shape) {
@@ -67,21 +58,60 @@ void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
   backend_.lstm_backward(of.gates, of.c_before, cell.value, dh, dc, dgates);
   if (of.cell_before) give(*of.cell_before, std::move(dc), scale);
 
-  const auto layer = [&](Parameter& weight, Parameter& bias, Value in) {
-    into(weight, scale,
-         [&](Tensor& dw, bool add) { backend_.dense_weight_gradient(value(in), dgates, dw, add); });
-    into(bias, scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dgates, db, add); });
+  const auto pass_on = [&](const Parameter& weight, Value in) {
     if (!wanted(in)) return;
     Tensor dx = make(value(in).shape);
     backend_.dense_data_gradient(dgates, weight.weight, dx);
     give(in, std::move(dx), scale);
   };
-  layer(*of.input, *of.input_bias, of.x);
-  layer(*of.hidden, *of.hidden_bias, of.h_before);
-  if (!watch_) return;
-  dgates.shape.insert(dgates.shape.begin(), 1);
-  gates_[of.name].push_back(std::move(dgates));
-  gates_scale_[of.name] = scale;
+  pass_on(*of.input, of.x);
+  pass_on(*of.hidden, of.h_before);
+  keep_gates(of, dgates, scale);
+}
+
+void Tape::keep_gates(const Lstm& of, const Tensor& dgates, double scale) {
+  const auto as_part = [](Tensor tensor) {
+    tensor.shape.insert(tensor.shape.begin(), 1);
+    return tensor;
+  };
+  LstmWeights& all = lstms_[of.name];
+  const double common = all.gates.empty() ? scale : std::min(all.scale, scale);
+  for (Tensor& part : all.gates) part = scaled(part, common / all.scale);
+  all.scale = common;
+  all.of = of;
+  all.gates.push_back(as_part(scaled(dgates, common / scale)));
+  all.inputs.push_back(as_part(value(of.x)));
+  all.hidden.push_back(as_part(value(of.h_before)));
+}
+
+/// The parts, last time step first, as one tensor (1, T * N, C) in order of time.
+Tensor Tape::in_order(std::vector<Tensor>& parts) {
+  std::ranges::reverse(parts);
+  Shape shape = parts.front().shape;
+  shape[1] *= static_cast<std::int64_t>(parts.size());
+  Tensor all = make(shape);
+  backend_.join(parts, all);
+  return all;
+}
+
+/// One product for all time steps, as cuDNN has it: one rounding.
+void Tape::lstm_weight_gradients() {
+  for (auto& [name, lstm] : lstms_) {
+    lstm.all_gates = in_order(lstm.gates);
+    const auto layer = [&, &scale = lstm.scale](Parameter& weight, Parameter& bias,
+                                                std::vector<Tensor>& parts) {
+      const auto rows = [](Tensor tensor) {
+        tensor.shape.erase(tensor.shape.begin());
+        return tensor;
+      };
+      const Tensor in = rows(in_order(parts)), dgates = rows(lstm.all_gates);
+      into(weight, scale,
+           [&](Tensor& dw, bool add) { backend_.dense_weight_gradient(in, dgates, dw, add); });
+      into(bias, scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dgates, db, add); });
+    };
+    layer(*lstm.of.input, *lstm.of.input_bias, lstm.inputs);
+    layer(*lstm.of.hidden, *lstm.of.hidden_bias, lstm.hidden);
+  }
 }
 
 }  // namespace halfscope::sim
