@@ -28,14 +28,17 @@ struct TunedPolicy {
 bool tunable(const policy::Policy& policy);
 
 /// Of one policy, with all other settings as it has them: initial scale, growth interval and, where
-/// it has one, floor, within what its framework takes (policy::limits_of). Fewest lost steps
-/// (skipped, unknown, infinities applied; further attempts of a step count too) among those whose
-/// mean flushed share, where the series has tables, is surely within the target; where none is, the
-/// smallest share of all gradient values lost, to skipped steps or flushed. The settings it has are
-/// kept where none does better. Else the smallest flushed share, the growth interval nearest to its
-/// own, the smallest initial scale (without tables the largest). For long series the grid is
-/// thinned, so that it takes no more than 2e8 steps. Empty where nothing can be tuned, or no step
-/// tells a scale.
+/// it has one, floor, within what its framework takes (policy::limits_of). Settings with which
+/// training goes on are better than those with which it ends. Of these: fewest lost steps (skipped,
+/// unknown; further attempts of a step count too) among those whose mean flushed share is surely
+/// within the target; where none is known to be, the smallest share of all gradient values lost, to
+/// skipped steps or flushed, at most; among those that differ by less than 1 % in that, the
+/// smallest that is surely lost. Without tables a step at which even the largest gradient is
+/// flushed is lost, and others count by how near they are to it. The settings it has are kept where
+/// none does better. Else the smallest flushed share, the growth interval nearest to its own, the
+/// smallest initial scale, or where what is flushed is not known, the largest. For long series the
+/// grid is thinned, so that it takes no more than 2e8 steps. Empty where nothing can be tuned, or
+/// no step tells a scale.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 double target_underflow);
 

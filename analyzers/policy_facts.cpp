@@ -35,8 +35,7 @@ std::size_t index_of(const StepSeries& series, std::int64_t step) {
 }
 
 bool by_scale(const StepSeries& series, std::int64_t step) {
-  const Seen& seen = series.seen[index_of(series, step)];
-  return std::isfinite(seen.max_abs) || seen.overflow_from != 0;
+  return !in_model(series.seen[index_of(series, step)]);
 }
 
 std::string Holds::text() const {
@@ -51,6 +50,15 @@ Holds holds(const StepSeries& series, std::int64_t step) {
   const double limit = sure ? kOverflow / seen.max_abs : seen.overflow_from;
   const double power = std::exp2(std::floor(std::log2(limit)));
   return {power < limit ? power : power / 2, sure};
+}
+
+double least_by_overflow(const Trace& trace, const StepSeries& series) {
+  double least = trace.scale.empty() ? 0 : trace.scale.front().second;
+  for (const std::int64_t step : trace.skipped) {
+    // At most one backoff below what it needs: with the factors in use no more than 16.
+    if (by_scale(series, step)) least = std::min(least, holds(series, step).power / 16);
+  }
+  return least;
 }
 
 }  // namespace halfscope::analyzers

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay.hpp"
 #include "halfscope/policy/policy.hpp"
 
 namespace halfscope::analyzers {
@@ -35,5 +35,9 @@ struct Holds {
   std::string text() const;
 };
 Holds holds(const StepSeries& series, std::int64_t step);
+
+/// What overflow by the scale lowers a trace's scale to, at least: smaller ones come of steps that
+/// have infinities or NaN at every scale.
+double least_by_overflow(const Trace& trace, const StepSeries& series);
 
 }  // namespace halfscope::analyzers

@@ -45,6 +45,7 @@ class Stops {
     ended();
     unknown();
     too_large();
+    nothing_left();
     flushed();
     return fmt::format("{}", fmt::join(sentences_, " "));
   }
@@ -143,9 +144,51 @@ class Stops {
     return {sure, perhaps};
   }
 
+  void nothing_left() {
+    if (trace_.all_flushed.empty()) return;
+    say(fmt::format("At {} even the largest gradient is flushed: nothing is learnt there.{}",
+                    steps_words(trace_.all_flushed.size()),
+                    series_.flushed.empty()
+                        ? " What is flushed at the others is not known without tables."
+                        : ""));
+  }
+
+  /// Whether zeros were recorded that may stand for values.
+  bool zeros_unsure() const {
+    return std::ranges::any_of(series_.flushed, [](const FlushedProfile& profile) {
+      const Interval most = profile.at(INFINITY);
+      return most.low != most.high;
+    });
+  }
+
+  /// The scale is below what the target takes at times.
+  void below(const std::string& takes) {
+    double lowest = INFINITY;
+    for (const auto& [index, scale] : trace_.scale) lowest = std::min(lowest, scale);
+    const bool dragged = trace_.model_nan_skips != 0 && lowest < least_by_overflow(trace_, series_);
+    if (!dragged) {
+      say(fmt::format("{}, and its own is as low as {}.", takes, scale_words(lowest)));
+      return;
+    }
+    const bool has_floor = limits_.floor > 0 || !policy::info_of(trace_.policy).floor.empty();
+    say(
+        fmt::format("{}: the steps whose infinities or NaN come from the model drag its own down "
+                    "to {}{}.",
+                    takes, scale_words(lowest), has_floor ? "" : ", as it has no floor"));
+  }
+
   /// A share that is above the target for sure: one that may be below it is stopped by nothing.
   void flushed() {
-    if (!trace_.mean_flushed || trace_.mean_flushed->first <= target_) return;
+    if (!trace_.mean_flushed) return;
+    const auto [low, high] = *trace_.mean_flushed;
+    if (low <= target_) {
+      if (high > target_ && zeros_unsure()) {
+        say("Gradients were computed in FP16 when they were recorded: a zero among them may be a "
+            "value that the run's own scale flushed. What other settings flush of these cannot be "
+            "told; a larger scale that overflows nowhere flushes no more.");
+      }
+      return;
+    }
     const auto least = least_for(series_, target_);
     if (!least) {
       say(fmt::format("Even a scale of 2^{} flushes more than the target.", kLastLog2Scale));
@@ -160,8 +203,10 @@ class Stops {
     } else if (sure + perhaps != 0) {
       say(fmt::format("{}, at which {} of {} {}overflow.", takes, sure + perhaps,
                       steps_words(series_.seen.size()), perhaps != 0 ? "may " : ""));
-    } else {
+    } else if (overflowing(2 * scale) != std::pair<std::size_t, std::size_t>()) {
       say(fmt::format("{}, which leaves hardly any room to larger gradients.", takes));
+    } else {
+      below(takes);
     }
   }
 

@@ -13,12 +13,15 @@
 namespace halfscope::analyzers {
 namespace {
 
-/// Steps of a trace that surely overflow at its last scale, from which it did not come down.
+constexpr double kSmallestNormal = 0x1p-14;
+
+/// Steps of a trace that surely overflow at its last scale, from which it did not come down, and
+/// would not at a smaller one.
 std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& series) {
   std::vector<std::int64_t> steps;
   const std::size_t from = trace.scale.empty() ? 0 : trace.scale.back().first;
   for (const std::int64_t step : trace.overflow) {
-    if (index_of(series, step) >= from) steps.push_back(step);
+    if (index_of(series, step) >= from && by_scale(series, step)) steps.push_back(step);
   }
   return steps;
 }
@@ -34,6 +37,7 @@ class Finder {
     const auto run = recorded_trace(series_);
     if (!run) return;
     ends(*run);
+    dragged(*run);
     applied(*run);
   }
 
@@ -43,6 +47,7 @@ class Finder {
     exception(trace);
     hysteresis(trace);
     ends(trace);
+    dragged(trace);
     applied(trace);
     retries(trace);
   }
@@ -57,17 +62,16 @@ class Finder {
     std::optional<std::int64_t> first;
     std::size_t n = 0;
     for (std::size_t i = 0; i < series_.seen.size(); ++i) {
-      const Seen& seen = series_.seen[i];
-      if (std::isfinite(seen.max_abs) || seen.overflow_from != 0) continue;
+      if (!in_model(series_.seen[i])) continue;
       if (n++ == 0) first = series_.steps[i];
     }
     if (n == 0) return;
     add("nan_in_model", "recorded", first,
-        fmt::format("From step {} on, {} have infinities or NaN that no loss scale cures: they "
+        fmt::format("From step {} on, {} {} infinities or NaN that no loss scale cures: they "
                     "are there at every scale. Every policy takes them for overflow and lowers "
                     "the scale in vain. Look for their origin with halfscope analyze; a lower "
                     "learning rate, clipping, or FP32 for the operation that makes them helps.",
-                    *first, steps_words(n)));
+                    *first, steps_words(n), n == 1 ? "has" : "have"));
   }
 
   void unexplained() {
@@ -88,9 +92,10 @@ class Finder {
   /// The largest factor by which the run's policy lets the scale grow in one step; infinite where a
   /// statistic sets it.
   double growth() const {
-    double factor = 2;
+    constexpr double kUnknown = 16;  // no policy known grows by more
     const auto policy = recorded_policy(series_);
-    if (!policy) return factor;
+    if (!policy) return kUnknown;
+    double factor = 1;
     const policy::Info& info = policy::info_of(*policy);
     if (info.needs != policy::Needs::nonfinite) return INFINITY;
     for (const auto& [name, value] : policy::settings_of(*policy)) {
@@ -99,7 +104,7 @@ class Finder {
       const auto* real = std::get_if<double>(&value);
       if (grows && real != nullptr) factor = std::max(factor, *real);
     }
-    return factor;
+    return factor > 1 ? factor : 2;
   }
 
   /// Whether no factor brings a scale back from there.
@@ -141,12 +146,11 @@ class Finder {
     Holds needed;
     std::optional<std::int64_t> first;
     for (const std::int64_t step : steps) {
-      if (!by_scale(series_, step)) continue;
       if (!first) first = step;
       const Holds one = holds(series_, step);
       needed = {std::min(needed.power, one.power), needed.sure && one.sure};
     }
-    if (!first) return;  // no scale helps: nan_in_model says so
+    if (!first) return;
     const std::string_view setting = policy::info_of(trace.policy).floor;
     const bool whole = policy::limits_of(trace.policy).whole_numbers;
     const double settable = whole ? std::floor(needed.power) : needed.power;
@@ -155,11 +159,11 @@ class Finder {
                         : fmt::format("Set {} to {}{}", setting_words(trace.policy, setting),
                                       scale_words(settable), settable == 0 ? "" : " or less");
     add("floor", trace.name, first,
-        fmt::format("The scale cannot fall below {}, and {} overflow there, from step {} on; a "
+        fmt::format("The scale cannot fall below {}, and {} overflow{} there, from step {} on; a "
                     "scale of {} would hold them. They are skipped for as long as gradients are "
                     "that large. {}, or divide the loss by a constant.",
-                    scale_words(trace.final_scale), steps_words(steps.size()), *first,
-                    needed.text(), way));
+                    scale_words(trace.final_scale), steps_words(steps.size()),
+                    steps.size() == 1 ? "s" : "", *first, needed.text(), way));
   }
 
   /// Why training ended at a step, and what to do.
@@ -198,7 +202,7 @@ class Finder {
                     trace.error->message, way_out(trace)));
   }
 
-  /// Skipped steps after which the scale is what it was.
+  /// Overflows at a scale that had overflowed one step before, and was let be.
   void hysteresis(const Trace& trace) {
     const bool refills_at_growth =
         trace.name == "megatron" || trace.name == "colossalai" || trace.name == "deepspeed";
@@ -210,10 +214,13 @@ class Finder {
     }
     std::size_t kept = 0;
     std::optional<std::int64_t> first;
-    for (const std::int64_t step : trace.skipped) {
+    const double floor = policy::limits_of(trace.policy).floor;
+    for (std::size_t s = 0; s + 1 < trace.skipped.size(); ++s) {
+      const std::int64_t step = trace.skipped[s], next = trace.skipped[s + 1];
       const std::size_t i = index_of(series_, step);
-      const double next = i + 1 < trace.length ? trace.scale_at(i + 1) : trace.final_scale;
-      if (trace.scale_at(i) != next || next <= policy::limits_of(trace.policy).floor) continue;
+      const double scale = trace.scale_at(i);
+      if (next != step + 1 || trace.scale_at(i + 1) != scale || scale <= floor) continue;
+      if (!by_scale(series_, step) || !by_scale(series_, next)) continue;
       if (kept++ == 0) first = step;
     }
     const bool stuck = trace.fate == Fate::floor || trace.fate == Fate::infinity;
@@ -223,10 +230,61 @@ class Finder {
                                 : "hysteresis=1";
     add("hysteresis", trace.name, first,
         fmt::format("{} of {} skipped steps did not lower the scale, step {} first: {} lets "
-                    "overflows pass before it does, so the next step overflows too. It is "
+                    "overflows pass before it does, and the next step overflowed too. It is "
                     "refilled only when the scale grows, not by a clean step: once used up, a "
                     "single overflow lowers the scale. Set {}.",
                     kept, trace.skipped.size(), *first, setting_words(trace.policy, setting), way));
+  }
+
+  /// What infinities of the model made of the scale: steps after them at which gradients are below
+  /// FP16's smallest normal number, and would not be had the scale been let be.
+  struct Dragged {
+    std::int64_t first = 0;  ///< step with such infinities
+    double lowest = INFINITY;
+    double least_magnitude = INFINITY;  ///< largest gradient of a step
+    std::size_t subnormal = 0, zero = 0;
+  };
+
+  Dragged dragged_by(const Trace& trace) const {
+    Dragged found;
+    const auto first = std::find_if(trace.skipped.begin(), trace.skipped.end(),
+                                    [&](std::int64_t step) { return !by_scale(series_, step); });
+    if (first == trace.skipped.end()) return found;
+    found.first = *first;
+    const double explained = least_by_overflow(trace, series_);
+    std::size_t run = 0;
+    for (std::size_t i = index_of(series_, *first); i < trace.length; ++i) {
+      while (run + 1 < trace.scale.size() && trace.scale[run + 1].first <= i) ++run;
+      const double scale = trace.scale[run].second;
+      const Seen& seen = series_.seen[i];
+      const bool known = std::isfinite(seen.max_abs) && seen.max_abs > 0 && !seen.partial;
+      if (!known || scale >= explained || seen.max_abs * scale >= kSmallestNormal) continue;
+      ++found.subnormal;
+      if (all_vanish(seen, scale)) ++found.zero;
+      found.lowest = std::min(found.lowest, scale);
+      found.least_magnitude = std::min(found.least_magnitude, seen.max_abs);
+    }
+    return found;
+  }
+
+  void dragged(const Trace& trace) {
+    const Dragged found = dragged_by(trace);
+    if (found.subnormal == 0 || trace.fate == Fate::zero) return;
+    const std::string_view others =
+        found.least_magnitude >= kSmallestNormal
+            ? "Another policy skips these steps too, but one with a floor (tf1, keras2 and paddle "
+              "have 1) comes no lower than that. "
+            : "";
+    add("dragged", trace.name, found.first,
+        fmt::format(
+            "{} had infinities or NaN that no scale cures, and each lowered the scale in vain, "
+            "down to {} from {} at step {}. At {} after that even the largest gradient is below "
+            "FP16's smallest normal number; at {} of them every gradient is "
+            "flushed to zero, and nothing is learnt. {}Stop at the first such step and look for "
+            "the origin, or set the scale anew after them (scaler.update(65536.0) in PyTorch).",
+            steps_words(trace.model_nan_skips), scale_words(found.lowest),
+            scale_words(trace.scale_at(index_of(series_, found.first))), found.first,
+            steps_words(found.subnormal), found.zero, others));
   }
 
   void ends(const Trace& trace) {
@@ -250,8 +308,13 @@ class Finder {
 
   void applied(const Trace& trace) {
     if (trace.applied_nonfinite.empty()) return;
+    const bool scale_helps = by_scale(series_, trace.applied_nonfinite.front());
     const std::string_view way =
-        trace.name == "fastai1"
+        !scale_helps && trace.name == "recorded"
+            ? "No loss scale cures them, they are there at every one: look for their origin with "
+              "halfscope analyze. A policy that skips such steps, such as torch, keeps the weights "
+              "of before."
+        : trace.name == "fastai1"
             ? "At a scale of 1 or less it no longer skips: take another policy, or keep what "
               "overflows in FP32."
         : trace.name == "recorded" ? "Use a policy that skips such steps, such as torch."

@@ -1,209 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "analyzers/policy_advice.hpp"
-#include "analyzers/policy_facts.hpp"
+#include "analyzers/policy_grid.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {
 
-/// One combination of settings.
+/// What a combination of settings loses.
 struct Candidate {
-  policy::Policy policy;
-  double initial = 0, interval = 0;
+  Combination settings;
 
   bool counted = false;           ///< false where it was given up: another is better
-  std::uint64_t lost = 0;         ///< at most
+  bool ends = false;              ///< training, by an error or by an infinity in the weights
+  std::uint64_t lost = 0;         ///< steps, at most
   std::uint64_t surely = 0;       ///< of these
-  std::optional<double> flushed;  ///< mean share, its upper bound
+  std::uint64_t all_flushed = 0;  ///< others of which surely nothing is left
+  double thin = 0;                ///< of the others, thinness() summed
+  std::optional<std::pair<double, double>> flushed;  ///< mean share: [low, high]
 };
 
-/// "key=value" of a policy's text, the name first.
-std::vector<std::string> pieces_of(const std::string& text) {
-  std::vector<std::string> pieces;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    pieces.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return pieces;
-}
-
-std::string joined(const std::vector<std::string>& pieces) {
-  return fmt::format("{}", fmt::join(pieces, ","));
-}
-
-std::string key_of(const std::string& piece) { return piece.substr(0, piece.find('=')); }
-
-/// The policy with some settings replaced; empty where these do not go together.
-std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
-                                   const std::vector<std::pair<std::string_view, double>>& values) {
-  std::vector<std::string> changed = pieces;
-  for (std::string& piece : changed) {
-    for (const auto& [key, value] : values) {
-      if (key_of(piece) == key) piece = fmt::format("{}={}", key, value);
-    }
-  }
-  try {
-    return policy::make(joined(changed));
-  } catch (const std::invalid_argument&) {
-    return std::nullopt;
-  }
-}
-
-constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
-
-/// log2 of the largest scales that hold the largest gradient of all steps, and of the largest to
-/// begin with: a binade above what holds half of the steps, and for short series with a binade to
-/// spare, as the static scale has.
-struct Safe {
-  int all = 0, most = 0;
-};
-
-/// Empty where no step tells a scale: all are zero, or have what no scale cures.
-std::optional<Safe> safe_scales(const StepSeries& series) {
-  std::vector<double> largest;
-  for (const Seen& seen : series.seen) {
-    double max_abs = seen.max_abs;
-    if (!std::isfinite(max_abs)) max_abs = kOverflow / seen.overflow_from;  // at least
-    if (std::isfinite(max_abs) && max_abs > 0) largest.push_back(max_abs);
-  }
-  if (largest.empty()) return std::nullopt;
-  const auto log2_of = [](double max_abs) {
-    return std::clamp(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), -100, 100);
-  };
-  const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
-  std::nth_element(largest.begin(), middle, largest.end());
-  const int half = log2_of(*middle);
-  const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
-  int most = half + 1;
-  if (series.seen.size() < kEnoughSteps) most = std::min(most, all - 1);
-  return Safe{all, most};
-}
-
-/// The names of what is varied, and what the framework takes.
-struct Knobs {
-  std::string_view initial, interval, floor;
-  policy::Limits limits;
-};
-
-Knobs knobs_of(const policy::Policy& policy) {
-  const policy::Info& info = policy::info_of(policy);
-  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy)};
-  // OpenSeq2Seq has no setting for the start: that is its ceiling.
-  const auto* backoff = std::get_if<policy::Os2sBackoff>(&policy);
-  if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
-  return knobs;
-}
-
-/// The axes of the grid.
-struct Grid {
-  std::vector<double> initial, interval;
-  std::vector<std::optional<double>> floor;  ///< empty: as it is
-
-  std::size_t size() const { return initial.size() * interval.size() * floor.size(); }
-};
-
-void keep_every_second(std::vector<double>& axis) {
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < axis.size(); i += 2) kept.push_back(axis[i]);
-  axis = std::move(kept);
-}
-
-/// log2 of the least and the largest scale that a policy can be told to start at.
-std::pair<int, int> startable(const policy::Limits& limits) {
-  constexpr int kBeyondAll = 200;
-  int least = -kBeyondAll, most = kBeyondAll;
-  if (limits.floor_is_fixed && limits.floor > 0) {
-    least = static_cast<int>(std::ceil(std::log2(limits.floor)));
-  }
-  if (limits.whole_numbers) least = std::max(least, 0);
-  if (std::isfinite(limits.ceiling)) {
-    most = static_cast<int>(std::floor(std::log2(limits.ceiling)));
-  }
-  return {std::min(least, most), most};
-}
-
-std::vector<double> initial_scales(const policy::Limits& limits, const Safe& safe) {
-  const auto [least, most] = startable(limits);
-  const int last = std::clamp(safe.most, least, most);
-  const int first = std::clamp(std::min(safe.all - 1, safe.most), least, last);
-  const int stride = std::max(1, (last - first + 2) / 10);
-  std::vector<double> scales;
-  for (int k = first; k < last; k += stride) scales.push_back(std::ldexp(1.0, k));
-  scales.push_back(std::ldexp(1.0, last));
-  return scales;
-}
-
-/// The usual ones, "never", that of the policy first, and such short ones as a short run needs to
-/// grow at all.
-std::vector<double> intervals(std::optional<double> now, std::size_t steps) {
-  constexpr double kNever = std::numeric_limits<std::int32_t>::max();
-  std::vector<double> all = {2000, 1000, kNever, 500, 200, 100, 5000};
-  for (const std::size_t few : {50, 20, 10}) {
-    if (steps < 100 * few) all.push_back(static_cast<double>(few));
-  }
-  if (now && std::find(all.begin(), all.end(), *now) == all.end()) all.insert(all.begin(), *now);
-  return all;
-}
-
-/// A floor that is in the way is lowered to the least scale that is needed.
-std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
-  std::vector<std::optional<double>> all = {std::nullopt};
-  const double needed = std::ldexp(1.0, std::min(safe.all - 1, safe.most));
-  if (knobs.limits.floor_is_fixed || knobs.floor.empty() || knobs.limits.floor <= needed) {
-    return all;
-  }
-  all.emplace_back(knobs.limits.whole_numbers ? std::floor(needed) : needed);
-  return all;
-}
-
-/// Initial scales around the safe ones. For long runs every second value is left out until all of
-/// the grid takes no more than kMostSteps steps, so that time is bounded.
-Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
-              const Safe& safe) {
-  constexpr double kMostSteps = 2e8;
-  Grid grid{initial_scales(knobs.limits, safe),
-            intervals(policy::number_of(policy, knobs.interval), series.seen.size()),
-            floors(knobs, safe)};
-  const auto too_long = [&] {
-    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostSteps;
-  };
-  while (too_long() && grid.initial.size() > 1) keep_every_second(grid.initial);
-  while (too_long() && grid.interval.size() > 1) keep_every_second(grid.interval);
-  return grid;
-}
-
-std::vector<Candidate> candidates(const policy::Policy& policy, const Knobs& knobs,
-                                  const Grid& grid) {
-  const std::vector<std::string> pieces = pieces_of(policy::text_of(policy));
-  std::vector<Candidate> all;
-  for (const double initial : grid.initial) {
-    for (const double interval : grid.interval) {
-      for (const std::optional<double> floor : grid.floor) {
-        std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
-                                                                   {knobs.interval, interval}};
-        if (floor) values.emplace_back(knobs.floor, *floor);
-        const auto made = with(pieces, values);
-        if (!made || initial < policy::limits_of(*made).floor) continue;
-        all.emplace_back();
-        all.back().policy = *made;
-        all.back().initial = initial;
-        all.back().interval = interval;
-      }
-    }
-  }
-  return all;
+/// How near a step is to losing every gradient: 0 where the largest is 1 or more at the scale, so
+/// that what is flushed is below 2^-25 of it; 1 where that itself is flushed. A guess at what is
+/// flushed where nobody knows.
+double thinness(const Seen& seen, double scale) {
+  const double largest = seen.max_abs * scale;
+  if (!(largest < 1) || seen.max_abs == 0) return 0;
+  return std::min(1.0, std::log2(largest) / std::log2(kVanishes));
 }
 
 /// Indices of the steps that have tables, and what is flushed there.
@@ -219,104 +50,170 @@ Profiles profiles_of(const StepSeries& series) {
   return profiles;
 }
 
-/// Counts what a candidate loses; gives it up once it has lost more than `best`, or more than any
-/// sensible one.
-void count(Candidate& candidate, const StepSeries& series, const Profiles& profiles,
-           const std::atomic<std::uint64_t>& best) {
-  double flushed = 0;
-  bool ended = false;
-  auto next = profiles.begin();
-  const auto of_step = [&](std::size_t i, const Stepped& step) {
+/// Counts what one candidate loses, step by step.
+class Counter {
+ public:
+  Counter(Candidate& candidate, const StepSeries& series, const Profiles& profiles)
+      : to_(candidate), series_(series), profiles_(profiles), next_(profiles.begin()) {}
+
+  void add(std::size_t i, const Stepped& step) {
+    if (!step.decision.error.empty() || step.applied_nonfinite()) return end(i);
+    // Attempts at what no setting cures are no reason to prefer one.
     const std::uint64_t lost =
-        step.attempts - 1 + (step.skipped() || step.applied_nonfinite() ? 1 : 0);
-    candidate.surely += lost;
-    candidate.lost += lost + (step.unknown ? 1 : 0);
-    if (next != profiles.end() && next->first == i) {
-      const Share share{next->second->at(step.scale), next->second->of};
-      flushed += share.high();
-      ++next;
+        (step.skipped() ? 1 : 0) + (step.model_nan ? 0 : std::uint64_t{step.attempts} - 1);
+    to_.surely += lost;
+    to_.lost += lost + (step.unknown ? 1 : 0);
+    if (step.applied() && !step.unknown) {
+      if (step.all_flushed) {
+        ++to_.all_flushed;
+      } else {
+        to_.thin += thinness(series_.seen[i], step.last_scale);
+      }
     }
-    ended = ended || !step.decision.error.empty();
-    return candidate.lost <= std::min<std::uint64_t>(best, 2 * series.seen.size());
+    if (next_ == profiles_.end() || next_->first != i) return;
+    const Share share{next_->second->at(step.last_scale), next_->second->of};
+    low_ += share.low();
+    high_ += share.high();
+    ++seen_;
+    ++next_;
+  }
+
+  void finish() {
+    if (profiles_.empty()) return;
+    const auto of = static_cast<double>(std::max<std::size_t>(seen_, 1));
+    const std::uint64_t steps = series_.seen.size();
+    const auto applied = static_cast<double>(steps - std::min(to_.lost, steps));
+    const double certain = applied == 0 ? 0 : static_cast<double>(to_.all_flushed) / applied;
+    to_.flushed = {std::max(low_ / of, certain), std::max(high_ / of, certain)};
+  }
+
+ private:
+  /// All steps from there on are lost.
+  void end(std::size_t i) {
+    to_.ends = true;
+    to_.surely += series_.seen.size() - i;
+    to_.lost += series_.seen.size() - i;
+  }
+
+  Candidate& to_;
+  const StepSeries& series_;
+  const Profiles& profiles_;
+  Profiles::const_iterator next_;
+  double low_ = 0, high_ = 0;
+  std::size_t seen_ = 0;  ///< steps with tables
+};
+
+/// What is to be as small as can be, the first first.
+struct Loss {
+  int ends = 0;          ///< 1 where training ends early: whatever goes on is better
+  int above_target = 0;  ///< 1 where the flushed share may be
+  /// Steps, at most; without tables those count as well of which nothing is left, and others by
+  /// how near they are to that; above the target the share of all values.
+  double most = 0;
+  double least = 0;  ///< the same, surely
+};
+
+Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
+  const auto most = static_cast<double>(c.lost), least = static_cast<double>(c.surely);
+  const int ends = c.ends ? 1 : 0;
+  if (!c.flushed) {
+    const double flushed = static_cast<double>(c.all_flushed) + c.thin;
+    return {ends, 0, most + flushed, least + flushed};
+  }
+  const auto [low, high] = *c.flushed;
+  if (high <= target) return {ends, 0, most, least};
+  const auto share = [&](double lost, double flushed) {
+    const double of_steps = std::min(1.0, lost / static_cast<double>(series.seen.size()));
+    return of_steps + (1 - of_steps) * flushed;
   };
+  return {ends, 1, share(most, high), share(least, low > target ? low : 0)};
+}
+
+/// Whether it is known to keep the target.
+bool keeps(const Candidate& c, double target) { return c.flushed && c.flushed->second <= target; }
+
+/// Counts, and gives up what has lost more than `best`.
+void count(Candidate& candidate, const StepSeries& series, const Profiles& profiles,
+           const std::atomic<double>& best) {
+  Counter counter(candidate, series, profiles);
   bool given_up = false;
   std::visit(
       [&](auto policy) {
         policy.start();
         step_through(policy, series, [&](std::size_t i, const Stepped& step) {
-          given_up = !of_step(i, step);
-          return !given_up;
+          counter.add(i, step);
+          given_up = static_cast<double>(candidate.lost) > best;
+          return !given_up && !candidate.ends;
         });
       },
-      candidate.policy);
-  candidate.counted = !given_up && !ended;
-  if (!profiles.empty()) candidate.flushed = flushed / static_cast<double>(profiles.size());
+      candidate.settings.policy);
+  counter.finish();
+  candidate.counted = !given_up;
 }
 
+/// More than this part of what is lost in any case is a difference.
+constexpr double kHardly = 1.01;
+
 /// Counts all, in any order: a candidate is given up only where another that is within the target
-/// surely lost less.
-void count_all(std::vector<Candidate>& all, const StepSeries& series, double target) {
-  const Profiles profiles = profiles_of(series);
-  std::atomic<std::uint64_t> best = std::numeric_limits<std::uint64_t>::max();
+/// loses less.
+void count_all(std::vector<Candidate>& all, const StepSeries& series, const Profiles& profiles,
+               double target) {
+  std::atomic<double> best = std::numeric_limits<double>::infinity();
   tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
     Candidate& candidate = all[i];
     count(candidate, series, profiles, best);
-    const bool within = !candidate.flushed || *candidate.flushed <= target;
-    if (!candidate.counted || !within) return;
-    std::uint64_t now = best;
-    while (candidate.lost < now && !best.compare_exchange_weak(now, candidate.lost)) {
+    const Loss loss = loss_of(candidate, series, target);
+    if (!candidate.counted || loss.ends != 0 || loss.above_target != 0) return;
+    const double most = loss.most * kHardly;
+    double now = best;
+    while (most < now && !best.compare_exchange_weak(now, most)) {
     }
   });
 }
 
-/// What is to be as small as can be, the first first.
-struct Loss {
-  int above_target = 0;      ///< 1 where the flushed share is
-  double lost = 0;           ///< steps, at most; above the target the share of all values
-  std::uint64_t surely = 0;  ///< steps
-
-  auto operator<=>(const Loss&) const = default;
-};
-
-Loss loss_of(const Candidate& c, const StepSeries& series, double target) {
-  const double share = c.flushed.value_or(0), lost = static_cast<double>(c.lost);
-  if (share <= target) return {0, lost, c.surely};
-  const double of_steps = std::min(1.0, lost / static_cast<double>(series.seen.size()));
-  return {1, of_steps + (1 - of_steps) * share, c.surely};
-}
-
 const Candidate* best_of(const std::vector<Candidate>& all, const StepSeries& series, double target,
                          double interval) {
+  const auto worst = [&](const Candidate& c) {
+    const Loss loss = loss_of(c, series, target);
+    return std::tuple(loss.ends, loss.above_target, loss.most);
+  };
+  const Candidate* first = nullptr;
+  for (const Candidate& c : all) {
+    if (c.counted && (first == nullptr || worst(c) < worst(*first))) first = &c;
+  }
+  if (first == nullptr) return nullptr;
+  const auto [ends, above, most] = worst(*first);
+  const auto limit = std::tuple(ends, above, most * kHardly);
   const auto key = [&](const Candidate& c) {
-    const double far = std::abs(std::log2(c.interval) - std::log2(interval));
-    // Without tables nobody knows what a small scale flushes: then the largest is taken.
-    const double size = c.flushed ? c.initial : -c.initial;
-    return std::tuple(loss_of(c, series, target), c.flushed.value_or(0), far, size);
+    const bool known = keeps(c, target);
+    const double far = std::abs(std::log2(c.settings.interval) - std::log2(interval));
+    // Of what nobody knows to be flushed, a larger scale flushes no more.
+    const double size = known ? c.settings.initial : -c.settings.initial;
+    return std::tuple(loss_of(c, series, target).least, c.flushed ? c.flushed->second : 0,
+                      known ? 0 : c.thin, far, size);
   };
   const Candidate* best = nullptr;
-  for (const Candidate& candidate : all) {
-    if (!candidate.counted) continue;
-    if (best == nullptr || key(candidate) < key(*best)) best = &candidate;
+  for (const Candidate& c : all) {
+    if (!c.counted || worst(c) > limit) continue;
+    if (best == nullptr || key(c) < key(*best)) best = &c;
   }
   return best;
 }
 
 /// Whether the policy, as it is, does no worse than another and starts at no scale that is too
-/// large; without tables, where nobody knows what a small one flushes, nor at a smaller one.
-bool as_good(const policy::Policy& policy, const Candidate& other, const StepSeries& series,
+/// large.
+bool as_good(const Candidate& own, const Candidate& other, const StepSeries& series,
              const Safe& safe, double target) {
+  const policy::Policy& policy = own.settings.policy;
   const double start = policy::scale_of(policy);
   if (start > std::ldexp(1.0, safe.most) || start > policy::limits_of(policy).ceiling) return false;
-  if (series.flushed.empty() && start < other.initial) return false;
-  Candidate own;
-  own.policy = policy;
-  const std::atomic<std::uint64_t> no_limit = std::numeric_limits<std::uint64_t>::max();
-  count(own, series, profiles_of(series), no_limit);
-  constexpr double kHardly = 1.01;  // of a share that is lost in any case, no reason to change
-  Loss loss = loss_of(other, series, target);
-  if (loss.above_target != 0) loss.lost *= kHardly;
-  const Loss its = loss_of(own, series, target);
-  return own.counted && its <= loss && its.surely <= loss.surely;
+  const Loss its = loss_of(own, series, target), loss = loss_of(other, series, target);
+  if (its.ends != loss.ends) return its.ends < loss.ends;
+  if (its.above_target != loss.above_target) return its.above_target < loss.above_target;
+  const bool known = keeps(own, target);
+  const double hardly = known ? 1 : kHardly;
+  if (its.most > loss.most * hardly || its.least > loss.least * hardly) return false;
+  return known || own.thin <= other.thin + (kHardly - 1) * static_cast<double>(series.seen.size());
 }
 
 }  // namespace
@@ -335,15 +232,22 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   if (!tunable(policy) || series.seen.empty()) return std::nullopt;
   const std::optional<Safe> safe = safe_scales(series);
   if (!safe) return std::nullopt;
-  const Knobs knobs = knobs_of(policy);
-  std::vector<Candidate> all = candidates(policy, knobs, grid_for(policy, knobs, series, *safe));
-  count_all(all, series, target_underflow);
-  const double interval = policy::number_of(policy, knobs.interval).value_or(2000);
+  std::vector<Candidate> all;
+  for (Combination& settings : combinations(policy, series, *safe)) {
+    all.emplace_back().settings = std::move(settings);
+  }
+  const Profiles profiles = profiles_of(series);
+  count_all(all, series, profiles, target_underflow);
+  const double interval = policy::number_of(policy, knobs_of(policy).interval).value_or(2000);
   const Candidate* best = best_of(all, series, target_underflow, interval);
+  if (best == nullptr) return std::nullopt;  // the framework takes no setting that was to be tried
+  Candidate own;
+  own.settings.policy = policy;
+  count(own, series, profiles, std::numeric_limits<double>::infinity());
   TunedPolicy tuned;
   tuned.name = policy::info_of(policy).name;
-  tuned.kept = best == nullptr || as_good(policy, *best, series, *safe, target_underflow);
-  tuned.trace = replay(tuned.kept ? policy : best->policy, series);
+  tuned.kept = as_good(own, *best, series, *safe, target_underflow);
+  tuned.trace = replay(tuned.kept ? policy : best->settings.policy, series);
   tuned.text = policy::short_text_of(tuned.trace.policy);
   const auto& flushed = tuned.trace.mean_flushed;
   tuned.within_target = flushed && flushed->second <= target_underflow;

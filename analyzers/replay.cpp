@@ -58,6 +58,11 @@ bool at_floor(P policy) {
   return policy.scale() == scale;
 }
 
+/// Whether a step is among the last: a tenth of them, ten at least.
+bool near_end(std::size_t index, std::size_t steps) {
+  return index + std::max<std::size_t>(10, steps / 10) >= steps;
+}
+
 template <class P>
 Fate fate_of(const P& policy, const Trace& trace, bool overflow_at_end) {
   if (trace.error) return Fate::error;
@@ -70,29 +75,38 @@ Fate fate_of(const P& policy, const Trace& trace, bool overflow_at_end) {
 template <class P>
 void replay_one(P policy, const StepSeries& series, Trace& trace) {
   bool overflow_at_end = false;  // at the scale of the last steps
+  std::size_t overflowed = 0;    // the last to
   step_through(policy, series, [&](std::size_t i, const Stepped& step) {
     const std::int64_t number = series.steps[i];
     const std::size_t changes = trace.scale.size();
     add_scale(trace.scale, i, step.scale);
     if (trace.scale.size() != changes) overflow_at_end = false;
     trace.length = i + 1;
-    if (step.attempts != 1) trace.attempts.emplace_hint(trace.attempts.end(), i, step.attempts);
+    if (step.attempts != 1) {
+      trace.attempts.emplace_hint(trace.attempts.end(), i, step.attempts);
+      trace.last_scale.emplace_hint(trace.last_scale.end(), i, step.last_scale);
+    }
     if (step.overflow) trace.overflow.push_back(number);
     if (step.unknown) trace.unknown.push_back(number);
     if (step.applied_nonfinite()) trace.applied_nonfinite.push_back(number);
+    if (step.applied_nonfinite() && step.model_nan) ++trace.model_nan_applied;
     if (step.skipped()) trace.skipped.push_back(number);
     if (step.skipped() && step.model_nan) ++trace.model_nan_skips;
+    if (step.applied() && step.all_flushed) trace.all_flushed.push_back(number);
     if (!step.decision.error.empty()) {
       trace.error = TraceError{std::string(step.decision.error), number};
     }
-    overflow_at_end = overflow_at_end || (step.nonfinite && !step.model_nan);
+    if (step.nonfinite && !step.model_nan) {
+      overflow_at_end = true;
+      overflowed = i;
+    }
     return true;
   });
   trace.final_scale = policy.scale();
   if (!trace.scale.empty() && trace.scale.back().second != trace.final_scale) {
     overflow_at_end = false;
   }
-  trace.fate = fate_of(policy, trace, overflow_at_end);
+  trace.fate = fate_of(policy, trace, overflow_at_end && near_end(overflowed, trace.length));
   add_flushed(trace, series);
 }
 
@@ -106,7 +120,9 @@ void add_flushed(Trace& trace, const StepSeries& series) {
     if (at == series.steps.end() || *at != profile.step) continue;
     const auto index = static_cast<std::size_t>(at - series.steps.begin());
     if (index >= trace.length) break;
-    const Share share{profile.at(trace.scale_at(index)), profile.of};
+    const auto again = trace.last_scale.find(index);
+    const double scale = again == trace.last_scale.end() ? trace.scale_at(index) : again->second;
+    const Share share{profile.at(scale), profile.of};
     low += share.low();
     high += share.high();
     ++n;
@@ -124,6 +140,7 @@ Trace replay(const policy::Policy& policy, const StepSeries& series) {
   trace.name = policy::info_of(policy).name;
   trace.text = policy::text_of(policy);
   trace.policy = policy;
+  if (!series.steps.empty()) trace.first_step = series.steps.front();
   std::visit(
       [&](auto own) {
         own.start();
@@ -137,6 +154,7 @@ Trace replay(const policy::Policy& policy, const StepSeries& series) {
         }
       },
       policy);
+  if (trace.unavailable.empty()) trace.untaken = series.steps.size() - trace.length;
   return trace;
 }
 
@@ -147,13 +165,37 @@ std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const Ste
   return traces;
 }
 
-double Trace::lost_share() const {
-  if (length == 0) return 0;
-  // No step is in two of these.
-  const auto lost = static_cast<double>(skipped.size() + applied_nonfinite.size() + unknown.size());
-  const double share = lost / static_cast<double>(length);
-  return share + (1 - share) * (mean_flushed ? mean_flushed->second : 0);
+std::pair<double, double> Trace::lost() const {
+  const std::size_t steps = length + untaken;
+  if (steps == 0) return {0, 0};
+  std::int64_t end = first_step + static_cast<std::int64_t>(steps);  // nothing is learnt from it on
+  if (error) end = std::min(end, error->step);
+  if (!applied_nonfinite.empty()) end = std::min(end, applied_nonfinite.front());
+  const auto before = [end](const std::vector<std::int64_t>& list) {
+    return static_cast<double>(std::lower_bound(list.begin(), list.end(), end) - list.begin());
+  };
+  const auto all = static_cast<double>(steps);
+  const double surely = before(skipped) + all - static_cast<double>(end - first_step);
+  const double perhaps = surely + before(unknown);  // no step is in two of these
+  const auto share = [&](double lost, double flushed) {
+    if (lost >= all) return 1.0;
+    const double certain = before(all_flushed) / (all - lost);
+    return lost / all + (1 - lost / all) * std::max(flushed, certain);
+  };
+  return {share(surely, mean_flushed ? mean_flushed->first : 0),
+          share(perhaps, mean_flushed ? mean_flushed->second : 0)};
 }
+
+namespace {
+
+/// To the digits that are shown: what differs by less is no reason to prefer one.
+double as_shown(double share) {
+  if (!(share > 0)) return 0;
+  const double unit = std::pow(10.0, std::floor(std::log10(share)) - 2);
+  return std::round(share / unit) * unit;
+}
+
+}  // namespace
 
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
   std::vector<std::size_t> order(traces.size());
@@ -163,9 +205,10 @@ std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
   });
   const auto key = [&](std::size_t i) {
     const Trace& trace = traces[i];
-    if (!trace.unavailable.empty()) return std::tuple(3, 0.0, 0.0, i);
+    if (!trace.unavailable.empty()) return std::tuple(3, 0.0, 0.0, 0.0, i);
     const int known = any_flushed && !trace.mean_flushed ? 1 : 0;
-    return std::tuple(trace.error ? 2 : known, trace.lost_share(), -trace.final_scale, i);
+    const auto [low, high] = trace.lost();
+    return std::tuple(trace.error ? 2 : known, as_shown(high), low, -trace.final_scale, i);
   };
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return key(a) < key(b); });

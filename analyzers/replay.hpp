@@ -40,18 +40,24 @@ struct Trace {
   policy::Policy policy;
   std::string unavailable;  ///< "needs X": then nothing below is known
 
-  std::size_t length = 0;  ///< steps replayed: fewer than the series has where an error ended it
-  ScaleRuns scale;         ///< used at the first attempt
-  double final_scale = 0;  ///< that the next step would use
+  std::size_t length = 0;   ///< steps replayed: fewer than the series has where an error ended it
+  std::size_t untaken = 0;  ///< steps after that
+  std::int64_t first_step = 0;
+  ScaleRuns scale;                     ///< used at the first attempt
+  double final_scale = 0;              ///< that the next step would use
   std::vector<std::int64_t> skipped;   ///< steps, surely; at most these and the unknown ones are
   std::vector<std::int64_t> overflow;  ///< some attempt surely overflowed
   /// Steps at which nobody knows whether the last attempt overflowed: the run did, at a larger
   /// scale. The policy's state is left as it is there, and none is in `skipped`, nor in
   /// `applied_nonfinite`. Scales after such a step are those of a policy that did not see it.
   std::vector<std::int64_t> unknown;
-  std::vector<std::int64_t> applied_nonfinite;    ///< infinity or NaN went into the weights, surely
+  std::vector<std::int64_t> applied_nonfinite;  ///< infinity or NaN went into the weights, surely
+  /// Applied at a scale at which even the largest gradient is rounded to zero: nothing is learnt.
+  std::vector<std::int64_t> all_flushed;
   std::map<std::size_t, std::uint32_t> attempts;  ///< by index; of all others 1
+  std::map<std::size_t, double> last_scale;       ///< by index: the last attempt's, where several
   std::uint64_t model_nan_skips = 0;              ///< skipped where no scale would have helped
+  std::uint64_t model_nan_applied = 0;            ///< applied where no scale would have helped
   std::optional<TraceError> error;
   Fate fate = Fate::ran;
 
@@ -64,10 +70,12 @@ struct Trace {
   std::vector<std::pair<std::string, ScaleRuns>> parts;
 
   double scale_at(std::size_t index) const;
-  /// Share of all gradient values that the weights never see, at most: all of a step that is
-  /// skipped, spoiled or unknown, of the others what is flushed (the mean; 0 where no step has
-  /// tables).
-  double lost_share() const;
+  /// Share of all gradient values that the weights never see, [low, high]: all of a step that is
+  /// skipped, and perhaps of one that is unknown; all from the step on at which an error ends
+  /// training, or an infinity goes into the weights; of the others what is flushed: the mean of the
+  /// steps that have tables, but no less than what `all_flushed` shows.
+  std::pair<double, double> lost() const;
+  double lost_share() const { return lost().second; }
 };
 
 /// Replays one policy. The series has no gaps.
@@ -76,8 +84,9 @@ Trace replay(const policy::Policy& policy, const StepSeries& series);
 /// Many, on all cores, in the given order.
 std::vector<Trace> replay(const std::vector<policy::Policy>& policies, const StepSeries& series);
 
-/// The order of a ranked table: indices, best first. The smallest lost_share(), then the larger
-/// final scale, then the order given. Where some traces know what is flushed, those that do not
+/// The order of a ranked table: indices, best first. The smallest lost_share() to three digits, as
+/// it is shown; then the smallest that is surely lost, the larger final scale, the order given.
+/// Where some traces know what is flushed, those that do not
 /// come after them; traces that ended in an error after those, unavailable ones last.
 std::vector<std::size_t> ranked(const std::vector<Trace>& traces);
 

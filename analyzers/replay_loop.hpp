@@ -16,6 +16,9 @@ namespace halfscope::analyzers {
 /// The smallest magnitude that rounds to infinity in binary16 (IEEE 754-2019, 4.3.1).
 inline constexpr double kOverflow = 65520;
 
+/// The largest magnitude that rounds to zero in binary16: half its smallest number, to even.
+inline constexpr double kVanishes = 0x1p-25;
+
 enum class Verdict : std::uint8_t { clean, overflow, unknown };
 
 /// Whether magnitude * scale is at or above a limit. Exact: no rounded product decides.
@@ -23,6 +26,20 @@ inline bool reaches(double magnitude, double scale, double limit) {
   const double product = magnitude * scale;
   if (product != limit) return product > limit;
   return std::fma(magnitude, scale, -product) >= 0;
+}
+
+/// Whether every gradient of a step is zero once it is rounded at a scale: the largest is, and is
+/// known.
+inline bool all_vanish(const Seen& seen, double scale) {
+  if (!std::isfinite(seen.max_abs) || seen.partial || !(seen.max_abs > 0)) return false;
+  const double product = seen.max_abs * scale;
+  if (product != kVanishes) return product < kVanishes;
+  return std::fma(seen.max_abs, scale, -product) <= 0;
+}
+
+/// Whether no scale helps a step: it has infinities or NaN that no rounding made.
+inline bool in_model(const Seen& seen) {
+  return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
 }
 
 /// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
@@ -39,14 +56,19 @@ inline Verdict judge(const Seen& seen, double scale) {
 
 /// What a policy made of one step.
 struct Stepped {
-  double scale = 0;  ///< at the first attempt
+  double scale = 0;       ///< at the first attempt
+  double last_scale = 0;  ///< at the last one: the update is made at it
   std::uint32_t attempts = 0;
   bool overflow = false;      ///< some attempt's
   bool unknown = false;       ///< the last attempt's: no decision followed
   bool nonfinite = false;     ///< the last attempt's, surely
   bool model_nan = false;     ///< and no scale would have helped
+  bool all_flushed = false;   ///< the last attempt's gradients, surely: the update has none
   policy::Decision decision;  ///< the last; of an unknown attempt none: apply
 
+  bool applied() const {
+    return decision.action == policy::Action::apply && decision.error.empty();
+  }
   bool skipped() const { return decision.action == policy::Action::skip; }
   bool applied_nonfinite() const { return nonfinite && decision.action == policy::Action::apply; }
 };
@@ -62,11 +84,13 @@ Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempt
         attempts == nullptr || attempts->empty()
             ? first
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
-    const Verdict verdict = judge(seen, policy.scale());
+    step.last_scale = policy.scale();
+    const Verdict verdict = judge(seen, step.last_scale);
     step.overflow = step.overflow || verdict == Verdict::overflow;
     step.unknown = verdict == Verdict::unknown;
     step.nonfinite = verdict == Verdict::overflow;
-    step.model_nan = !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
+    step.model_nan = in_model(seen);
+    step.all_flushed = verdict == Verdict::clean && all_vanish(seen, step.last_scale);
     ++step.attempts;
     step.decision = {};
     if (step.unknown) break;

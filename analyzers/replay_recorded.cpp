@@ -65,11 +65,11 @@ namespace {
 
 /// What the run did at one step, as far as it says; its scale too, without which nobody knows
 /// whether finite gradients overflowed.
-void add_recorded(Trace& trace, const StepSeries& series, std::size_t i) {
+void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
+                  std::optional<double> scale, std::optional<bool> skip) {
   const std::int64_t step = series.steps[i];
-  const std::optional<double> scale = series.recorded_scale[i];
-  const bool says = !series.recorded_skip.empty() && series.recorded_skip[i].has_value();
-  const bool skipped = says && *series.recorded_skip[i];
+  const bool says = skip.has_value();
+  const bool skipped = says && *skip;
   const auto retried = series.retried.find(i);
   const bool once = retried == series.retried.end();
   const Seen& last = once ? series.seen[i] : retried->second.back();
@@ -79,12 +79,16 @@ void add_recorded(Trace& trace, const StepSeries& series, std::size_t i) {
   const bool fine = once && says && !skipped && std::isfinite(last.max_abs);
   if (verdict == Verdict::overflow && !fine) trace.overflow.push_back(step);
   if (!says) {
-    if (verdict == Verdict::unknown) trace.unknown.push_back(step);
+    // An overflow was skipped or spoiled the weights: which of them it does not say.
+    if (verdict != Verdict::clean) trace.unknown.push_back(step);
   } else if (skipped) {
     trace.skipped.push_back(step);
-    if (!std::isfinite(last.max_abs) && last.overflow_from == 0) ++trace.model_nan_skips;
+    if (in_model(last)) ++trace.model_nan_skips;
   } else if (!std::isfinite(last.max_abs)) {
     trace.applied_nonfinite.push_back(step);
+    if (in_model(last)) ++trace.model_nan_applied;
+  } else if (once && scale && verdict == Verdict::clean && all_vanish(last, *scale)) {
+    trace.all_flushed.push_back(step);
   }
 }
 
@@ -97,11 +101,18 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
   Trace trace;
   trace.name = "recorded";
   trace.text = "recorded";
+  trace.first_step = series.steps.front();
   double scale = **known;
+  std::optional<double> told_scale;
+  std::optional<bool> told_skip;
   for (std::size_t i = 0; i < series.steps.size(); ++i) {
     scale = series.recorded_scale[i].value_or(scale);
     add_scale(trace.scale, i, scale);
-    add_recorded(trace, series, i);
+    if (series.filled.empty() || !series.filled[i]) {  // others are like the one before
+      told_scale = series.recorded_scale[i];
+      told_skip = series.recorded_skip.empty() ? std::nullopt : series.recorded_skip[i];
+    }
+    add_recorded(trace, series, i, told_scale, told_skip);
   }
   trace.length = series.steps.size();
   trace.final_scale = scale;
@@ -118,6 +129,8 @@ std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace
   auto run = trace.scale.begin();
   auto skip = trace.skipped.begin();
   for (std::size_t i = 0; i < std::min(series.steps.size(), trace.length); ++i) {
+    // What a policy does after a step that nobody can judge is not known.
+    if (!trace.unknown.empty() && series.steps[i] >= trace.unknown.front()) break;
     while (run != trace.scale.end() && run + 1 != trace.scale.end() && (run + 1)->first <= i) ++run;
     while (skip != trace.skipped.end() && *skip < series.steps[i]) ++skip;
     const auto scale = series.recorded_scale.empty() ? std::nullopt : series.recorded_scale[i];
@@ -134,7 +147,7 @@ std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace
     const bool same_scale = both_nan || here.replayed_scale == here.recorded_scale;
     if (!first && (!same_scale || here.replayed_skip != here.recorded_skip)) first = here;
   }
-  if (!first && trace.error && trace.length < series.steps.size()) {
+  if (!first && trace.error && trace.unknown.empty() && trace.length < series.steps.size()) {
     first = Difference{series.steps[trace.length], NAN, NAN, false, false};  // the run went on
   }
   return {first, compared};

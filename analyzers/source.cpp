@@ -26,6 +26,18 @@ std::optional<double> magnitude(std::optional<double> x) {
   return x ? std::optional(std::abs(*x)) : std::nullopt;
 }
 
+/// Before gradients are added up they may be larger than their sum; they carry the step's scale.
+void visit_microbatches(const log::StepScalars& scalars, bool scaled, const PeakVisitor& visit) {
+  const double scale = scaled ? scalars.loss_scale.value_or(0) : 1;
+  if (!usable_scale(scale)) return;
+  for (const auto& [tag, value] : scalars.more) {
+    for (const Role role : {Role::weight_grad, Role::activation_grad}) {
+      if (!tag.starts_with(fmt::format("max_abs/{}/microbatch-", log::name_of(role)))) continue;
+      visit({role, scalars.step, std::abs(value) / scale, scalars.loss_scale});
+    }
+  }
+}
+
 void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& visit) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
   for (const log::StepScalars& scalars : log.scalars()) {
@@ -39,6 +51,7 @@ void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& 
         visit({role, scalars.step, max_abs.value_or(0.0), scalars.loss_scale});
       }
     }
+    visit_microbatches(scalars, log.manifest().gradients == log::ScaleState::scaled, visit);
   }
 }
 

@@ -183,7 +183,7 @@ void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
 /// Microbatches are recorded as they were: with the loss scale where gradients carry one.
 void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
   std::optional<double> scale = 1.0;
-  if (carries_scale()) scale = recorded_scale ? recorded_scale : scalars.loss_scale;
+  if (carries_scale()) scale = scalars.loss_scale ? scalars.loss_scale : recorded_scale;
   if (!usable_scale(scale.value_or(0))) scale.reset();
   steps[scalars.step].add(scalars, scale, recorded);
   any_scalars = true;
@@ -257,8 +257,9 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   // What a 16-bit run keeps in binary32, as batch normalization's parameters, does not overflow
   // where its other gradients do.
   if (step.wide && (!formats.any_narrow_gradient() || !step.max_abs)) step.see(*step.wide);
-  const std::optional<double> scale = scale_of(step);
+  std::optional<double> scale = scale_of(step);
   step.unscale_microbatches(scale);
+  if (!scale) scale = manifest_scale(manifest);
   const bool skipped = step.found_inf.value_or(false);
   if (!step.max_abs && !skipped) refuse_blind(log, number);
   // Where the scales of ranks differ, an infinity may be that of the largest.
@@ -266,7 +267,8 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   const bool part = partial(step);
   Seen now = step.max_abs ? seen(number, *step.max_abs, sure) : rounded(number, kInfinity, sure);
   if (skipped && std::isfinite(now.max_abs) && !(sure && judge(now, *sure) == Verdict::overflow)) {
-    if (!part) series.unexplained.emplace_back(series.steps.size(), now.max_abs);
+    const bool known = !part && sure && *sure > 0;  // else it may just have overflowed
+    if (known) series.unexplained.emplace_back(series.steps.size(), now.max_abs);
     now = rounded(number, kInfinity, sure);
   }
   now.partial = part;
@@ -294,6 +296,10 @@ void SeriesBuilder::Found::add_tensors(StepSeries& series) {
 std::optional<StepSeries> SeriesBuilder::finish() {
   Found& all = *found_;
   if (!all.any_scalars) return std::nullopt;
+  // Of some ranks of many, those that are not there are not known.
+  if (all.ranks > 1 && all.manifest) {
+    all.ranks = std::max(all.ranks, static_cast<unsigned>(std::max(1, all.manifest->world_size)));
+  }
   all.tell_formats();
   StepSeries series;
   series.log = all.log;

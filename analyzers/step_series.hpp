@@ -63,6 +63,8 @@ struct StepSeries {
   /// What the run itself did, where it says so; one a step, or empty.
   std::vector<std::optional<double>> recorded_scale;
   std::vector<std::optional<bool>> recorded_skip;
+  /// By index into `steps`: those that close_gaps() made, which the run does not tell of; or empty.
+  std::vector<bool> filled;
   /// Steps the run skipped for an infinity although no recorded magnitude overflows: (index, the
   /// largest magnitude, unscaled). `seen` has infinity there.
   std::vector<std::pair<std::size_t, double>> unexplained;

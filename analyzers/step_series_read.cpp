@@ -145,6 +145,7 @@ void close_gaps(StepSeries& series, bool assume_constant) {
       const bool own = step == series.steps[i];
       if (retried != series.retried.end()) whole.retried[whole.steps.size()] = retried->second;
       whole.steps.push_back(step);
+      whole.filled.push_back(!own);
       whole.seen.push_back(series.seen[i]);
       if (!series.recorded_scale.empty()) {
         whole.recorded_scale.push_back(own ? series.recorded_scale[i] : std::nullopt);
@@ -158,6 +159,7 @@ void close_gaps(StepSeries& series, bool assume_constant) {
   series.steps = std::move(whole.steps);
   series.seen = std::move(whole.seen);
   series.retried = std::move(whole.retried);
+  series.filled = std::move(whole.filled);
   series.recorded_scale = std::move(whole.recorded_scale);
   series.recorded_skip = std::move(whole.recorded_skip);
 }

@@ -14,8 +14,9 @@ enum Exit : int {
   kFine = 0,
   kBadInput = 1,
   kBadUsage = 2,
-  kNotHere = 3,        ///< the asked backend or part is not in this program
-  kConditionHolds = 4  ///< a --fail-if condition holds
+  kNotHere = 3,         ///< the asked backend or part is not in this program
+  kConditionHolds = 4,  ///< a --fail-if condition holds
+  kInterrupted = 130    ///< ended by Ctrl-C: what shells give for SIGINT, 128 + 2
 };
 
 /// Words on the command line that cannot mean anything. Exit code 2.

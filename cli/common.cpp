@@ -15,7 +15,7 @@
 #include "cli/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
-#include "reports/snippets.hpp"
+#include "reports/policy_names.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -167,15 +167,12 @@ void add_policy_choice(CLI::App& command, std::vector<std::string>& policies) {
       ->allow_extra_args(false);
 }
 
-policy::Policy parse_policy(const std::string& text) {
-  std::string plain = text;
-  std::erase(plain, ' ');
-  const std::string name = plain.substr(0, plain.find(','));
-  try {  // a framework's name stands for its policy
-    return policy::make(reports::policy_of_framework(name) + plain.substr(name.size()));
+policy::Policy parse_policy(const std::string& text, std::string_view option) {
+  try {
+    return reports::policy_called(text);
   } catch (const std::invalid_argument& e) {
-    throw BadUsage(std::string("--policy: ") + e.what() +
-                   "; 'halfscope policies --list' tells all with their defaults");
+    throw BadUsage(fmt::format("{}: {}; 'halfscope policies --list' tells all with their defaults",
+                               option, e.what()));
   }
 }
 

@@ -47,8 +47,8 @@ double parse_scale(std::string_view option, const std::string& text);
 
 /// --policy, which may be given again.
 void add_policy_choice(CLI::App& command, std::vector<std::string>& policies);
-/// A policy and its settings, as typed. Throws BadUsage.
-policy::Policy parse_policy(const std::string& text);
+/// A policy and its settings, as typed. Throws BadUsage naming the option.
+policy::Policy parse_policy(const std::string& text, std::string_view option = "--policy");
 
 /// --headroom and --target-underflow; checked by the parser.
 void add_targets(CLI::App& command, analyzers::RecommendOptions& options);

@@ -15,6 +15,7 @@
 #include "halfscope/log/output_file.hpp"
 #include "reports/json.hpp"
 #include "reports/json_policies.hpp"
+#include "reports/policy_words.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -72,17 +73,28 @@ std::vector<PolicyStudy> studies_of(const Options& options) {
   return studies;
 }
 
+/// What the text says where nothing could be searched; JSON has no place for it.
+void say_what_is_missing(const Options& options, const std::vector<PolicyStudy>& studies) {
+  if (options.framework.empty()) return;
+  for (const PolicyStudy& study : studies) {
+    if (study.tuned) continue;
+    fmt::print(stderr, "halfscope: {}", reports::tuned_text(study, options.framework));
+  }
+}
+
 void write_json(const Options& options, const std::vector<PolicyStudy>& studies) {
   if (options.json.empty()) return;
-  const bool all = options.policies.empty();
+  const reports::TracesOptions traces = {.with_recorded = options.policies.empty(),
+                                         .framework = options.framework};
   if (options.json == "-") {
-    reports::write_traces(studies, all, [](std::string_view text) {
+    say_what_is_missing(options, studies);
+    reports::write_traces(studies, traces, [](std::string_view text) {
       std::fwrite(text.data(), 1, text.size(), stdout);
     });
     return;
   }
   log::OutputFile file{std::filesystem::path(options.json)};
-  reports::write_traces(studies, all, [&file](std::string_view text) { file.write(text); });
+  reports::write_traces(studies, traces, [&file](std::string_view text) { file.write(text); });
   file.commit();
 }
 
@@ -104,14 +116,13 @@ int run(Options options) {
     options.replay.policies.push_back(parse_policy(text));
   }
   if (!options.framework.empty()) {
-    options.replay.tuned = parse_policy(options.framework);
+    options.replay.tuned = parse_policy(options.framework, "--framework");
   }
   const std::vector<PolicyStudy> studies = studies_of(options);
   write_json(options, studies);
   if (options.json == "-") return kFine;
   for (const PolicyStudy& study : studies) {
-    fmt::print("{}", policies_text(study, options.replay.targets.target_underflow,
-                                   !options.policies.empty()));
+    fmt::print("{}", policies_text(study, options.framework, !options.policies.empty()));
   }
   return kFine;
 }

@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/common.hpp"
+#include "cli/number_check.hpp"
 #include "cli/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -47,11 +48,26 @@ const sim::Network& network_of(const std::string& name) {
       fmt::format("simulate: '{}' is no network; want one of {}", log::printable(name), names));
 }
 
+/// Whether a text is meant as a number, be it one that is no loss scale.
+bool is_number(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty()) return false;
+  const std::string lower = CLI::detail::to_lower(std::string(text));
+  return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') || lower == "inf" ||
+         lower == "infinity" || lower == "nan";
+}
+
 std::optional<policy::Policy> scaling_of(const std::string& text) {
   if (text == "none") return std::nullopt;
-  const bool number = !text.empty() && (text[0] == '.' || (text[0] >= '0' && text[0] <= '9'));
-  if (number) {
-    return policy::make(fmt::format("static,scale={}", parse_scale("--loss-scale", text)));
+  if (is_number(text)) {
+    const double scale = parse_scale("--loss-scale", text);
+    if (!analyzers::usable_scale(scale)) {
+      throw BadUsage(fmt::format(
+          "--loss-scale: found '{}', want a positive normal binary32 number: training applies no "
+          "other",
+          log::printable(text)));
+    }
+    return policy::make(fmt::format("static,scale={}", scale));
   }
   try {
     return parse_policy(text);
@@ -263,7 +279,7 @@ int run(const Options& options) {
                              : sim::train(settings, options.out, told);
   }
   fmt::print("{}", simulation_text(settings, summary));
-  return kFine;
+  return summary.stopped ? kInterrupted : kFine;
 }
 
 void add_training(CLI::App& command, Options& options) {
@@ -289,46 +305,48 @@ void add_training(CLI::App& command, Options& options) {
       .add_option("--lr", options.lr,
                   "learning rate (default: the network's; a tenth of it with momentum, 0.001 "
                   "with adam)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from<double>(0.0));
   command.add_option("--batch", options.batch, "examples a microbatch (default: the network's)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from<std::int64_t>(1));
   command.add_option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from<double>(0.0));
   command
       .add_option("--clip", options.clip,
                   "largest norm of all gradients together, once unscaled (default: 0, no clipping)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from<double>(0.0));
   command
       .add_option("--accumulation-steps", options.accumulation_steps,
                   "microbatches a step (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from<int>(1));
 }
 
 void add_running(CLI::App& command, Options& options) {
   command.add_option("--backend", options.backend, "default: auto")
       ->check(CLI::IsMember({"auto", "cpu", "cudnn"}));
   command.add_option("--steps", options.steps, "default: the network's")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--seed", options.seed,
-                     "of weights, order of data, and generated data "
-                     "(default: 0)");
+      ->check(number_from<std::int64_t>(1));
+  command
+      .add_option("--seed", options.seed,
+                  "of weights, order of data, and generated data "
+                  "(default: 0)")
+      ->check(number_from<std::uint64_t>(0));
   command.add_option("--record-every", options.record_every, "steps with tables (default: 10)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from<std::int64_t>(1));
   command
       .add_option("--sample-every", options.sample_every,
                   "steps with whole tensors (default: 0, the first and the last with tables)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from<std::int64_t>(0));
   command.add_flag("--true-error", options.true_error,
                    "compare the gradients of recorded steps with those of binary64, into "
                    "RUN/true_error.jsonl; such a step takes some ten times as long");
   command
       .add_option("--checkpoint-every", options.checkpoint_every,
                   "steps between checkpoints (default: 100)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from<std::int64_t>(1));
   command
       .add_option("--threads", options.threads,
                   "default: 0, all there are; results are the same for any number")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from<int>(0));
   command.add_flag("--resume", options.resume,
                    "go on from the last checkpoint in --out, with the run's own settings");
   command.add_flag("--force", options.force, "replace the run in --out");

@@ -40,9 +40,10 @@ std::string skip_text(const Recommendation& r) {
       fmt::format("Chance that a step overflows at {}: {} (95 % confidence, {}).\n",
                   text::power_text(*r.static_log2), risk_text(*r.skip), method_text(*r.skip));
   if (r.steps_left_out != 0) {
-    line +=
-        fmt::format("  {} with NaN or infinity at any scale {} not counted there.\n",
-                    text::plural(r.steps_left_out, "step"), r.steps_left_out == 1 ? "is" : "are");
+    line += fmt::format(
+        "  {} whose largest gradient is not known (infinity or NaN) {} not counted "
+        "there.\n",
+        text::plural(r.steps_left_out, "step"), r.steps_left_out == 1 ? "is" : "are");
   }
   return line;
 }

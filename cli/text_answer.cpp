@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analyzers/overflow_end.hpp"
 #include "cli/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"
@@ -46,6 +47,13 @@ std::string reason_text(const Recommendation& r) {
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
+  const analyzers::OverflowEvent* const end = analyzers::lasting(study.analysis, study.overflow);
+  if (end != nullptr && !(r.nan_in_model && r.nan_in_model->step <= end->step)) {
+    lines += fmt::format(
+        "From step {} to the last, {}, there are infinities or NaN that no loss scale cures, first "
+        "in {}.\n",
+        end->step, end->last_step, log::printable(end->tensor));
+  }
   if (r.nan_in_model) {
     lines += fmt::format("{} in the model from step {}, first in {}: no loss scale helps.\n",
                          r.nan_in_model->nan ? "NaN" : "Infinity", r.nan_in_model->step,
@@ -80,8 +88,9 @@ std::string scale_line(const Study& study) {
         broken(r) ? "Finite gradients need no loss scale" : "No loss scale is needed",
         hidden.empty() ? "up to" : "at most", scale, hidden);
   }
-  return fmt::format("Use a loss scale of {}{}{}.", hidden.empty() ? "" : "at most ", scale,
-                     hidden);
+  const bool ends = analyzers::lasting(study.analysis, study.overflow) != nullptr;
+  return fmt::format("{} a loss scale of {}{}{}.", ends ? "Its finite gradients would take" : "Use",
+                     hidden.empty() ? "" : "at most ", scale, hidden);
 }
 
 /// What underflow does, by number and by weight.

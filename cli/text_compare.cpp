@@ -44,7 +44,7 @@ void print_updates(const Both<UpdateCounts>& u) {
   const auto zero = [](const UpdateCounts& c) { return text::share_text(c.zero, c.pairs); };
   const auto lost = [](const UpdateCounts& c) { return text::share_text(c.half.lost(), c.pairs); };
   print_line("weight updates exactly zero", zero(u.a), zero(u.b));
-  print_line("weight updates lost", lost(u.a), lost(u.b));
+  print_line("weight updates lost, of all", lost(u.a), lost(u.b));
 }
 
 void print_sums(const Comparison& c) {

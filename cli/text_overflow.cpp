@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
@@ -84,8 +85,9 @@ std::string events_text(const std::vector<OverflowEvent>& events, bool several_l
 
 std::string room_text(const Headroom& h) {
   if (h.least <= 0) {
+    if (h.censored && h.least == 0) return fmt::format("is infinite at step {}", h.least_at);
     return fmt::format("overflows at step {}, by {}{:.1f} binades", h.least_at,
-                       h.censored ? "at least " : "", -h.least);
+                       h.censored ? "at least " : "", std::abs(h.least));
   }
   return fmt::format("{}{:.1f} binades at step {}{}", h.censored ? "at most " : "", h.least,
                      h.least_at,

@@ -30,10 +30,18 @@ struct Line {
   std::vector<std::string> names;
 };
 
+/// "0 to 14.6 %" of "0 % to 14.6 %": columns are narrow.
+std::string narrow(std::string share) {
+  const std::size_t at = share.find(" % to ");
+  if (at != std::string::npos) share.erase(at, 2);
+  return share;
+}
+
 Line line_of(const Trace& trace, const PolicyStudy& study, std::vector<std::string> names) {
-  return {{text::lost_text(trace), text::skipped_text(trace),
-           text::flushed_text(trace.mean_flushed), text::flushed_text(trace.worst_flushed),
-           text::scales_text(trace), text::end_text(trace, study.series)},
+  return {{narrow(text::lost_text(trace, study.series)), text::skipped_text(trace),
+           narrow(text::flushed_text(trace.mean_flushed)),
+           narrow(text::flushed_text(trace.worst_flushed)), text::scales_text(trace),
+           text::end_text(trace, study.series)},
           std::move(names)};
 }
 
@@ -44,11 +52,14 @@ std::vector<std::string> names_of(const PolicyStudy& study, const std::vector<st
   return names;
 }
 
+/// The heading, what the policies are held against, an empty line, and the policies.
 std::vector<Line> lines_of(const PolicyStudy& study) {
   std::vector<Line> lines = {
       {{"lost", "skipped", "flushed", "worst", "scale", "at the end"}, {"policy"}}};
-  if (study.recorded) lines.push_back(line_of(*study.recorded, study, {"the run itself"}));
-  if (study.fixed) lines.push_back(line_of(*study.fixed, study, {"recommended static scale"}));
+  for (const auto& [name, trace] : text::references(study)) {
+    lines.push_back(line_of(*trace, study, {name}));
+  }
+  if (lines.size() > 1) lines.emplace_back();
   for (const auto& group : analyzers::alike(study)) {
     const Trace& trace = study.traces[group.front()];
     if (trace.unavailable.empty()) lines.push_back(line_of(trace, study, names_of(study, group)));
@@ -58,11 +69,13 @@ std::vector<Line> lines_of(const PolicyStudy& study) {
 
 /// Names joined, wrapped behind the columns of numbers.
 std::string wrapped(const std::vector<std::string>& names, std::size_t indent) {
+  constexpr std::size_t kNames = 32;  ///< columns at least
+  const std::size_t columns = std::max(kColumns, indent + kNames);
   std::string out;
   std::size_t column = indent;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string name = names[i] + (i + 1 < names.size() ? ", " : "");
-    if (i > 0 && column + name.size() > kColumns + 1) {
+    if (i > 0 && column + name.size() > columns + 1) {
       while (out.back() == ' ') out.pop_back();
       out += "\n" + std::string(indent, ' ');
       column = indent;
@@ -84,6 +97,10 @@ std::string table(const PolicyStudy& study) {
   const std::size_t indent = 2 + std::accumulate(widths.begin(), widths.end(), 2 * widths.size());
   std::string out;
   for (const Line& line : lines) {
+    if (line.names.empty()) {
+      out += "\n";
+      continue;
+    }
     out += "  ";
     for (std::size_t i = 0; i < widths.size(); ++i) {
       out += fmt::format("{:>{}}  ", line.cells[i], widths[i]);
@@ -103,9 +120,10 @@ std::string heading(const PolicyStudy& study) {
   const analyzers::StepSeries& s = study.series;
   std::string out = fmt::format("{}: {}", printable(s.log), text::plural(s.steps.size(), "step"));
   if (!s.from_magnitudes && !s.steps.empty()) {
-    out += fmt::format(", {} to {}", s.steps.front(), s.steps.back());
+    out += fmt::format(", {} to {}", text::step_text(s.steps.front()),
+                       text::step_text(s.steps.back()));
     out += s.flushed.empty() ? ", none with tables"
-                             : fmt::format(", {} with tables", s.flushed.size());
+                             : fmt::format(", {} with tables", text::count_text(s.flushed.size()));
   }
   return out + "\n\n";
 }
@@ -121,17 +139,26 @@ std::string paragraphs(const std::string& text) {
 }
 
 std::string legend(const PolicyStudy& study) {
+  const auto any = [&](const auto& is) {
+    return std::any_of(study.traces.begin(), study.traces.end(), is);
+  };
   std::string out =
-      "Policies at their frameworks' settings, on the gradients as recorded (open loop: whatever "
-      "they would\nhave made of the weights). Lost: all of a skipped step's gradients";
-  out += study.series.flushed.empty() ? "; how many are flushed is not known.\n"
-                                      : ", of other steps' what is flushed to zero.\n";
-  const bool unknown = std::any_of(study.traces.begin(), study.traces.end(),
-                                   [](const Trace& trace) { return !trace.unknown.empty(); });
-  if (unknown) {
-    out +=
-        "0 to 9 skipped: at 9 steps the run overflowed at a larger scale, or not all gradients are "
-        "recorded:\nnobody knows whether it would have at this one.\n";
+      "Policies at their frameworks' settings, best first, on the gradients as recorded (open "
+      "loop: "
+      "whatever they would have made of the weights). Lost: all gradients of a skipped step, and "
+      "all "
+      "from the step on at which training ends or a weight is spoiled";
+  const std::size_t tables = study.series.flushed.size();
+  out += tables == 0 ? "; how many are flushed of others is not known."
+                     : fmt::format("; of other steps what is flushed to zero, the mean over {}.",
+                                   tables == 1 ? "the one step with tables"
+                                               : text::count_text(tables) + " steps with tables");
+  if (any([](const Trace& trace) { return !trace.applied_nonfinite.empty(); })) {
+    out += " Spoiled: NaN or infinity goes into the weights instead of being skipped.";
+  }
+  out = text::wrapped_text(out, kColumns, 0);
+  if (any([](const Trace& trace) { return !trace.unknown.empty(); })) {
+    out += text::wrapped_text(text::unknown_steps_text(), kColumns, 0);
   }
   return out;
 }
@@ -173,10 +200,11 @@ std::string value_text(const policy::Policy& policy) {
 
 }  // namespace
 
-std::string policies_text(const PolicyStudy& study, double target_underflow, bool asked) {
-  std::string answer = text::run_text(study) + text::fixed_text(study);
-  if (study.tuned) answer += text::tuned_text(*study.tuned, target_underflow);
-  return heading(study) + paragraphs(answer) + legend(study) + "\n" + table(study) +
+std::string policies_text(const PolicyStudy& study, const std::string& framework, bool asked) {
+  std::string answer =
+      text::run_text(study) + text::fixed_text(study) + text::tuned_text(study, framework);
+  while (answer.ends_with("\n\n")) answer.pop_back();
+  return heading(study) + paragraphs(answer) + "\n" + legend(study) + "\n" + table(study) +
          traps(study, asked);
 }
 

@@ -9,8 +9,9 @@
 namespace halfscope::cli {
 
 /// What the run did and what to paste, the ranked table, and what to beware of: of all policies
-/// where they were `asked` for by name.
-std::string policies_text(const analyzers::PolicyStudy& study, double target_underflow, bool asked);
+/// where they were `asked` for by name. `framework`: --framework as typed.
+std::string policies_text(const analyzers::PolicyStudy& study, const std::string& framework,
+                          bool asked);
 
 /// Every policy with defaults and source.
 std::string catalogue_text();

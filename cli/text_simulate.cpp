@@ -91,11 +91,12 @@ std::string lost_text(const sim::Settings& settings, const sim::RunSummary& summ
 
 /// A role's gradients against the true ones, all recorded steps together.
 struct Deviation {
-  std::uint64_t lost = 0, sign_changed = 0, nonfinite = 0, true_nonzero = 0;
+  std::uint64_t lost = 0, underflowed = 0, sign_changed = 0, nonfinite = 0, true_nonzero = 0;
   std::vector<double> errors;  ///< relative, a tensor and step each
 
   void add(const sim::GradientError& error) {
     lost += error.lost;
+    underflowed += error.underflowed;
     sign_changed += error.sign_changed;
     nonfinite += error.nonfinite;
     true_nonzero += error.true_nonzero;
@@ -103,7 +104,7 @@ struct Deviation {
   }
 };
 
-std::string deviation_text(Deviation of, std::string_view what) {
+std::string deviation_text(Deviation of, std::string_view what, std::string_view format) {
   if (of.true_nonzero == 0 && of.nonfinite == 0) return "";
   std::string out = fmt::format("  {}: ", what);
   if (!of.errors.empty()) {
@@ -111,14 +112,23 @@ std::string deviation_text(Deviation of, std::string_view what) {
     out += fmt::format("relative error {:.2g} (median of tensors and steps), {:.2g} at most; ",
                        of.errors[(of.errors.size() - 1) / 2], of.errors.back());
   }
-  out += fmt::format("of those not zero {} are stored as zero, {} have the other sign",
-                     text::share_text(of.lost, of.true_nonzero),
-                     text::share_text(of.sign_changed, of.true_nonzero));
+  out += fmt::format("of those not zero {} are stored as zero",
+                     text::share_text(of.lost, of.true_nonzero));
+  if (of.lost > 0) {
+    out += fmt::format(" ({} of them too small for {})", text::share_text(of.underflowed, of.lost),
+                       format);
+  }
+  out +=
+      fmt::format(", {} have the other sign", text::share_text(of.sign_changed, of.true_nonzero));
   if (of.nonfinite > 0) out += fmt::format("; {} are infinite or NaN", of.nonfinite);
   return out + "\n";
 }
 
-std::string true_error_text(const sim::RunSummary& summary) {
+std::string_view format_text(Dtype dtype) {
+  return dtype == Dtype::f16 ? "FP16" : dtype == Dtype::bf16 ? "BF16" : "FP32";
+}
+
+std::string true_error_text(const sim::Settings& settings, const sim::RunSummary& summary) {
   const std::vector<sim::StepError> steps = sim::read_true_errors(summary.folder);
   if (steps.empty()) return "";
   Deviation weights, activations;
@@ -127,10 +137,16 @@ std::string true_error_text(const sim::RunSummary& summary) {
       (error.role == Role::weight_grad ? weights : activations).add(error);
     }
   }
+  const std::string_view format = format_text(settings.precision.tensors);
   return fmt::format("Against gradients in binary64, at the same weights and batches, in {}:\n",
                      text::plural(steps.size(), "recorded step")) +
-         deviation_text(std::move(weights), "weight gradients") +
-         deviation_text(std::move(activations), "activation gradients");
+         deviation_text(std::move(weights), "weight gradients", format) +
+         deviation_text(std::move(activations), "activation gradients", format);
+}
+
+/// NaN without its sign, which says nothing.
+std::string loss_text(double loss) {
+  return std::isnan(loss) ? "nan" : fmt::format("{:.4g}", loss);
 }
 
 /// For a command line: a folder's name as it is where the shell takes it so.
@@ -146,7 +162,7 @@ std::string quoted(const std::string& word) {
 
 std::string next_text(const sim::Settings& settings, const sim::RunSummary& summary) {
   const std::string run = quoted(summary.folder.string());
-  if (summary.ended.starts_with("stopped")) {
+  if (summary.stopped) {
     return fmt::format("To go on:  halfscope simulate {} --out {} --resume\n",
                        settings.network->name, run);
   }
@@ -177,8 +193,8 @@ std::string simulation_text(const sim::Settings& settings, const sim::RunSummary
   std::string out = fmt::format("{} in {}: {}", settings.network->name, settings.precision.name,
                                 text::plural(static_cast<std::uint64_t>(summary.steps), "step"));
   if (!summary.ended.empty()) out += fmt::format(" of {}", settings.steps);
-  out +=
-      fmt::format(", loss {:.4g} at first, {:.4g} at last", summary.first_loss, summary.last_loss);
+  out += fmt::format(", loss {} at first, {} at last", loss_text(summary.first_loss),
+                     loss_text(summary.last_loss));
   if (summary.accuracy) {
     out += fmt::format(", {} right on held-out data", text::share_text(*summary.accuracy));
   }
@@ -196,7 +212,7 @@ std::string simulation_text(const sim::Settings& settings, const sim::RunSummary
     out += summary.ended + ".\n";
   }
   out += lost_text(settings, summary);
-  if (settings.true_error) out += true_error_text(summary);
+  if (settings.true_error) out += true_error_text(settings, summary);
   return out + next_text(settings, summary);
 }
 

@@ -23,6 +23,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,7 +79,8 @@ nlohmann::ordered_json room_lines();
 nlohmann::ordered_json fit_bars();
 
 // policy_charts.cpp
-nlohmann::ordered_json policy_scales();
+/// `marks`: name_of() of what happened on some line.
+nlohmann::ordered_json policy_scales(const std::set<std::string>& marks);
 nlohmann::ordered_json policy_flushed(Axis shares);
 
 /// Most weights, tensors and lines drawn: more cannot be told apart.

@@ -23,10 +23,13 @@ constexpr double kFewShare = 0.01;
 
 /// Steps that a scale could have saved, taken or spoiled.
 std::size_t lost_by_scale(const Trace& trace) {
-  const auto model = static_cast<std::size_t>(trace.model_nan_skips);
-  return trace.skipped.size() + trace.applied_nonfinite.size() -
-         std::min(model, trace.skipped.size());
+  const auto model = static_cast<std::size_t>(trace.model_nan_skips + trace.model_nan_applied);
+  const std::size_t lost = trace.skipped.size() + trace.applied_nonfinite.size();
+  return lost - std::min(model, lost);
 }
+
+/// The same, with those of which nobody knows.
+std::size_t at_most(const Trace& trace) { return lost_by_scale(trace) + trace.unknown.size(); }
 
 double flushed(const Trace& trace) { return trace.mean_flushed ? trace.mean_flushed->second : 0; }
 
@@ -40,27 +43,40 @@ Better better_than(const PolicyStudy& study, const Trace& run) {
   Better best;
   const auto offer = [&](const std::string& name, const Trace& trace) {
     if (trace.error || flushed(trace) > flushed(run) + kWorthTelling) return;
-    if (lost_by_scale(trace) >= lost_by_scale(best.trace ? *best.trace : run)) return;
+    const Trace& known = best.trace ? *best.trace : run;
+    if (lost_by_scale(trace) >= lost_by_scale(known) || at_most(trace) > at_most(run)) return;
     best = {name, &trace};
   };
   if (study.tuned) offer(study.tuned->text, study.tuned->trace);
-  if (study.fixed) offer("a static scale of " + scales_text(*study.fixed), *study.fixed);
+  if (study.fixed) offer("A static scale of " + scales_text(*study.fixed), *study.fixed);
   return best;
+}
+
+/// "none", "12", "0 to 41 of them: ..."
+std::string lost_text_of(const Trace& trace) {
+  const std::size_t low = lost_by_scale(trace), high = at_most(trace);
+  if (high == 0) return "none";
+  if (low == high) return count_text(low);
+  return fmt::format("{} to {}, as nobody knows what smaller scales these need", count_text(low),
+                     count_text(high));
 }
 
 void lost_needlessly(const PolicyStudy& study, const Trace& run, List& to) {
   const Better better = better_than(study, run);
   if (better.trace == nullptr) return;
   const std::size_t lost = lost_by_scale(run), kept = lost - lost_by_scale(*better.trace);
+  const std::size_t surely = lost - std::min(lost, at_most(*better.trace));
   const double share = static_cast<double>(kept) / static_cast<double>(run.length);
   if (kept < kFewSteps || share < kFewShare) return;
+  const bool serious = static_cast<double>(surely) >= kSerious * static_cast<double>(run.length) &&
+                       surely > 2 * kFewSteps;
   to.push_back(
-      {share >= kSerious && kept > 2 * kFewSteps ? Severity::serious : Severity::warning,
-       fmt::format("The run lost {} of {} to overflow by the loss scale: {} of them for "
+      {serious ? Severity::serious : Severity::warning,
+       fmt::format("The run lost {} of {} to overflow by the loss scale: {}{} of them {}for "
                    "nothing.",
-                   plural(lost, "step"), count_text(run.length), count_text(kept)),
-       fmt::format("{} would have lost {}{}.", better.name,
-                   lost == kept ? "none" : count_text(lost - kept),
+                   plural(lost, "step"), count_text(run.length), surely == kept ? "" : "up to ",
+                   count_text(kept), surely == kept ? "" : "perhaps "),
+       fmt::format("{} would have lost {}{}.", better.name, lost_text_of(*better.trace),
                    better.trace->mean_flushed
                        ? ", and flushed " + share_range_text(better.trace->mean_flushed->first,
                                                              better.trace->mean_flushed->second)
@@ -90,7 +106,11 @@ std::string astray(const Trace& run, const StepSeries& series) {
     return fmt::format("The run skipped every one of its last {}, down to a loss scale of {}.",
                        plural(skipped, "step"), scale);
   }
-  if (run.final_scale < kUseless) return "The run's loss scale collapsed to " + scale + ".";
+  // A scale that never moved, and lost nothing, was chosen.
+  const bool moved = !run.scale.empty() && run.scale.front().second > run.final_scale;
+  if (moved && !run.skipped.empty() && run.final_scale < kUseless) {
+    return "The run's loss scale collapsed to " + scale + ".";
+  }
   return "";
 }
 

@@ -9,6 +9,8 @@
 
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
+#include "reports/policy_names.hpp"
+#include "reports/policy_paste.hpp"
 
 namespace halfscope::reports {
 namespace {
@@ -138,7 +140,7 @@ void put_end(Json& to, const Trace& trace) {
   put_flushed(to, trace);
 }
 
-Json tuned_json(const TunedPolicy& tuned) {
+Json tuned_json(const TunedPolicy& tuned, std::string_view framework) {
   Json to = {{"policy", tuned.name},
              {"text", tuned.text},
              {"settings", settings_json(tuned.trace.policy)},
@@ -146,6 +148,9 @@ Json tuned_json(const TunedPolicy& tuned) {
              {"kept", tuned.kept},
              {"within_target", tuned.within_target},
              {"tried", tuned.tried}};
+  const auto paste = paste_of(tuned.trace.policy, policy_name_in(framework));
+  if (paste) to["paste"] = {{"where", paste->where}, {"lines", paste->lines}};
+  if (paste && !paste->note.empty()) to["paste"]["note"] = paste->note;
   if (!tuned.stopped_by.empty()) to["stopped_by"] = tuned.stopped_by;
   put_flushed(to, tuned.trace);
   return to;
@@ -163,7 +168,8 @@ Json check_json(const RunCheck& check) {
   return to;
 }
 
-void put_advice(Json& to, const Trace& trace, const PolicyStudy& study) {
+void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
+                std::string_view framework) {
   Json found = Json::array();
   for (const Trap& trap : study.traps) {
     if (trap.policy != trace.name) continue;
@@ -171,11 +177,14 @@ void put_advice(Json& to, const Trace& trace, const PolicyStudy& study) {
     if (trap.step) found.back()["step"] = *trap.step;
   }
   if (!found.empty()) to["traps"] = found;
-  if (study.tuned && study.tuned->name == trace.name) to["tuned"] = tuned_json(*study.tuned);
+  if (study.tuned && study.tuned->name == trace.name) {
+    to["tuned"] = tuned_json(*study.tuned, framework);
+  }
   if (trace.name == "recorded" && study.check) to["replay"] = check_json(*study.check);
 }
 
-void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study) {
+void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study,
+               std::string_view framework) {
   Json about = {{"policy", trace.name}};
   if (!study.series.from_magnitudes) about["log"] = study.series.log;
   if (trace.name != "recorded") about["settings"] = settings_json(trace.policy);
@@ -199,26 +208,26 @@ void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study) {
   add_fields(to, end);
   add_parts(to, trace);
   Json advice = Json::object();
-  put_advice(advice, trace, study);
+  put_advice(advice, trace, study, framework);
   add_fields(to, advice);
   to.add("}");
 }
 
 }  // namespace
 
-void write_traces(const std::vector<PolicyStudy>& studies, bool with_recorded,
+void write_traces(const std::vector<PolicyStudy>& studies, const TracesOptions& options,
                   const WriteText& write) {
   Pieces to(write);
   const char* before = "\n";
   const auto entry = [&](const Trace& trace, const PolicyStudy& study) {
     to.add(before);
     before = ",\n";
-    add_trace(to, trace, study);
+    add_trace(to, trace, study, options.framework);
   };
   to.add("[");
   for (const PolicyStudy& study : studies) {
     for (const Trace& trace : study.traces) entry(trace, study);
-    if (with_recorded && study.recorded) entry(*study.recorded, study);
+    if (options.with_recorded && study.recorded) entry(*study.recorded, study);
   }
   to.add("\n]\n");
   to.flush();

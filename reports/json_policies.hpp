@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,9 +14,14 @@ namespace halfscope::reports {
 
 using WriteText = std::function<void(std::string_view)>;
 
+struct TracesOptions {
+  bool with_recorded = false;  ///< also what the runs themselves did, where that is known
+  std::string framework = {};  ///< whose lines to paste, as --framework has it; may be empty
+};
+
 /// The array of `policies --json`, handed on piece by piece: as many numbers a policy as there are
-/// steps. With what the runs themselves did, where that is wanted and known.
-void write_traces(const std::vector<analyzers::PolicyStudy>& studies, bool with_recorded,
+/// steps.
+void write_traces(const std::vector<analyzers::PolicyStudy>& studies, const TracesOptions& options,
                   const WriteText& write);
 
 /// Every policy with defaults and source: `policies --list --json`.

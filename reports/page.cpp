@@ -87,7 +87,7 @@ Parts parts(const Study& study, std::string_view title) {
   return {
       {"title", html_name(title)},
       {"about", about_html(analysis)},
-      {"summary", summary_html(analysis, advice) + settings_html(analysis, advice)},
+      {"summary", summary_html(study) + settings_html(analysis, advice)},
       {"findings", findings_html(study, sections)},
       {"scales-digest", html_escape(scales_digest(advice))},
       {"roles-digest", plural(roles_in(analysis).size(), "role")},

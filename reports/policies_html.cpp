@@ -18,6 +18,38 @@ using namespace analyzers;
 
 namespace {
 
+/// Code or a policy with its settings, which a narrow column may break between them.
+std::string breakable_policy(std::string_view name) {
+  std::string out;
+  for (const char c : html_name(name)) {
+    out += c;
+    if (c == ',' || c == '=' || c == '(') out += "<wbr>";
+  }
+  return out;
+}
+
+/// Text that may be broken, but for "12 %".
+std::string with_whole_shares(const std::string& html) {
+  std::string out;
+  for (const char c : html) {
+    if (c == '%' && out.ends_with(' ')) out.replace(out.size() - 1, 1, "&nbsp;");
+    out += c;
+  }
+  return out;
+}
+
+/// A sentence with policies in it: "1,000" stays whole.
+std::string sentence_html(std::string_view text) {
+  std::string out;
+  const std::string html = with_whole_shares(html_name(text));
+  for (std::size_t i = 0; i < html.size(); ++i) {
+    out += html[i];
+    const bool letter = i + 1 < html.size() && html[i + 1] >= 'a' && html[i + 1] <= 'z';
+    if (html[i] == ',' && letter) out += "<wbr>";
+  }
+  return out;
+}
+
 std::size_t lost_steps(const Trace& trace) {
   return trace.skipped.size() + trace.applied_nonfinite.size();
 }
@@ -28,7 +60,7 @@ std::string share_range(const std::optional<std::pair<double, double>>& share) {
 
 Cell share_cell(const std::optional<std::pair<double, double>>& share, std::string title = "") {
   if (!share) return {"-", std::nullopt, "", true};
-  return {share_range(share), share->second, std::move(title)};
+  return {with_whole_shares(html_escape(share_range(share))), share->second, std::move(title)};
 }
 
 /// A scale as a table sorts it; infinity beyond all others.
@@ -43,15 +75,10 @@ Cell skipped_cell(const Trace& trace) {
 }
 
 Row row_of(const std::string& names, const Trace& trace, const StepSeries& series) {
-  const std::string worst =
-      trace.worst_flushed
-          ? fmt::format(
-                "at step {}",
-                count_text(static_cast<std::uint64_t>(std::max<std::int64_t>(0, trace.worst_step))))
-          : "";
+  const std::string worst = trace.worst_flushed ? "at step " + step_text(trace.worst_step) : "";
   const std::string why = why_text(trace);
   return {{{names},
-           {html_escape(lost_text(trace)), trace.lost_share()},
+           {with_whole_shares(html_escape(lost_text(trace, series))), trace.lost_share()},
            skipped_cell(trace),
            share_cell(trace.mean_flushed),
            share_cell(trace.worst_flushed, worst),
@@ -64,26 +91,23 @@ Row row_of(const std::string& names, const Trace& trace, const StepSeries& serie
 std::string names_html(const PolicyStudy& study, const std::vector<std::size_t>& group) {
   std::string out;
   for (const std::size_t i : group) {
-    out += (out.empty() ? "" : ", ") + breakable_name(trace_name(study.traces[i]));
+    out += (out.empty() ? "" : ", ") + breakable_policy(trace_name(study.traces[i]));
   }
   return out;
 }
 
 std::string table_html(const PolicyStudy& study) {
   std::vector<Row> rows;
-  if (study.recorded) {
-    rows.push_back(row_of("the run itself", *study.recorded, study.series));
+  for (const auto& [name, trace] : references(study)) {
+    rows.push_back(row_of(breakable_policy(name), *trace, study.series));
     rows.back().marked = true;
-  }
-  if (study.fixed) {
-    rows.push_back(row_of("recommended static scale", *study.fixed, study.series));
   }
   for (const auto& group : alike(study)) {
     const Trace& trace = study.traces[group.front()];
     if (!trace.unavailable.empty()) continue;
     rows.push_back(row_of(names_html(study, group), trace, study.series));
   }
-  return data_table("Loss-scaling policies, best first",
+  return data_table("Loss-scaling policies",
                     {"policy", "lost", "steps skipped", "flushed, mean", "flushed, worst",
                      "loss scale", "in the end", "why skipped"},
                     rows);
@@ -94,17 +118,18 @@ std::string footnotes_html(const PolicyStudy& study) {
   std::string out;
   const auto note = [&](const std::string& text) { out += "<li>" + html_name(text) + "</li>\n"; };
   note(
-      "Best first, by the share of gradient values lost: all of a step that is skipped or spoiled, "
-      "of the others what is flushed.");
+      "Shaded: the run itself, and what is advised. Below, best first by the share of gradient "
+      "values lost, at most: all of a step that is skipped, all from the step on at which training "
+      "ends or a weight is spoiled, of other steps what is flushed.");
+  note(
+      "Flushed shares are means over the steps with tables; at the top of the page they are "
+      "pooled, "
+      "each value of any step counting alike, so that numbers differ.");
   note("Gradients are taken as recorded, whatever a policy would have made of the weights.");
   const auto any = [&](const auto& is) {
     return std::any_of(study.traces.begin(), study.traces.end(), is);
   };
-  if (any([](const Trace& t) { return !t.unknown.empty(); })) {
-    note(
-        "Two numbers of skipped steps: at those between the run overflowed at a larger scale, or "
-        "not all gradients are recorded, and nobody knows whether they would have at this one.");
-  }
+  if (any([](const Trace& t) { return !t.unknown.empty(); })) note(unknown_steps_text());
   if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
     note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");
   }
@@ -118,18 +143,39 @@ std::string footnotes_html(const PolicyStudy& study) {
   return "<ul class=\"note footnotes\">\n" + out + "</ul>\n";
 }
 
-/// Lines of plain text, a paragraph each; those that begin with blanks are to paste.
+/// Lines of plain text, a paragraph each; those that begin with blanks are to paste together.
 std::string paragraphs(std::string_view text) {
-  std::string out;
+  std::string out, code;
+  const auto close = [&] {
+    if (code.empty()) return;
+    out += "<div class=\"paste\"><pre tabindex=\"0\">" + code +
+           "</pre><button type=\"button\" class=\"copy\">Copy</button></div>\n";
+    code.clear();
+  };
   while (!text.empty()) {
-    const std::size_t end = text.find('\n');
+    const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     if (line.starts_with("  ")) {
-      out += fmt::format("<p><code>{}</code></p>\n", html_name(line.substr(2)));
+      code += (code.empty() ? "" : "\n") + breakable_policy(line.substr(2));
     } else if (!line.empty()) {
-      out += fmt::format("<p>{}</p>\n", html_name(line));
+      close();
+      out += fmt::format("<p>{}</p>\n", sentence_html(line));
     }
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  close();
+  return out;
+}
+
+/// The top of the page has dynamic settings of its own.
+std::string answer_html(const PolicyStudy& study) {
+  std::string out = paragraphs(run_text(study) + fixed_text(study) + tuned_text(study));
+  if (study.tuned) {
+    out +=
+        "<p class=\"note\">The dynamic settings at the top of the page may be others: those come "
+        "from "
+        "a model of the risk of overflow, with headroom for larger gradients to come; these were "
+        "replayed on the recorded steps alone.</p>\n";
   }
   return out;
 }
@@ -170,24 +216,15 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
 
 }  // namespace
 
-std::string policies_answer_html(const Study& study) {
-  return by_log(
-      study,
-      [](const PolicyStudy& replayed) {
-        std::string text = run_text(replayed) + fixed_text(replayed);
-        if (replayed.tuned) text += tuned_text(*replayed.tuned, replayed.target_underflow);
-        return paragraphs(text);
-      },
-      true);
-}
+std::string policies_answer_html(const Study& study) { return by_log(study, answer_html, true); }
 
 std::string policies_html(const Study& study) {
   if (study.policies.empty()) return "";
   return by_log(
       study,
       [](const PolicyStudy& replayed) {
-        return "<h3>Policies, best first</h3>\n" + table_html(replayed) + footnotes_html(replayed) +
-               traps_html(replayed);
+        return "<h3>All policies, held against the run and what is advised</h3>\n" +
+               table_html(replayed) + footnotes_html(replayed) + traps_html(replayed);
       },
       false);
 }

@@ -2,7 +2,11 @@
 // Charts of replayed loss-scaling policies: the scale over the steps, and what is flushed under it.
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
 #include "reports/charts.hpp"
+#include "reports/policy_lines.hpp"
 #include "reports/vega.hpp"
 
 namespace halfscope::reports {
@@ -15,7 +19,14 @@ namespace {
 json step_axis(const char* field) {
   return {{"field", field},
           {"type", "quantitative"},
-          {"axis", {{"title", "step"}, {"tickMinStep", 1}, {"format", "~s"}}},
+          {"axis",
+           {{"title", "step"},
+            {"tickMinStep", 1},
+            {"tickCount", {{"expr", "ceil(width / 90)"}}},
+            {"labelOverlap", true},
+            {"labelSeparation", 8},
+            {"labelExpr",
+             "abs(datum.value) < 10000 ? format(datum.value, ',') : format(datum.value, '~s')"}}},
           {"scale", {{"nice", false}, {"zero", false}}}};
 }
 
@@ -96,22 +107,43 @@ json scale_hover() {
   return out;
 }
 
-json skip_marks() {
+/// The symbols of those kinds of marks that occur; others would only fill the legend.
+json symbols(const std::set<std::string>& kinds) {
+  constexpr std::pair<Happening, const char*> kSymbols[] = {{Happening::overflow, "triangle-down"},
+                                                            {Happening::in_model, "cross"},
+                                                            {Happening::unknown, "diamond"},
+                                                            {Happening::applied, "square"},
+                                                            {Happening::retried, "triangle-up"}};
+  json domain = json::array(), range = json::array();
+  for (const auto& [kind, symbol] : kSymbols) {
+    if (!kinds.contains(std::string(name_of(kind)))) continue;
+    domain.push_back(name_of(kind));
+    range.push_back(symbol);
+  }
+  json legend = {{"title", nullptr}, {"orient", "bottom"}};
+  if (domain.empty()) {  // a scale wants a symbol all the same
+    domain.push_back("");
+    range.push_back("circle");
+    legend = nullptr;
+  }
+  return {{"field", "what"},
+          {"type", "nominal"},
+          {"sort", nullptr},
+          {"scale", {{"domain", domain}, {"range", range}}},
+          {"legend", legend}};
+}
+
+json skip_marks(const std::set<std::string>& kinds) {
   json out = layer(
-      {{"type", "point"}, {"filled", true}, {"opacity", 1}},
+      {{"type", "point"},
+       {"filled", true},
+       {"opacity", 1},
+       {"stroke", "white"},
+       {"strokeWidth", 0.7}},
       {{"x", step_axis("step")},
        {"y", scale_axis()},
        {"color", line_colour()},
-       {"shape",
-        {{"field", "what"},
-         {"type", "nominal"},
-         {"sort", nullptr},
-         {"scale",
-          {{"domain",
-            {"skipped: overflow by the scale", "skipped: NaN in the model", "unknown",
-             "NaN or infinity applied", "tried again"}},
-           {"range", {"triangle-down", "cross", "diamond", "square", "triangle-up"}}}},
-         {"legend", {{"title", nullptr}, {"orient", "bottom"}}}}},
+       {"shape", symbols(kinds)},
        {"size",
         {{"field", "size"}, {"type", "quantitative"}, {"scale", nullptr}, {"legend", nullptr}}},
        {"tooltip", tooltip({{"name", "policy"},
@@ -119,13 +151,14 @@ json skip_marks() {
                             {"count_text", "how many"},
                             {"steps_text", "steps"},
                             {"scale_text", "at loss scale"}})}});
-  out["transform"] = json::array(
-      {{{"filter", "datum.kind == 'mark' || datum.kind == 'last'"}},
-       scale_words(),
-       steps_words(),
-       calculate("format(datum.count, ',')", "count_text"),
-       // The legend has its symbols, and a line without marks leaves one that is not seen.
-       calculate("datum.kind == 'mark' ? 70 : 0", "size")});
+  out["transform"] =
+      json::array({{{"filter", "datum.kind == 'mark' || datum.kind == 'last'"}},
+                   scale_words(),
+                   steps_words(),
+                   calculate("format(datum.count, ',')", "count_text"),
+                   // A line without marks leaves one that is not seen, for the colours. Those of
+                   // the first line, the run's, lie below all others and show around them.
+                   calculate("datum.kind != 'mark' ? 0 : datum.order == 0 ? 190 : 60", "size")});
   return out;
 }
 
@@ -186,7 +219,7 @@ json flushed_words() {
 
 }  // namespace
 
-json policy_scales() {
+json policy_scales(const std::set<std::string>& marks) {
   json out = chart("policy-scales", "Loss scale of each policy over the steps", 320);
   json lines = layer({{"type", "line"}, {"interpolate", "step-after"}},
                      line_encoding(step_axis("step"), scale_axis()));
@@ -195,7 +228,7 @@ json policy_scales() {
   // Legends below one another: side by side the second leaves a telephone.
   out["config"] = {
       {"legend", {{"layout", {{"bottom", {{"direction", "vertical"}, {"anchor", "start"}}}}}}}};
-  out["layer"] = json::array({frame(), lines, line_ends(), scale_hover(), skip_marks()});
+  out["layer"] = json::array({frame(), lines, line_ends(), scale_hover(), skip_marks(marks)});
   return out;
 }
 

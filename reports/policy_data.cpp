@@ -2,6 +2,8 @@
 #include "reports/policy_data.hpp"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
@@ -104,6 +106,19 @@ json flushed_rows(const PolicyStudy& study) {
   return out;
 }
 
+/// Of all logs: a page has one legend for them.
+std::set<std::string> kinds_of_marks(const Study& study) {
+  std::set<std::string> kinds;
+  for (const PolicyStudy& replayed : study.policies) {
+    for (const PolicyLine& line : policy_lines(replayed)) {
+      for (const Mark& mark : marks(*line.trace, replayed.series)) {
+        kinds.emplace(name_of(mark.what));
+      }
+    }
+  }
+  return kinds;
+}
+
 }  // namespace
 
 void put_policy_charts(const Study& study, json& to) {
@@ -111,7 +126,7 @@ void put_policy_charts(const Study& study, json& to) {
   to["policy-scales"] = own_chart(
       "policy-scales",
       {"kind", "name", "order", "fixed", "step", "until", "last", "log2", "scale", "what", "count"},
-      [](Axis) { return policy_scales(); });
+      [&](Axis) { return policy_scales(kinds_of_marks(study)); });
   to["policy-flushed"] =
       own_chart("policy-flushed",
                 {"kind", "name", "order", "fixed", "step", "low", "high", "flushed_low",

@@ -71,11 +71,12 @@ std::string group_name(const PolicyStudy& study, const std::vector<std::size_t>&
 std::vector<PolicyLine> policy_lines(const PolicyStudy& study) {
   std::vector<PolicyLine> lines;
   if (study.recorded) lines.push_back({"the run itself", &*study.recorded});
-  const std::size_t most = kPoliciesDrawn - (study.fixed ? 1 : 0);
+  const std::size_t most = kPoliciesDrawn - (study.fixed ? 1 : 0) - (study.tuned ? 1 : 0);
   for (const auto& group : drawn_groups(study)) {
     if (lines.size() == most) break;
     add_line(lines, group_name(study, group), study.traces[group.front()]);
   }
+  if (study.tuned) add_line(lines, "best found: " + study.tuned->text, study.tuned->trace);
   if (study.fixed) {
     lines.push_back({"recommended static " + scales_text(*study.fixed), &*study.fixed, true});
   }

@@ -24,8 +24,8 @@ struct PolicyLine {
   bool fixed = false;  ///< the recommended static scale
 };
 
-/// The run itself, torch, the best of the rest, and the recommended static scale. Traces that did
-/// the same share a line.
+/// The run itself, torch, the best of the rest, the best dynamic settings, and the recommended
+/// static scale. Traces that did the same share a line.
 std::vector<PolicyLine> policy_lines(const analyzers::PolicyStudy& study);
 
 /// "torch, apex and 3 more"

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/snippets.hpp"
+#include "reports/policy_names.hpp"
+#include "reports/policy_paste.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -31,14 +32,27 @@ std::string short_scale(double scale) {
 std::string flushed_sentence(const Trace& trace) {
   if (!trace.mean_flushed) return "";
   const auto [low, high] = *trace.mean_flushed;
-  return fmt::format(", {} of gradients flushed", share_range_text(low, high));
+  return fmt::format(", a mean of {} of gradients flushed", share_range_text(low, high));
+}
+
+/// "a policy,with=settings" without those that are the framework's.
+std::string short_form(const std::string& text) {
+  return policy::short_text_of(policy::make(text));
 }
 
 }  // namespace
 
+std::string step_text(std::int64_t step) {
+  return step < 0 ? fmt::format("{}", step) : count_text(static_cast<std::uint64_t>(step));
+}
+
 std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.policy); }
 
-std::string lost_text(const Trace& trace) { return share_text(trace.lost_share()); }
+std::string lost_text(const Trace& trace, const StepSeries& series) {
+  const auto [low, high] = trace.lost();
+  const bool flushed_unknown = !series.flushed.empty() && !trace.mean_flushed;
+  return flushed_unknown && high < 1 ? "at least " + share_text(low) : share_range_text(low, high);
+}
 
 std::string skipped_text(const Trace& trace) {
   const std::size_t sure = trace.skipped.size(), perhaps = trace.unknown.size();
@@ -67,7 +81,8 @@ std::string scales_text(const Trace& trace) {
 std::string end_text(const Trace& trace, const StepSeries& series) {
   switch (trace.fate) {
     case Fate::ran: break;
-    case Fate::error: return fmt::format("dies at {}", trace.error ? trace.error->step : 0);
+    case Fate::error:
+      return fmt::format("ends at step {}", trace.error ? step_text(trace.error->step) : "?");
     case Fate::floor: return short_scale(trace.final_scale) + ", its floor";
     case Fate::zero: return "0: collapsed";
     case Fate::infinity: return "infinite: stuck";
@@ -95,16 +110,31 @@ std::string why_text(const Trace& trace) {
 
 namespace {
 
+/// "3 to 5 of 100 steps skipped, 1 spoiled (NaN or infinity went into the weights)"
 std::string steps_sentence(const Trace& trace) {
-  return fmt::format("{} of {} steps skipped", skipped_text(trace), count_text(trace.length));
+  Trace only_skipped;
+  only_skipped.skipped = trace.skipped;
+  only_skipped.unknown = trace.unknown;
+  std::string out =
+      fmt::format("{} of {} skipped", skipped_text(only_skipped), plural(trace.length, "step"));
+  if (!trace.applied_nonfinite.empty()) {
+    out += fmt::format(", {} spoiled (NaN or infinity goes into the weights)",
+                       count_text(trace.applied_nonfinite.size()));
+  }
+  if (trace.error)
+    out += fmt::format(", and training ends at step {}", step_text(trace.error->step));
+  return out;
 }
 
 std::string skipped_sentence(const Trace& trace) {
   std::string out = steps_sentence(trace);
   if (trace.model_nan_skips != 0) {
-    out += fmt::format(
-        " ({} for NaN or infinity in the model, which no scale cures)",
-        trace.model_nan_skips == trace.skipped.size() ? "all" : count_text(trace.model_nan_skips));
+    const bool all = trace.unknown.empty() && trace.applied_nonfinite.empty() &&
+                     trace.model_nan_skips == trace.skipped.size();
+    out += fmt::format(" ({}for NaN or infinity in the model, which no scale cures)",
+                       !all                        ? count_text(trace.model_nan_skips) + " "
+                       : trace.skipped.size() == 1 ? ""
+                                                   : "all ");
   }
   return out + flushed_sentence(trace);
 }
@@ -123,28 +153,63 @@ std::string run_text(const PolicyStudy& study) {
 std::string check_text(const PolicyStudy& study) {
   if (!study.check) return "";
   const RunCheck& check = *study.check;
+  const std::string name = short_form(check.text);
   if (!check.first_difference) {
-    return fmt::format("Its policy replayed ({}) gives the same scale and skips at all {}.\n",
-                       check.text, plural(check.steps, "step"));
+    return fmt::format("Its policy replayed ({}) gives the same scale and skips at all {}.\n", name,
+                       plural(check.steps, "step"));
   }
   const Difference& d = *check.first_difference;
   return fmt::format(
       "Its policy replayed ({}) parts from the run at step {}: replayed {}{}, recorded {}{}.\n",
-      check.text, d.step, any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
+      name, step_text(d.step), any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
       any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
 }
 
-std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
-  const std::string line = policy_line(tuned.trace.policy);
+namespace {
+
+/// Why nothing was found; empty where nobody asked and nothing can be.
+std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
+  const std::string why = asked.empty() ? "" : why_not_tunable(policy_called(asked));
+  if (!why.empty()) {
+    return fmt::format("No dynamic settings are searched for {}: {}.\n", policy_name_in(asked),
+                       why);
+  }
+  if (study.series.steps.empty()) return "";
+  return "No dynamic settings are searched: no step tells of a scale that would hold it, as all "
+         "gradients are zero, or infinite or NaN at every scale.\n";
+}
+
+std::string paste_text(const TunedPolicy& tuned, std::string_view asked) {
+  const auto paste = paste_of(tuned.trace.policy, asked.empty() ? "" : policy_name_in(asked));
+  if (!paste) {
+    return fmt::format(
+        "In Halfscope's notation (--policy), as no line of its framework is known for these "
+        "settings:\n\n  {}\n\n",
+        tuned.text);
+  }
+  std::string out = fmt::format("For {}:\n\n", paste->where);
+  for (std::string_view rest = paste->lines; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    out += fmt::format("  {}\n", rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return out + "\n" + (paste->note.empty() ? "" : paste->note + "\n");
+}
+
+}  // namespace
+
+std::string tuned_text(const PolicyStudy& study, std::string_view asked) {
+  if (!study.tuned) return not_tuned_text(study, asked);
+  const TunedPolicy& tuned = *study.tuned;
   std::string out =
       fmt::format("Of {} dynamic settings of {}, ", count_text(tuned.tried), tuned.name);
   out +=
       tuned.kept ? "none does better on these steps than those it has: " : "best on these steps: ";
   out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
   if (tuned.trace.mean_flushed && !tuned.within_target) {
-    const double percent = 100 * target_underflow;
+    const double percent = 100 * study.target_underflow;
     out +=
-        tuned.trace.mean_flushed->first > target_underflow
+        tuned.trace.mean_flushed->first > study.target_underflow
             ? fmt::format("No setting keeps the flushed share at the target of {:.3g} %. ", percent)
             : fmt::format(
                   "Whether that keeps the flushed share at the target of {:.3g} % is not "
@@ -154,13 +219,28 @@ std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
   out += tuned.stopped_by;
   if (out.ends_with(' ')) out.pop_back();
   if (!out.ends_with('\n')) out += '\n';
-  return out + "\n  " + (line.empty() ? tuned.text : line) + "\n\n";
+  return out + paste_text(tuned, asked);
 }
 
 std::string fixed_text(const PolicyStudy& study) {
   if (!study.fixed) return "";
   return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),
                      skipped_sentence(*study.fixed));
+}
+
+std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& study) {
+  std::vector<std::pair<std::string, const Trace*>> out;
+  if (study.recorded) out.emplace_back("the run itself", &*study.recorded);
+  if (study.fixed) out.emplace_back("recommended static scale", &*study.fixed);
+  if (study.tuned) out.emplace_back("best found: " + study.tuned->text, &study.tuned->trace);
+  return out;
+}
+
+std::string unknown_steps_text() {
+  return "Two numbers of skipped steps: at those between, the run overflowed (at a larger scale, "
+         "where it is known), or not all gradients are recorded, and nobody knows whether they "
+         "would "
+         "have at this one.";
 }
 
 std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {

@@ -2,8 +2,10 @@
 // What a replay says, in words: for the terminal and the page.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,8 +16,11 @@ namespace halfscope::reports {
 /// "torch", with the settings that differ from the framework's: "torch,growth_interval=4".
 std::string trace_name(const analyzers::Trace& trace);
 
-/// Trace::lost_share() as text.
-std::string lost_text(const analyzers::Trace& trace);
+/// Trace::lost() as "1.2 % to 3 %"; "at least 1.2 %" where what is flushed is not known of this
+/// trace alone.
+std::string lost_text(const analyzers::Trace& trace, const analyzers::StepSeries& series);
+/// "1,234"; steps may be negative.
+std::string step_text(std::int64_t step);
 /// "3"; with unknown steps "3 to 5": nobody knows of those. "0 + 44 spoiled": infinity or NaN went
 /// into the weights.
 std::string skipped_text(const analyzers::Trace& trace);
@@ -23,7 +28,7 @@ std::string skipped_text(const analyzers::Trace& trace);
 std::string flushed_text(const std::optional<std::pair<double, double>>& share);
 /// "2^10 to 2^16", or one scale.
 std::string scales_text(const analyzers::Trace& trace);
-/// "2^16", "0: all lost", "infinite: stuck", "error at step 12", ...
+/// "2^16", "0: collapsed", "infinite: stuck", "ends at step 12", ...
 std::string end_text(const analyzers::Trace& trace, const analyzers::StepSeries& series);
 
 /// Why steps were lost: "overflow by the scale", or NaN in the model, which no scale cures; empty
@@ -34,10 +39,17 @@ std::string why_text(const analyzers::Trace& trace);
 /// not recorded. These and the next end in a line break.
 std::string run_text(const analyzers::PolicyStudy& study);
 std::string check_text(const analyzers::PolicyStudy& study);
-/// The line to paste for the best dynamic settings, and what they would have done.
-std::string tuned_text(const analyzers::TunedPolicy& tuned, double target_underflow);
+/// The best dynamic settings, what they would have done, and lines to paste, indented; or why none
+/// were searched. `asked`: whose, as --framework has it; may be empty.
+std::string tuned_text(const analyzers::PolicyStudy& study, std::string_view asked = "");
 /// The recommended static scale, and what it would have done; empty where there is none.
 std::string fixed_text(const analyzers::PolicyStudy& study);
+/// What the policies are held against, with names: the run itself, the recommended static scale,
+/// and the best dynamic settings.
+std::vector<std::pair<std::string, const analyzers::Trace*>> references(
+    const analyzers::PolicyStudy& study);
+/// What "3 to 5" steps skipped means; a sentence.
+std::string unknown_steps_text();
 /// Traps with the names of the policies they apply to; equal texts once.
 std::vector<std::pair<std::string, std::string>> traps_text(const analyzers::PolicyStudy& study);
 

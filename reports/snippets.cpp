@@ -5,9 +5,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <optional>
-#include <utility>
-#include <variant>
 
 namespace halfscope::reports {
 namespace {
@@ -21,9 +18,8 @@ std::string number(int log2) {
 /// Small powers have no Python expression in JSON: shortest digits are exact for powers of two.
 std::string json_number(int log2) { return fmt::format("{}", std::ldexp(1.0, log2)); }
 
-/// A framework's lines, with {0} the scale, {1} its reciprocal, {2} its log2 and {3} the growth
-/// interval; {4} is the scale as JSON writes it, {5} hysteresis, {6} the floor, and {7} what other
-/// settings there are, each behind a comma.
+/// A framework's lines, with {0} the scale, {1} its reciprocal, {2} its log2, {3} the growth
+/// interval and {4} the scale as JSON writes it.
 struct Template {
   std::string_view framework, label, fixed, dynamic, note;
 };
@@ -31,7 +27,7 @@ struct Template {
 constexpr Template kTemplates[] = {
     {"pytorch", "PyTorch",
      "scaler = torch.cuda.amp.GradScaler(init_scale={0}, growth_interval=2**31 - 1)  # never grows",
-     "scaler = torch.cuda.amp.GradScaler(init_scale={0}, growth_interval={3}{7})",
+     "scaler = torch.cuda.amp.GradScaler(init_scale={0}, growth_interval={3})",
      "GradScaler is never quite static: a step that overflows halves the scale. Save its "
      "state_dict() with the model's."},
     {"tensorflow", "TensorFlow (Keras 2)",
@@ -54,7 +50,7 @@ constexpr Template kTemplates[] = {
      "to_fp16 hands its arguments to PyTorch's GradScaler."},
     {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {4}}})",
      R"("fp16": {{"enabled": true, "loss_scale": 0, "initial_scale_power": {2}, )"
-     R"("loss_scale_window": {3}, "hysteresis": {5}, "min_loss_scale": {6}{7}}})",
+     R"("loss_scale_window": {3}, "hysteresis": 1, "min_loss_scale": 1}})",
      "For the configuration file. Steps that overflow are skipped at a static scale too; the "
      "dynamic scale is an integer power of two and never falls below 1."},
     {"apex", "NVIDIA Apex",
@@ -75,21 +71,14 @@ constexpr Template kTemplates[] = {
     {"nnabla", "NNabla",
      "loss.backward({0}, clear_buffer=True)\n"
      "solver.scale_grad(1 / {0})  # before solver.update()",
-     "updater = DynamicLossScalingUpdater(solver, loss, data_feeder, scale={0}, N={3}{7})",
+     "updater = DynamicLossScalingUpdater(solver, loss, data_feeder, scale={0}, N={3})",
      "A static scale is never checked for overflow. The updater does not skip a step that "
      "overflows: it halves the scale and tries again with the next batch."},
 };
 
-/// Settings beside the scale and the growth interval.
-struct More {
-  double hysteresis = 1, floor = 1;
-  std::string others;  ///< ", name=value"
-};
-
-std::string fill(std::string_view text, int log2, std::uint64_t growth_interval,
-                 const More& more = {}) {
+std::string fill(std::string_view text, int log2, std::uint64_t growth_interval) {
   return fmt::format(fmt::runtime(text), number(log2), number(-log2), log2, growth_interval,
-                     json_number(log2), more.hysteresis, more.floor, more.others);
+                     json_number(log2));
 }
 
 }  // namespace
@@ -98,64 +87,6 @@ std::vector<std::string> framework_names() {
   std::vector<std::string> names;
   for (const Template& t : kTemplates) names.emplace_back(t.framework);
   return names;
-}
-
-namespace {
-
-/// Frameworks whose policy has another name (of two of one policy, the first has its line).
-constexpr std::pair<std::string_view, std::string_view> kPolicies[] = {
-    {"pytorch", "torch"}, {"fastai", "torch"}, {"tensorflow", "keras2"}, {"keras", "keras3"}};
-
-/// What a policy is set to beside its initial scale and growth interval; empty where the line to
-/// paste has no place for it.
-std::optional<More> more_of(const policy::Policy& policy) {
-  const policy::Info& info = policy::info_of(policy);
-  const auto defaults = policy::settings_of(policy::make(info.name));
-  const bool named = info.name == "torch" || info.name == "nnabla";  // as arguments in Python
-  More more;
-  std::size_t i = 0;
-  for (const auto& [name, value] : policy::settings_of(policy)) {
-    const bool changed = value != defaults[i++].second;
-    const auto number = policy::number_of(policy, name);
-    if (name == info.initial || name == info.interval) continue;
-    if (info.name == "deepspeed" && name == "delayed_shift") {
-      more.hysteresis = *number;
-    } else if (info.name == "deepspeed" && name == "min_scale") {
-      more.floor = *number;
-    } else if (changed && info.name == "deepspeed" && name == "consecutive_hysteresis") {
-      more.others += R"(, "consecutive_hysteresis": true)";
-    } else if (changed && named && number) {
-      more.others += fmt::format(", {}={}", name, *number);
-    } else if (changed) {
-      return std::nullopt;
-    }
-  }
-  return more;
-}
-
-}  // namespace
-
-std::string policy_of_framework(std::string_view framework) {
-  for (const auto& [name, policy] : kPolicies) {
-    if (name == framework) return std::string(policy);
-  }
-  return std::string(framework);
-}
-
-std::string policy_line(const policy::Policy& policy) {
-  const policy::Info& info = policy::info_of(policy);
-  const double initial = policy::number_of(policy, info.initial).value_or(0);
-  const double interval = policy::number_of(policy, info.interval).value_or(0);
-  const auto log2 = initial > 0 ? exact_log2(initial) : std::nullopt;
-  if (!log2 || interval < 1) return "";
-  if (*log2 < 0 && policy::limits_of(policy).whole_numbers) return "";
-  const auto more = more_of(policy);
-  for (const Template& t : kTemplates) {
-    // Apex's line has no growth interval, and its scale is a ceiling.
-    if (policy_of_framework(t.framework) != info.name || t.framework == "apex") continue;
-    return more ? fill(t.dynamic, *log2, static_cast<std::uint64_t>(interval), *more) : "";
-  }
-  return "";
 }
 
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {

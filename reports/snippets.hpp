@@ -3,13 +3,11 @@
 // that tests/python/framework_signatures.json records.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyzers/recommend.hpp"
-#include "halfscope/policy/policy.hpp"
 
 namespace halfscope::reports {
 
@@ -24,12 +22,6 @@ struct Snippet {
 
 /// Those there are, PyTorch first.
 std::vector<std::string> framework_names();
-/// The policy behind a framework's dynamic scaling (policy/policy.hpp); empty for no name.
-std::string policy_of_framework(std::string_view framework);
-
-/// A policy with its settings as a line to paste; empty for policies of frameworks that have none,
-/// for scales that are no power of two, and for settings that the line has no place for.
-std::string policy_line(const policy::Policy& policy);
 
 /// One a framework, PyTorch first; none where no scale is recommended.
 std::vector<Snippet> snippets(const analyzers::Recommendation& advice);

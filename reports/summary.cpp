@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/overflow_end.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
 
@@ -10,6 +11,7 @@ namespace halfscope::reports {
 
 using analyzers::Analysis;
 using analyzers::Recommendation;
+using analyzers::Study;
 
 namespace {
 
@@ -88,8 +90,11 @@ std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
     return out + tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
   }
   const std::string scale = power_text(*advice.static_log2);
-  out += tile(advice.above_target.empty() ? "kept" : "lost", "Lost at loss scale " + scale,
-              lost_text(advice.flushed_at_recommended), lost_detail(advice.flushed_at_recommended));
+  const char* const kind = !advice.above_target.empty()        ? "lost"
+                           : advice.underflow_not_identifiable ? "limit"  // bounds are no good news
+                                                               : "kept";
+  out += tile(kind, "Lost at loss scale " + scale, lost_text(advice.flushed_at_recommended),
+              lost_detail(advice.flushed_at_recommended));
   out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
               (advice.overflow_not_identifiable ? "at most " : "") + scale,
               fmt::format("the largest power of two that keeps {} free below overflow",
@@ -111,8 +116,16 @@ bool broken(const Recommendation& advice) {
 }
 
 /// What no loss scale helps against; it goes before all else.
-std::string broken_html(const Analysis& analysis, const Recommendation& advice) {
+std::string broken_html(const Study& study) {
+  const Recommendation& advice = study.advice;
   std::string out;
+  const analyzers::OverflowEvent* const end = analyzers::lasting(study.analysis, study.overflow);
+  if (end != nullptr && !(advice.nan_in_model && advice.nan_in_model->step <= end->step)) {
+    out += fmt::format(
+        "<strong>From step {} to the last, {},</strong> there are infinities or NaN that no loss "
+        "scale cures, first in <code>{}</code>. ",
+        end->step, end->last_step, html_name(end->tensor));
+  }
   if (advice.nan_in_model) {
     const analyzers::NanInModel& first = *advice.nan_in_model;
     out += fmt::format(
@@ -124,7 +137,7 @@ std::string broken_html(const Analysis& analysis, const Recommendation& advice) 
     const bool one = advice.overflow_without_cure.size() == 1;
     out += fmt::format("{} {} {} whatever the loss scale: keep {} in FP32 or bfloat16. ",
                        names_html(advice.overflow_without_cure), one ? "overflows" : "overflow",
-                       format_html(analysis), one ? "it" : "them");
+                       format_html(study.analysis), one ? "it" : "them");
   }
   return out;
 }
@@ -171,16 +184,11 @@ std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
       advice.overflow_not_identifiable ? "; infinities hide how large gradients were" : "");
 }
 
-std::string answer_html(const Analysis& analysis, const Recommendation& advice) {
-  return broken_html(analysis, advice) + scale_html(analysis, advice);
-}
-
 }  // namespace
 
-std::string summary_html(const Analysis& analysis, const Recommendation& advice) {
-  std::string out = "<p class=\"answer\">" + answer_html(analysis, advice) + "</p>\n";
-  out += tiles_html(analysis, advice);
-  return out;
+std::string summary_html(const Study& study) {
+  return "<p class=\"answer\">" + broken_html(study) + scale_html(study.analysis, study.advice) +
+         "</p>\n" + tiles_html(study.analysis, study.advice);
 }
 
 }  // namespace halfscope::reports

@@ -4,14 +4,12 @@
 
 #include <string>
 
-#include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports {
 
 /// What stays of the values a loss scale acts on, and what to do; names are escaped.
-std::string summary_html(const analyzers::Analysis& analysis,
-                         const analyzers::Recommendation& advice);
+std::string summary_html(const analyzers::Study& study);
 
 /// The settings to paste, one framework at a time; empty where no scale is recommended.
 std::string settings_html(const analyzers::Analysis& analysis,

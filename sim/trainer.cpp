@@ -31,6 +31,8 @@ void require_sense(const Settings& s) {
   require(s.sample_every >= 0, "samples are of every so many steps, or 0");
   require(s.checkpoint_every >= 1, "checkpoints are of every step, or of every so many");
   require(s.clip >= 0 && std::isfinite(s.clip), "the norm to clip at is positive, or 0 for none");
+  require(s.rule.weight_decay >= 0 && std::isfinite(s.rule.weight_decay),
+          "the weight decay is a finite number, 0 or above");
   require(s.rule.learning_rate >= 0 && std::isfinite(s.rule.learning_rate),
           "the learning rate is a finite number, 0 or above");
 }
@@ -44,8 +46,8 @@ struct Parts {
     const std::string why =
         settings.network->refuses != nullptr ? settings.network->refuses(*data) : std::string();
     if (!why.empty()) {
-      throw log::BadInput(fmt::format("{} cannot be trained on {}: {}", settings.network->name,
-                                      log::printable(data->describe()), why));
+      throw log::BadInput(
+          fmt::format("{} cannot be trained on {}", settings.network->name, log::printable(why)));
     }
     if (state.scaling.by_layer() && settings.accumulation_steps > 1) {
       throw log::BadInput(
@@ -111,6 +113,7 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
     const bool last = counters.step == settings.steps;
     if (!goes_on && !last && summary.ended.empty()) {
       summary.ended = fmt::format("stopped after step {}", step.step);
+      summary.stopped = true;
     }
     if (last || !summary.ended.empty() || counters.step % settings.checkpoint_every == 0) {
       write_checkpoint(folder, settings.rule.kind, parts.state);
@@ -125,6 +128,25 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
   summary.accuracy = held_out_accuracy(settings, *parts.data, parts.state);
   if (summary.accuracy) recorder.held_out(settings.steps - 1, *summary.accuracy);
   return summary;
+}
+
+void require_more(std::int64_t steps, std::int64_t done, const log::Manifest& manifest,
+                  const std::filesystem::path& folder) {
+  if (done < steps) return;
+  const std::string run = log::printable(folder.string());
+  const auto told = manifest.about.find("steps");
+  const bool known = told != manifest.about.end() && told->is_number_integer();
+  const std::int64_t asked = known ? told->get<std::int64_t>() : done;
+  if (done < asked) {
+    throw log::BadInput(fmt::format(
+        "{}: this run was asked for {} steps before and has done {} of them; {} are fewer: leave "
+        "out --steps to go on to {}, or ask for more than {}",
+        run, asked, done, steps, asked, done));
+  }
+  throw log::BadInput(fmt::format(
+      "{}: this run has done its {} steps; ask for more with --steps, or begin another one in "
+      "another folder",
+      run, done));
 }
 
 }  // namespace
@@ -146,15 +168,11 @@ RunSummary train(const Settings& settings, const std::filesystem::path& folder,
 RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
                   const StepCallback& told) {
   require_sense(settings);
-  require_same(settings, log::RunLog(folder).manifest(), folder);
+  const log::Manifest manifest = log::RunLog(folder).manifest();
+  require_same(settings, manifest, folder);
   Parts parts(settings);
   read_checkpoint(folder, settings.rule.kind, parts.state);
-  if (parts.state.counters.step >= settings.steps) {
-    throw log::BadInput(fmt::format(
-        "{}: this run has done its {} steps; ask for more with --steps, or begin another one in "
-        "another folder",
-        log::printable(folder.string()), parts.state.counters.step));
-  }
+  require_more(settings.steps, parts.state.counters.step, manifest, folder);
   log::RunLogWriter writer(folder, parts.manifest(settings), parts.state.counters.step);
   return run(settings, folder, parts, writer, told);
 }

@@ -51,6 +51,7 @@ struct RunSummary {
   double first_loss = 0, last_loss = 0;
   std::optional<double> accuracy;  ///< on held-out data, at the end
   std::string ended;               ///< empty; or why before the last step: a message
+  bool stopped = false;            ///< because the callback said so
   /// Gradients over the recorded steps: finite nonzero ones of the values before rounding cannot be
   /// known here; `halfscope analyze` on the log tells what is lost.
   std::filesystem::path folder;

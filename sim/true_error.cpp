@@ -34,12 +34,14 @@ ordered_json json_of(const GradientError& e) {
           {"nonfinite", e.nonfinite},
           {"true_nonzero", e.true_nonzero},
           {"lost", e.lost},
+          {"underflowed", e.underflowed},
           {"spurious", e.spurious},
           {"sign_changed", e.sign_changed},
           {"true_norm", number(e.true_norm)},
           {"run_norm", number(e.run_norm)},
           {"error_norm", number(e.error_norm)},
           {"lost_norm", number(e.lost_norm)},
+          {"underflowed_norm", number(e.underflowed_norm)},
           {"dot", number(e.dot)},
           {"relative_error", number(e.relative_error())},
           {"cosine", number(e.cosine())}};
@@ -54,13 +56,14 @@ GradientError error_of(const ordered_json& told) {
   for (const auto& [key, count] :
        {std::pair{"total", &e.total}, std::pair{"nonfinite", &e.nonfinite},
         std::pair{"true_nonzero", &e.true_nonzero}, std::pair{"lost", &e.lost},
-        std::pair{"spurious", &e.spurious}, std::pair{"sign_changed", &e.sign_changed}}) {
+        std::pair{"underflowed", &e.underflowed}, std::pair{"spurious", &e.spurious},
+        std::pair{"sign_changed", &e.sign_changed}}) {
     *count = told.at(key).get<std::uint64_t>();
   }
   for (const auto& [key, value] :
        {std::pair{"true_norm", &e.true_norm}, std::pair{"run_norm", &e.run_norm},
         std::pair{"error_norm", &e.error_norm}, std::pair{"lost_norm", &e.lost_norm},
-        std::pair{"dot", &e.dot}}) {
+        std::pair{"underflowed_norm", &e.underflowed_norm}, std::pair{"dot", &e.dot}}) {
     *value = number_of(told.at(key));
   }
   return e;

@@ -20,10 +20,13 @@ struct GradientError {
   std::uint64_t total = 0, nonfinite = 0;
   std::uint64_t true_nonzero = 0;  ///< of the finite ones
   std::uint64_t lost = 0;          ///< not zero in truth, zero in the run
+  /// Of those lost: the true value, times the scale that the gradient carries, rounds to zero in
+  /// the tensor's own format. The others were lost upstream, or went another way.
+  std::uint64_t underflowed = 0;
   std::uint64_t spurious = 0;      ///< zero in truth, not in the run
   std::uint64_t sign_changed = 0;  ///< not zero in either
   double true_norm = 0, error_norm = 0;
-  double lost_norm = 0;  ///< of the true values of those lost
+  double lost_norm = 0, underflowed_norm = 0;  ///< of the true values of those
   double run_norm = 0, dot = 0;
 
   /// NaN where it is 0 / 0.

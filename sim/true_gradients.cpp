@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
+#include "halfscope/table/boundary.hpp"
 #include "sim/network.hpp"
 #include "sim/reference/backend.hpp"
 #include "sim/reference/sums.hpp"
@@ -16,17 +18,34 @@ using reference::Sum;
 
 namespace {
 
+/// The first magnitude that does not become zero where it is stored as `dtype`, times `scale`. None
+/// does by underflow at a scale that is no number to multiply by.
+Magnitude first_stored(Dtype dtype, double scale) {
+  if (!(scale > 0) || !std::isfinite(scale)) return {std::numeric_limits<int>::min(), 0};
+  return boundaries(format_of(dtype), scale).nonzero;
+}
+
+/// Gradients of the run, as they are stored.
+struct Stored {
+  std::span<const float> values;
+  Dtype dtype;
+  double scale;  ///< that they carry
+};
+
 /// Of one tensor, in the making.
 struct Sums {
   GradientError error;
-  Sum truth, run, difference, lost, dot;
+  Sum truth, run, difference, lost, underflowed, dot;
 
-  void add(std::span<const double> truths, std::span<const float> values, double scale) {
-    if (truths.size() != values.size()) {
+  void add(std::span<const double> truths, const Stored& stored) {
+    if (truths.size() != stored.values.size()) {
       throw std::logic_error(error.name + ": the reference has another number of values");
     }
-    error.total += values.size();
-    for (std::size_t i = 0; i < values.size(); ++i) add(truths[i], values[i] / scale);
+    error.total += truths.size();
+    const Magnitude first = first_stored(stored.dtype, stored.scale);
+    for (std::size_t i = 0; i < truths.size(); ++i) {
+      add(truths[i], stored.values[i] / stored.scale, first);
+    }
   }
 
   GradientError finish() {
@@ -34,12 +53,13 @@ struct Sums {
     error.run_norm = std::sqrt(run.value());
     error.error_norm = std::sqrt(difference.value());
     error.lost_norm = std::sqrt(lost.value());
+    error.underflowed_norm = std::sqrt(underflowed.value());
     error.dot = dot.value();
     return error;
   }
 
  private:
-  void add(double t, double x) {
+  void add(double t, double x, const Magnitude& first) {
     if (!std::isfinite(x)) {
       ++error.nonfinite;
       return;
@@ -48,6 +68,10 @@ struct Sums {
     if (t != 0 && x == 0) {
       ++error.lost;
       lost.add_product(t, t);
+      if (std::isfinite(t) && magnitude_of(std::abs(t)) < first) {
+        ++error.underflowed;
+        underflowed.add_product(t, t);
+      }
     }
     if (t == 0 && x != 0) ++error.spurious;
     if (t != 0 && x != 0 && std::signbit(t) != std::signbit(x)) ++error.sign_changed;
@@ -64,7 +88,7 @@ struct Sums {
 class TrueGradients::Comparison {
  public:
   void add(Role role, const std::string& name, std::span<const double> truth,
-           std::span<const float> values, double scale) {
+           const Stored& stored) {
     const auto same = [&](const Sums& s) { return s.error.role == role && s.error.name == name; };
     auto at = std::find_if(sums_.begin(), sums_.end(), same);
     if (at == sums_.end()) {
@@ -72,7 +96,7 @@ class TrueGradients::Comparison {
       at->error.role = role;
       at->error.name = name;
     }
-    at->add(truth, values, scale);
+    at->add(truth, stored);
   }
 
   std::vector<GradientError> finish() {
@@ -93,7 +117,7 @@ TrueGradients::TrueGradients(const Settings& settings, const Data& data)
 
 void TrueGradients::see(Backend& backend, const std::string& name, const Tensor& gradient,
                         double scale) {
-  seen_.push_back({name, backend.get(gradient), scale});
+  seen_.push_back({name, gradient.dtype, backend.get(gradient), scale});
 }
 
 void TrueGradients::take_weights(Backend& backend, Parameters& run, const Batch& batch) {
@@ -123,7 +147,8 @@ StepError TrueGradients::compare(Backend& backend, Parameters& run, std::span<co
       if (seen == seen_.end() || seen->name != name) {
         throw std::logic_error(name + ": the run did not have this gradient");
       }
-      comparison.add(role, name, reference::values(truth), seen->values, seen->scale);
+      comparison.add(role, name, reference::values(truth),
+                     {seen->values, seen->dtype, seen->scale});
       ++seen;
     });
     settings_.network->forward(tape, *reference_, batch, Dtype::f32, data_);
@@ -132,8 +157,10 @@ StepError TrueGradients::compare(Backend& backend, Parameters& run, std::span<co
   }
   const std::vector<Parameter*> ours = parameters_.trained(), theirs = run.trained();
   for (std::size_t i = 0; i < ours.size(); ++i) {
+    const Tensor& gradient = theirs[i]->gradient;
+    const std::vector<float> values = backend.get(gradient);
     comparison.add(Role::weight_grad, ours[i]->name, reference::values(ours[i]->gradient),
-                   backend.get(theirs[i]->gradient), scales[i]);
+                   {values, gradient.dtype, scales[i]});
   }
   step.tensors = comparison.finish();
   return step;

@@ -32,6 +32,7 @@ class TrueGradients {
  private:
   struct Seen {
     std::string name;
+    Dtype dtype;
     std::vector<float> values;
     double scale;
   };

@@ -4,8 +4,10 @@
 import json
 import logging
 import os
+import re
 
 from halfscope import _halfscope
+from halfscope._halfscope import BadInput
 
 
 def _paths(logs):
@@ -32,9 +34,25 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 loss_scale=loss_scale, learning_rate=learning_rate)
 
 
-def _answer(text_and_notes):
+# The command line's way out of bad input, and the arguments that are the same in Python.
+_ARGUMENTS = {"--assume-constant-between": "assume_constant_between=True",
+              "--recorded-scale S": "recorded_scale=S", "--recorded-scale": "recorded_scale=",
+              "--role GLOB=ROLE": "roles={GLOB: ROLE}", "--role": "roles=",
+              "--amax FILE": "amax=[...]", "--amax": "amax=", "--lr X": "learning_rate=X",
+              "--step": "steps=slice(first, end)", "--tensor": "tensor="}
+_FLAG = re.compile(r"(?<![\w/-])(" + "|".join(_ARGUMENTS) + r")(?![\w-])")
+
+
+def _answer(function, *arguments):
     """What the log had to say goes where the command line's stderr would be: the logger."""
-    text, notes = text_and_notes
+    try:
+        text, notes = function(*arguments)
+    except BadInput as error:
+        said = str(error)
+        asked = _FLAG.sub(lambda found: _ARGUMENTS[found[0]], said)
+        if asked == said:
+            raise
+        raise BadInput(asked) from None
     for note in notes:
         logging.getLogger("halfscope").warning(note)
     return json.loads(text)
@@ -44,6 +62,14 @@ def _flushes(subnormals):
     if subnormals not in ("keep", "flush"):
         raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
     return subnormals == "flush"
+
+
+def _check_targets(headroom, target_underflow):
+    """As the command line's parser does."""
+    if isinstance(headroom, bool) or headroom not in range(41):
+        raise ValueError(f"headroom is {headroom!r}, wanted whole binades, 0 to 40")
+    if not 0 <= target_underflow <= 1:
+        raise ValueError(f"target_underflow is {target_underflow!r}, wanted a share from 0 to 1")
 
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
@@ -60,8 +86,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate)
-    return _answer(_halfscope.analyze(_paths(logs), format, _flushes(subnormals), selection,
-                                      what_if, formats))
+    return _answer(_halfscope.analyze, _paths(logs), format, _flushes(subnormals), selection,
+                   what_if, formats)
 
 
 def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,
@@ -71,8 +97,9 @@ def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, 
     Arguments as for analyze. target_underflow: the share of finite nonzero gradients that may become
     zero. Returns the structure of `halfscope recommend --json`. Raises BadInput.
     """
+    _check_targets(headroom, target_underflow)
     selection = _selection(steps, tensor, roles, recorded_scale)
-    return _answer(_halfscope.recommend(_paths(logs), selection, headroom, target_underflow))
+    return _answer(_halfscope.recommend, _paths(logs), selection, headroom, target_underflow)
 
 
 def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
@@ -84,24 +111,36 @@ def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, s
     """
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale)
-    return _answer(_halfscope.compare(os.fspath(a), os.fspath(b), format, _flushes(subnormals),
-                                      selection, own))
+    return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, _flushes(subnormals),
+                   selection, own)
 
 
-def policies(log, *, policies=(), assume_constant_between=False, framework=None, headroom=1,
-             target_underflow=0.001, recorded_scale=None, steps=None, roles=None):
+def policies(log=None, *, amax=None, policies=(), assume_constant_between=False, framework=None,
+             headroom=1, target_underflow=0.001, recorded_scale=None, steps=None, roles=None):
     """What every framework's loss scaling would have done on a recorded run.
 
-    policies: texts such as "torch,growth_interval=500"; none: every policy at its defaults, and what
-    the run did. assume_constant_between: steps that are missing are like the one before; without it
-    they are an error. framework: whose dynamic settings to search; settings behind its name stay,
-    "deepspeed,hysteresis=2". Other arguments as for recommend. Returns the structure of
-    `halfscope policies --json`. Raises BadInput, and ValueError for a policy or setting that is not
-    known.
+    log: the path of a run log; or, instead, amax: the largest unscaled gradient magnitude of every
+    step, numbers, nan and inf among them. policies: texts such as "torch,growth_interval=500"; none:
+    every policy at its defaults, and what the run did. assume_constant_between: steps that are
+    missing are like the one before; without it they are an error. framework: whose dynamic settings
+    to search; settings behind its name stay, "deepspeed,hysteresis=2". Other arguments as for
+    recommend. Returns the structure of `halfscope policies --json`. Raises BadInput, and ValueError
+    for a policy or setting that is not known.
     """
     if isinstance(policies, str):
         policies = [policies]
-    selection = _selection(steps, None, roles, recorded_scale)
-    return _answer(_halfscope.policies(os.fspath(log), selection, list(policies),
-                                       assume_constant_between, framework or "", headroom,
-                                       target_underflow))
+    _check_targets(headroom, target_underflow)
+    replay = _halfscope.Replay(policies=list(policies), assume_constant=assume_constant_between,
+                               framework=framework or "", headroom_bits=headroom,
+                               target_underflow=target_underflow)
+    if amax is not None:
+        of_logs = (steps, recorded_scale, roles, assume_constant_between or None, log)
+        if any(given is not None for given in of_logs):
+            raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
+                             "assume_constant_between are of logs")
+        return _answer(_halfscope.policies_of, [float(x) for x in amax], replay)
+    if not isinstance(log, (str, os.PathLike)):
+        raise TypeError(f"log is a {type(log).__name__}, wanted the path of a run log; a series of "
+                        "magnitudes is amax=[...]")
+    return _answer(_halfscope.policies, os.fspath(log), _selection(steps, None, roles,
+                                                                   recorded_scale), replay)

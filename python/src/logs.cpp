@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "analyzers/compare.hpp"
@@ -17,7 +18,8 @@
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
-#include "reports/snippets.hpp"
+#include "reports/policy_names.hpp"
+#include "reports/policy_words.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -101,29 +103,64 @@ TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem:
   return {reports::json_text(reports::to_json(found)), found.notes};
 }
 
-TextAndNotes replay_policies(const std::filesystem::path& log,
-                             const analyzers::Selection& selection,
-                             const std::vector<std::string>& policies, bool assume_constant,
-                             const std::string& framework, int headroom_bits,
-                             double target_underflow) {
-  analyzers::PolicyOptions options;
-  for (const std::string& text : policies) options.policies.push_back(policy::make(text));
-  options.assume_constant = assume_constant;
-  options.targets = {headroom_bits, target_underflow};
-  if (!framework.empty()) {
-    const std::string name = framework.substr(0, framework.find(','));
-    options.tuned =
-        policy::make(reports::policy_of_framework(name) + framework.substr(name.size()));
+analyzers::StepSeries series_of(const std::vector<double>& magnitudes) {
+  analyzers::StepSeries series;
+  series.from_magnitudes = true;
+  for (const double magnitude : magnitudes) {
+    if (magnitude < 0) throw nb::value_error("amax has negative values, wanted magnitudes");
+    series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
+    series.seen.push_back({std::abs(magnitude), 0});
   }
+  if (series.steps.empty()) throw nb::value_error("amax is empty, wanted a magnitude a step");
+  return series;
+}
+
+struct Replay {
+  std::vector<std::string> policies;
+  bool assume_constant = false;
+  std::string framework;
+  int headroom_bits = 1;
+  double target_underflow = 0;
+
+  analyzers::PolicyOptions options() const {
+    analyzers::PolicyOptions out;
+    for (const std::string& text : policies) out.policies.push_back(reports::policy_called(text));
+    out.assume_constant = assume_constant;
+    out.targets = {headroom_bits, target_underflow};
+    if (!framework.empty()) out.tuned = reports::policy_called(framework);
+    return out;
+  }
+
+  TextAndNotes of(analyzers::StepSeries&& series, analyzers::Notes notes,
+                  const analyzers::PolicyOptions& options) const {
+    std::vector<analyzers::PolicyStudy> studies;
+    studies.push_back(analyzers::study_policies(std::move(series), options));
+    if (!framework.empty() && !studies.front().tuned) {
+      std::string why = reports::tuned_text(studies.front(), framework);
+      if (why.ends_with('\n')) why.pop_back();
+      notes.push_back(std::move(why));
+    }
+    std::string text;
+    reports::write_traces(studies, {.with_recorded = policies.empty(), .framework = framework},
+                          [&text](std::string_view piece) { text += piece; });
+    return {std::move(text), std::move(notes)};
+  }
+};
+
+TextAndNotes replay_log(const std::filesystem::path& log, const analyzers::Selection& selection,
+                        const Replay& replay) {
+  const analyzers::PolicyOptions options = replay.options();
   nb::gil_scoped_release release;
   analyzers::Notes notes;
-  std::vector<analyzers::PolicyStudy> studies;
-  studies.push_back(analyzers::study_policies(
-      analyzers::read_series(log, selection, {}, notes, interruptible()), options));
-  std::string text;
-  reports::write_traces(studies, policies.empty(),
-                        [&text](std::string_view piece) { text += piece; });
-  return {std::move(text), notes};
+  analyzers::StepSeries series = analyzers::read_series(log, selection, {}, notes, interruptible());
+  return replay.of(std::move(series), std::move(notes), options);
+}
+
+TextAndNotes replay_magnitudes(const std::vector<double>& magnitudes, const Replay& replay) {
+  const analyzers::PolicyOptions options = replay.options();
+  analyzers::StepSeries series = series_of(magnitudes);
+  nb::gil_scoped_release release;
+  return replay.of(std::move(series), {}, options);
 }
 
 }  // namespace
@@ -146,8 +183,18 @@ void bind_logs(nb::module_& module) {
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
              "target_underflow"_a);
-  module.def("policies", &replay_policies, "log"_a, "selection"_a, "policies"_a,
-             "assume_constant"_a, "framework"_a, "headroom_bits"_a, "target_underflow"_a);
+  nb::class_<Replay>(module, "Replay")
+      .def(
+          "__init__",
+          [](Replay* self, std::vector<std::string> policies, bool assume_constant,
+             std::string framework, int headroom_bits, double target_underflow) {
+            new (self) Replay{std::move(policies), assume_constant, std::move(framework),
+                              headroom_bits, target_underflow};
+          },
+          nb::kw_only(), "policies"_a, "assume_constant"_a, "framework"_a, "headroom_bits"_a,
+          "target_underflow"_a);
+  module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);
+  module.def("policies_of", &replay_magnitudes, "magnitudes"_a, "replay"_a);
   module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "flush_subnormals"_a,
              "selection"_a, "own_scale"_a);
 }

@@ -39,16 +39,16 @@ function settings(lines) {
   show();
 }
 
-async function copy() {
-  const line = byId('paste');
+async function copy(button) {
+  const lines = button.parentElement.querySelector('pre');
   try {
-    await navigator.clipboard.writeText(line.textContent);
+    await navigator.clipboard.writeText(lines.textContent);
   } catch {  // pages from disk may have no clipboard
-    getSelection().selectAllChildren(line);
+    getSelection().selectAllChildren(lines);
     document.execCommand('copy');
   }
-  byId('copy').textContent = 'Copied';
-  setTimeout(() => { byId('copy').textContent = 'Copy'; }, 2000);
+  button.textContent = 'Copied';
+  setTimeout(() => { button.textContent = 'Copy'; }, 2000);
 }
 
 // --- folded sections
@@ -147,7 +147,9 @@ async function start() {
       'click', () => save('halfscope-analysis.json', 'application/json', texts.analysis));
   byId('save-csv').addEventListener(
       'click', () => save('halfscope-analysis.csv', 'text/csv', texts.csv));
-  byId('copy')?.addEventListener('click', copy);
+  for (const button of document.querySelectorAll('.paste button')) {
+    button.addEventListener('click', () => copy(button));
+  }
   const lines = await island('settings');
   if (lines) settings(JSON.parse(lines));
   chooseLog(page, Object.keys(page.charts.series)[0]);

@@ -41,6 +41,39 @@ TEST_CASE("Trap: a floor above the scale that is needed") {
   CHECK(found(series_of(std::vector<double>(60, NAN)), "tf1", "floor").empty());
 }
 
+TEST_CASE("Trap: a floor counts no step that no scale cures") {
+  std::vector<double> magnitudes(60, NAN);
+  for (const std::size_t i : {40, 50, 59}) magnitudes[i] = 1e6;
+  CHECK(says(found(series_of(magnitudes), "tf1", "floor"), "and 3 steps overflow there"));
+  StepSeries unsure = series_of(std::vector<double>(60, NAN));
+  unsure.seen[59] = {1e6, 0};
+  CHECK(says(found(unsure, "tf1", "floor"), "and 1 step overflows there"));
+}
+
+TEST_CASE("Trap: infinities of the model drag the scale below what gradients need") {
+  std::vector<double> magnitudes(100, 0.5);
+  for (std::size_t i = 20; i < 60; ++i) magnitudes[i] = NAN;
+  const auto trap = found(series_of(magnitudes), "torch", "dragged");
+  CHECK(says(trap, "40 steps had infinities or NaN that no scale cures"));
+  CHECK(says(trap, "down to 2^-24 from 65536 at step 20"));
+  CHECK(says(trap, "At 40 steps after that"));
+  CHECK(says(trap, "at 40 of them every gradient is flushed to zero"));
+  CHECK(says(trap, "one with a floor"));
+  StepSeries run = series_of(magnitudes);  // of the run itself too
+  for (std::size_t i = 0; i < 100; ++i) {
+    run.recorded_scale.emplace_back(i < 20   ? 65536
+                                    : i < 60 ? std::exp2(35.0 - double(i))
+                                             : 0x1p-24);
+    run.recorded_skip.emplace_back(i >= 20 && i < 60);
+  }
+  CHECK(says(found(run, "", "dragged"), "down to 2^-24 from"));
+  CHECK(found(series_of(magnitudes), "tf1", "dragged").empty());
+  std::vector<double> needed(60, 1e12);  // by overflow
+  needed.resize(100, 0.01);
+  needed[10] = NAN;
+  CHECK(found(series_of(needed), "torch", "dragged").empty());
+}
+
 TEST_CASE("Trap: an exception at the floor") {
   const auto trap = found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception");
   CHECK(says(trap, "Current loss scale already at minimum"));
@@ -85,6 +118,17 @@ TEST_CASE("Trap: hysteresis that refills only at growth") {
   CHECK(found(series, "torch,growth_interval=4", "hysteresis").empty());
 }
 
+TEST_CASE("Trap: hysteresis that no second overflow followed is none") {
+  std::vector<double> magnitudes(40, 0.5);
+  magnitudes[10] = NAN;
+  magnitudes[20] = 1e6;
+  CHECK(found(series_of(magnitudes), "megatron,initial_scale=1024,hysteresis=4", "hysteresis")
+            .empty());
+  magnitudes[21] = 1e6;
+  CHECK(says(found(series_of(magnitudes), "megatron,initial_scale=1024,hysteresis=4", "hysteresis"),
+             "step 20 first"));
+}
+
 TEST_CASE("Trap: collapse to zero, and NaN that no scale cures") {
   const StepSeries series = series_of(std::vector<double>(400, NAN));
   CHECK(says(found(series, "torch", "zero"), "The model makes them"));
@@ -103,6 +147,15 @@ TEST_CASE("Trap: infinities applied") {
   CHECK(says(found(series, "fastai1,loss_scale=4", "applied"), "At a scale of 1 or less"));
   CHECK(says(found(series, "mxnet-static", "applied"), "It never checks"));
   CHECK(found(series, "torch", "applied").empty());
+}
+
+TEST_CASE("Trap: a run that applied what no scale cures is told to look for the origin") {
+  StepSeries series = series_of({0.5, NAN, NAN});
+  series.recorded_scale = {1.0, 1.0, 1.0};
+  series.recorded_skip = {false, false, false};
+  CHECK(says(found(series, "", "applied"), "No loss scale cures them"));
+  series.seen[1] = {kInf, 1};
+  CHECK(says(found(series, "", "applied"), "Use a policy that skips such steps"));
 }
 
 TEST_CASE("Trap: NNabla's retries cost what no run wins back") {

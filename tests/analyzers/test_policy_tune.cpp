@@ -210,7 +210,82 @@ TEST_CASE("What a log tells within bounds alone is stopped by nothing") {
   series.flushed = {{0, 100, 10, {{0, 8}, {0, 8}}}};  // zeros may have been flushed by the run
   const TunedPolicy tuned = tuned_from("torch", series);
   CHECK(!tuned.within_target);
-  CHECK(tuned.stopped_by.empty());
+  CHECK(tuned.stopped_by.find("computed in FP16 when they were recorded") != std::string::npos);
+  CHECK(tuned.stopped_by.find("Keeping it takes") == std::string::npos);
+}
+
+TEST_CASE("Where nobody knows what is flushed, a small scale is not as good as a larger one") {
+  StepSeries series = series_of(std::vector<double>(400, 0.5));
+  series.flushed = {{0, 100, 0, {{0, 70}, {0, 70}}}};
+  const TunedPolicy tuned = tuned_from("torch,init_scale=1e-4,growth_interval=500", series);
+  CHECK(!tuned.kept);
+  CHECK(tuned.trace.scale_at(0) == 0x1p16);  // the largest that holds 0.5
+  CHECK(tuned.trace.skipped.empty());
+  CHECK(policy::number_of(tuned.trace.policy, "growth_interval") == 500);
+}
+
+TEST_CASE("Shares that differ by little at most are told apart by what is surely lost") {
+  StepSeries series = series_of(std::vector<double>(400, 0.01));
+  for (std::size_t i = 20; i < 400; i += 20) series.seen[i] = {kInf, 0x1p16};
+  // At 2^16 a little less may be flushed, which costs nineteen steps.
+  series.flushed.push_back({0, 10000, 14, {{2, 5702}, {1, 5701}, {0, 5700}}});
+  const TunedPolicy tuned = tuned_from("torch,init_scale=2^24,growth_interval=20", series);
+  CHECK(!tuned.kept);
+  CHECK(tuned.trace.skipped.empty());
+  CHECK(tuned.trace.unknown.size() == 19);
+}
+
+TEST_CASE("Without tables steps of which nothing is left are lost") {
+  std::vector<double> magnitudes(500, 0.3);
+  magnitudes.resize(560, NAN);
+  magnitudes.resize(3560, 0.3);
+  const TunedPolicy tuned = tuned_from("torch", series_of(magnitudes));
+  CHECK(!tuned.kept);
+  // With its own 60 are skipped, and nothing is left of 3000.
+  CHECK(tuned.trace.skipped.size() + tuned.trace.all_flushed.size() < 1000);
+  CHECK(tuned.trace.final_scale > 1);
+  CHECK(tuned.stopped_by.find("even the largest gradient is flushed") != std::string::npos);
+}
+
+TEST_CASE("Without tables no scale is advised at which gradients hardly are any") {
+  std::vector<double> magnitudes;
+  for (int i = 0; i < 600; ++i) magnitudes.push_back(0.1 * std::exp2(i / 20.0));
+  const TunedPolicy tuned = tuned_from("torch", series_of(magnitudes));
+  CHECK(tuned.trace.scale_at(0) > 0.5);  // 2^-11 holds all of them
+  CHECK(tuned.trace.skipped.size() < 28);
+}
+
+TEST_CASE("Without tables settings that lose nothing are kept") {
+  const StepSeries series = series_of(std::vector<double>(600, 0.001));
+  CHECK(tuned_from("torch", series).kept);
+  CHECK(!tuned_from("torch,init_scale=0.001", series).kept);
+}
+
+TEST_CASE("Settings with which training goes on are better than any with which it ends") {
+  std::vector<double> magnitudes(40, 0x1p-10);
+  magnitudes.resize(400, 1e6);
+  StepSeries series = series_of(magnitudes);
+  const TunedPolicy tuned = tuned_from("deepspeed,init_scale=2^10", series);
+  CHECK(!tuned.trace.error);
+}
+
+TEST_CASE("A step that no attempt cures costs a policy that tries again one step") {
+  std::vector<double> magnitudes(200, 0.5);
+  magnitudes[100] = NAN;
+  const TunedPolicy tuned = tuned_from("nnabla,scale=2^30", series_of(magnitudes));
+  CHECK(!tuned.kept);
+  CHECK(tuned.trace.scale_at(0) < 0x1p30);
+}
+
+TEST_CASE("What drags a scale down is told, where there is room") {
+  std::vector<double> magnitudes(300, 0.5);
+  for (std::size_t i = 100; i < 200; ++i) magnitudes[i] = NAN;
+  StepSeries series = series_of(magnitudes);
+  for (const std::int64_t step : {0, 250}) series.flushed.push_back({step, 100, -8, {100, 0}});
+  const TunedPolicy tuned = tuned_from("torch", series);
+  CHECK(tuned.stopped_by.find("hardly any room") == std::string::npos);
+  CHECK(tuned.stopped_by.find("come from the model drag its own down to 2^-") != std::string::npos);
+  CHECK(tuned.stopped_by.find("as it has no floor") != std::string::npos);
 }
 
 TEST_CASE("A target that leaves no room in a short run is told") {

@@ -214,7 +214,7 @@ TEST_CASE("Microbatches that carry a scale nobody says make a step unknown") {
   told.recorded_scale = 512;
   const StepSeries known = read(scalars, {}, scaled, told);
   CHECK(known.seen[1].max_abs == 8);
-  CHECK(known.seen[0].max_abs == 8);  // it is taken in place of the scales that the log holds
+  CHECK(known.seen[0].max_abs == 4);  // the log says 1024
   CHECK(at_scale(known, "1024").unknown.empty());
   // A table of the step has the scale, too.
   auto table = record_of("weight_grad/a", 1, {256}, 2048);

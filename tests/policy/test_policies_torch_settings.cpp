@@ -127,6 +127,25 @@ TEST_CASE("What no binary32 scale can be is refused where the framework has one"
   CHECK(scale_of(make("deepspeed,init_scale=1e300")) == 1e300);     // a Python float
 }
 
+TEST_CASE("Settings that the framework itself refuses are refused, and why", "[policy]") {
+  for (const char* text :
+       {"torch,growth_factor=1", "torch,growth_factor=0.5", "torch,backoff_factor=1",
+        "megatron,growth_factor=1", "megatron,backoff_factor=2", "colossalai,growth_factor=0.9",
+        "paddle,incr_ratio=1", "paddle,decr_ratio=1.5", "megatron,initial_scale=2,min_scale=4",
+        "mindspore,init_loss_scale=0.5"}) {
+    INFO(text);
+    CHECK_THROWS_AS(make(text), std::invalid_argument);
+    try {
+      make(text);
+    } catch (const std::invalid_argument& error) {
+      CHECK(std::string(error.what()).find("the framework ") != std::string::npos);
+    }
+  }
+  CHECK_NOTHROW(make("torch,growth_factor=1.5,backoff_factor=0.9"));
+  CHECK_NOTHROW(make("apex-hysteresis,growth_factor=1"));  // a kernel, which asserts nothing
+  CHECK_NOTHROW(make("megatron,initial_scale=1,min_scale=1"));
+}
+
 TEST_CASE("Short texts make the same policy", "[policy]") {
   for (const char* text : {"torch,growth_interval=4", "deepspeed,hysteresis=2", "deepspeed",
                            "deepspeed,consecutive_hysteresis=true", "fastai1,dynamic=false",

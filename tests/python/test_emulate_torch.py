@@ -115,6 +115,11 @@ def test_fp32_is_the_loop_as_it_was():
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), plain.parameters()))
 
 
+def expanded(model):
+    model[0].bias = nn.Parameter(torch.ones(1).expand_as(model[0].bias))
+    return model
+
+
 def state_of(model, optimizer):
     """What a leak would show in."""
     modules = list(model.modules())
@@ -235,12 +240,29 @@ def test_keep_fp32_leaves_a_modules_parameters_alone():
     (lambda m, o: emulate(m, o, loss_scale=True), "want None, a number or a policy"),
     (lambda m, o: emulate(m, o, loss_scale="te-delayed"), "is no loss scale"),
     (lambda m, o: emulate(m, o, loss_scale="als"), "is no loss scale"),
+    (lambda m, o: emulate(m, o, loss_scale="-4"), "found -4, want a positive finite number"),
+    (lambda m, o: emulate(m, o, loss_scale=10 ** 400), "found 10000.*want a positive finite number"),
+    (lambda m, o: emulate(m, o, loss_scale=1e39), "normal in binary32"),
+    (lambda m, o: emulate(m, o, loss_scale="nan"), "found nan, want a positive finite number"),
     (lambda m, o: emulate(m.half(), o), "want float32"),
+    (lambda m, o: emulate(torch.jit.script(m), o), "found a torch.jit.ScriptModule, want"),
+    (lambda m, o: emulate(nn.Sequential(m, torch.jit.script(nn.ReLU())), o), "its module 1 is a"),
+    (lambda m, o: emulate(m, sgd(small_network())), "none of its parameters is the model's"),
+    (lambda m, o: emulate(m, torch.optim.LBFGS(m.parameters())), "LBFGS needs a closure"),
+    (lambda m, o: emulate(nn.Sequential(m, nn.LazyLinear(2)), o), "1.weight has no values yet"),
+    (lambda m, o: emulate(expanded(m), o), "share memory"),
     (lambda m, o: emulate(o, o), "want a torch.nn.Module")])
 def test_mistakes_are_named(make, words):
     model = small_network()
     with pytest.raises((TypeError, ValueError), match=words):
         make(model, sgd(model))
+
+
+@pytest.mark.parametrize("scale", [1024, 1024.0, "1024", "2^10", "1.024e3", "static,scale=2^10"])
+def test_a_number_is_taken_as_the_command_line_takes_it(scale):
+    model = small_network()
+    with emulate(model, sgd(model), loss_scale=scale) as run:
+        assert run.loss_scale == 1024
 
 
 def test_misuse_in_the_loop_is_named():

@@ -232,7 +232,7 @@ def test_a_scaled_log_without_its_scale_is_refused_naming_the_flag(tmp_path):
         assert out == "" and "--recorded-scale" in err and "weight_grad/a.weight" in err
     out, _ = run("analyze", tmp_path / "run", "--recorded-scale", "1024", "--json", "-")
     assert json.loads(out)["tensors"][0]["max_abs"] == 1.0
-    with pytest.raises(halfscope.BadInput, match="--recorded-scale"):
+    with pytest.raises(halfscope.BadInput, match="recorded_scale=S"):
         halfscope.analyze(tmp_path / "run")
 
 

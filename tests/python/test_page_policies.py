@@ -86,7 +86,7 @@ def test_marks_are_the_skipped_steps(restless):
     browser, log, _ = restless
     found = rows(browser, "policy-scales", "policy-scales")
     traces = asked(log, *CHOSEN) | {"the run itself": asked(log)["recorded"]}
-    for policy, name in (("torch", "torch"), ("chainer", "chainer"),
+    for policy, name in (("torch", "torch"), ("megatron", CHOSEN[1]),
                          ("the run itself", "the run itself")):
         marks = [r for r in of_line(found, name) if r["kind"] == "mark"]
         for what, steps in (("unknown", traces[policy]["unknown"]),
@@ -159,7 +159,7 @@ def test_both_charts_have_the_same_steps_and_colours(browser, logs, tmp_path):
     steps, names, colours = scales["policy-scales"]
     assert steps == [0, 400]
     assert set(names) - drawn == {dies}
-    assert len(set(colours)) == len(names) == 4
+    assert len(set(colours)) == len(names) >= 4
 
 
 def test_table_is_ranked_and_sorts(restless):
@@ -170,9 +170,10 @@ def test_table_is_ranked_and_sorts(restless):
              for row in section.find_elements(By.CSS_SELECTOR, body)]
     assert names[0] == "the run itself"
     assert names[1] == "recommended static scale"
+    assert names[2].startswith("best found: torch")
     lost = [float(row.find_elements(By.TAG_NAME, "td")[0].get_attribute("data-v"))
             for row in section.find_elements(By.CSS_SELECTOR, body)]
-    assert lost[2:] == sorted(lost[2:])
+    assert lost[3:] == sorted(lost[3:])
     traces = asked(log, *CHOSEN)
     skipped = [float(row.find_elements(By.TAG_NAME, "td")[1].get_attribute("data-v"))
                for row in section.find_elements(By.CSS_SELECTOR, body)]
@@ -183,6 +184,32 @@ def test_table_is_ranked_and_sorts(restless):
     lost = [float(row.find_elements(By.TAG_NAME, "td")[0].get_attribute("data-v"))
             for row in section.find_elements(By.CSS_SELECTOR, body)]
     assert lost == sorted(lost, reverse=True)
+
+
+def test_settings_are_copied(restless):
+    browser, _, _ = restless
+    paste = browser.find_element(By.CSS_SELECTOR, "#policies .paste")
+    copied = browser.execute_async_script("""
+        const [button, done] = arguments;
+        navigator.clipboard.writeText = (text) => { done(text); return Promise.resolve(); };
+        button.click();""", paste.find_element(By.TAG_NAME, "button"))
+    assert copied.startswith("scaler = torch.cuda.amp.GradScaler(init_scale=")
+    assert "For PyTorch:" in browser.find_element(By.ID, "policies").text
+
+
+def test_the_legend_has_the_marks_that_occur(restless):
+    browser, _, _ = restless
+    found = rows(browser, "policy-scales", "policy-scales")
+    shapes = browser.execute_script(
+        "return window.halfscopeViews['policy-scales'].scale('shape').domain()")
+    assert set(shapes) == {row["what"] for row in found if row["kind"] == "mark"}
+    assert "tried again" not in shapes
+
+
+def test_the_best_settings_are_a_line(restless):
+    browser, _, _ = restless
+    names = {row["name"] for row in rows(browser, "policy-scales", "policy-scales")}
+    assert len([name for name in names if "best found: torch" in name]) == 1
 
 
 def test_both_themes_and_a_telephone(restless):

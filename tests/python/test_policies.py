@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`halfscope policies`: known answers through the command line, its JSON, and what it refuses."""
+import ast
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 SCHEMA = json.loads((ROOT / "docs/schema/policies.schema.json").read_text(encoding="utf-8"))
 S1 = json.loads((ROOT / "tests/policy/s1.json").read_text(encoding="utf-8"))
+S1_AMAX = [float("nan") if x is None else x for x in S1["amax"]]
 LOG = ROOT / "data/digits-cnn/log"
 NAMES = ("static torch apex apex-legacy apex-hysteresis megatron colossalai deepspeed "
          "deepspeed-fused fairseq metaseq fastai1 fastai2 tf1 keras2 keras3 tf-contrib "
@@ -250,6 +252,97 @@ def test_what_stops_every_setting_is_said(tmp_path):
             "lowers.") in text
     assert "need a scale" not in policies("--amax", path, "--framework", "pytorch").stdout.split(
         "Policies at their")[0]
+
+
+def lines_to_paste(s1, framework):
+    [tuned] = [t["tuned"] for t in traces("--amax", s1, "--framework", framework) if "tuned" in t]
+    text = policies("--amax", s1, "--framework", framework).stdout
+    paste = tuned.get("paste")
+    shown = paste["lines"] if paste else tuned["text"]
+    assert "\n".join("  " + line for line in shown.splitlines()) in text
+    assert ("In Halfscope's notation (--policy)" in text) == (paste is None)
+    return paste
+
+
+FLAGS, FILES = {"megatron", "fairseq", "metaseq"}, {"deepspeed", "deepspeed-fused"}
+NOT_SEARCHED = "static mxnet-static chainer os2s-logmax nvcaffe als te-delayed".split()
+
+
+@pytest.mark.parametrize("framework", sorted(set(NAMES) - set(NOT_SEARCHED)) + ["fastai"])
+def test_settings_can_be_pasted(s1, framework):
+    paste = lines_to_paste(s1, framework)
+    if framework == "apex-hysteresis":
+        assert paste is None
+    elif framework in FLAGS:
+        assert paste["lines"].startswith("--fp16 --")
+    elif framework in FILES:
+        assert json.loads("{" + paste["lines"] + "}")["fp16"]["loss_scale"] == 0
+    elif framework == "os2s-backoff":
+        assert ast.literal_eval("{" + paste["lines"] + "}")["loss_scaling"] == "Backoff"
+    else:
+        ast.parse(paste["lines"])
+
+
+def test_each_framework_has_its_own_line(s1):
+    assert lines_to_paste(s1, "FastAI")["lines"].startswith("learn = learn.to_fp16(init_scale=")
+    assert lines_to_paste(s1, "PyTorch")["lines"].startswith("scaler = torch.cuda.amp.GradScaler(")
+    [tuned] = [t["tuned"] for t in halfscope.policies(amax=S1_AMAX, framework="fastai")
+               if "tuned" in t]
+    assert tuned["paste"]["where"] == "fastai"
+
+
+@pytest.mark.parametrize("framework", NOT_SEARCHED)
+def test_why_nothing_is_searched_is_said(s1, framework, caplog):
+    wanted = f"No dynamic settings are searched for {framework}: "
+    assert wanted in policies("--amax", s1, "--framework", framework).stdout
+    assert wanted in policies("--amax", s1, "--framework", framework, "--json", "-").stderr
+    halfscope.policies(amax=S1_AMAX, framework=framework)
+    assert wanted in caplog.text
+
+
+def test_an_unknown_framework_is_told_as_one(s1):
+    said = policies("--amax", s1, "--framework", "jax", code=2).stderr
+    assert "--framework: policy 'jax' is not known; did you mean jmp or flax?" in said
+    assert "--policy:" not in said
+    assert "keras for keras3" in said
+
+
+def test_a_series_in_memory_is_one_in_a_file(s1):
+    mine = halfscope.policies(amax=S1_AMAX, policies="torch,growth_interval=4")
+    theirs = traces("--amax", s1, "--policy", "torch,growth_interval=4")
+    assert mine == theirs
+    with pytest.raises(TypeError, match="amax=\\[...\\]"):
+        halfscope.policies([1.0, 2.0])
+    with pytest.raises(ValueError, match="negative"):
+        halfscope.policies(amax=[1.0, -1.0])
+    with pytest.raises(ValueError, match="is empty"):
+        halfscope.policies(amax=[])
+    with pytest.raises(ValueError, match="of logs"):
+        halfscope.policies(amax=[1.0], steps=3)
+
+
+def test_python_refuses_what_the_command_line_refuses(tmp_path):
+    for name, value in (("target_underflow", 2), ("target_underflow", float("nan")),
+                        ("headroom", 41), ("headroom", -1)):
+        with pytest.raises(ValueError, match=name):
+            halfscope.policies(LOG, **{name: value})
+        with pytest.raises(ValueError, match=name):
+            halfscope.recommend(LOG, **{name: value})
+    scalars_log(tmp_path, [0, 1, 5])
+    with pytest.raises(halfscope.BadInput) as refused:
+        halfscope.policies(tmp_path)
+    assert "assume_constant_between=True" in str(refused.value)
+    assert "steps=slice(first, end)" in str(refused.value)
+    assert "--" not in str(refused.value)
+
+
+def test_the_legend_is_of_no_other_run(tmp_path):
+    """No numbers in it that read like facts; what is advised is a row of its own."""
+    text = policies("--amax", write(tmp_path, *[1.0] * 50, "inf", *[1.0] * 50)).stdout
+    assert "0 to 9 skipped" not in text
+    above, below = text.split("  policy\n")[1].split("\n\n", 1)
+    assert "recommended static scale" in above and "best found: torch" in above
+    assert "best found" not in below.split("Beware")[0]
 
 
 def test_the_answer_comes_first(s1):

@@ -42,6 +42,25 @@ def test_gradient_accumulation_is_one_step(tmp_path, read_log):
     assert log.scalars[1]["loss"] == pytest.approx(sum(losses[3:]))
 
 
+@pytest.mark.parametrize("scale", [None, 16.0])
+def test_microbatches_are_recorded_with_the_scale(tmp_path, read_log, scale):
+    """The two cancel, so that their sum does not tell what overflows."""
+    model = nn.Linear(4, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    x = torch.full((1, 4), 1000.0)
+    with Recorder(model, optimizer, tmp_path / "run", loss_scale=scale) as recorder:
+        for _ in range(4):
+            optimizer.zero_grad()
+            (recorder.loss(model(x).sum()) * (scale or 1)).backward()
+            (recorder.loss(-model(x * 0.999).sum()) * (scale or 1)).backward()
+            optimizer.step()
+    more = read_log(tmp_path / "run").scalars[0]["more"]
+    assert more["max_abs/weight_grad/microbatch-0"] == 1000 * (scale or 1)
+    traces = halfscope.policies(tmp_path / "run", policies=["static,scale=32", "static,scale=128"])
+    assert [len(t["skipped"]) for t in traces if t["policy"].startswith("static")][:2] == [0, 4]
+    assert halfscope.recommend(tmp_path / "run")["static_scale"] == 32  # 1000 * 2^6 < 65520, headroom
+
+
 class Odd(nn.Module):
     """A frozen layer, a layer used twice, two layers that share a weight, several outputs."""
 

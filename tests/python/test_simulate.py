@@ -79,6 +79,11 @@ def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
     share = re.search(r"weight gradients: relative error .*; of those not zero ([0-9.]+) % are stored"
                       r" as zero", text)
     assert float(share[1]) == pytest.approx(100 * lost / of, rel=0.05), text
+    small = sum(t["underflowed"] for t in weights)
+    assert 0 < small < lost  # others underflowed upstream
+    found = re.search(r"weight gradients: .* stored as zero \(([0-9.]+) % of them too small for FP16\),"
+                      r" ", text)
+    assert float(found[1]) == pytest.approx(100 * small / lost, rel=0.05), text
     halfscope("analyze", out)  # the file is no part of the log
     mlp(out, "--force")
     assert not (out / "true_error.jsonl").exists()
@@ -111,6 +116,15 @@ def test_resume_needs_no_settings_and_refuses_others(tmp_path):
     assert ends[0] == ends[1]
 
 
+def test_fewer_steps_than_are_done_are_refused_with_what_was_asked_for(tmp_path):
+    out = tmp_path / "run"
+    mlp(out, "--checkpoint-every", 10)
+    (out / "checkpoint/step-000030.safetensors").unlink()  # as one that was stopped leaves it
+    found = simulate("--out", out, "--resume", "--steps", 15, code=1).stderr
+    assert "was asked for 30 steps before and has done 20 of them; 15 are fewer" in found
+    assert simulate("--out", out, "--resume").stdout.startswith("mlp in fp32: 30 steps, ")
+
+
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "a run"
     process = subprocess.Popen([PROGRAM, "simulate", "mlp", "--out", out, "--steps", "1000000",
@@ -120,7 +134,7 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     text, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 130  # what comes after && is left out
     assert "stopped after step" in text
     assert text.splitlines()[-1] == f"To go on:  halfscope simulate mlp --out '{out}' --resume"
     steps = int(text.split("stopped after step ")[1].split(".")[0]) + 1
@@ -144,6 +158,7 @@ def test_a_killed_run_is_read_and_goes_on(tmp_path):
 def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
     text = simulate("mlp", "--out", tmp_path / "run", "--lr", "1e30", "--steps", 100000).stdout
     assert "diverged: the loss has not been finite for 100 steps" in text
+    assert ", nan at last" in text
     halfscope("analyze", tmp_path / "run")
 
 
@@ -155,7 +170,14 @@ def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
     (["mlp", "--out", "X", "--loss-scale", "te-delayed"], 1, "is no loss scale"),
     (["mlp", "--out", "X", "--backend", "cudnn"], 3, "the cudnn backend is not in this program"),
     (["mlp", "--out", "X", "--precision", "fp8"], 2, "fp32"),
-    (["mlp", "--out", "X", "--steps", "0"], 2, "--steps"),
+    (["mlp", "--out", "X", "--loss-scale", "-4"], 2, "--loss-scale: found '-4', want a positive"),
+    (["mlp", "--out", "X", "--loss-scale", "inf"], 2, "--loss-scale: found 'inf', want a positive"),
+    (["mlp", "--out", "X", "--steps", "0"], 2, "--steps: found '0', want a whole number, 1 or more"),
+    (["mlp", "--out", "X", "--steps", "1e3"], 2, "--steps: found '1e3', want a whole number, 1 or"),
+    (["mlp", "--out", "X", "--lr", "-1"], 2, "--lr: found '-1', want a finite number, 0 or more"),
+    (["mlp", "--out", "X", "--lr", "nan"], 2, "--lr: found 'nan', want a finite number, 0 or more"),
+    (["mlp", "--out", "X", "--threads", "-1"], 2, "found '-1', want a whole number, 0 or more"),
+    (["mlp", "--out", "X", "--seed", "-1"], 2, "--seed: found '-1', want a whole number, 0 or more"),
     (["mlp"], 2, "found no --out"),
     (["--out", "X"], 2, "found no NETWORK"),
     (["mlp", "--out", "X", "--data", "nonesuch"], 1, "nonesuch"),
@@ -170,6 +192,22 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path, arguments, code, words)
     assert found.stderr.count("\n") == 1
     assert found.stdout == ""
     assert not out.exists()
+
+
+def test_data_of_another_kind_is_described_once(tmp_path):
+    found = simulate("lenet", "--out", tmp_path / "x", "--data", "text", code=1).stderr
+    assert found.count("generated sentences") == 1
+    assert "lenet cannot be trained on generated sentences, " in found
+    assert "this network needs images with one label each" in found
+
+
+def test_a_text_has_as_many_bytes_as_the_message_says(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("ab " * 219 + "ab")
+    found = simulate("charlstm", "--out", tmp_path / "x", "--data", text, code=1).stderr
+    assert "it has 659 bytes: a text to train on has 660 or more" in found
+    text.write_text("ab " * 220)
+    simulate("charlstm", "--out", tmp_path / "x", "--data", text, "--steps", 1, "--batch", 2)
 
 
 def test_an_existing_folder_is_not_written_over(tmp_path):

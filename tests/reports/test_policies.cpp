@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section on loss-scaling policies: words, lines, and what is left out of long ones. Studies
+// The section on loss-scaling policies: lines, marks, and what is left out of long ones. Studies
 // are put together by hand or replayed from small series.
 #include <algorithm>
 #include <cmath>
@@ -13,16 +13,13 @@
 #include "reports/json_policies.hpp"
 #include "reports/own_data.hpp"
 #include "reports/policy_lines.hpp"
-#include "reports/policy_words.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sections.hpp"
-#include "reports/snippets.hpp"
 #include "reports/text.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::Fate;
 using analyzers::PolicyStudy;
 using analyzers::StepSeries;
 using analyzers::Trace;
@@ -62,68 +59,10 @@ std::size_t policy_findings(const analyzers::Study& study) {
 
 }  // namespace
 
-TEST_CASE("skipped steps are a range where some are not known", "[reports][policies]") {
-  Trace trace;
-  trace.length = 200;
-  trace.skipped = {3, 5, 9};
-  CHECK(skipped_text(trace) == "3");
-  trace.unknown = {4, 7};
-  CHECK(skipped_text(trace) == "3 to 5");
-  trace.applied_nonfinite = {8};
-  CHECK(skipped_text(trace) == "3 to 5 + 1 spoiled");
-}
-
-TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
-  CHECK(policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
-        "scaler = torch.cuda.amp.GradScaler(init_scale=4096.0, growth_interval=500)");
-  CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
-            "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
-  CHECK(has(policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
-            "\"loss_scale_window\": 1000, \"hysteresis\": 2, \"min_loss_scale\": 0}"));
-  CHECK(has(policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
-            "\"hysteresis\": 3, \"min_loss_scale\": 1, \"consecutive_hysteresis\": true}"));
-  CHECK(policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
-  CHECK(policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
-  CHECK(has(policy_line(policy::make("torch,backoff_factor=0.25")),
-            "growth_interval=2000, backoff_factor=0.25)"));
-  CHECK(policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
-  CHECK(policy_line(policy::make("torch,init_scale=1000")).empty());
-  CHECK(policy_line(policy::make("apex")).empty());
-  CHECK(policy_line(policy::make("megatron")).empty());
-}
-
 TEST_CASE("lines break at blanks and are indented", "[reports]") {
   CHECK(wrapped_text("one two three", 20, 2) == "one two three\n");
   CHECK(wrapped_text("one two three four", 8, 2) == "one two\n  three\n  four\n");
   CHECK(wrapped_text("  averyveryverylongword and", 8, 4) == "  averyveryverylongword\n    and\n");
-}
-
-TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {
-  Trace trace;
-  trace.length = 100;
-  CHECK(why_text(trace).empty());
-  trace.skipped = {1, 2, 3};
-  CHECK(why_text(trace) == "overflow by the scale");
-  trace.model_nan_skips = 3;
-  CHECK(why_text(trace) == "NaN or infinity in the model, which no scale cures");
-  trace.model_nan_skips = 1;
-  CHECK(why_text(trace) ==
-        "2 overflow by the scale; 1 NaN or infinity in the model, which no scale cures");
-  trace.applied_nonfinite = {4};
-  CHECK(has(why_text(trace), "; NaN or infinity applied to the weights at 1 step"));
-}
-
-TEST_CASE("a trace's end is told in words", "[reports][policies]") {
-  const StepSeries series = steps(10, 1);
-  Trace trace;
-  trace.final_scale = 1024;
-  CHECK(end_text(trace, series) == "2^10");
-  trace.fate = Fate::floor;
-  CHECK(end_text(trace, series) == "2^10, its floor");
-  trace.fate = Fate::zero;
-  CHECK(has(end_text(trace, series), "0"));
-  trace.fate = Fate::infinity;
-  CHECK(has(end_text(trace, series), "infin"));
 }
 
 TEST_CASE("short lines are drawn whole", "[reports][policies]") {
@@ -213,12 +152,19 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   CHECK(lines.size() <= kPoliciesDrawn);
   CHECK(lines.front().name.starts_with("the run itself"));
   CHECK(lines.back().fixed);
+  CHECK(has(lines[lines.size() - 2].name, "best found: torch"));
   const auto own = own_charts_json(study);
   CHECK(!own["policy-scales"]["rows"]["0"]["all"].empty());
   CHECK(!own["policy-flushed"]["rows"]["0"]["all"].empty());
   const std::string html = sections_html(study);
   CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
-  CHECK(has(html, "<tr class=\"marked\"><th scope=\"row\">the run itself"));
+  for (const char* row : {"the run itself", "recommended static scale", "best found: torch"}) {
+    CHECK(has(html, std::string("<tr class=\"marked\"><th scope=\"row\">") + row));
+  }
+  CHECK(has(html, "<p>For PyTorch:</p>\n<div class=\"paste\"><pre tabindex=\"0\">scaler ="));
+  const std::string spec = own["policy-scales"]["specs"].dump();
+  CHECK(has(spec, "skipped: overflow by the scale"));
+  CHECK(!has(spec, "tried again"));  // a legend of what occurs
 }
 
 TEST_CASE("both charts have every line and every step", "[reports][policies]") {
@@ -259,7 +205,7 @@ TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {
   std::size_t pieces = 0;
   std::vector<PolicyStudy> studies;
   studies.push_back(std::move(study));
-  write_traces(studies, true, [&](std::string_view piece) {
+  write_traces(studies, {.with_recorded = true}, [&](std::string_view piece) {
     CHECK(piece.size() < 1 << 17);
     text += piece;
     ++pieces;
@@ -289,7 +235,7 @@ TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {
   }
   CHECK(all[4]["policy"] == "recorded");
   text.clear();
-  write_traces({}, true, [&](std::string_view piece) { text += piece; });
+  write_traces({}, {.with_recorded = true}, [&](std::string_view piece) { text += piece; });
   CHECK(nlohmann::json::parse(text) == nlohmann::json::array());
 }
 

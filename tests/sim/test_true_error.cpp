@@ -92,7 +92,7 @@ TEST_CASE("true errors are what the sampled gradients and the reference say") {
     const auto steps = sim::read_true_errors(temp / mode);
     REQUIRE(steps.size() == 1);
     CHECK(std::abs(steps[0].loss - steps[0].true_loss) < (sixteen ? 1e-2 : 1e-6));
-    std::uint64_t lost_in_all = 0;
+    std::uint64_t lost_in_all = 0, small_in_all = 0;
     const log::Safetensors sample(log::RunLog(temp / mode).samples().at(0));
     for (const char* const name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
       INFO(name);
@@ -100,12 +100,15 @@ TEST_CASE("true errors are what the sampled gradients and the reference say") {
       const auto run = sampled(sample, std::string("weight_grad/") + name);
       const auto truth = truth_of(s, sample, name);
       REQUIRE(run.size() == truth.size());
-      std::uint64_t nonzero = 0, lost = 0, changed = 0;
-      long double squares = 0, errors = 0, gone = 0;
+      std::uint64_t nonzero = 0, lost = 0, small = 0, changed = 0;
+      long double squares = 0, errors = 0, gone = 0, small_squares = 0;
       for (std::size_t i = 0; i < run.size(); ++i) {
         const long double x = run[i] / scale, t = truth[i];
         if (t != 0) ++nonzero;
         if (t != 0 && x == 0) ++lost, gone += t * t;
+        // A tie is rounded to zero, the even one of the two.
+        const bool too_small = std::abs(t) * scale <= (sixteen ? 0x1p-25L : 0x1p-150L);
+        if (t != 0 && x == 0 && too_small) ++small, small_squares += t * t;
         if ((t < 0 && x > 0) || (t > 0 && x < 0)) ++changed;
         squares += t * t;
         errors += (x - t) * (x - t);
@@ -115,12 +118,17 @@ TEST_CASE("true errors are what the sampled gradients and the reference say") {
       CHECK(error.true_nonzero == nonzero);
       CHECK(error.lost == lost);
       CHECK(error.sign_changed == changed);
+      CHECK(error.underflowed == small);
       lost_in_all += lost;
+      small_in_all += small;
       CHECK(error.true_norm == Approx(std::sqrt(static_cast<double>(squares))).epsilon(1e-12));
       CHECK(error.error_norm == Approx(std::sqrt(static_cast<double>(errors))).epsilon(1e-9));
       CHECK(error.lost_norm == Approx(std::sqrt(static_cast<double>(gone))).epsilon(1e-12));
+      CHECK(error.underflowed_norm ==
+            Approx(std::sqrt(static_cast<double>(small_squares))).epsilon(1e-12));
     }
-    CHECK((lost_in_all > 0) == sixteen);
+    CHECK((small_in_all > 0) == sixteen);
+    CHECK((lost_in_all > small_in_all) == sixteen);  // what underflowed upstream is lost here
   }
 }
 
@@ -150,6 +158,25 @@ TEST_CASE("binary32's gradients are within 1e-5 of the true ones, binary16's are
     CHECK(worst > 1e-5);
     CHECK(worst < 1);
   }
+}
+
+TEST_CASE("what a ReLU or a pool sends another way is lost, but did not underflow") {
+  const TempFolder temp;
+  // So small a scale that binary16 would store nothing: bfloat16 has binary32's range.
+  auto s = compared("bf16", "static,scale=2^-40", *sim::find_network("lenet"));
+  s.steps = 41;
+  s.record_every = 20;
+  sim::train(s, temp / "run");
+  std::uint64_t lost = 0, underflowed = 0;
+  for (const StepError& step : sim::read_true_errors(temp / "run")) {
+    for (const GradientError& error : step.tensors) {
+      lost += error.lost;
+      underflowed += error.underflowed;
+      CHECK(error.underflowed_norm <= error.lost_norm);
+    }
+  }
+  CHECK(lost > 0);
+  CHECK(underflowed == 0);
 }
 
 TEST_CASE("a step that was tried again is compared with its last batch, microbatches with theirs") {

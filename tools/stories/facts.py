@@ -109,10 +109,12 @@ def true_error_of(folder):
         entries = [entry for step in steps for entry in step["tensors"] if entry["role"] == role]
         errors = sorted(entry["relative_error"] for entry in entries
                         if entry["relative_error"] is not None)
-        found[role] = added(entries, ("total", "nonfinite", "true_nonzero", "lost")) | {
+        found[role] = added(entries, ("total", "nonfinite", "true_nonzero", "lost",
+                                      "underflowed")) | {
             "median_relative_error": short(errors[len(errors) // 2]) if errors else None,
             "relative_error": ratio(entries, "error_norm"),
-            "lost_norm": ratio(entries, "lost_norm")}
+            "lost_norm": ratio(entries, "lost_norm"),
+            "underflowed_norm": ratio(entries, "underflowed_norm")}
     return found
 
 

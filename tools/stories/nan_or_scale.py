@@ -5,6 +5,7 @@ from facts import facts
 
 TITLE = "NaN in the model, or overflow by scale"
 PAGE = ("both-0", "--step", "0:30")
+PAGE_TITLE = f"{TITLE}: the first 30 steps of the run"
 # A scale that is too large; a learning rate that takes activations beyond binary16; one that takes
 # the model beyond any format, in bfloat16, whose range is binary32's; and the first two at once.
 RUNS = {

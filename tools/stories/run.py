@@ -52,7 +52,7 @@ def write_page(name, path, folder, pages):
     program = Program(path, folder)
     pages.mkdir(parents=True, exist_ok=True)
     program.call("report", *story.PAGE, "--out", (pages / f"{name}.html").resolve(),
-                 "--title", story.TITLE)
+                 "--title", getattr(story, "PAGE_TITLE", story.TITLE))
 
 
 def main():

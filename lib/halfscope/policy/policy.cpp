@@ -228,6 +228,40 @@ void from_numbers(T& member, const std::vector<double>& numbers, const std::stri
   }
 }
 
+/// A setting that a framework's constructor asserts to be above or below 1.
+struct Asserted {
+  std::string_view policy, setting;
+  bool above;
+};
+// GradScaler of PyTorch; DynamicGradScaler of Megatron-LM and ColossalAI; AmpScaler of Paddle: the
+// files that Info::source names.
+constexpr Asserted kAsserted[] = {
+    {"torch", "growth_factor", true},      {"torch", "backoff_factor", false},
+    {"megatron", "growth_factor", true},   {"megatron", "backoff_factor", false},
+    {"colossalai", "growth_factor", true}, {"colossalai", "backoff_factor", false},
+    {"paddle", "incr_ratio", true},        {"paddle", "decr_ratio", false},
+};
+
+/// Throws where the framework itself takes no such settings.
+void refuse_as_framework(const Policy& policy) {
+  const std::string_view name = info_of(policy).name;
+  const std::string what = "policy " + std::string(name) + ": ";
+  for (const Asserted& one : kAsserted) {
+    const double value = one.policy == name ? number_of(policy, one.setting).value_or(1) : 1;
+    if (one.policy != name || (one.above ? value > 1 : value < 1)) continue;
+    refuse(what + std::string(one.setting) + ": found " + text_of(Value(value)) + ", want " +
+           (one.above ? "above" : "below") + " 1: the framework asserts it");
+  }
+  if (name == "megatron" && *number_of(policy, "min_scale") > *number_of(policy, "initial_scale")) {
+    refuse(what + "min_scale is above initial_scale: the framework asserts that it is not");
+  }
+  if (name == "mindspore" && *number_of(policy, "init_loss_scale") < 1) {
+    refuse(what + "init_loss_scale: found " +
+           text_of(Value(*number_of(policy, "init_loss_scale"))) +
+           ", want 1 or above: the framework raises a ValueError");
+  }
+}
+
 }  // namespace
 
 std::vector<Policy> all() {
@@ -245,9 +279,10 @@ Policy make(std::string_view text) {
     std::visit(
         [&](auto& p) {
           if (text.size() > name.size()) set_all(p, text.substr(name.size() + 1));
-          p.start();
         },
         made);
+    refuse_as_framework(made);
+    std::visit([](auto& p) { p.start(); }, made);
     return made;
   }
   refuse("policy " + quoted(name) + " is not known; want one of " + list(names));

@@ -158,9 +158,7 @@ class Attempt:
         run = self._run
         largest = self._largest()
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
-        for tag, magnitude in self._seen.per_microbatch().items():
-            # A microbatch's weight gradient is seen in the backward pass, before unscale_().
-            more[tag] = unscaled(magnitude, self._scale if run.loss_scale.scaled else 1.0)
+        more.update(self._seen.per_microbatch())  # as they came, with the scale: docs/run-log.md
         tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):
             more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()

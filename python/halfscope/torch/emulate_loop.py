@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any model under emulated precision, in the training loop it has: docs/simulate.md."""
 
-import torch
+import contextlib
+import warnings
 
 from halfscope.torch import names
+from halfscope.torch.emulate_checks import Known, require_model, require_optimizer
 from halfscope.torch.emulate_modules import Modules, is_rounded, wide_parameters
 from halfscope.torch.emulate_rounding import PRECISIONS
 from halfscope.torch.emulate_scaling import EmulatedScale, EmulatedScaler, policy_of
@@ -12,7 +14,7 @@ from halfscope.torch.patching import Patch
 from halfscope.torch.recorder import Recorder, require_kinds
 from halfscope.torch.storage import EmulatedStorage
 
-_emulated = set()  # ids of the parameters and optimizers that are under emulation now
+_emulated = {}  # id -> the parameters and optimizers that are under emulation now
 
 
 def emulate(model, optimizer, precision="mixed", loss_scale=None, *, log=None, every=1,
@@ -41,12 +43,12 @@ class Emulation:
 
     def __init__(self, model, optimizer, precision, loss_scale, *, log, every, sample_every,
                  keep_fp32, about):
-        _require_one_optimizer(optimizer)
+        require_optimizer(optimizer)
         require_kinds(model, optimizer)
         if precision not in PRECISIONS:
             raise ValueError(f"precision: found {precision!r}, want one of {', '.join(PRECISIONS)}")
         self._model = names.unwrapped(model)
-        _require_fp32(self._model)
+        require_model(self._model, optimizer)
         self._optimizer = optimizer
         chosen = PRECISIONS[precision]
         policy = policy_of(loss_scale)
@@ -74,8 +76,20 @@ class Emulation:
     def backward(self, loss, **arguments):
         """loss.backward(**arguments) of the scaled loss. The loss is noted in the log."""
         self._require_begun("backward()")
+        if self._scaler.unscaled:
+            raise RuntimeError(
+                "run.backward() was called after run.unscale_() with no optimizer.step() in between:"
+                " scaled gradients would be added to unscaled ones. The order of a step is: "
+                "run.backward(loss) of every microbatch, run.unscale_(), clipping, "
+                "optimizer.step()")
+        self._known.require("run.backward()")
+        self._weights.watch()
         self._has_gradients = True
-        self._scaler.scale(loss).backward(**arguments)
+        self._set_in_step(True)
+        try:
+            self._scaler.scale(loss).backward(**arguments)
+        finally:
+            self._set_in_step(False)
 
     def unscale_(self):
         """Divides the gradients by the scale now, for a loop that clips them before the step."""
@@ -87,36 +101,55 @@ class Emulation:
         own parameters, and its state_dict(), are the 16-bit copies inside the context."""
         return self._weights.masters(names.parameters(self._model, self._optimizer).items())
 
+    def writing(self):
+        """A context in which the parameters hold what the optimizer updates, for a loop that reads
+        or writes it: FP32 values in mixed precision. Afterwards they are rounded copies again."""
+        self._require_begun("writing()")
+        return self._weights.updated()
+
     def __enter__(self):
-        mine = {id(self._optimizer), *(id(p) for p in self._model.parameters())}
-        if self._step_patch is not None or mine & _emulated:
+        mine = {id(one): one for one in (self._optimizer, *self._model.parameters())}
+        if self._step_patch is not None or mine.keys() & _emulated.keys():
             raise RuntimeError("this optimizer, or a parameter of this model, is under emulate() "
                                "already: one optimizer and one context at a time")
-        _emulated.update(mine)
-        self._mine = mine
-        try:
+        with contextlib.ExitStack() as stack:  # which undoes what was done, where a part fails
+            _emulated.update(mine)
+            stack.callback(_forget, mine)
+            self._known = Known(self._model, self._optimizer)
+            stack.callback(self._weights.stop)
             self._weights.start()
+            stack.callback(self._modules.stop)
             self._modules.start()  # before the recorder's hooks, which see what these return
             if self._recorder is not None:
+                stack.callback(self._recorder.stop)
                 self._recorder.start()
             self._step_patch = Patch(self._optimizer, "step", self._around_step)
-        except BaseException:
-            self._stop()
-            raise
+            stack.callback(self._remove_step_patch)
+            self._scaler.update()
+            self._has_gradients = False
+            self._set_in_step(False)
+            self._undo = stack.pop_all()
         return self
 
-    def __exit__(self, *_):
-        self._stop()
+    def __exit__(self, kind, *_):
+        try:
+            self._undo.close()
+        except Exception as error:
+            if kind is None:
+                raise
+            warnings.warn(f"the end of emulate(): {error}", RuntimeWarning, stacklevel=2)
 
-    def _stop(self):
-        if self._step_patch is not None:
-            self._step_patch.remove()
-            self._step_patch = None
+    def _remove_step_patch(self):
+        self._step_patch.remove()
+        self._step_patch = None
+
+    def _set_in_step(self, holds):
+        """Whether backward passes are the step's. Without a loss scale all are: a loop may call
+        loss.backward() as well."""
+        holds = holds or self._scaler.policy is None
+        self._modules.in_step = holds
         if self._recorder is not None:
-            self._recorder.stop()
-        self._modules.stop()
-        self._weights.stop()
-        _emulated.difference_update(self._mine)
+            self._recorder.modules.in_step = holds
 
     def _around_step(self, original, *args, **kwargs):
         if args or kwargs.get("closure") is not None:
@@ -126,6 +159,7 @@ class Emulation:
             raise RuntimeError("optimizer.step(): the gradients carry no loss scale, since "
                                "run.backward(loss) was not called; call it in place of "
                                "loss.backward()")
+        self._known.require("optimizer.step()")
 
         def take_step():
             with self._weights.updated():
@@ -143,16 +177,6 @@ class Emulation:
             raise RuntimeError(f"{what} was called outside of the context: with emulate(...) as run:")
 
 
-def _require_one_optimizer(optimizer):
-    if isinstance(optimizer, (list, tuple, dict)):
-        raise TypeError(f"optimizer: found a {type(optimizer).__name__} of {len(optimizer)}, want one "
-                        "torch.optim.Optimizer: several optimizers are not emulated together; give "
-                        "one of them parameter groups instead")
-
-
-def _require_fp32(model):
-    for name, parameter in model.named_parameters():
-        if torch.is_floating_point(parameter) and parameter.dtype != torch.float32:
-            raise TypeError(f"model: parameter {name} is {str(parameter.dtype).replace('torch.', '')}, "
-                            "want float32: 16-bit values are emulated in FP32 memory; call "
-                            "model.float() first")
+def _forget(mine):
+    for key in mine:
+        del _emulated[key]

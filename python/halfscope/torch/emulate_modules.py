@@ -7,7 +7,9 @@ import torch
 from torch import nn
 
 from halfscope.torch import names
-from halfscope.torch.emulate_rounding import RoundInput, RoundOutput, rounded
+from halfscope.torch.emulate_fast_path import NoFastPath
+from halfscope.torch.emulate_rounding import Round, RoundOutput
+from halfscope.torch.emulate_values import mapped
 from halfscope.torch.modules import Hook, hook_tensor
 from halfscope.torch.tensors import largest
 
@@ -15,10 +17,23 @@ from halfscope.torch.tensors import largest
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm,
           *([nn.RMSNorm] if hasattr(nn, "RMSNorm") else []))
 
+# Layers that compute with parameters of their own: one of these stays one operation that rounds
+# what it reads and returns where a subclass gave it submodules (low-rank adapters).
+_LAYERS = (nn.Linear, nn.Bilinear, nn.modules.conv._ConvNd, nn.Embedding, nn.EmbeddingBag,
+           nn.RNNBase, nn.RNNCellBase, *_NORMS)
+
 
 def is_rounded(path, module):
     """Whether what this module without submodules reads and returns is rounded: not of a loss."""
     return not isinstance(module, nn.modules.loss._Loss)
+
+
+def rounded_modules(model):
+    """(path, module) of those whose inputs and outputs are rounded."""
+    leaves = {id(module) for _, module in names.leaf_modules(model)}
+    for path, module in model.named_modules():
+        if (id(module) in leaves or isinstance(module, _LAYERS)) and is_rounded(path, module):
+            yield path or "model", module
 
 
 def wide_parameters(model, keep_fp32):
@@ -32,24 +47,25 @@ def wide_parameters(model, keep_fp32):
 
 
 class Modules:
-    """Hooks on a model's modules. With note=True the largest magnitude of every activation gradient
-    is kept for take()."""
+    """Hooks on a model's modules. With note=True the largest magnitudes of activation gradients
+    that arrive while in_step holds are kept for take()."""
 
     def __init__(self, model, format, before_forward, note):
         self._model = model
         self._format = format
         self._note = note
+        self.in_step = False
+        self._fast_path = NoFastPath(model)
         self._before_forward = before_forward
         self._handles = []
         self._lock = threading.Lock()  # backward runs on a thread a device
-        self._magnitudes = []
+        self._magnitudes = {}  # by device
 
     def start(self):
+        self._fast_path.start()
         self._handles.append(
             self._model.register_forward_pre_hook(Hook(lambda *_: self._before_forward())))
-        for path, module in names.leaf_modules(self._model):
-            if not is_rounded(path, module):
-                continue
+        for path, module in rounded_modules(self._model):
             # An operation that writes into its input must have that input itself, not a copy.
             if self._format and not getattr(module, "inplace", False):
                 self._handles.append(module.register_forward_pre_hook(Hook(self._called)))
@@ -58,13 +74,14 @@ class Modules:
     def stop(self):
         while self._handles:
             self._handles.pop().remove()
+        self._fast_path.stop()
         self.take()
 
     def take(self):
-        """Largest magnitudes of the activation gradients since, as they arrived."""
+        """The largest magnitudes of activation gradients that were noted since, one a device."""
         with self._lock:
-            magnitudes, self._magnitudes = self._magnitudes, []
-        return magnitudes
+            magnitudes, self._magnitudes = self._magnitudes, {}
+        return list(magnitudes.values())
 
     def _called(self, module, inputs):
         return mapped(self._round_input, inputs)
@@ -73,7 +90,7 @@ class Modules:
         return mapped(lambda y: self._round_output(path, y), output)
 
     def _round_input(self, x):
-        return RoundInput.apply(x, self._format) if x.dtype == torch.float32 else x
+        return Round.apply(x, self._format) if x.dtype == torch.float32 else x
 
     def _round_output(self, path, output):
         if output.dtype != torch.float32:
@@ -93,22 +110,10 @@ class Modules:
         if not self._handles:  # a graph that outlived the emulation
             return None
         if self._format:
-            gradient = rounded(gradient, self._format)
-        if self._note:
-            magnitude = largest(gradient)
+            gradient = Round.apply(gradient, self._format)
+        magnitude = largest(gradient) if self._note and self.in_step else None
+        if magnitude is not None:
             with self._lock:
-                self._magnitudes.append(magnitude)
+                before = self._magnitudes.get(magnitude.device, magnitude)
+                self._magnitudes[magnitude.device] = torch.maximum(before, magnitude)  # keeps NaN
         return gradient
-
-
-def mapped(function, value):
-    """The same structure with the function applied to the floating-point tensors in it."""
-    if isinstance(value, torch.Tensor):
-        return function(value) if torch.is_floating_point(value) else value
-    if isinstance(value, dict):
-        return type(value)({key: mapped(function, item) for key, item in value.items()})
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(mapped(function, item) for item in value))
-    if isinstance(value, (tuple, list)):
-        return type(value)(mapped(function, item) for item in value)
-    return value

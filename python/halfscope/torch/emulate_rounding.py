@@ -57,6 +57,20 @@ def rounded(tensor, format):
     return round_(tensor.clone(), format)
 
 
+class Round(torch.autograd.Function):
+    """Rounds a tensor, and the gradient that this one use of it gives back. Derivatives take the
+    rounding for the identity; those of any order are rounded."""
+
+    @staticmethod
+    def forward(ctx, x, format):
+        ctx.format = format
+        return rounded(x, format)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return Round.apply(gradient, ctx.format), None
+
+
 class RoundOutput(torch.autograd.Function):
     """Rounds on the way forward. On the way back a hook of the result does, so that others that
     are hooked behind it see what it made."""
@@ -68,19 +82,6 @@ class RoundOutput(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         return gradient, None
-
-
-class RoundInput(torch.autograd.Function):
-    """Rounds what a module reads, and the gradient that this one use gives back."""
-
-    @staticmethod
-    def forward(ctx, x, format):
-        ctx.format = format
-        return rounded(x, format)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return rounded(gradient, ctx.format), None
 
 
 def _in_order_of_memory(values):

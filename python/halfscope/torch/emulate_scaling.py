@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss scaling in an emulated run: C++'s policies, with the methods of a GradScaler."""
 
+import contextlib
 import math
+import re
 
 from halfscope import _halfscope
 from halfscope.torch.scaler import WatchedScaler, unscaled
 from halfscope.torch.tensors import largest_of, largest_weight_grad
 
 
+# Of normal numbers of binary32.
+_LEAST, _MOST = 2.0 ** -126, 2.0 ** 128 - 2.0 ** 104
+_NUMBER = re.compile(r"[+-]?(\.?\d|inf(inity)?$|nan$)", re.IGNORECASE)
+
+
 def policy_of(loss_scale):
     """A policy from what the user gave: None, a number, or a text as `--loss-scale` takes it."""
     if loss_scale is None or loss_scale == "none":
         return None
-    if isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool):
-        if not (math.isfinite(loss_scale) and loss_scale > 0):
-            raise ValueError(f"loss_scale: found {loss_scale}, want a positive finite number")
-        loss_scale = f"static,scale={float(loss_scale)!r}"
+    is_number = isinstance(loss_scale, (int, float)) and not isinstance(loss_scale, bool)
+    if is_number or (isinstance(loss_scale, str) and _NUMBER.match(loss_scale)):
+        loss_scale = f"static,scale={_number_of(loss_scale)!r}"
     if not isinstance(loss_scale, str):
         raise TypeError(f"loss_scale: found {type(loss_scale).__name__}, want None, a number or a "
                         "policy such as 'torch' or 'torch,init_scale=1024,growth_interval=200'")
@@ -31,6 +37,22 @@ def policy_of(loss_scale):
     return policy
 
 
+def _number_of(loss_scale):
+    """1024, "1024" or "2^10" as a float."""
+    number = math.nan
+    with contextlib.suppress(ValueError, OverflowError):
+        if isinstance(loss_scale, str) and loss_scale.startswith("2^"):
+            number = math.ldexp(1.0, int(loss_scale[2:]))
+        else:
+            number = float(loss_scale)
+    if not _LEAST <= number <= _MOST:
+        found = str(loss_scale)
+        found = found if len(found) <= 40 else f"{found[:40]}..."
+        raise ValueError(f"loss_scale: found {found}, want a positive finite number such as 1024 "
+                         "or '2^10', that is normal in binary32: training applies no other")
+    return number
+
+
 class EmulatedScaler:
     """A policy at work in a training loop; without one the scale is 1 and every step is applied."""
 
@@ -41,6 +63,11 @@ class EmulatedScaler:
         self._bounds_scale = bounds_scale
         self._facts = None  # of gradients that are unscaled already
 
+    @property
+    def unscaled(self):
+        """Whether the gradients were divided by the scale, since the last step."""
+        return self._facts is not None
+
     def get_scale(self):
         return 1.0 if self.policy is None else self.policy.scale
 
@@ -49,7 +76,7 @@ class EmulatedScaler:
 
     def unscale_(self, optimizer):
         """Divides the gradients by the scale, once what they were is noted."""
-        if self._facts is not None:
+        if self.unscaled:
             raise RuntimeError("unscale_() was called already since the last optimizer.step()")
         self._facts = ()
         if self.policy is None:
@@ -68,7 +95,7 @@ class EmulatedScaler:
 
     def step(self, optimizer, take_step):
         """Takes the step, unless the policy leaves it out or wants to try it again."""
-        if self._facts is None:
+        if not self.unscaled:
             self.unscale_(optimizer)
         self.action, error = "apply", ""
         if self.policy is not None:

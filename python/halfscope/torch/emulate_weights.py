@@ -2,10 +2,12 @@
 """Parameters under emulated precision: 16-bit copies, FP32 masters, gradients and optimizer state."""
 
 import contextlib
+import math
 
 import torch
 
-from halfscope.torch.emulate_rounding import round_, rounded
+from halfscope.torch.emulate_checks import require_as_it_was
+from halfscope.torch.emulate_rounding import Round, round_, rounded
 from halfscope.torch.modules import Hook
 
 
@@ -20,39 +22,45 @@ class Weights:
         self._format = precision.format
         self.parameters = [p for p in model.parameters() if id(p) not in wide]  # each once
         self.narrow = {id(p) for p in self.parameters} if self._format else set()
-        self._masters = {}  # id -> FP32 values
+        self._names = {id(p): name for name, p in model.named_parameters()}
+        self._masters = {}   # id -> FP32 values
+        self._versions = {}  # id -> the parameter's version counter when it was last looked at
         self._handles = []
         self._watched = set()
         self._accumulators = []  # kept: autograd makes another one where nobody holds it
 
     def start(self):
         for parameter in self._narrow():
+            self._versions[id(parameter)] = parameter._version
             if self._precision.master:
                 self._masters[id(parameter)] = parameter.detach().clone()
             round_(parameter.data, self._format)
         if not self._precision.master:
             self._round_state()
-        self._watch()
+        self.watch()
 
     def stop(self):
         """Takes the hooks off; FP32 masters go back into the parameters."""
         while self._handles:
             self._handles.pop().remove()
         self._accumulators.clear()
-        self._show_masters()
-        self._masters.clear()
+        self._watched.clear()
+        with contextlib.ExitStack() as stack:  # each, also where one cannot
+            stack.callback(self._masters.clear)
+            for parameter in self._narrow():
+                stack.callback(self._show_master, parameter)
 
     def before_forward(self):
-        """What the training loop wrote into parameters since is rounded; those that it unfroze have
-        hooks from now on."""
+        """What the training loop wrote into parameters since is rounded."""
         if self._precision.master:
-            self._adopt()
+            self._adopt_all()
         else:
             for parameter in self._narrow():
                 round_(parameter.data, self._format)
-        self._watch()
+        self.watch()
 
-    def _watch(self):
+    def watch(self):
+        """Gradients are rounded from now on, also those of parameters that were unfrozen since."""
         for parameter in self._narrow():
             if not parameter.requires_grad or id(parameter) in self._watched:
                 continue
@@ -70,7 +78,7 @@ class Weights:
 
     def masters(self, named):
         """{name: copy of the FP32 values}. named: (name, parameter)"""
-        self._adopt()
+        self._adopt_all()
         return {name: self.master(parameter).clone() for name, parameter in named}
 
     @contextlib.contextmanager
@@ -84,6 +92,7 @@ class Weights:
                 if self._precision.master:
                     self._masters[id(parameter)].copy_(parameter.data)
                 round_(parameter.data, self._format)
+                self._versions[id(parameter)] = parameter._version
             if not self._precision.master:
                 self._round_state()
 
@@ -91,21 +100,30 @@ class Weights:
         return self.parameters if self._format else []
 
     def _show_masters(self):
-        self._adopt()
         for parameter in self._narrow():
-            parameter.data.copy_(self.master(parameter))
+            self._show_master(parameter)
 
-    def _adopt(self):
-        """A value that is no longer what the master was rounded to was written by the training loop
-        (load_state_dict, weight clipping): it is a master's new value."""
+    def _show_master(self, parameter):
+        self._adopt(parameter)
+        parameter.data.copy_(self.master(parameter))
+
+    def _adopt_all(self):
         for parameter in self._narrow():
-            if id(parameter) not in self._masters:
-                continue
-            master = self._masters[id(parameter)]
-            written = rounded(master, self._format) != parameter.data
-            if written.any():
-                master.copy_(torch.where(written, parameter.data, master))
-                round_(parameter.data, self._format)
+            self._adopt(parameter)
+
+    def _adopt(self, parameter):
+        """What the training loop wrote into it since is its master's: docs/simulate.md."""
+        key = id(parameter)
+        if key not in self._masters:
+            return
+        master = self._masters[key]
+        require_as_it_was(self._names[key], parameter, master)
+        changed = rounded(master, self._format) != parameter.data
+        # What is written through .data does not count as a version.
+        if parameter._version != self._versions[key] or changed.any():
+            master.copy_(torch.where(changed, parameter.data, _within(master, parameter.data)))
+            round_(parameter.data, self._format)
+            self._versions[key] = parameter._version
 
     def _round_state(self):
         for parameter in self._narrow():
@@ -116,7 +134,7 @@ class Weights:
                     round_(value, self._format)
 
     def _rounded(self, gradient):
-        return rounded(gradient, self._format)
+        return Round.apply(gradient, self._format)
 
     def _added(self, parameter, *_):
         gradient = parameter.grad
@@ -124,3 +142,14 @@ class Weights:
             parameter.grad = rounded(gradient, self._format)
         elif gradient is not None:
             round_(gradient, self._format)
+
+
+def _within(master, written):
+    """Masters of elements that a write left at their 16-bit values keep their further bits, as far
+    as what was written shows no bound that they exceed: a clipped or zeroed weight is."""
+    if written.numel() == 0:
+        return master
+    low, high = (float(bound) for bound in torch.aminmax(written))
+    if math.isnan(low) or math.isnan(high):
+        low, high = -math.inf, math.inf
+    return torch.where(written == 0, written, master.clamp(low, high))

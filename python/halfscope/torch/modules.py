@@ -76,6 +76,7 @@ class ModuleWatch:
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._seen = Seen()
         self.record = self.keep = False
+        self.in_step = True  # whether backward passes are the step's: others are not looked at
         self.storage = Storage()
 
     def start(self):
@@ -117,7 +118,7 @@ class ModuleWatch:
                 hook_tensor(tensor, Hook(self._activation_grad_arrived, name, microbatch, computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
-        if not self._handles:  # a graph that outlived the recording
+        if not self._handles or not self.in_step:  # no handles: a graph that outlived the recording
             return
         magnitude = largest(gradient)
         with self._lock:
@@ -126,6 +127,8 @@ class ModuleWatch:
             self._gather("activation_grad", name, gradient, computed)
 
     def _weight_grad_arrived(self, key, gradient):
+        if not self.in_step:
+            return
         magnitude = largest(gradient)
         with self._lock:
             microbatch = self._seen.times[key]

@@ -37,7 +37,10 @@ class EmulatedStorage(Storage):
         computed = self._precision.dtype
         if role == "optimizer_state" and self._precision.master:
             return tensor, torch.float32
-        narrow = tensor.detach().to(computed)
+        tensor = tensor.detach()
+        if tensor.layout != torch.strided:
+            tensor = tensor.to_dense()
+        narrow = tensor.to(computed)
         same = narrow.to(tensor.dtype)
         exact = ((same == tensor) | (tensor != tensor)).all()
         return (narrow if exact else tensor), computed  # unscaled or clipped by the loop: FP32

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/policy_grid.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analyzers/replay_loop.hpp"
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
+
+/// "key=value" of a policy's text, the name first.
+std::vector<std::string> pieces_of(const std::string& text) {
+  std::vector<std::string> pieces;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    pieces.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return pieces;
+}
+
+std::string joined(const std::vector<std::string>& pieces) {
+  return fmt::format("{}", fmt::join(pieces, ","));
+}
+
+std::string key_of(const std::string& piece) { return piece.substr(0, piece.find('=')); }
+
+/// The policy with some settings replaced; empty where these do not go together.
+std::optional<policy::Policy> with(const std::vector<std::string>& pieces,
+                                   const std::vector<std::pair<std::string_view, double>>& values) {
+  std::vector<std::string> changed = pieces;
+  for (std::string& piece : changed) {
+    for (const auto& [key, value] : values) {
+      if (key_of(piece) == key) piece = fmt::format("{}={}", key, value);
+    }
+  }
+  try {
+    return policy::make(joined(changed));
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+/// The axes of the grid.
+struct Grid {
+  std::vector<double> initial, interval;
+  std::vector<std::optional<double>> floor;  ///< empty: as it is
+
+  std::size_t size() const { return initial.size() * interval.size() * floor.size(); }
+};
+
+void keep_every_second(std::vector<double>& axis) {
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < axis.size(); i += 2) kept.push_back(axis[i]);
+  axis = std::move(kept);
+}
+
+/// log2 of the least and the largest scale that a policy can be told to start at.
+std::pair<int, int> startable(const policy::Limits& limits) {
+  constexpr int kBeyondAll = 200;
+  int least = -kBeyondAll, most = kBeyondAll;
+  if (limits.floor_is_fixed && limits.floor > 0) {
+    least = static_cast<int>(std::ceil(std::log2(limits.floor)));
+  }
+  if (limits.whole_numbers) least = std::max(least, 0);
+  if (std::isfinite(limits.ceiling)) {
+    most = static_cast<int>(std::floor(std::log2(limits.ceiling)));
+  }
+  return {std::min(least, most), most};
+}
+
+std::vector<double> initial_scales(const policy::Limits& limits, const Safe& safe) {
+  const auto [least, most] = startable(limits);
+  const int last = std::clamp(safe.most, least, most);
+  const int first = std::clamp(std::min(safe.all - 1, safe.most), least, last);
+  const int stride = std::max(1, (last - first + 2) / 10);
+  std::vector<double> scales;
+  for (int k = first; k < last; k += stride) scales.push_back(std::ldexp(1.0, k));
+  scales.push_back(std::ldexp(1.0, last));
+  return scales;
+}
+
+/// The usual ones, "never", that of the policy first, and such short ones as a short run needs to
+/// grow at all, or any to come back from where infinities of the model drag the scale.
+std::vector<double> intervals(std::optional<double> now, std::size_t steps, bool dragged) {
+  constexpr double kNever = std::numeric_limits<std::int32_t>::max();
+  std::vector<double> all = {2000, 1000, kNever, 500, 200, 100, 5000};
+  for (const std::size_t few : {50, 20, 10}) {
+    if (dragged || steps < 100 * few) all.push_back(static_cast<double>(few));
+  }
+  if (now && std::find(all.begin(), all.end(), *now) == all.end()) all.insert(all.begin(), *now);
+  return all;
+}
+
+/// A floor that is in the way is lowered to the least scale that is needed.
+std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
+  std::vector<std::optional<double>> all = {std::nullopt};
+  const double needed = std::ldexp(1.0, std::min(safe.all - 1, safe.most));
+  if (knobs.limits.floor_is_fixed || knobs.floor.empty() || knobs.limits.floor <= needed) {
+    return all;
+  }
+  all.emplace_back(knobs.limits.whole_numbers ? std::floor(needed) : needed);
+  return all;
+}
+
+/// Initial scales around the safe ones. For long runs every second value is left out until all of
+/// the grid takes no more than kMostSteps steps, so that time is bounded.
+Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
+              const Safe& safe) {
+  constexpr double kMostSteps = 2e8;
+  Grid grid{initial_scales(knobs.limits, safe),
+            intervals(policy::number_of(policy, knobs.interval), series.seen.size(),
+                      std::any_of(series.seen.begin(), series.seen.end(), in_model)),
+            floors(knobs, safe)};
+  const auto too_long = [&] {
+    return static_cast<double>(grid.size()) * static_cast<double>(series.seen.size()) > kMostSteps;
+  };
+  while (too_long() && grid.initial.size() > 1) keep_every_second(grid.initial);
+  while (too_long() && grid.interval.size() > 1) keep_every_second(grid.interval);
+  return grid;
+}
+
+}  // namespace
+
+std::optional<Safe> safe_scales(const StepSeries& series) {
+  std::vector<double> largest;
+  for (const Seen& seen : series.seen) {
+    double max_abs = seen.max_abs;
+    if (!std::isfinite(max_abs)) max_abs = kOverflow / seen.overflow_from;  // at least
+    if (std::isfinite(max_abs) && max_abs > 0) largest.push_back(max_abs);
+  }
+  if (largest.empty()) return std::nullopt;
+  const auto log2_of = [](double max_abs) {
+    return std::clamp(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), -100, 100);
+  };
+  const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
+  std::nth_element(largest.begin(), middle, largest.end());
+  const int half = log2_of(*middle);
+  const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
+  int most = half + 1;
+  if (series.seen.size() < kEnoughSteps) most = std::min(most, all - 1);
+  return Safe{all, most};
+}
+
+Knobs knobs_of(const policy::Policy& policy) {
+  const policy::Info& info = policy::info_of(policy);
+  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy)};
+  // OpenSeq2Seq has no setting for the start: that is its ceiling.
+  const auto* backoff = std::get_if<policy::Os2sBackoff>(&policy);
+  if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
+  return knobs;
+}
+
+std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
+                                      const Safe& safe) {
+  const Knobs knobs = knobs_of(policy);
+  const Grid grid = grid_for(policy, knobs, series, safe);
+  const std::vector<std::string> pieces = pieces_of(policy::text_of(policy));
+  std::vector<Combination> all;
+  for (const double initial : grid.initial) {
+    for (const double interval : grid.interval) {
+      for (const std::optional<double> floor : grid.floor) {
+        std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
+                                                                   {knobs.interval, interval}};
+        if (floor) values.emplace_back(knobs.floor, *floor);
+        const auto made = with(pieces, values);
+        if (!made || initial < policy::limits_of(*made).floor) continue;
+        all.push_back({*made, initial, interval});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers

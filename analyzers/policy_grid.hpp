@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings that tuning tries. Private to the advice.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/step_series.hpp"
+#include "halfscope/policy/policy.hpp"
+
+namespace halfscope::analyzers {
+
+/// log2 of the largest scales that hold the largest gradient of all steps, and of the largest to
+/// begin with: a binade above what holds half of the steps, and for short series with a binade to
+/// spare, as the static scale has.
+struct Safe {
+  int all = 0, most = 0;
+};
+
+/// Empty where no step tells a scale: all are zero, or have what no scale cures.
+std::optional<Safe> safe_scales(const StepSeries& series);
+
+/// The names of what is varied, and what the framework takes.
+struct Knobs {
+  std::string_view initial, interval, floor;
+  policy::Limits limits;
+};
+
+Knobs knobs_of(const policy::Policy& policy);
+
+/// A policy with settings that are tried.
+struct Combination {
+  policy::Policy policy;
+  double initial = 0, interval = 0;
+};
+
+/// Of initial scales around the safe ones, growth intervals, and floors where one is in the way.
+std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
+                                      const Safe& safe);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What emulate() cannot do is refused before anything is changed, or when it happens."""
+
+import inspect
+
+import torch
+from torch.nn.parameter import UninitializedParameter
+
+
+def require_optimizer(optimizer):
+    """One, whose step needs no closure."""
+    if isinstance(optimizer, (list, tuple, dict)):
+        raise TypeError(f"optimizer: found a {type(optimizer).__name__} of {len(optimizer)}, want "
+                        "one torch.optim.Optimizer: several optimizers are not emulated together; "
+                        "give one of them parameter groups instead")
+    closure = _parameters_of(getattr(optimizer, "step", None)).get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise TypeError(f"optimizer: {type(optimizer).__name__} needs a closure, which it calls "
+                        "several times a step; that is not emulated. Use an optimizer whose step() "
+                        "needs none, such as SGD or Adam")
+
+
+def require_model(model, optimizer):
+    """Of the optimizer's, in float32, made of modules that take hooks."""
+    for path, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            where = f"model: its module {path} is" if path else "model: found"
+            raise TypeError(f"{where} a torch.jit.ScriptModule, want a torch.nn.Module: what a "
+                            "script computes inside cannot be rounded; give the module that it was "
+                            "made from, before torch.jit.script or torch.jit.trace")
+    own = dict(model.named_parameters())
+    for name, parameter in own.items():
+        if isinstance(parameter, UninitializedParameter):
+            raise TypeError(f"model: parameter {name} has no values yet: a lazy module makes them "
+                            "when it is first called; call the model once before emulate()")
+        if torch.is_floating_point(parameter) and parameter.dtype != torch.float32:
+            raise TypeError(f"model: parameter {name} is {_dtype_text(parameter)}, want float32: "
+                            "16-bit values are emulated in FP32 memory; call model.float() first")
+        if any(step == 0 and size > 1 for step, size in zip(parameter.stride(), parameter.shape)):
+            raise ValueError(f"model: elements of parameter {name} share memory (expand()), so that "
+                             "no step can update them one by one; give the module a clone() of it")
+    ids = {id(parameter) for parameter in own.values()}
+    if not any(id(p) in ids for group in optimizer.param_groups for p in group["params"]):
+        raise ValueError("optimizer: none of its parameters is the model's, so its steps would "
+                         "train another model; make it from this model's parameters(), after the "
+                         "model was moved or copied")
+
+
+class Known:
+    """Modules and parameters as the context began: what comes later would not be emulated."""
+
+    def __init__(self, model, optimizer):
+        self._model = model
+        self._optimizer = optimizer
+        self._all = {id(one): one for one in self._now()}  # held: ids stay theirs
+
+    def require(self, when):
+        for one in self._now():
+            if id(one) not in self._all:
+                what = "a module" if isinstance(one, torch.nn.Module) else "a parameter"
+                raise RuntimeError(f"{when}: {what} of the model or the optimizer, "
+                                   f"{type(one).__name__}{_shape_text(one)}, was added inside "
+                                   "emulate() and would not be emulated; add it before the context, "
+                                   "or leave the context and enter another one")
+
+    def _now(self):
+        yield from self._model.modules()
+        yield from self._model.parameters()
+        for group in self._optimizer.param_groups:
+            yield from group["params"]
+
+
+def require_as_it_was(name, parameter, master):
+    """A parameter whose memory was replaced inside the context has no master any more."""
+    if (parameter.shape, parameter.dtype, parameter.device) != (master.shape, master.dtype,
+                                                                master.device):
+        raise RuntimeError(
+            f"parameter {name} is {_dtype_text(parameter)}{_shape_text(parameter)} on "
+            f"{parameter.device} now and was {_dtype_text(master)}{_shape_text(master)} on "
+            f"{master.device} when emulate() began; change its type, shape or device before the "
+            "context")
+
+
+def _parameters_of(function):
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def _dtype_text(tensor):
+    return str(tensor.dtype).replace("torch.", "")
+
+
+def _shape_text(one):
+    return f" of shape {tuple(one.shape)}" if isinstance(one, torch.Tensor) else ""

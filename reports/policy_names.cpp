@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/policy_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "halfscope/log/error.hpp"
+
+namespace halfscope::reports {
+
+namespace {
+
+/// Frameworks whose policy has another name (of two of one policy, the first has its line).
+constexpr std::pair<std::string_view, std::string_view> kFrameworks[] = {{"pytorch", "torch"},
+                                                                         {"fastai", "torch"},
+                                                                         {"lightning", "torch"},
+                                                                         {"tensorflow", "keras2"},
+                                                                         {"keras", "keras3"}};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+/// How many letters are to be put in, left out or changed (Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({row[j] + 1, row[j + 1] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+struct Known {
+  std::string_view name;
+  std::string about;  ///< its framework
+};
+
+std::vector<Known> known_names() {
+  std::vector<Known> all;
+  for (const policy::Policy& policy : policy::all()) {
+    const policy::Info& info = policy::info_of(policy);
+    all.push_back({info.name, lower(info.framework)});
+  }
+  for (const auto& [name, policy] : kFrameworks) all.push_back({name, ""});
+  return all;
+}
+
+constexpr std::size_t kTelling = 3;  ///< letters
+
+/// Names that are nearly the same, and those of the framework that is meant.
+std::vector<std::string_view> near(const std::string& name) {
+  constexpr std::size_t kMostNear = 4, kMostCompared = 40;
+  std::vector<std::pair<std::size_t, std::string_view>> found;
+  if (name.size() > kMostCompared) return {};
+  for (const Known& known : known_names()) {
+    const std::size_t far = distance(name, known.name);
+    const bool part = name.size() >= kTelling && (known.about.find(name) != std::string::npos ||
+                                                  known.name.find(name) != std::string::npos);
+    const bool whole = known.name.size() >= kTelling && name.find(known.name) != std::string::npos;
+    if (part || whole || far <= 1 + name.size() / 5) found.emplace_back(far, known.name);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string_view> names;
+  for (const auto& [far, known] : found) {
+    if (names.size() < kMostNear) names.push_back(known);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse(const std::string& name) {
+  std::string out = fmt::format("policy '{}' is not known; ", log::printable(name));
+  const std::vector<std::string_view> meant = near(name);
+  if (!meant.empty()) out += fmt::format("did you mean {}? ", fmt::join(meant, " or "));
+  std::vector<std::string> stand_for;
+  for (const auto& [framework, policy] : kFrameworks) {
+    stand_for.push_back(fmt::format("{} for {}", framework, policy));
+  }
+  std::vector<std::string_view> names;
+  for (const policy::Policy& policy : policy::all()) names.push_back(policy::info_of(policy).name);
+  throw std::invalid_argument(out + fmt::format("want one of {}; also {}", fmt::join(names, ", "),
+                                                fmt::join(stand_for, ", ")));
+}
+
+}  // namespace
+
+std::string policy_name_in(std::string_view text) {
+  std::string name = lower(text.substr(0, text.find(',')));
+  std::erase(name, ' ');
+  return name;
+}
+
+std::string policy_of_framework(std::string_view framework) {
+  for (const auto& [name, policy] : kFrameworks) {
+    if (name == framework) return std::string(policy);
+  }
+  return std::string(framework);
+}
+
+policy::Policy policy_called(std::string_view text) {
+  const std::string given = policy_name_in(text), name = policy_of_framework(given);
+  const std::vector<Known> known = known_names();
+  if (std::none_of(known.begin(), known.end(), [&](const Known& k) { return k.name == name; })) {
+    refuse(given);
+  }
+  std::string settings(text.substr(std::min(text.find(','), text.size())));
+  std::erase(settings, ' ');
+  return policy::make(name + settings);
+}
+
+}  // namespace halfscope::reports

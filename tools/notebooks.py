@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs notebooks from their own folder and writes the outputs into them: ./run notebooks [FILE...].
+
+The kernel is the Python that runs this file, whichever kernels are installed. Only outputs change:
+no times, no versions, so that the same results give the same files."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+import nbclient
+import nbformat
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def kernel_in(folder):
+    """A kernel's name, and the variables by which Jupyter finds it in the folder."""
+    kernel = pathlib.Path(folder) / "kernels" / "halfscope"
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text(json.dumps({
+        "argv": [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f",
+                 "{connection_file}"],
+        "display_name": "halfscope", "language": "python"}))
+    return kernel.name, {"JUPYTER_PATH": str(folder), "JUPYTER_RUNTIME_DIR": f"{folder}/runtime"}
+
+
+def executed(path, kernel):
+    """The notebook with its outputs; what else it says of itself stays."""
+    notebook = nbformat.read(path, as_version=4)
+    metadata = dict(notebook.metadata)
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name=kernel, record_timing=False,
+                            resources={"metadata": {"path": str(path.parent)}}).execute()
+    notebook.metadata = nbformat.from_dict(metadata)
+    return notebook
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./run notebooks", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE",
+                        default=sorted((ROOT / "notebooks").glob("*.ipynb")),
+                        help="notebooks (default: all in notebooks/)")
+    files = parser.parse_args().files
+    with tempfile.TemporaryDirectory() as folder:
+        kernel, variables = kernel_in(folder)
+        os.environ |= variables
+        for path in files:
+            nbformat.write(executed(path.resolve(), kernel), path)
+            print(f"== {path.name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
