@@ -28,13 +28,22 @@ std::string join(const std::vector<std::string>& words) {
 }
 
 /// Why there is no recommendation, in words.
-std::string reason_text(const Recommendation& r) {
+std::string reason_text(const Study& study) {
+  const Recommendation& r = study.advice;
   if (r.reason == "no_gradients") {
     return fmt::format(
         "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
         join(r.roles_found));
   }
-  if (r.reason == "all_zero") return "every finite gradient value is zero";
+  if (r.reason == "all_zero") {
+    const bool hidden = std::ranges::any_of(study.analysis.tensors, [](const auto& t) {
+      return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
+    });
+    return hidden ? "every finite gradient value is zero, and they were computed in 16 bits, where "
+                    "what is too small becomes zero; a larger loss scale, or a run in FP32, shows "
+                    "what they are"
+                  : "every finite gradient value is zero";
+  }
   if (r.reason == "scale_unknown") {
     return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
            "is not known, so nobody can tell how large they were; record it with the run, or "
@@ -74,7 +83,8 @@ bool broken(const Recommendation& r) { return r.nan_in_model || !r.overflow_with
 
 std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
-  if (!r.static_log2) return fmt::format("No loss scale can be recommended: {}.", reason_text(r));
+  if (!r.static_log2)
+    return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
   const std::string format = text::people_say(study.analysis.target.name);
   if (r.none_needed && analyzers::wide_range(study.analysis.target.format)) {
     return fmt::format("{} has FP32's exponent range: it needs no loss scale.", format);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analyzers/overflow_end.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
@@ -46,13 +48,26 @@ std::string lost_text(const analyzers::Share& share) {
   return share_range_text(share.low(), share.high());
 }
 
+/// Whether what underflowed is among the zeros.
+bool hides_underflow(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
+    return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
+  });
+}
+
 /// Why no scale is recommended, as a sentence.
-std::string reason_html(const Recommendation& advice) {
+std::string reason_html(const Analysis& analysis, const Recommendation& advice) {
   if (advice.reason == "no_gradients") {
     return "The log holds no gradients, and a loss scale acts on gradients alone. Roles found: " +
            names_html(advice.roles_found) + ".";
   }
-  if (advice.reason == "all_zero") return "Every finite gradient value is zero: any scale will do.";
+  if (advice.reason == "all_zero") {
+    return hides_underflow(analysis) ? "Every finite gradient value is zero. They were computed in "
+                                       "16 bits, where what is "
+                                       "too small becomes zero: a larger loss scale, or a run in "
+                                       "FP32, shows what they are."
+                                     : "Every finite gradient value is zero: any scale will do.";
+  }
   if (advice.reason == "scale_unknown") {
     return "Gradients computed in FP16 hold infinities, and the loss scale they were computed at "
            "is "
@@ -154,7 +169,7 @@ std::string hidden_html(const Recommendation& advice, const std::string& scale) 
 }
 
 std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
-  if (!advice.static_log2) return reason_html(advice);
+  if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
   if (needs_none_ever(analysis, advice)) {
     return format + " has FP32's exponent range: it needs <strong>no loss scale</strong>.";

@@ -45,7 +45,8 @@ def test_policies_need_no_tables(scalars_alone):
     [found] = json.loads(run("policies", scalars_alone, "--policy", "static,scale=1024",
                              "--json", "-").stdout)
     assert found["skipped"] == [3]
-    assert "flushed of others is not known" in run("policies", scalars_alone).stdout
+    words = " ".join(run("policies", scalars_alone).stdout.split())  # lines may break anywhere
+    assert "how many are flushed of others is not known" in words
 
 
 @pytest.mark.parametrize("command", ["report", "recommend", "analyze"])
