@@ -232,17 +232,19 @@ double parse_scale(std::string_view option, const std::string& text) {
   return scale;
 }
 
+double parse_training_scale(std::string_view option, const std::string& text) {
+  const double scale = parse_scale(option, text);
+  if (analyzers::usable_scale(scale)) return scale;
+  throw BadUsage(fmt::format(
+      "{}: found '{}', want a positive normal binary32 number: training applies no other", option,
+      log::printable(text)));
+}
+
 Selection selection_of(const LogOptions& options) {
   Selection selection;
   selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
   if (!options.recorded_scale.empty()) {
-    selection.recorded_scale = parse_scale("--recorded-scale", options.recorded_scale);
-    if (!analyzers::usable_scale(*selection.recorded_scale)) {
-      throw BadUsage(
-          fmt::format("--recorded-scale: found '{}', want a positive normal binary32 "
-                      "number: training applies no other",
-                      log::printable(options.recorded_scale)));
-    }
+    selection.recorded_scale = parse_training_scale("--recorded-scale", options.recorded_scale);
   }
   if (!options.learning_rate.empty()) {
     selection.learning_rate = parse_scale("--lr", options.learning_rate);

@@ -44,6 +44,8 @@ analyzers::Analysis run_analysis(const LogOptions& options);
 
 /// A positive finite number, or 2^K. Throws BadUsage naming the option.
 double parse_scale(std::string_view option, const std::string& text);
+/// The same of a scale that a run carries: a positive normal binary32 number.
+double parse_training_scale(std::string_view option, const std::string& text);
 
 /// --policy, which may be given again.
 void add_policy_choice(CLI::App& command, std::vector<std::string>& policies);

@@ -16,6 +16,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "sim/trainer.hpp"
+#include "sim/true_error.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -60,14 +61,7 @@ bool is_number(std::string_view text) {
 std::optional<policy::Policy> scaling_of(const std::string& text) {
   if (text == "none") return std::nullopt;
   if (is_number(text)) {
-    const double scale = parse_scale("--loss-scale", text);
-    if (!analyzers::usable_scale(scale)) {
-      throw BadUsage(fmt::format(
-          "--loss-scale: found '{}', want a positive normal binary32 number: training applies no "
-          "other",
-          log::printable(text)));
-    }
-    return policy::make(fmt::format("static,scale={}", scale));
+    return policy::make(fmt::format("static,scale={}", parse_training_scale("--loss-scale", text)));
   }
   try {
     return parse_policy(text);
@@ -162,7 +156,7 @@ void remove_run(const fs::path& folder) {
     if (name.find("tfevents") != std::string::npos) events.push_back(entry.path());
   }
   for (const fs::path& file : events) remove(file);
-  remove(folder / "true_error.jsonl");
+  remove(folder / sim::kTrueErrorFile);
   remove(folder / "run.json");
 }
 

@@ -9,6 +9,7 @@
 #include "cli/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"
+#include "reports/summary.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -36,13 +37,11 @@ std::string reason_text(const Study& study) {
         join(r.roles_found));
   }
   if (r.reason == "all_zero") {
-    const bool hidden = std::ranges::any_of(study.analysis.tensors, [](const auto& t) {
-      return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
-    });
-    return hidden ? "every finite gradient value is zero, and they were computed in 16 bits, where "
-                    "what is too small becomes zero; a larger loss scale, or a run in FP32, shows "
-                    "what they are"
-                  : "every finite gradient value is zero";
+    return text::hides_underflow(study.analysis)
+               ? "every finite gradient value is zero, and they were computed in 16 bits, where "
+                 "what is too small becomes zero; a larger loss scale, or a run in FP32, shows "
+                 "what they are"
+               : "every finite gradient value is zero";
   }
   if (r.reason == "scale_unknown") {
     return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "

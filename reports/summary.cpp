@@ -48,13 +48,6 @@ std::string lost_text(const analyzers::Share& share) {
   return share_range_text(share.low(), share.high());
 }
 
-/// Whether what underflowed is among the zeros.
-bool hides_underflow(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
-    return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
-  });
-}
-
 /// Why no scale is recommended, as a sentence.
 std::string reason_html(const Analysis& analysis, const Recommendation& advice) {
   if (advice.reason == "no_gradients") {
@@ -200,6 +193,12 @@ std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
 }
 
 }  // namespace
+
+bool hides_underflow(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
+    return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
+  });
+}
 
 std::string summary_html(const Study& study) {
   return "<p class=\"answer\">" + broken_html(study) + scale_html(study.analysis, study.advice) +

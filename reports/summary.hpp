@@ -8,6 +8,9 @@
 
 namespace halfscope::reports {
 
+/// Whether what underflowed is among the zeros.
+bool hides_underflow(const analyzers::Analysis& analysis);
+
 /// What stays of the values a loss scale acts on, and what to do; names are escaped.
 std::string summary_html(const analyzers::Study& study);
 

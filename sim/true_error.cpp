@@ -17,8 +17,6 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "true_error.jsonl";
-
 ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
@@ -101,12 +99,13 @@ void put(const fs::path& path, const std::string& lines, std::ios::openmode mode
 
 }  // namespace
 
-TrueErrorFile::TrueErrorFile(const fs::path& run, std::int64_t from_step) : path_(run / kFile) {
+TrueErrorFile::TrueErrorFile(const fs::path& run, std::int64_t from_step)
+    : path_(run / kTrueErrorFile) {
   std::string kept;
   for (const StepError& step : read_true_errors(run)) {
     if (step.step < from_step) kept += line_of(step);
   }
-  const fs::path fresh = run / (std::string(kFile) + ".new");
+  const fs::path fresh = run / (std::string(kTrueErrorFile) + ".new");
   put(fresh, kept, std::ios::trunc);
   std::error_code error;
   fs::rename(fresh, path_, error);  // as a whole: nothing is lost where this is interrupted
@@ -119,7 +118,7 @@ void TrueErrorFile::write(const StepError& error) const {
 
 std::vector<StepError> read_true_errors(const fs::path& run) {
   std::vector<StepError> steps;
-  std::ifstream in(run / kFile, std::ios::binary);
+  std::ifstream in(run / kTrueErrorFile, std::ios::binary);
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     if (in.eof()) break;  // without its end: cut off
@@ -129,7 +128,7 @@ std::vector<StepError> read_true_errors(const fs::path& run) {
       throw log::BadInput(fmt::format(
           "{}, line {}: is none of `halfscope simulate --true-error` ({}); delete the file, or "
           "repeat the run",
-          log::printable((run / kFile).string()), number, error.what()));
+          log::printable((run / kTrueErrorFile).string()), number, error.what()));
     }
   }
   return steps;

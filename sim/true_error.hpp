@@ -40,6 +40,8 @@ struct StepError {
   std::vector<GradientError> tensors;
 };
 
+inline constexpr const char* kTrueErrorFile = "true_error.jsonl";  ///< in a run's folder
+
 /// RUN/true_error.jsonl: one JSON object a step, docs/schema/true_error.schema.json.
 class TrueErrorFile {
  public:

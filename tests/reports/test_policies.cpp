@@ -14,6 +14,7 @@
 #include "reports/own_data.hpp"
 #include "reports/policy_lines.hpp"
 #include "reports/sample_policies.hpp"
+#include "reports/sample_series.hpp"
 #include "reports/sections.hpp"
 #include "reports/text.hpp"
 #include "temp_folder.hpp"
@@ -23,25 +24,13 @@ using namespace halfscope::reports;
 using analyzers::PolicyStudy;
 using analyzers::StepSeries;
 using analyzers::Trace;
+using test::has;
+using test::steps;
 using test::TempFolder;
 
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-StepSeries steps(std::size_t count, double magnitude) {
-  StepSeries out;
-  out.log = "log";
-  for (std::size_t i = 0; i < count; ++i) {
-    out.steps.push_back(static_cast<std::int64_t>(i));
-    out.seen.push_back({magnitude, 0});
-  }
-  return out;
-}
 
 analyzers::Study study_of(const std::filesystem::path& log) {
   analyzers::Passes passes;

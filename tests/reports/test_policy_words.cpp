@@ -7,6 +7,7 @@
 #include "reports/policy_names.hpp"
 #include "reports/policy_paste.hpp"
 #include "reports/policy_words.hpp"
+#include "reports/sample_series.hpp"
 
 using namespace halfscope;
 using namespace halfscope::reports;
@@ -14,24 +15,8 @@ using analyzers::Fate;
 using analyzers::PolicyStudy;
 using analyzers::StepSeries;
 using analyzers::Trace;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-StepSeries steps(std::size_t count, double magnitude) {
-  StepSeries out;
-  out.log = "log";
-  for (std::size_t i = 0; i < count; ++i) {
-    out.steps.push_back(static_cast<std::int64_t>(i));
-    out.seen.push_back({magnitude, 0});
-  }
-  return out;
-}
-
-}  // namespace
+using test::has;
+using test::steps;
 
 TEST_CASE("skipped steps are a range where some are not known", "[reports][policies]") {
   Trace trace;
