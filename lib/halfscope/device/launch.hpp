@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launching kernels, and what kernels may use of the language. Only this much of CUDA's dialect:
+// threadIdx, blockIdx, blockDim and gridDim in one dimension; __shared__ variables; __syncthreads;
+// __shfl_xor_sync, __shfl_sync, __ballot_sync with all lanes; atomicAdd, atomicOr, atomicMin,
+// atomicMax on integers. Then the same source also runs on the emulated device of tests/cuda, where
+// every kernel is tested on machines without a GPU.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "halfscope/device/runtime.hpp"
+
+#ifdef __CUDACC__
+
+namespace halfscope::cuda {
+
+struct Grid {
+  unsigned blocks = 0, threads = 256;
+  std::size_t shared = 0;  ///< bytes of dynamic shared memory
+};
+
+/// Queues kernel(arguments...) on the stream. `name` is for errors.
+template <class... Parameters, class... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
+            Arguments&&... arguments) {
+  constexpr std::size_t kAlwaysAllowed = 48 * 1024;
+  if (grid.blocks == 0) return;
+  if (grid.shared > kAlwaysAllowed) {
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(grid.shared)),
+          name);
+  }
+  kernel<<<grid.blocks, grid.threads, grid.shared, stream>>>(static_cast<Parameters>(arguments)...);
+  check(cudaGetLastError(), name);
+}
+
+/// The block's dynamic shared memory.
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char halfscope_dynamic_shared[];
+  return reinterpret_cast<T*>(halfscope_dynamic_shared);
+}
+
+}  // namespace halfscope::cuda
+
+#else
+#include "cuda/emulated/language.hpp"  // the same names, on the processor
+#endif
