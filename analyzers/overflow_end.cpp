@@ -19,16 +19,44 @@ std::int64_t last_step(const Analysis& analysis, const std::string& log) {
   return last;
 }
 
+bool no_cure(const OverflowEvent& event) {
+  return !event.what_if && (event.cause == Cause::nan_in_model || event.cause == Cause::at_scale_1);
+}
+
+/// Whether a log's last recorded step has infinities or NaN of the model.
+bool ends_in_nan(const Study& study, const std::string& log) {
+  const std::int64_t last = last_step(study.analysis, log);
+  return std::ranges::any_of(study.overflow.events, [&](const OverflowEvent& event) {
+    return event.log == log && !event.what_if && event.cause == Cause::nan_in_model &&
+           event.last_step == last;
+  });
+}
+
 }  // namespace
 
 const OverflowEvent* lasting(const Analysis& analysis, const OverflowFindings& overflow) {
   const auto lasts = [&](const OverflowEvent& event) {
-    const bool no_cure = event.cause == Cause::nan_in_model || event.cause == Cause::at_scale_1;
-    return no_cure && !event.what_if && event.last_step > event.step &&
+    return no_cure(event) && event.last_step > event.step &&
            event.last_step == last_step(analysis, event.log);
   };
   const auto found = std::ranges::find_if(overflow.events, lasts);
   return found == overflow.events.end() ? nullptr : &*found;
+}
+
+const OverflowEvent* lasting_first(const Study& study) {
+  const OverflowEvent* const end = lasting(study.analysis, study.overflow);
+  const auto& model = study.advice.nan_in_model;
+  return end != nullptr && model && model->step <= end->step ? nullptr : end;
+}
+
+void refuse_divergence(Study& study) {
+  Recommendation& advice = study.advice;
+  if (!advice.static_log2 || !advice.limited_by) return;
+  if (!too_small(*advice.static_log2, ends_in_nan(study, advice.limited_by->log))) return;
+  advice.static_log2.reset();
+  advice.reason = kDiverges;
+  advice.above_target.clear();
+  advice.flushed_at_recommended = {};
 }
 
 }  // namespace halfscope::analyzers

@@ -19,8 +19,11 @@ struct TunedPolicy {
   Trace trace;
   bool kept = false;           ///< no setting that was tried does better than those it had
   bool within_target = false;  ///< mean flushed share at most the target
-  std::uint64_t tried = 0;     ///< combinations
-  std::string stopped_by;      ///< what_stops()
+  /// What the settings it had do, where they keep the target and these do not: they lose more, or
+  /// start at a scale that leaves too little room.
+  std::optional<Trace> own_within_target;
+  std::uint64_t tried = 0;  ///< combinations
+  std::string stopped_by;   ///< what_stops()
 };
 
 /// Whether a policy has an initial scale and a growth interval to tune, and is not set to be

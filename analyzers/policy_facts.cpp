@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "analyzers/replay_loop.hpp"
 
@@ -27,6 +28,11 @@ std::string setting_words(const policy::Policy& policy, std::string_view setting
     return "delayed_shift (hysteresis in the configuration file)";
   }
   return std::string(setting);
+}
+
+double smallest_scale(const policy::Policy& policy) {
+  const bool narrow = policy::info_of(policy).arithmetic == policy::Arithmetic::binary32;
+  return narrow ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
 }
 
 std::size_t index_of(const StepSeries& series, std::int64_t step) {

@@ -21,6 +21,10 @@ std::string steps_words(std::size_t count);
 /// configuration file)".
 std::string setting_words(const policy::Policy& policy, std::string_view setting);
 
+/// The smallest normal number of the arithmetic that a policy's framework keeps its scale in; of
+/// smaller ones 1/S, by which gradients are multiplied again, is no finite number.
+double smallest_scale(const policy::Policy& policy);
+
 std::size_t index_of(const StepSeries& series, std::int64_t step);
 
 /// Whether a smaller scale would have helped at a step: its gradients are finite, or may be.

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "analyzers/policy_facts.hpp"
+#include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
 
@@ -68,11 +70,10 @@ void keep_every_second(std::vector<double>& axis) {
 }
 
 /// log2 of the least and the largest scale that a policy can be told to start at.
-std::pair<int, int> startable(const policy::Limits& limits) {
-  constexpr int kBeyondAll = 200;
-  int least = -kBeyondAll, most = kBeyondAll;
+std::pair<int, int> startable(const policy::Limits& limits, double smallest) {
+  int least = std::ilogb(smallest), most = std::numeric_limits<float>::max_exponent - 1;
   if (limits.floor_is_fixed && limits.floor > 0) {
-    least = static_cast<int>(std::ceil(std::log2(limits.floor)));
+    least = std::max(least, static_cast<int>(std::ceil(std::log2(limits.floor))));
   }
   if (limits.whole_numbers) least = std::max(least, 0);
   if (std::isfinite(limits.ceiling)) {
@@ -81,8 +82,8 @@ std::pair<int, int> startable(const policy::Limits& limits) {
   return {std::min(least, most), most};
 }
 
-std::vector<double> initial_scales(const policy::Limits& limits, const Safe& safe) {
-  const auto [least, most] = startable(limits);
+std::vector<double> initial_scales(const Knobs& knobs, const Safe& safe) {
+  const auto [least, most] = startable(knobs.limits, knobs.smallest);
   const int last = std::clamp(safe.most, least, most);
   const int first = std::clamp(std::min(safe.all - 1, safe.most), least, last);
   const int stride = std::max(1, (last - first + 2) / 10);
@@ -107,7 +108,8 @@ std::vector<double> intervals(std::optional<double> now, std::size_t steps, bool
 /// A floor that is in the way is lowered to the least scale that is needed.
 std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) {
   std::vector<std::optional<double>> all = {std::nullopt};
-  const double needed = std::ldexp(1.0, std::min(safe.all - 1, safe.most));
+  const double needed =
+      std::max(knobs.smallest, std::ldexp(1.0, std::min(safe.all - 1, safe.most)));
   if (knobs.limits.floor_is_fixed || knobs.floor.empty() || knobs.limits.floor <= needed) {
     return all;
   }
@@ -120,7 +122,7 @@ std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) 
 Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
               const Safe& safe) {
   constexpr double kMostSteps = 2e8;
-  Grid grid{initial_scales(knobs.limits, safe),
+  Grid grid{initial_scales(knobs, safe),
             intervals(policy::number_of(policy, knobs.interval), series.seen.size(),
                       std::any_of(series.seen.begin(), series.seen.end(), in_model)),
             floors(knobs, safe)};
@@ -143,20 +145,24 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   }
   if (largest.empty()) return std::nullopt;
   const auto log2_of = [](double max_abs) {
-    return std::clamp(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), -100, 100);
+    constexpr int kLargestUsed = 100;  // a larger scale serves none but series of no model
+    return std::min(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), kLargestUsed);
   };
   const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
   std::nth_element(largest.begin(), middle, largest.end());
   const int half = log2_of(*middle);
   const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
   int most = half + 1;
-  if (series.seen.size() < kEnoughSteps) most = std::min(most, all - 1);
+  // What a run that diverges ends with says nothing of gradients to come.
+  const bool diverges = too_small(all - 1, in_model(series.seen.back()));
+  if (series.seen.size() < kEnoughSteps && !diverges) most = std::min(most, all - 1);
   return Safe{all, most};
 }
 
 Knobs knobs_of(const policy::Policy& policy) {
   const policy::Info& info = policy::info_of(policy);
-  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy)};
+  Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy),
+              smallest_scale(policy)};
   // OpenSeq2Seq has no setting for the start: that is its ceiling.
   const auto* backoff = std::get_if<policy::Os2sBackoff>(&policy);
   if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;

@@ -25,6 +25,7 @@ std::optional<Safe> safe_scales(const StepSeries& series);
 struct Knobs {
   std::string_view initial, interval, floor;
   policy::Limits limits;
+  double smallest = 0;  ///< smallest_scale(): none below is tried
 };
 
 Knobs knobs_of(const policy::Policy& policy);

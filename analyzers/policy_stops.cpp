@@ -68,16 +68,23 @@ class Stops {
 
   /// Steps of which it is not known whether they overflow.
   void unknown() {
-    const auto partial =
-        static_cast<std::size_t>(std::ranges::count_if(trace_.unknown, [this](std::int64_t step) {
-          return series_.seen[index_of(series_, step)].partial;
-        }));
-    const std::size_t overflowed = trace_.unknown.size() - partial;
-    if (overflowed > 0) {
+    std::size_t partial = 0, without_scale = 0, larger = 0;
+    for (const std::int64_t step : trace_.unknown) {
+      const Seen& seen = series_.seen[index_of(series_, step)];
+      ++(seen.partial ? partial : std::isinf(seen.overflow_from) ? without_scale : larger);
+    }
+    const auto them = [](std::size_t count) { return count == 1 ? "it" : "them"; };
+    if (larger > 0) {
       say(
           fmt::format("At {} the run overflowed at a larger scale: how small one has to be to hold "
-                      "them is not recorded.",
-                      steps_words(overflowed)));
+                      "{} is not recorded.",
+                      steps_words(larger), them(larger)));
+    }
+    if (without_scale > 0) {
+      say(
+          fmt::format("At {} the run overflowed at a scale that is not recorded: how small one has "
+                      "to be to hold {} is not known.",
+                      steps_words(without_scale), them(without_scale)));
     }
     if (partial > 0) {
       say(fmt::format("At {} not all magnitudes are recorded: whether they overflow is not known.",
@@ -88,16 +95,19 @@ class Stops {
   /// Skipped steps that a smaller scale would have held.
   void too_large() {
     double needed = INFINITY;
-    std::size_t count = 0, below_floor = 0;
+    std::size_t count = 0, below_floor = 0, below_all = 0;
+    const double smallest = smallest_scale(trace_.policy);
     for (const std::int64_t step : trace_.skipped) {
       if (!by_scale(series_, step)) continue;
       const double power = holds(series_, step).power;
       needed = std::min(needed, power);
       ++count;
       if (power < limits_.floor) ++below_floor;
+      if (power < smallest) ++below_all;
     }
     if (count == 0) return;
     if (below_floor != 0) return above_floor(below_floor, needed);
+    if (below_all != 0) return below_arithmetic(below_all, needed);
     const double start = trace_.scale_at(0);
     if (limits_.whole_numbers && start == 1 && needed < 1) {
       say(fmt::format("It cannot be told to start below 1, and {} scale of {} or less.",
@@ -120,6 +130,15 @@ class Stops {
                                   : fmt::format("its {}", setting_words(trace_.policy, setting));
     say(fmt::format("{} scale of {} or less, and it cannot fall below {}, {}.", need(count),
                     scale_words(needed), scale_words(limits_.floor), which));
+  }
+
+  void below_arithmetic(std::size_t count, double needed) {
+    const bool narrow = policy::info_of(trace_.policy).arithmetic == policy::Arithmetic::binary32;
+    say(
+        fmt::format("{} scale of {} or less, and its framework keeps the scale in {}, whose "
+                    "smallest normal number is {}.",
+                    need(count), scale_words(needed), narrow ? "binary32" : "binary64",
+                    scale_words(smallest_scale(trace_.policy))));
   }
 
   /// The run is over before the scale is where it has to be.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -32,10 +33,15 @@ std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
   return any ? std::optional(highest) : std::nullopt;
 }
 
-std::optional<Trace> fixed_trace(const StepSeries& series, int headroom_bits) {
-  const auto log2 = static_log2(series, headroom_bits);
-  if (!log2) return std::nullopt;
-  return replay(policy::make("static,scale=2^" + std::to_string(*log2)), series);
+/// The recommended static scale, or why there is none.
+void add_fixed(PolicyStudy& study, int headroom_bits) {
+  const auto log2 = static_log2(study.series, headroom_bits);
+  if (!log2) return;
+  if (too_small(*log2, in_model(study.series.seen.back()))) {
+    study.refused_log2 = log2;
+  } else {
+    study.fixed = replay(policy::make("static,scale=2^" + std::to_string(*log2)), study.series);
+  }
 }
 
 /// Of a run seen from its first step: inside it the policy's state is not known.
@@ -84,7 +90,7 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
   study.order = ranked(study.traces);
   study.recorded = recorded_trace(study.series);
   study.check = check_run(study.series);
-  study.fixed = fixed_trace(study.series, options.targets.headroom_bits);
+  add_fixed(study, options.targets.headroom_bits);
   study.tuned =
       tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
   study.target_underflow = options.targets.target_underflow;

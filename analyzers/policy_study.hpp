@@ -37,6 +37,8 @@ struct PolicyStudy {
   std::optional<Trace> recorded;   ///< what the run did
   std::optional<RunCheck> check;
   std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
+  /// log2 of one that is not recommended: too_small(). Then `fixed` is empty.
+  std::optional<int> refused_log2;
   std::optional<TunedPolicy> tuned;
   double target_underflow = 0;  ///< that `tuned` was to keep
   std::vector<Trap> traps;

@@ -8,6 +8,7 @@
 
 #include "analyzers/policy_advice.hpp"
 #include "analyzers/policy_facts.hpp"
+#include "analyzers/policy_resets.hpp"
 #include "analyzers/replay_loop.hpp"
 
 namespace halfscope::analyzers {
@@ -33,7 +34,7 @@ class Finder {
   void of_run() {
     nan_in_model();
     unexplained();
-    jumps();
+    if (auto reset = scale_reset(series_)) found_.push_back(std::move(*reset));
     const auto run = recorded_trace(series_);
     if (!run) return;
     ends(*run);
@@ -87,57 +88,6 @@ class Finder {
             "scale is no cure for a norm: compute it in FP32, and record every rank and "
             "parameter.",
             steps_words(series_.unexplained.size()), series_.steps[index], max_abs, limit));
-  }
-
-  /// The largest factor by which the run's policy lets the scale grow in one step; infinite where a
-  /// statistic sets it.
-  double growth() const {
-    constexpr double kUnknown = 16;  // no policy known grows by more
-    const auto policy = recorded_policy(series_);
-    if (!policy) return kUnknown;
-    double factor = 1;
-    const policy::Info& info = policy::info_of(*policy);
-    if (info.needs != policy::Needs::nonfinite) return INFINITY;
-    for (const auto& [name, value] : policy::settings_of(*policy)) {
-      const bool grows = name.find("factor") != name.npos || name.find("incr") != name.npos ||
-                         name.find("multiplier") != name.npos;
-      const auto* real = std::get_if<double>(&value);
-      if (grows && real != nullptr) factor = std::max(factor, *real);
-    }
-    return factor > 1 ? factor : 2;
-  }
-
-  /// Whether no factor brings a scale back from there.
-  static bool lost(double scale) { return scale == 0 || !std::isfinite(scale); }
-
-  /// The first step at which the recorded scale begins anew. Steps without one are looked across:
-  /// each may have grown.
-  void jumps() {
-    const double factor = growth();
-    if (!std::isfinite(factor)) return;
-    std::optional<std::size_t> last;  // with a scale
-    for (std::size_t i = 0; i < series_.recorded_scale.size(); ++i) {
-      if (!series_.recorded_scale[i]) continue;
-      const std::optional<std::size_t> before = std::exchange(last, i);
-      if (!before || series_.retried.count(*before) != 0) continue;
-      const double was = *series_.recorded_scale[*before], now = *series_.recorded_scale[i];
-      const auto steps = static_cast<double>(series_.steps[i] - series_.steps[*before]);
-      if (!(now > 0) || !std::isfinite(now)) continue;
-      if (!lost(was) && !(now > was * std::pow(factor, steps) * 1.000001)) continue;
-      tell_jump(i, was, now);
-      return;
-    }
-  }
-
-  void tell_jump(std::size_t index, double was, double now) {
-    add("not_in_checkpoint", "recorded", series_.steps[index],
-        fmt::format("The loss scale jumps from {} to {} at step {}, {}. So it looks where training "
-                    "was resumed and the scaler's state was not in the checkpoint: it begins at "
-                    "its initial scale again, and steps are skipped until it is down. Save and "
-                    "load the scaler's state too (scaler.state_dict() in PyTorch).",
-                    scale_words(was), scale_words(now), series_.steps[index],
-                    lost(was) ? "where no policy comes back from"
-                              : "which is more than the policy lets it grow"));
   }
 
   void floor(const Trace& trace) {

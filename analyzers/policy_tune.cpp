@@ -251,6 +251,9 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   tuned.text = policy::short_text_of(tuned.trace.policy);
   const auto& flushed = tuned.trace.mean_flushed;
   tuned.within_target = flushed && flushed->second <= target_underflow;
+  if (!tuned.within_target && keeps(own, target_underflow)) {
+    tuned.own_within_target = replay(policy, series);
+  }
   tuned.tried = all.size();
   tuned.stopped_by = what_stops(tuned, series, target_underflow);
   return tuned;

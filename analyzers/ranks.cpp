@@ -2,6 +2,7 @@
 #include "analyzers/ranks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -30,6 +31,9 @@ double peak_of(const Frame& frame) {
   return frame.table.largest() ? to_double(*frame.table.largest()) / frame.scale : 0.0;
 }
 
+/// NaN and infinity stay.
+double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
 /// Another rank's gradients are not counted, but a scale must hold for them too.
 void tell_peak(const Frame& frame, const PeakVisitor& peak) {
   if (!peak || !frame.counted) return;
@@ -46,9 +50,11 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
     return;
   }
   Frame& first = all.frames[at->second];
+  ++first.ranks;
   if (!sharded) {
     if (!(first.table == frame.table)) {
       notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are taken");
+      first.rank_max_abs = larger(first.rank_max_abs, peak_of(frame));
       tell_peak(frame, peak);
     }
     return;

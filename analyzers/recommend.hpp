@@ -37,6 +37,14 @@ struct Share {
 /// Whether the format has binary32's exponent range, so that gradients need no loss scale.
 inline bool wide_range(Format format) { return format.emax >= kBinary32.emax; }
 
+/// Whether a scale is so small that what it holds are the gradients of a run that diverges, which
+/// no scale cures: below 1 where the run ends in what no scale cures, and in any case below what
+/// policies with a floor ever use (the least is fairseq's min_loss_scale, 1e-4).
+constexpr bool too_small(int log2_scale, bool ends_broken) {
+  constexpr int kLeastInUse = -13;
+  return log2_scale < (ends_broken ? 0 : kLeastInUse);
+}
+
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
 /// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
 struct Recommendation {
@@ -49,7 +57,7 @@ struct Recommendation {
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;
   std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",
-                       ///< or a sentence
+                       ///< "diverges", or a sentence
   std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
   std::vector<std::string> roles_found;
   int headroom_asked = 1;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "analyzers/step_series.hpp"
-#include "halfscope/policy/attempt.hpp"
+#include "halfscope/policy/policy.hpp"
 
 namespace halfscope::analyzers {
 
@@ -28,13 +30,24 @@ inline bool reaches(double magnitude, double scale, double limit) {
   return std::fma(magnitude, scale, -product) >= 0;
 }
 
+/// Whether magnitude * scale is at or below a limit. Exact.
+inline bool stays_at(double magnitude, double scale, double limit) {
+  const double product = magnitude * scale;
+  if (product != limit) return product < limit;
+  return std::fma(magnitude, scale, -product) <= 0;
+}
+
 /// Whether every gradient of a step is zero once it is rounded at a scale: the largest is, and is
 /// known.
 inline bool all_vanish(const Seen& seen, double scale) {
   if (!std::isfinite(seen.max_abs) || seen.partial || !(seen.max_abs > 0)) return false;
-  const double product = seen.max_abs * scale;
-  if (product != kVanishes) return product < kVanishes;
-  return std::fma(seen.max_abs, scale, -product) <= 0;
+  return stays_at(seen.max_abs, scale, kVanishes);
+}
+
+/// Whether zeros that rounding made at `zero_to` may be gradients that overflow at a scale.
+inline bool zeros_may_overflow(const Seen& seen, double scale) {
+  constexpr double kRange = kOverflow / kVanishes;
+  return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
 /// Whether no scale helps a step: it has infinities or NaN that no rounding made.
@@ -43,15 +56,31 @@ inline bool in_model(const Seen& seen) {
 }
 
 /// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
-/// that are partly recorded nobody knows more than that they do.
+/// that are partly recorded nobody knows more than that they do, unless the run itself tested.
 inline Verdict judge(const Seen& seen, double scale) {
   if (!(scale < INFINITY)) return Verdict::overflow;  // 0 times infinity is NaN
   if (std::isfinite(seen.max_abs)) {
     if (reaches(seen.max_abs, scale, kOverflow)) return Verdict::overflow;
-    return seen.partial ? Verdict::unknown : Verdict::clean;
+    if (scale <= seen.clean_to) return Verdict::clean;
+    const bool known = !seen.partial && !zeros_may_overflow(seen, scale);
+    return known ? Verdict::clean : Verdict::unknown;
   }
   if (scale >= seen.overflow_from) return Verdict::overflow;
   return scale > 0 ? Verdict::unknown : Verdict::clean;  // what rounding made is 0 at scale 0
+}
+
+/// What a policy that follows magnitudes is told of an attempt that is clean at a scale; empty
+/// where nobody knows. Zeros that rounding made are zeros again at no larger scale.
+inline std::optional<double> followed(const Seen& seen, double scale) {
+  if (seen.weights ? seen.weights_partial : seen.partial) return std::nullopt;
+  const double largest = seen.weights.value_or(seen.max_abs);
+  return largest == 0 && scale > seen.zero_to ? std::nullopt : std::optional(largest);
+}
+
+template <class P>
+bool follows_magnitudes(const P& policy) {
+  if constexpr (std::is_same_v<P, policy::Nvcaffe>) return policy.adaptive;
+  return P::info.needs == policy::Needs::magnitude;
 }
 
 /// What a policy made of one step.
@@ -85,7 +114,11 @@ Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempt
             ? first
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
     step.last_scale = policy.scale();
-    const Verdict verdict = judge(seen, step.last_scale);
+    Verdict verdict = judge(seen, step.last_scale);
+    const std::optional<double> magnitude = followed(seen, step.last_scale);
+    if (verdict == Verdict::clean && !magnitude && follows_magnitudes(policy)) {
+      verdict = Verdict::unknown;
+    }
     step.overflow = step.overflow || verdict == Verdict::overflow;
     step.unknown = verdict == Verdict::unknown;
     step.nonfinite = verdict == Verdict::overflow;
@@ -94,7 +127,8 @@ Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempt
     ++step.attempts;
     step.decision = {};
     if (step.unknown) break;
-    step.decision = policy.advance({.nonfinite = step.nonfinite, .max_abs = seen.max_abs});
+    step.decision =
+        policy.advance({.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
   } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
   return step;
 }

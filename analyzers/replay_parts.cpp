@@ -21,6 +21,15 @@ struct Magnitudes {
   std::vector<double> values;
 };
 
+/// Whether all ranks that may have other values have the tensor; else what is not recorded.
+std::string missing_rank(const TensorSeries& tensor, const TensorFacts& facts) {
+  if (facts.ranks >= tensor.ranks) return {};
+  return fmt::format(
+      "needs the largest magnitude of every gradient tensor at every step on every rank; {} has "
+      "those of {} of {} ranks at step {}: give the folder that holds all ranks",
+      log::printable(tensor.name), facts.ranks, tensor.ranks, facts.step);
+}
+
 /// Of the gradients that FP8 training casts: those of activations, or else of weights. `missing`
 /// says what is not recorded.
 std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& missing) {
@@ -36,7 +45,10 @@ std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& mis
       all.push_back({tensor.name, {}});
       for (const TensorFacts& facts : tensor.steps) all.back().values.push_back(facts.max_abs);
       for (std::size_t i = 0; i < series.steps.size() && missing.empty(); ++i) {
-        if (i < tensor.steps.size() && tensor.steps[i].step == series.steps[i]) continue;
+        if (i < tensor.steps.size() && tensor.steps[i].step == series.steps[i]) {
+          missing = missing_rank(tensor, tensor.steps[i]);
+          continue;
+        }
         missing = fmt::format(
             "needs the largest magnitude of every gradient tensor at every step; {} has none at "
             "step {}: record tables at every step",

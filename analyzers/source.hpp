@@ -41,6 +41,8 @@ struct Frame {
   BinadeTable table;  ///< of the recorded values
   /// Of the recorded values, approximate, as a run log has them; empty for tensor files.
   std::optional<Moments> moments;
+  unsigned ranks = 1;       ///< of several: those that had it
+  double rank_max_abs = 0;  ///< unscaled, over ranks whose tables are not added to this one
 };
 
 /// Which part of a log is wanted, and what the user says about it.

@@ -13,6 +13,7 @@
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
 #include "analyzers/step_series_cause.hpp"
+#include "analyzers/step_series_known.hpp"
 #include "analyzers/step_series_step.hpp"
 
 namespace halfscope::analyzers {
@@ -39,7 +40,9 @@ TensorFacts facts_of(const Frame& frame) {
   facts.step = frame.step;
   const std::uint64_t inf = frame.table.infinities(), nan = frame.table.specials().nan;
   if (frame.table.largest()) facts.max_abs = to_double(*frame.table.largest()) / frame.scale;
-  if (inf + nan != 0) facts.max_abs = kInfinity;
+  facts.max_abs = std::max(facts.max_abs, frame.rank_max_abs);
+  if (inf + nan != 0 || !std::isfinite(frame.rank_max_abs)) facts.max_abs = kInfinity;
+  facts.ranks = frame.ranks;
   const std::uint64_t n = frame.table.total() - inf - nan;
   if (!frame.moments || n == 0) return facts;
   facts.mean = frame.moments->mean / frame.scale;
@@ -75,6 +78,10 @@ Seen last_attempt(const Seen& tags, const Seen& step) {
   if (std::isfinite(tags.max_abs)) {
     Seen all = step;
     all.max_abs = larger(all.max_abs, tags.max_abs);
+    if (step.weights_partial && tags.weights && !tags.weights_partial) {
+      all.weights = tags.weights;
+      all.weights_partial = false;
+    }
     return all;
   }
   if (std::isfinite(step.max_abs)) return tags;
@@ -99,10 +106,9 @@ struct SeriesBuilder::Found {
   std::vector<Tensor> tensors;
   bool any_scalars = false;
   unsigned ranks = 1;
-  RecordedScalars recorded;
-  // Told by the tensors once all are read:
-  ComputedFormats formats;
-  OfGradients<unsigned> tables;  ///< tensors that have any
+  Recorded recorded;
+  ComputedFormats formats;         ///< told by the tensors once all are read
+  std::optional<double> untested;  ///< untested_to()
 
   Tensor& tensor_of(const Frame& frame);
   void add_gradient(const Frame& frame, double max_abs);
@@ -110,9 +116,9 @@ struct SeriesBuilder::Found {
   void tell_formats();
   bool carries_scale() const { return manifest && manifest->gradients == log::ScaleState::scaled; }
   std::optional<double> scale_of(const SeriesStep& step) const;
-  bool partial(const SeriesStep& step) const;
+  bool tested(const SeriesStep& step, std::optional<double> scale) const;
   Seen rounded(std::int64_t number, double max_abs, std::optional<double> scale) const;
-  Seen seen(std::int64_t number, double max_abs, std::optional<double> scale) const;
+  Seen seen(std::int64_t number, const Largest& largest, std::optional<double> scale) const;
   void add_step(StepSeries& series, std::int64_t number, SeriesStep& step) const;
   void add_attempts(StepSeries& series, std::int64_t number, const SeriesStep& step) const;
   void add_tensors(StepSeries& series);
@@ -159,11 +165,8 @@ void SeriesBuilder::add(const Frame& frame) {
 void SeriesBuilder::Found::add_gradient(const Frame& frame, double max_abs) {
   SeriesStep& step = steps[frame.step];
   step.add_table(frame.role);
-  if (frame.computed_dtype == Dtype::f32 && std::isfinite(max_abs)) {
-    step.wide = std::max(step.wide.value_or(0), max_abs);
-  } else {
-    step.see(max_abs);
-  }
+  const bool wide = frame.computed_dtype == Dtype::f32 && std::isfinite(max_abs);
+  (wide ? step.wide : step.largest).see(frame.role, max_abs);
   if (frame.scale != 1.0) step.table_scale = frame.scale;
 }
 
@@ -172,7 +175,8 @@ void SeriesBuilder::add(const log::StepScalars& scalars) { found_->add_scalars(s
 void SeriesBuilder::add(const log::Manifest& manifest) { found_->manifest = manifest; }
 
 void SeriesBuilder::add(const StepPeak& peak) {
-  if (is_gradient(peak.role) && !(peak.max_abs == 0)) found_->steps[peak.step].see(peak.max_abs);
+  if (!is_gradient(peak.role) || peak.max_abs == 0) return;
+  found_->steps[peak.step].largest.see(peak.max_abs);
 }
 
 void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
@@ -185,7 +189,7 @@ void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
   std::optional<double> scale = 1.0;
   if (carries_scale()) scale = scalars.loss_scale ? scalars.loss_scale : recorded_scale;
   if (!usable_scale(scale.value_or(0))) scale.reset();
-  steps[scalars.step].add(scalars, scale, recorded);
+  steps[scalars.step].add(scalars, scale, recorded.scalars);
   any_scalars = true;
   if (scalars.loss && !std::isfinite(*scalars.loss)) broken_forward.insert(scalars.step);
 }
@@ -196,8 +200,8 @@ void SeriesBuilder::Found::tell_formats() {
     told.role = tensor.series.role;
     tensor.provenance.tell(told, target.format);
     formats.add(told);
-    if (told.role == Role::weight_grad) ++tables.weights;
-    if (told.role == Role::activation_grad) ++tables.activations;
+    if (told.role == Role::weight_grad) ++recorded.tables.weights;
+    if (told.role == Role::activation_grad) ++recorded.tables.activations;
   }
 }
 
@@ -207,16 +211,10 @@ std::optional<double> SeriesBuilder::Found::scale_of(const SeriesStep& step) con
   return carries_scale() && recorded_scale ? recorded_scale : step.table_scale;
 }
 
-/// Whether some gradient of the step is known neither by the scalars of every rank nor by tables of
-/// all tensors. Of several ranks tables tell only what rank 0 had.
-bool SeriesBuilder::Found::partial(const SeriesStep& step) const {
-  const auto known = [&](bool wanted, unsigned told, unsigned with_table, unsigned all) {
-    return !wanted || told == ranks || (ranks == 1 && all != 0 && with_table == all);
-  };
-  return !known(recorded.max_abs.weights, step.told.weights, step.tables.weights, tables.weights) ||
-         !known(recorded.max_abs.activations, step.told.activations, step.tables.activations,
-                tables.activations) ||
-         step.scaled_microbatches || step.lacks_microbatches(recorded);
+/// Whether the run found the weight gradients of the step finite, by a test of its own.
+bool SeriesBuilder::Found::tested(const SeriesStep& step, std::optional<double> scale) const {
+  return untested && step.found_inf == false && step.told_found_inf == recorded.ranks.weights &&
+         scale && *scale > *untested;
 }
 
 /// An infinity that rounding to 16 bits made at a scale is one at every larger scale. None is where
@@ -228,50 +226,69 @@ Seen SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
   return {max_abs, scale && *scale > 0 ? *scale : kInfinity};
 }
 
-Seen SeriesBuilder::Found::seen(std::int64_t number, double max_abs,
+/// A magnitude of 0 that was made in 16 bits may hide gradients that larger scales show.
+Seen SeriesBuilder::Found::seen(std::int64_t number, const Largest& largest,
                                 std::optional<double> scale) const {
-  if (std::isfinite(max_abs) || formats.all_wide()) return {max_abs, 0};
-  return rounded(number, max_abs, scale);
+  const double max_abs = largest.all.value_or(0);
+  const bool wide = formats.all_wide();
+  Seen seen = std::isfinite(max_abs) || wide ? Seen{max_abs, 0} : rounded(number, max_abs, scale);
+  if (recorded.has_weights()) seen.weights = largest.weights.value_or(0);
+  if (!wide && (max_abs == 0 || seen.weights == 0.0)) {
+    if (!scale) scale = manifest_scale(manifest);
+    seen.zero_to = scale.value_or(1);
+  }
+  return seen;
 }
 
 /// All attempts of a step that was tried more than once. What else is recorded of the step is the
-/// last one's.
+/// last one's. Of attempts that are missing nobody knows how many they were: they are one.
 void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
                                         const SeriesStep& step) const {
   if (step.attempts.empty()) return;
   const std::size_t at = series.steps.size() - 1;
   std::vector<Seen> attempts;
-  for (const SeriesAttempt& attempt : step.attempts) {
-    attempts.push_back(seen(number, attempt.max_abs, attempt.scale));
-    attempts.back().partial = (recorded.max_abs.weights && attempt.told.weights != ranks) ||
-                              (recorded.max_abs.activations && attempt.told.activations != ranks);
+  const auto add = [&](const SeriesAttempt& attempt) {
+    attempts.push_back(seen(number, attempt.largest, attempt.scale));
+    attempts.back().partial = recorded.partial(attempt);
+    attempts.back().weights_partial = attempt.told.weights != recorded.ranks.weights;
+  };
+  unsigned next = 0;
+  for (const auto& [which, attempt] : step.attempts) {
+    if (which != next) add({});
+    add(attempt);
+    next = which + 1;
   }
   attempts.back() = last_attempt(attempts.back(), series.seen[at]);
-  series.recorded_scale[at] = step.attempts.front().scale;
+  const auto first = step.attempts.find(0);
+  series.recorded_scale[at] = first == step.attempts.end() ? std::nullopt : first->second.scale;
   series.seen[at] = attempts.front();
   series.retried[at] = std::move(attempts);
 }
 
 void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
                                     SeriesStep& step) const {
-  // What a 16-bit run keeps in binary32, as batch normalization's parameters, does not overflow
-  // where its other gradients do.
-  if (step.wide && (!formats.any_narrow_gradient() || !step.max_abs)) step.see(*step.wide);
+  step.take_wide(formats.any_narrow_gradient());
   std::optional<double> scale = scale_of(step);
   step.unscale_microbatches(scale);
   if (!scale) scale = manifest_scale(manifest);
   const bool skipped = step.found_inf.value_or(false);
-  if (!step.max_abs && !skipped) refuse_blind(log, number);
-  // Where the scales of ranks differ, an infinity may be that of the largest.
+  // Where the scales of ranks differ, an infinity may be that of the largest, a zero of the least.
   const auto sure = step.loss_scale ? std::optional(step.most_scale) : scale;
-  const bool part = partial(step);
-  Seen now = step.max_abs ? seen(number, *step.max_abs, sure) : rounded(number, kInfinity, sure);
+  const auto least = step.loss_scale ? std::optional(step.least_scale) : scale;
+  const bool clean = tested(step, least);
+  const bool blind = !step.largest.all;
+  if (blind && !skipped && !clean) refuse_blind(log, number);
+  Seen now = blind && skipped ? rounded(number, kInfinity, sure) : seen(number, step.largest, sure);
+  if (least && std::isfinite(now.zero_to)) now.zero_to = *least;
+  const bool part = recorded.partial(step) || (blind && !skipped);
   if (skipped && std::isfinite(now.max_abs) && !(sure && judge(now, *sure) == Verdict::overflow)) {
     const bool known = !part && sure && *sure > 0;  // else it may just have overflowed
     if (known) series.unexplained.emplace_back(series.steps.size(), now.max_abs);
     now = rounded(number, kInfinity, sure);
   }
   now.partial = part;
+  now.weights_partial = !recorded.all_weights(step);
+  if (clean) now.clean_to = *least;
   series.steps.push_back(number);
   series.seen.push_back(now);
   series.recorded_scale.push_back(scale);
@@ -288,6 +305,10 @@ void SeriesBuilder::Found::add_tensors(StepSeries& series) {
     }
     std::stable_sort(tensor.series.steps.begin(), tensor.series.steps.end(),
                      [](const auto& a, const auto& b) { return a.step < b.step; });
+    if (tensor.series.role == Role::weight_grad) tensor.series.ranks = recorded.ranks.weights;
+    if (tensor.series.role == Role::activation_grad) {
+      tensor.series.ranks = recorded.ranks.activations;
+    }
     if (tensor.series.role != Role::loss) series.tensors.push_back(std::move(tensor.series));
   }
   series.flushed = flushed.finish();
@@ -296,11 +317,9 @@ void SeriesBuilder::Found::add_tensors(StepSeries& series) {
 std::optional<StepSeries> SeriesBuilder::finish() {
   Found& all = *found_;
   if (!all.any_scalars) return std::nullopt;
-  // Of some ranks of many, those that are not there are not known.
-  if (all.ranks > 1 && all.manifest) {
-    all.ranks = std::max(all.ranks, static_cast<unsigned>(std::max(1, all.manifest->world_size)));
-  }
   all.tell_formats();
+  all.recorded.ranks = ranks_wanted(all.ranks, all.manifest);
+  all.untested = untested_to(all.manifest, all.steps);
   StepSeries series;
   series.log = all.log;
   series.manifest = all.manifest;

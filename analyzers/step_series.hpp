@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,16 @@ struct Seen {
   double overflow_from = 0;
   /// Not all of the gradients were recorded: `max_abs` is the least that the largest can be.
   bool partial = false;
+  /// The run tested its weight gradients at this scale and found all of them finite; negative: it
+  /// is not known to have.
+  double clean_to = -1;
+  /// Where a magnitude is 0: the scale at which rounding to 16 bits may have made it so. At larger
+  /// ones it need not be 0. Infinity: it is 0 at every scale.
+  double zero_to = std::numeric_limits<double>::infinity();
+  /// What a policy goes by that follows magnitudes: the largest one of weight gradients, where the
+  /// log has these apart; else `max_abs` is it.
+  std::optional<double> weights = {};
+  bool weights_partial = false;  ///< `weights` is the least that it can be
 };
 
 /// What is flushed at each scale in one recorded step, over all counted tensors.
@@ -42,7 +53,8 @@ struct FlushedProfile {
 /// What ALS and FP8 delayed scaling see of one tensor at one recorded step; unscaled.
 struct TensorFacts {
   std::int64_t step = 0;
-  double max_abs = 0;              ///< infinity where one is infinite or NaN
+  double max_abs = 0;              ///< over ranks; infinity where one is infinite or NaN
+  unsigned ranks = 1;              ///< that had it
   double mean = 0, deviation = 0;  ///< approximate, of the population; of the finite values
 };
 struct TensorSeries {
@@ -50,6 +62,7 @@ struct TensorSeries {
   log::Role role = log::Role::unknown;
   std::vector<std::uint64_t> shape;
   bool has_moments = true;
+  unsigned ranks = 1;              ///< of which each may have other values
   std::vector<TensorFacts> steps;  ///< ascending
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -47,6 +48,19 @@ double magnitude_in(std::string_view text, const std::string& where) {
   return std::abs(value);
 }
 
+/// Of a folder of one rank alone; reading several ranks says itself which are missing.
+void tell_missing_ranks(const StepSeries& series, const std::filesystem::path& log, Notes& notes) {
+  if (!series.manifest || series.manifest->world_size <= 1) return;
+  if (log::rank_folders(log).size() > 1) return;
+  const bool partial = std::any_of(series.seen.begin(), series.seen.end(),
+                                   [](const Seen& seen) { return seen.partial; });
+  if (!partial) return;
+  notes.push_back(fmt::format(
+      "{}: is rank {} alone of {}: what gradients the others had is not known, nor whether steps "
+      "overflow where nothing recorded here shows it; give the folder that holds all ranks",
+      printable(log.string()), series.manifest->rank, series.manifest->world_size));
+}
+
 }  // namespace
 
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
@@ -68,6 +82,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
                    "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
                    "(docs/recording.md), or a series of magnitudes with --amax FILE");
   }
+  tell_missing_ranks(*series, log, notes);
   return std::move(*series);
 }
 
@@ -107,8 +122,8 @@ StepSeries read_magnitudes(const std::filesystem::path& file) {
 
 namespace {
 
-/// More steps than this are no run: they would not fit in memory either.
-constexpr std::uint64_t kMostSteps = 100'000'000;
+/// More steps than this are not assumed: a replay of so many would tell of the assumption alone.
+constexpr std::uint64_t kMostFilled = 1'000'000;
 
 [[noreturn]] void refuse_gap(const StepSeries& series, std::size_t before) {
   throw BadInput(fmt::format(
@@ -118,22 +133,35 @@ constexpr std::uint64_t kMostSteps = 100'000'000;
       printable(series.log), series.steps[before], series.steps[before + 1], series.steps[before]));
 }
 
+/// Names the widest gap.
+[[noreturn]] void refuse_to_fill(const StepSeries& series, std::uint64_t missing) {
+  const auto gap = [&](std::size_t at) {
+    return static_cast<std::uint64_t>(series.steps[at + 1]) -
+           static_cast<std::uint64_t>(series.steps[at]);
+  };
+  std::size_t widest = 0;
+  for (std::size_t i = 0; i + 1 < series.steps.size(); ++i) {
+    if (gap(i) > gap(widest)) widest = i;
+  }
+  throw BadInput(fmt::format(
+      "{}: holds step {} and then step {}, the widest gap; its gaps together are {} steps, and "
+      "--assume-constant-between fills no more than {}: choose steps on one side of the gap with "
+      "--step, or record every step (docs/recording.md)",
+      printable(series.log), series.steps[widest], series.steps[widest + 1], missing, kMostFilled));
+}
+
 }  // namespace
 
 void close_gaps(StepSeries& series, bool assume_constant) {
   if (series.steps.empty()) return;
   const std::uint64_t span = static_cast<std::uint64_t>(series.steps.back()) -
                              static_cast<std::uint64_t>(series.steps.front());
-  if (span == series.steps.size() - 1) return;
+  const std::uint64_t missing = span - (series.steps.size() - 1);
+  if (missing == 0) return;
   for (std::size_t i = 0; !assume_constant && i + 1 < series.steps.size(); ++i) {
     if (series.steps[i + 1] != series.steps[i] + 1) refuse_gap(series, i);
   }
-  if (span >= kMostSteps) {
-    throw BadInput(
-        fmt::format("{}: its steps run from {} to {}, more than {} to fill; choose some "
-                    "with --step",
-                    printable(series.log), series.steps.front(), series.steps.back(), kMostSteps));
-  }
+  if (missing > kMostFilled) refuse_to_fill(series, missing);
   StepSeries whole;
   std::vector<std::size_t> place;
   for (std::size_t i = 0; i < series.steps.size(); ++i) {

@@ -2,8 +2,10 @@
 #include "analyzers/step_series_step.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 namespace halfscope::analyzers {
 namespace {
@@ -11,9 +13,16 @@ namespace {
 using log::Role;
 using log::StepScalars;
 
-std::optional<double> find(const StepScalars& scalars, const std::string& tag) {
-  const auto at = scalars.more.find(tag);
-  return at == scalars.more.end() ? std::nullopt : std::optional(at->second);
+/// The number of the attempt that a tag is of: as it is written, from 0.
+std::optional<unsigned> attempt_of(std::string_view tag) {
+  constexpr std::string_view kMark = "/attempt-";
+  const std::size_t at = tag.rfind(kMark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = tag.substr(at + kMark.size());
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  return whole ? std::optional(number) : std::nullopt;
 }
 
 /// A scale that the scalars may say: what is below 0 is none.
@@ -25,77 +34,97 @@ std::optional<double> scale_in(std::optional<double> scale) {
 
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
+void Largest::see(Role role, double magnitude) {
+  see(magnitude);
+  if (role == Role::weight_grad) weights = weights ? larger(*weights, magnitude) : magnitude;
+}
+
 void SeriesStep::add_table(Role role) {
   if (role == Role::weight_grad) ++tables.weights;
   if (role == Role::activation_grad) ++tables.activations;
+}
+
+void SeriesStep::take_wide(bool any_narrow) {
+  if (wide.all && (!any_narrow || !largest.all)) largest.see(*wide.all);
+  if (!wide.weights || (any_narrow && largest.weights)) return;
+  largest.weights = larger(*wide.weights, largest.weights.value_or(0));
 }
 
 void SeriesStep::add(const StepScalars& scalars, std::optional<double> microbatch_scale,
                      RecordedScalars& recorded) {
   if (const auto own = scale_in(scalars.loss_scale)) {
     if (!loss_scale) loss_scale = own;
+    least_scale = std::min(least_scale, *own);
     most_scale = std::max(most_scale, *own);
   }
-  if (scalars.found_inf) found_inf = found_inf.value_or(false) || *scalars.found_inf;
+  if (scalars.found_inf) {
+    found_inf = found_inf.value_or(false) || *scalars.found_inf;
+    ++told_found_inf;
+  }
   if (const auto& weights = scalars.max_abs_weight_grad) {
-    see(std::abs(*weights));
+    largest.see(Role::weight_grad, std::abs(*weights));
     ++told.weights;
     recorded.max_abs.weights = true;
   }
   if (const auto& activations = scalars.max_abs_activation_grad) {
-    see(std::abs(*activations));
+    largest.see(Role::activation_grad, std::abs(*activations));
     ++told.activations;
     recorded.max_abs.activations = true;
   }
   add_microbatches(scalars, microbatch_scale);
-  recorded.microbatches.weights |= microbatches.weights;
-  recorded.microbatches.activations |= microbatches.activations;
+  recorded.microbatches.weights |= microbatches.weights != 0;
+  recorded.microbatches.activations |= microbatches.activations != 0;
   add_attempts(scalars, recorded);
 }
 
 void SeriesStep::add_microbatches(const StepScalars& scalars, std::optional<double> scale) {
+  OfGradients<bool> told_here;
   for (const auto& [tag, value] : scalars.more) {
     const bool weights = tag.starts_with("max_abs/weight_grad/microbatch-");
     if (!weights && !tag.starts_with("max_abs/activation_grad/microbatch-")) continue;
-    (weights ? microbatches.weights : microbatches.activations) = true;
+    (weights ? told_here.weights : told_here.activations) = true;
     if (!std::isfinite(value)) {
-      see(value);
+      largest.see(value);
     } else if (scale) {
-      see(std::abs(value) / *scale);
+      largest.see(std::abs(value) / *scale);
     } else {
       scaled_microbatches = std::max(scaled_microbatches.value_or(0), std::abs(value));
     }
   }
+  microbatches.weights += told_here.weights;
+  microbatches.activations += told_here.activations;
 }
 
 void SeriesStep::unscale_microbatches(std::optional<double> scale) {
   if (!scaled_microbatches || !usable_scale(scale.value_or(0))) return;
-  see(*scaled_microbatches / *scale);
+  largest.see(*scaled_microbatches / *scale);
   scaled_microbatches.reset();
 }
 
-bool SeriesStep::lacks_microbatches(const RecordedScalars& recorded) const {
-  if (!microbatches.weights && !microbatches.activations) return false;
-  return (recorded.microbatches.weights && !microbatches.weights) ||
-         (recorded.microbatches.activations && !microbatches.activations);
+bool SeriesStep::lacks_microbatches(const RecordedScalars& recorded, unsigned ranks) const {
+  return (recorded.microbatches.weights && microbatches.weights != ranks) ||
+         (recorded.microbatches.activations && microbatches.activations != ranks);
 }
 
-/// Tags count attempts from 0.
 void SeriesStep::add_attempts(const StepScalars& scalars, RecordedScalars& recorded) {
-  for (std::size_t i = 0;; ++i) {
-    const std::string end = "/attempt-" + std::to_string(i);
-    const auto weights = find(scalars, "max_abs/weight_grad" + end);
-    const auto activations = find(scalars, "max_abs/activation_grad" + end);
-    if (!weights && !activations) return;
-    if (attempts.size() == i) attempts.emplace_back();
-    SeriesAttempt& attempt = attempts[i];
-    if (!attempt.scale) attempt.scale = scale_in(find(scalars, "loss_scale" + end));
-    attempt.max_abs = larger(std::abs(weights.value_or(0)), attempt.max_abs);
-    attempt.max_abs = larger(std::abs(activations.value_or(0)), attempt.max_abs);
-    attempt.told.weights += weights.has_value();
-    attempt.told.activations += activations.has_value();
-    recorded.max_abs.weights |= weights.has_value();
-    recorded.max_abs.activations |= activations.has_value();
+  for (const auto& [tag, value] : scalars.more) {
+    const auto number = attempt_of(tag);
+    if (!number) continue;
+    const std::string end = "/attempt-" + std::to_string(*number);
+    if (tag == "max_abs/weight_grad" + end) {
+      SeriesAttempt& attempt = attempts[*number];
+      attempt.largest.see(Role::weight_grad, std::abs(value));
+      ++attempt.told.weights;
+      recorded.max_abs.weights = true;
+    } else if (tag == "max_abs/activation_grad" + end) {
+      SeriesAttempt& attempt = attempts[*number];
+      attempt.largest.see(Role::activation_grad, std::abs(value));
+      ++attempt.told.activations;
+      recorded.max_abs.activations = true;
+    } else if (tag == "loss_scale" + end) {
+      SeriesAttempt& attempt = attempts[*number];
+      if (!attempt.scale) attempt.scale = scale_in(value);
+    }
   }
 }
 

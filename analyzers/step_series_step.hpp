@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <optional>
-#include <vector>
 
 #include "analyzers/source.hpp"
 
@@ -26,36 +27,48 @@ struct RecordedScalars {
   OfGradients<bool> max_abs, microbatches;
 };
 
+/// The largest unscaled magnitude; infinity and NaN are themselves.
+struct Largest {
+  std::optional<double> all;      ///< over gradients
+  std::optional<double> weights;  ///< over those of weights, once microbatches are added up
+
+  void see(double magnitude) { all = all ? larger(*all, magnitude) : magnitude; }
+  void see(log::Role role, double magnitude);
+};
+
 /// One attempt of a step that was tried more than once, over the ranks.
 struct SeriesAttempt {
-  double max_abs = 0;            ///< unscaled
+  Largest largest;
   std::optional<double> scale;   ///< of the first rank that says it
   OfGradients<unsigned> told{};  ///< ranks that tell
 };
 
 struct SeriesStep {
-  std::optional<double> max_abs;      ///< unscaled, over gradients; infinity and NaN are themselves
-  std::optional<double> wide;         ///< the largest finite one of gradients computed in binary32
+  Largest largest;
+  Largest wide;                       ///< finite gradients computed in binary32, not in `largest`
   std::optional<double> table_scale;  ///< that its gradients carry
   std::optional<double> loss_scale;   ///< of the first rank that says it
-  double most_scale = 0;              ///< over the ranks that say it
-  std::optional<bool> found_inf;      ///< of any rank
+  /// Over the ranks that say it.
+  double least_scale = std::numeric_limits<double>::infinity(), most_scale = 0;
+  std::optional<bool> found_inf;  ///< of any rank
+  unsigned told_found_inf = 0;    ///< ranks that say it
   /// The largest of microbatches that carry a scale which their rank does not say.
   std::optional<double> scaled_microbatches;
-  OfGradients<unsigned> told, tables;  ///< ranks that tell, and tensors that have a table
-  OfGradients<bool> microbatches;
-  std::vector<SeriesAttempt> attempts;
+  OfGradients<unsigned> told, tables;          ///< ranks that tell, and tensors that have a table
+  OfGradients<unsigned> microbatches;          ///< ranks that tell of theirs
+  std::map<unsigned, SeriesAttempt> attempts;  ///< by number, from 0; some may be missing
 
-  void see(double magnitude) { max_abs = max_abs ? larger(*max_abs, magnitude) : magnitude; }
   void add_table(log::Role role);
+  /// What a 16-bit run keeps in binary32, as batch normalization's parameters, does not overflow
+  /// where its other gradients do: there it counts only where nothing else is known.
+  void take_wide(bool any_narrow);
   /// Of one rank. microbatch_scale: what the values of microbatches carry; empty: not known.
   void add(const log::StepScalars& scalars, std::optional<double> microbatch_scale,
            RecordedScalars& recorded);
   /// What carries a scale that was not known when it was added.
   void unscale_microbatches(std::optional<double> scale);
-  /// Whether microbatches of one role were recorded, and those of another not, which other steps
-  /// have. A step with none had one batch.
-  bool lacks_microbatches(const RecordedScalars& recorded) const;
+  /// Whether microbatches that other steps have were not recorded, on all of so many ranks.
+  bool lacks_microbatches(const RecordedScalars& recorded, unsigned ranks) const;
 
  private:
   void add_microbatches(const log::StepScalars& scalars, std::optional<double> scale);

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "analyzers/overflow_end.hpp"
+
 namespace halfscope::analyzers {
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
@@ -39,6 +41,7 @@ Study study(Analysis&& analysis, const Selection& selection, const RecommendOpti
   all.analysis.maybe_rounded = steps_maybe_rounded(all.analysis, all.overflow.events);
   all.advice = recommend(all.analysis, options);
   all.advice.nan_in_model = first_in_model(all.overflow);
+  refuse_divergence(all);
   complete(all.advice, all.analysis, selection, options);
   return all;
 }

@@ -1,69 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the array operations on a CUDA device, as ratios to reading device memory in the same
-// run. Built with the other benchmarks where nvcc is found, but not run by ./run bench:
+// Speed of the array operations and tables on a CUDA device, as ratios to reading device memory in
+// the same run. Built with the other benchmarks where nvcc is found, but not run by ./run bench:
 //
 //   cmake -S . -B build -DHALFSCOPE_BENCH=ON && cmake --build build --target bench_cuda
-//   build/bin/bench_cuda [--json FILE] [--elements N]      N = 2^28 by default: 2.5 GiB on the
-//   device
+//   build/bin/bench_cuda [--json FILE] [--elements N]
+//
+// N, of the array operations, is 2^28 by default: 2.5 GiB on the device. Tables are of 1 GiB.
 //
 // Ratio: bytes an operation reads and writes by its time, over bytes a plain sum reads by its time.
 // Each time is the median of 11 calls by CUDA's events and holds all a call does on its stream.
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <functional>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/bench_cuda.hpp"
 #include "halfscope/array/array_cuda.hpp"
 
 namespace {
 
 using namespace halfscope;
-
-constexpr std::int64_t kPattern = std::int64_t{1} << 20;
-
-void check(cudaError_t status) {
-  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
-}
-
-/// Device memory, never freed: the program ends.
-template <typename T>
-T* allocate(std::int64_t count) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, static_cast<std::size_t>(count) * sizeof(T)));
-  return static_cast<T*>(p);
-}
-
-/// Mixed as gradients are: two thirds normal in binary16, a quarter subnormal, the rest becomes
-/// zero or overflows.
-std::vector<float> mixed_values() {
-  std::mt19937_64 random(12345);
-  std::normal_distribution<double> log2_magnitude(-10, 10);
-  std::vector<float> out(kPattern);
-  for (float& x : out) {
-    const double log2 = std::clamp(log2_magnitude(random), -40.0, 20.0);
-    x = static_cast<float>((random() % 2 == 0 ? 1 : -1) * std::exp2(log2));
-  }
-  return out;
-}
-
-/// The pattern over and over.
-float* fill(const std::vector<float>& pattern, std::int64_t count) {
-  float* const values = allocate<float>(count);
-  for (std::int64_t i = 0; i < count; i += kPattern) {
-    const auto bytes = static_cast<std::size_t>(std::min(kPattern, count - i)) * sizeof(float);
-    check(cudaMemcpy(values + i, pattern.data(), bytes, cudaMemcpyHostToDevice));
-  }
-  return values;
-}
+using namespace bench;
 
 /// What reading costs: every word is loaded, and the sum keeps the loads from being dropped.
 __global__ void read_kernel(const uint4* in, std::int64_t count, unsigned* sink) {
@@ -77,32 +39,6 @@ __global__ void read_kernel(const uint4* in, std::int64_t count, unsigned* sink)
   }
   if (sum == 0x12345678) *sink = sum;
 }
-
-/// Median seconds of a call.
-double time_of(const std::function<void()>& call) {
-  cudaEvent_t start, stop;
-  check(cudaEventCreate(&start));
-  check(cudaEventCreate(&stop));
-  std::vector<double> seconds;
-  for (int run = 0; run < 12; ++run) {
-    check(cudaEventRecord(start));
-    call();
-    check(cudaEventRecord(stop));
-    check(cudaEventSynchronize(stop));
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start, stop));
-    if (run > 0) seconds.push_back(milliseconds / 1e3);  // the first one warms up
-  }
-  check(cudaEventDestroy(start));
-  check(cudaEventDestroy(stop));
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
-}
-
-struct Result {
-  std::string name;
-  double gigabytes_per_second, ratio_to_read;
-};
 
 /// The device gives what the CPU gives, before anything is timed.
 void compare(const std::vector<float>& pattern, const std::uint16_t* halves) {
@@ -126,14 +62,14 @@ std::vector<Result> measure(std::int64_t n) {
   }
   auto* const sink = allocate<unsigned>(1);
   const double bytes = 4.0 * static_cast<double>(n);
-  const double read = bytes / time_of([&] {
-                        read_kernel<<<4096, 256>>>(reinterpret_cast<const uint4*>(x), n / 4, sink);
-                        check(cudaGetLastError());
-                      });
-  std::vector<Result> results = {{"read device memory", read / 1e9, 1.0}};
+  const double seconds = time_of([&] {
+    read_kernel<<<4096, 256>>>(reinterpret_cast<const uint4*>(x), n / 4, sink);
+    check(cudaGetLastError());
+  });
+  const double read = bytes / seconds;
+  std::vector<Result> results = {result_of("read device memory", bytes, seconds, read)};
   const auto row = [&](const char* name, int bytes_each, const std::function<void()>& call) {
-    const double speed = bytes_each * static_cast<double>(n) / time_of(call);
-    results.push_back({name, speed / 1e9, speed / read});
+    results.push_back(result_of(name, bytes_each * static_cast<double>(n), time_of(call), read));
   };
   const ArrayOptions away = {.modes = {.rounding = Rounding::ties_to_away}};
   const ArrayOptions stochastic = {.modes = {.rounding = Rounding::stochastic}, .seed = 1};
@@ -150,13 +86,27 @@ std::vector<Result> measure(std::int64_t n) {
   row("binary16 to binary32", 6, [&] { cuda::convert(kBinary16, a, x, n); });
   row("quantise to e4m3 in place", 8, [&] { cuda::quantise(kFloat8E4M3, x, n); });
   row("quantise to binary16 in place", 8, [&] { cuda::quantise(kBinary16, x, n); });
+  for (void* const memory : {static_cast<void*>(x), static_cast<void*>(a), static_cast<void*>(b),
+                             static_cast<void*>(c)}) {
+    check(cudaFree(memory));
+  }
+  for (Result& result : measure_tables(read)) results.push_back(std::move(result));
   return results;
 }
 
+/// Memory that is freed on a stream stays the process's, or every wait gives it back.
+void keep_memory() {
+  cudaMemPool_t pool = nullptr;
+  std::uint64_t threshold = ~std::uint64_t{0};
+  check(cudaDeviceGetDefaultMemPool(&pool, 0));
+  check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
 void report(const std::vector<Result>& results, const std::string& json) {
-  std::printf("%-40s %9s %14s\n", "", "GB/s", "ratio to read");
+  std::printf("%-48s %10s %9s %14s\n", "", "us", "GB/s", "ratio to read");
   for (const Result& r : results) {
-    std::printf("%-40s %9.1f %14.2f\n", r.name.c_str(), r.gigabytes_per_second, r.ratio_to_read);
+    std::printf("%-48s %10.1f %9.1f %14.2f\n", r.name.c_str(), r.microseconds,
+                r.gigabytes_per_second, r.ratio_to_read);
   }
   if (json.empty()) return;
   std::ofstream out(json);
@@ -164,7 +114,8 @@ void report(const std::vector<Result>& results, const std::string& json) {
     const Result& r = results[i];
     out << (i == 0 ? "[\n" : ",\n") << " {\"name\": \"" << r.name
         << "\", \"value\": " << r.gigabytes_per_second
-        << ", \"unit\": \"GB/s\", \"ratio_to_read\": " << r.ratio_to_read << "}";
+        << ", \"unit\": \"GB/s\", \"microseconds\": " << r.microseconds
+        << ", \"ratio_to_read\": " << r.ratio_to_read << "}";
   }
   out << "\n]\n";
 }
@@ -191,6 +142,7 @@ int main(int argc, char** argv) {
   try {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, 0));
+    keep_memory();
     std::printf("%s, %lld elements\n", properties.name, static_cast<long long>(elements));
     report(measure(elements), json);
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include "halfscope/table/count.hpp"
 #include "halfscope/version.hpp"
 #include "reports/page.hpp"
+#include "sim/backend.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -44,7 +45,10 @@ int run() {
   fmt::print("reads dtypes   {}\n", dtype_names());
   fmt::print("charts         {}\n",
              reports::has_charts() ? "yes" : "no: built without vl-convert-python");
-  fmt::print("CUDA, cuDNN    not in this program\n");
+  const std::string why = sim::why_no_cudnn();
+  fmt::print(
+      "cudnn backend  {}\n",
+      why.empty() ? sim::make_cudnn_backend(sim::Accumulation::fp32)->describe() : "no: " + why);
   return kFine;
 }
 

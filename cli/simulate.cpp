@@ -12,9 +12,11 @@
 #include "cli/command.hpp"
 #include "cli/common.hpp"
 #include "cli/number_check.hpp"
+#include "cli/step_times.hpp"
 #include "cli/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
+#include "sim/operation_differences.hpp"
 #include "sim/trainer.hpp"
 #include "sim/true_error.hpp"
 
@@ -27,14 +29,14 @@ using sim::UpdateRule;
 
 /// As typed; what was not is the network's default, or with --resume the run's.
 struct Options {
-  std::string network, out, backend = "auto";
-  std::optional<std::string> data, precision, accumulate, loss_scale, optimizer;
+  std::string network, out, times;
+  std::optional<std::string> backend, data, precision, accumulate, loss_scale, optimizer;
   std::optional<double> lr, weight_decay, clip;
   std::optional<std::int64_t> batch, steps, record_every, sample_every, checkpoint_every;
   std::optional<int> accumulation_steps;
   std::optional<std::uint64_t> seed;
   int threads = 0;
-  bool true_error = false, resume = false, force = false, list = false;
+  bool true_error = false, check_operations = false, resume = false, force = false, list = false;
 };
 
 constexpr double kAdamRate = 0.001, kMomentumShare = 0.1;
@@ -111,6 +113,11 @@ void take_given(const Options& options, Settings& settings) {
   take(options.sample_every, settings.sample_every);
   take(options.checkpoint_every, settings.checkpoint_every);
   settings.true_error = settings.true_error || options.true_error;
+  settings.check_operations = options.check_operations;
+  if (options.backend) {
+    settings.cudnn =
+        *options.backend == "cudnn" || (*options.backend == "auto" && sim::why_no_cudnn().empty());
+  }
   settings.threads = options.threads;
 }
 
@@ -157,6 +164,7 @@ void remove_run(const fs::path& folder) {
   }
   for (const fs::path& file : events) remove(file);
   remove(folder / sim::kTrueErrorFile);
+  remove(folder / sim::kOperationsFile);
   remove(folder / "run.json");
 }
 
@@ -252,26 +260,34 @@ int run(const Options& options) {
     fmt::print("{}", networks_text());
     return kFine;
   }
-  if (options.backend == "cudnn") {
-    fmt::print(stderr,
-               "halfscope: simulate: the cudnn backend is not in this program; leave out --backend "
-               "to emulate on the CPU\n");
+  const Settings settings = settings_of(options);
+  if (settings.check_operations && !settings.cudnn) {
+    throw BadUsage(
+        "simulate: --check-operations compares the cudnn backend with emulation; add --backend "
+        "cudnn");
+  }
+  if (const std::string why = settings.cudnn ? sim::why_no_cudnn() : ""; !why.empty()) {
+    fmt::print(
+        stderr,
+        "halfscope: simulate: --backend cudnn: {}; --backend cpu emulates the same network\n", why);
     return kNotHere;
   }
-  const Settings settings = settings_of(options);
   if (!options.resume) make_room(options, settings);
   interrupted = 0;
   sim::RunSummary summary;
+  StepTimes times;
   {
     const Interrupt interrupt;
     StepLine line(settings.steps);
-    const auto told = [&line](const sim::StepResult& step) {
+    const auto told = [&](const sim::StepResult& step) {
       line.show(step);
+      times.tick();
       return interrupted == 0;
     };
     summary = options.resume ? sim::resume(settings, options.out, told)
                              : sim::train(settings, options.out, told);
   }
+  if (!options.times.empty()) write_output(options.times, times.to_json().dump() + "\n");
   fmt::print("{}", simulation_text(settings, summary));
   return summary.stopped ? kInterrupted : kFine;
 }
@@ -315,7 +331,11 @@ void add_training(CLI::App& command, Options& options) {
 }
 
 void add_running(CLI::App& command, Options& options) {
-  command.add_option("--backend", options.backend, "default: auto")
+  command
+      .add_option(
+          "--backend", options.backend,
+          "cpu: emulated on the processor; cudnn: on an NVIDIA GPU; auto: on one where there "
+          "is one (default: cpu)")
       ->check(CLI::IsMember({"auto", "cpu", "cudnn"}));
   command.add_option("--steps", options.steps, "default: the network's")
       ->check(number_from<std::int64_t>(1));
@@ -333,6 +353,9 @@ void add_running(CLI::App& command, Options& options) {
   command.add_flag("--true-error", options.true_error,
                    "compare the gradients of recorded steps with those of binary64, into "
                    "RUN/true_error.jsonl; such a step takes some ten times as long");
+  command.add_flag("--check-operations", options.check_operations,
+                   "with --backend cudnn: emulate every operation of recorded steps, too, from the "
+                   "same inputs, into RUN/operations.json");
   command
       .add_option("--checkpoint-every", options.checkpoint_every,
                   "steps between checkpoints (default: 100)")
@@ -341,6 +364,10 @@ void add_running(CLI::App& command, Options& options) {
       .add_option("--threads", options.threads,
                   "default: 0, all there are; results are the same for any number")
       ->check(number_from<int>(0));
+  command
+      .add_option("--times", options.times,
+                  "write how long steps took, as JSON; - for standard output")
+      ->type_name("FILE");
   command.add_flag("--resume", options.resume,
                    "go on from the last checkpoint in --out, with the run's own settings");
   command.add_flag("--force", options.force, "replace the run in --out");

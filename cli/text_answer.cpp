@@ -55,8 +55,7 @@ std::string reason_text(const Study& study) {
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
-  const analyzers::OverflowEvent* const end = analyzers::lasting(study.analysis, study.overflow);
-  if (end != nullptr && !(r.nan_in_model && r.nan_in_model->step <= end->step)) {
+  if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
     lines += fmt::format(
         "From step {} to the last, {}, there are infinities or NaN that no loss scale cures, first "
         "in {}.\n",
@@ -82,6 +81,9 @@ bool broken(const Recommendation& r) { return r.nan_in_model || !r.overflow_with
 
 std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
+  if (r.reason == analyzers::kDiverges) {
+    return fmt::format("No loss scale is recommended: {}.", text::divergence_text(r));
+  }
   if (!r.static_log2)
     return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
   const std::string format = text::people_say(study.analysis.target.name);

@@ -167,10 +167,10 @@ std::string paragraphs(std::string_view text) {
   return out;
 }
 
-/// The top of the page has dynamic settings of its own.
-std::string answer_html(const PolicyStudy& study) {
+/// `at_top`: whether the top of the page has dynamic settings of its own.
+std::string answer_html(const PolicyStudy& study, bool at_top) {
   std::string out = paragraphs(run_text(study) + fixed_text(study) + tuned_text(study));
-  if (study.tuned) {
+  if (study.tuned && at_top) {
     out +=
         "<p class=\"note\">The dynamic settings at the top of the page may be others: those come "
         "from "
@@ -216,7 +216,11 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
 
 }  // namespace
 
-std::string policies_answer_html(const Study& study) { return by_log(study, answer_html, true); }
+std::string policies_answer_html(const Study& study) {
+  const bool at_top = study.advice.dynamic.has_value();
+  return by_log(
+      study, [at_top](const PolicyStudy& replayed) { return answer_html(replayed, at_top); }, true);
+}
 
 std::string policies_html(const Study& study) {
   if (study.policies.empty()) return "";
@@ -236,7 +240,9 @@ std::string policies_digest(const Study& study) {
   if (first.traces.size() != 1) out = count_text(first.traces.size()) + " policies";
   out += " over " + plural(first.series.steps.size(), "step");
   if (!first.recorded) return out;
-  return out + fmt::format("; the run itself skipped {}", skipped_text(*first.recorded));
+  out += fmt::format("; the run itself skipped {}", skips_text(*first.recorded));
+  const std::size_t spoiled = first.recorded->applied_nonfinite.size();
+  return spoiled == 0 ? out : out + fmt::format(" and spoiled {}", count_text(spoiled));
 }
 
 }  // namespace halfscope::reports

@@ -54,11 +54,14 @@ std::string lost_text(const Trace& trace, const StepSeries& series) {
   return flushed_unknown && high < 1 ? "at least " + share_text(low) : share_range_text(low, high);
 }
 
-std::string skipped_text(const Trace& trace) {
+std::string skips_text(const Trace& trace) {
   const std::size_t sure = trace.skipped.size(), perhaps = trace.unknown.size();
-  std::string text = perhaps == 0
-                         ? count_text(sure)
-                         : fmt::format("{} to {}", count_text(sure), count_text(sure + perhaps));
+  return perhaps == 0 ? count_text(sure)
+                      : fmt::format("{} to {}", count_text(sure), count_text(sure + perhaps));
+}
+
+std::string skipped_text(const Trace& trace) {
+  std::string text = skips_text(trace);
   if (!trace.applied_nonfinite.empty()) {
     text += fmt::format(" + {} spoiled", count_text(trace.applied_nonfinite.size()));
   }
@@ -112,11 +115,8 @@ namespace {
 
 /// "3 to 5 of 100 steps skipped, 1 spoiled (NaN or infinity went into the weights)"
 std::string steps_sentence(const Trace& trace) {
-  Trace only_skipped;
-  only_skipped.skipped = trace.skipped;
-  only_skipped.unknown = trace.unknown;
   std::string out =
-      fmt::format("{} of {} skipped", skipped_text(only_skipped), plural(trace.length, "step"));
+      fmt::format("{} of {} skipped", skips_text(trace), plural(trace.length, "step"));
   if (!trace.applied_nonfinite.empty()) {
     out += fmt::format(", {} spoiled (NaN or infinity goes into the weights)",
                        count_text(trace.applied_nonfinite.size()));
@@ -126,7 +126,8 @@ std::string steps_sentence(const Trace& trace) {
   return out;
 }
 
-std::string skipped_sentence(const Trace& trace) {
+/// The same, and which are the model's.
+std::string losses_sentence(const Trace& trace) {
   std::string out = steps_sentence(trace);
   if (trace.model_nan_skips != 0) {
     const bool all = trace.unknown.empty() && trace.applied_nonfinite.empty() &&
@@ -136,7 +137,16 @@ std::string skipped_sentence(const Trace& trace) {
                        : trace.skipped.size() == 1 ? ""
                                                    : "all ");
   }
-  return out + flushed_sentence(trace);
+  return out;
+}
+
+/// What rounding at the run's scales flushes: a run in FP32 itself flushed nothing.
+std::string run_flushed_sentence(const Trace& run) {
+  if (!run.mean_flushed) return "";
+  const auto [low, high] = *run.mean_flushed;
+  const bool one = run.scale.size() == 1;
+  return fmt::format("; rounding at {} flushes a mean of {} of its gradients",
+                     one ? "that scale" : "these scales", share_range_text(low, high));
 }
 
 }  // namespace
@@ -145,9 +155,9 @@ std::string run_text(const PolicyStudy& study) {
   if (!study.recorded) return "";
   const Trace& run = *study.recorded;
   std::string out =
-      fmt::format("The run itself: {}, loss scale {}", skipped_sentence(run), scales_text(run));
+      fmt::format("The run itself: {}, loss scale {}", losses_sentence(run), scales_text(run));
   if (run.fate != Fate::ran) out += ", " + end_text(run, study.series) + " in the end";
-  return out + ".\n" + check_text(study);
+  return out + run_flushed_sentence(run) + ".\n" + check_text(study);
 }
 
 std::string check_text(const PolicyStudy& study) {
@@ -198,6 +208,33 @@ std::string paste_text(const TunedPolicy& tuned, std::string_view asked) {
 
 }  // namespace
 
+namespace {
+
+/// What became of the target of the flushed share, where it is not surely kept.
+std::string target_text(const TunedPolicy& tuned, double target) {
+  if (!tuned.trace.mean_flushed || tuned.within_target) return "";
+  const std::string percent = fmt::format("{:.3g} %", 100 * target);
+  if (tuned.own_within_target) {
+    const Trace& own = *tuned.own_within_target;
+    const bool all_taken =
+        own.skipped.empty() && own.unknown.empty() && own.applied_nonfinite.empty() && !own.error;
+    return fmt::format(
+        "No setting that was tried keeps the flushed share at the target of {}; those it has do, "
+        "{}. ",
+        percent,
+        all_taken ? "from a scale that leaves too little room" : "with " + steps_sentence(own));
+  }
+  if (tuned.trace.mean_flushed->first > target) {
+    return fmt::format("No setting keeps the flushed share at the target of {}. ", percent);
+  }
+  return fmt::format(
+      "Whether that keeps the flushed share at the target of {} is not known: the log tells it "
+      "within these bounds. ",
+      percent);
+}
+
+}  // namespace
+
 std::string tuned_text(const PolicyStudy& study, std::string_view asked) {
   if (!study.tuned) return not_tuned_text(study, asked);
   const TunedPolicy& tuned = *study.tuned;
@@ -206,16 +243,7 @@ std::string tuned_text(const PolicyStudy& study, std::string_view asked) {
   out +=
       tuned.kept ? "none does better on these steps than those it has: " : "best on these steps: ";
   out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
-  if (tuned.trace.mean_flushed && !tuned.within_target) {
-    const double percent = 100 * study.target_underflow;
-    out +=
-        tuned.trace.mean_flushed->first > study.target_underflow
-            ? fmt::format("No setting keeps the flushed share at the target of {:.3g} %. ", percent)
-            : fmt::format(
-                  "Whether that keeps the flushed share at the target of {:.3g} % is not "
-                  "known: the log tells it within these bounds. ",
-                  percent);
-  }
+  out += target_text(tuned, study.target_underflow);
   out += tuned.stopped_by;
   if (out.ends_with(' ')) out.pop_back();
   if (!out.ends_with('\n')) out += '\n';
@@ -223,9 +251,15 @@ std::string tuned_text(const PolicyStudy& study, std::string_view asked) {
 }
 
 std::string fixed_text(const PolicyStudy& study) {
+  if (study.refused_log2) {
+    return fmt::format(
+        "No static scale is recommended: the largest gradients take one of {} or less, as they do "
+        "where training diverges, which no scale cures.\n",
+        short_scale(std::ldexp(1.0, *study.refused_log2)));
+  }
   if (!study.fixed) return "";
   return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),
-                     skipped_sentence(*study.fixed));
+                     losses_sentence(*study.fixed) + flushed_sentence(*study.fixed));
 }
 
 std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& study) {

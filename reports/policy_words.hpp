@@ -21,8 +21,9 @@ std::string trace_name(const analyzers::Trace& trace);
 std::string lost_text(const analyzers::Trace& trace, const analyzers::StepSeries& series);
 /// "1,234"; steps may be negative.
 std::string step_text(std::int64_t step);
-/// "3"; with unknown steps "3 to 5": nobody knows of those. "0 + 44 spoiled": infinity or NaN went
-/// into the weights.
+/// "3"; with unknown steps "3 to 5": nobody knows of those.
+std::string skips_text(const analyzers::Trace& trace);
+/// The same; "0 + 44 spoiled" where infinity or NaN went into the weights.
 std::string skipped_text(const analyzers::Trace& trace);
 /// A share, or bounds of it; "-" where no step has tables.
 std::string flushed_text(const std::optional<std::pair<double, double>>& share);

@@ -66,6 +66,10 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
            "is "
            "not known: nobody can tell how large they were.";
   }
+  if (advice.reason == analyzers::kDiverges) {
+    return "<strong>No loss scale is recommended</strong>: " +
+           html_escape(divergence_text(advice)) + ".";
+  }
   if (advice.reason == "no_finite_values") return "No gradient value is finite: no scale helps.";
   return html_name(advice.reason);
 }
@@ -85,6 +89,7 @@ bool needs_none_ever(const Analysis& analysis, const Recommendation& advice) {
 }
 
 std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
+  if (advice.reason == analyzers::kDiverges) return "";  // what is lost is not the trouble
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
     const char* kind = advice.flushed_at_1.count.high == 0 ? "kept" : "lost";
@@ -127,8 +132,7 @@ bool broken(const Recommendation& advice) {
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
-  const analyzers::OverflowEvent* const end = analyzers::lasting(study.analysis, study.overflow);
-  if (end != nullptr && !(advice.nan_in_model && advice.nan_in_model->step <= end->step)) {
+  if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
     out += fmt::format(
         "<strong>From step {} to the last, {},</strong> there are infinities or NaN that no loss "
         "scale cures, first in <code>{}</code>. ",
@@ -198,6 +202,18 @@ bool hides_underflow(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
     return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
   });
+}
+
+std::string divergence_text(const Recommendation& advice) {
+  if (!advice.limited_by || !advice.highest_log2) return "";
+  const analyzers::Limit& limit = *advice.limited_by;
+  return fmt::format(
+      "the largest gradient, {}{} at step {}, takes one of {} or less, as gradients do where "
+      "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
+      "learning rate, warm up, or clip gradients; for the steps before, see halfscope recommend "
+      "with --step A:B",
+      limit.censored ? "at least " : "", magnitude_text(limit.max_abs), limit.step,
+      power_text(*advice.highest_log2));
 }
 
 std::string summary_html(const Study& study) {

@@ -11,6 +11,9 @@ namespace halfscope::reports {
 /// Whether what underflowed is among the zeros.
 bool hides_underflow(const analyzers::Analysis& analysis);
 
+/// Why a run that diverges is given no scale, and what helps: "the largest gradient, ...".
+std::string divergence_text(const analyzers::Recommendation& advice);
+
 /// What stays of the values a loss scale acts on, and what to do; names are escaped.
 std::string summary_html(const analyzers::Study& study);
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend computes: the operations of our networks on tensors of its own. Every result is
 // rounded once to the dtype of the tensor it goes into; inside an operation arithmetic is binary32
-// (Accumulation says otherwise for sums of products). Both backends keep these boundaries, so the
+// (Accumulation says otherwise for sums of products). All backends keep these boundaries, so the
 // same network rounds in the same places.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -53,14 +56,27 @@ struct GradientFacts {
   double sum_squares = 0;  ///< in fixed order, binary64; of the finite ones
 };
 
+struct TensorStatistics {
+  BinadeTable table;
+  Moments moments;
+};
+
+/// What a backend may still be computing. Calling it waits for the result.
+template <class T>
+using Later = std::function<T()>;
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
   virtual std::string describe() const = 0;  ///< "cpu: x86_64 AVX2, Eigen 3.4.0"
+  /// Versions, and which algorithm computes what, for the manifest; null where there is no choice.
+  virtual nlohmann::json details() const;
 
   /// Zeros.
   virtual Tensor make(const Shape& shape, Dtype dtype) = 0;
+  /// Memory that an operation is to fill: what is in it is not told.
+  virtual Tensor room(const Shape& shape, Dtype dtype) { return make(shape, dtype); }
   /// Rounds to the tensor's dtype.
   virtual void set(Tensor& to, std::span<const float> values) = 0;
   virtual std::vector<float> get(const Tensor& from) = 0;
@@ -128,6 +144,8 @@ class Backend {
                            std::span<const std::uint8_t> mask, double factor, Tensor& dx) = 0;
 
   virtual GradientFacts facts(std::span<const Tensor> gradients) = 0;
+  /// One for each. The tensors may be changed, or let go of, before the result is asked for.
+  virtual Later<std::vector<GradientFacts>> facts_later(std::span<const Tensor> gradients);
 
   /// One optimizer step of one parameter: gradient times `unscale` (binary32, exact for powers of
   /// two), then the rule in the arithmetic of the weight's dtype, every operation rounded. `state`:
@@ -138,10 +156,22 @@ class Backend {
 
   virtual BinadeTable count(const Tensor& tensor) = 0;
   virtual Moments moments(const Tensor& tensor) = 0;
+  /// One for each, as facts_later().
+  virtual Later<std::vector<TensorStatistics>> statistics_later(std::span<const Tensor> tensors);
 };
 
 /// On the processor, every rounding emulated. threads: results are the same for any number.
 std::unique_ptr<Backend> make_cpu_backend(Accumulation accumulation, int threads = 0);
+
+/// What this machine, or this program, lacks for a backend: one line, with the way out.
+struct BackendMissing : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// On an NVIDIA GPU, by cuDNN and cuBLAS. Throws BackendMissing.
+std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation);
+/// What make_cudnn_backend() would lack, or empty.
+std::string why_no_cudnn();
 
 /// The same operations in binary64 with compensated sums and no rounding at boundaries: what the
 /// gradients should have been.

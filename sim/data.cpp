@@ -26,6 +26,8 @@ constexpr std::array kNamed = {
     Named{"blobs", "generated clusters of points, 10 classes in 32 dimensions", generate_blobs},
     Named{"images", "generated images of 10 shapes, of CIFAR-10's size", generate_images},
     Named{"boxes", "generated images, 48 x 48, with 1 to 4 boxes of 3 classes", generate_boxes},
+    Named{"large-images", "64 generated images, 224 x 224, of 1000 classes, for timing",
+          generate_large_images},
     Named{"text", "generated sentences", generate_text}};
 
 constexpr const char* kFiles =

@@ -9,8 +9,8 @@
 namespace halfscope::sim {
 
 std::span<const Network> networks() {
-  static const std::array all = {mlp(),     lenet(), resnet20(), tinyssd(), tinyssd_all_anchors(),
-                                 charlstm()};
+  static const std::array all = {
+      mlp(), lenet(), resnet20(), tinyssd(), tinyssd_all_anchors(), charlstm(), resnet50()};
   return all;
 }
 
@@ -22,7 +22,7 @@ const Network* find_network(std::string_view name) {
 }
 
 Tape::Value images_of(const Batch& batch, Tape& tape, Backend& backend, Dtype tensors) {
-  Tensor x = backend.make(batch.shape, tensors);
+  Tensor x = backend.room(batch.shape, tensors);
   backend.set(x, batch.inputs);
   return tape.input(x);
 }
@@ -31,7 +31,7 @@ std::string refuses_all_but_labelled(const Data& data) {
   if (data.example().size() == 3 && !data.batch(0, 1).labels.empty()) return {};
   return data.describe() +
          ": this network needs images with one label each: digits, blobs, "
-         "images, or a folder with MNIST's or CIFAR-10's files";
+         "images, large-images, or a folder with MNIST's or CIFAR-10's files";
 }
 
 void classify(Tape& tape, Tape::Value logits, const Batch& batch) {

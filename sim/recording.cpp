@@ -34,44 +34,44 @@ void Recorder::begin_attempt(std::int64_t step) {
 
 void Recorder::see(Role role, const std::string& name, const Tensor& tensor, double scale) {
   if (!tables_) return;
-  const bool gradient = role == Role::activation_grad || role == Role::weight_grad;
-  const bool scaled = gradient && scaled_;
-  step_tables_.add(role, name, tensor, scaled, scale, role == Role::weight_grad);
+  const bool scaled = role == Role::activation_grad && scaled_;
+  const TensorToCount of{role, name, tensor, scaled, scale, false};
+  step_tables_.add(std::span(&of, 1));
 }
 
 void Recorder::see_weights(const std::vector<Parameter*>& parameters,
                            const std::vector<double>& scales) {
+  std::vector<TensorToCount> counted;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Parameter& parameter = *parameters[i];
+    const Parameter& p = *parameters[i];
     if (tables_) {
-      step_tables_.add(Role::weight, parameter.name, parameter.weight, false, 1, true);
-      if (parameter.master) {
-        step_tables_.add(Role::master_weight, parameter.name, parameter.master, false, 1, true);
-      }
-      see(Role::weight_grad, parameter.name, parameter.gradient, scales[i]);
+      counted.push_back({Role::weight, p.name, p.weight, false, 1, true});
+      if (p.master) counted.push_back({Role::master_weight, p.name, p.master, false, 1, true});
+      counted.push_back({Role::weight_grad, p.name, p.gradient, scaled_, scales[i], true});
     }
     if (!whole_) continue;
-    step_tables_.keep_whole("weight/" + parameter.name, parameter.weight);
+    step_tables_.keep_whole("weight/" + p.name, p.weight);
     // A sample has one scale for all its gradients.
-    if (!by_layer_) step_tables_.keep_whole("weight_grad/" + parameter.name, parameter.gradient);
+    if (!by_layer_) step_tables_.keep_whole("weight_grad/" + p.name, p.gradient);
   }
+  step_tables_.add(counted);
 }
 
-void Recorder::see_update(const Parameter& parameter, const Tensor& delta) {
+void Recorder::see_updates(const std::vector<Parameter*>& parameters,
+                           const std::vector<Tensor>& deltas) {
   const auto keys = state_names(settings_.rule.kind);
-  if (tables_) {
-    step_tables_.add(Role::update, parameter.name, delta, false, 1, true);
-    for (std::size_t i = 0; i < parameter.state.size(); ++i) {
-      step_tables_.add(Role::optimizer_state, fmt::format("{}/{}", keys[i], parameter.name),
-                       parameter.state[i], false, 1, true);
+  std::vector<TensorToCount> counted;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = *parameters[i];
+    if (tables_) counted.push_back({Role::update, p.name, deltas[i], false, 1, true});
+    if (whole_) step_tables_.keep_whole("update/" + p.name, deltas[i]);
+    for (std::size_t k = 0; k < p.state.size(); ++k) {
+      const std::string name = fmt::format("{}/{}", keys[k], p.name);
+      if (tables_) counted.push_back({Role::optimizer_state, name, p.state[k], false, 1, true});
+      if (whole_) step_tables_.keep_whole("optimizer_state/" + name, p.state[k]);
     }
   }
-  if (!whole_) return;
-  step_tables_.keep_whole("update/" + parameter.name, delta);
-  for (std::size_t i = 0; i < parameter.state.size(); ++i) {
-    step_tables_.keep_whole(fmt::format("optimizer_state/{}/{}", keys[i], parameter.name),
-                            parameter.state[i]);
-  }
+  step_tables_.add(counted);
 }
 
 void Recorder::finish(const std::vector<AttemptFacts>& attempts, bool skipped) {

@@ -38,12 +38,12 @@ class Recorder {
   /// Whether its gradients are to be compared with the true ones.
   bool wants_truth() const { return tables_ && truth_; }
 
-  /// A tensor of the passes. scale: that gradients carry.
+  /// A tensor of the passes, no parameter's. scale: that gradients carry.
   void see(log::Role role, const std::string& name, const Tensor& tensor, double scale);
   /// Before and after the optimizer's step.
   void see_weights(const std::vector<Parameter*>& parameters, const std::vector<double>& scales);
   void see_truth(const StepError& error) { truth_->write(error); }
-  void see_update(const Parameter& parameter, const Tensor& delta);
+  void see_updates(const std::vector<Parameter*>& parameters, const std::vector<Tensor>& deltas);
 
   /// Writes the step: tables, samples, and last its scalars.
   void finish(const std::vector<AttemptFacts>& attempts, bool skipped);

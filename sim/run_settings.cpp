@@ -51,7 +51,9 @@ json identity(const Settings& s) {
                {"record_every", s.record_every},
                {"sample_every", s.sample_every},
                {"checkpoint_every", s.checkpoint_every}};
-  if (s.true_error) told["true_error"] = true;  // runs without it need not name it
+  // Runs without these need not name them.
+  if (s.true_error) told["true_error"] = true;
+  if (s.cudnn) told["backend"] = "cudnn";
   return told;
 }
 
@@ -192,6 +194,9 @@ log::Manifest manifest_of(const Settings& settings, const Data& data, const Back
   about["optimizer"] = optimizer_json(settings.rule, trained);
   about["loss_scaling"] = scaling_json(settings.policy);
   about["backend"] = backend.describe();
+  if (nlohmann::json details = backend.details(); !details.is_null()) {
+    about["backend_details"] = std::move(details);
+  }
   if (settings.clip > 0) {
     about["clipping"] =
         fmt::format("by norm {}, after unscaling; gradients are recorded before it", settings.clip);
@@ -211,6 +216,13 @@ void require_same(const Settings& settings, const log::Manifest& manifest,
         "{}: this run has {} {}, and {} was asked for; a run goes on with its own settings, so "
         "leave that out, or start another run in another folder",
         log::printable(folder.string()), key, has == nullptr ? "none" : has->dump(), value.dump()));
+  }
+  for (const auto& [key, value] : recorded->items()) {
+    if (asked.contains(key)) continue;
+    throw log::BadInput(fmt::format(
+        "{}: this run has {} {}, and none was asked for; a run goes on with its own settings, so "
+        "leave that out, or start another run in another folder",
+        log::printable(folder.string()), log::printable(key), value.dump()));
   }
 }
 
@@ -235,6 +247,7 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.sample_every = get<std::int64_t>(*told, "sample_every", folder);
   settings.checkpoint_every = get<std::int64_t>(*told, "checkpoint_every", folder);
   settings.true_error = find(*told, "true_error") != nullptr;
+  settings.cudnn = find(*told, "backend") != nullptr;
   settings.steps = get<std::int64_t>(run.manifest().about, "steps", folder);
   return settings;
 }

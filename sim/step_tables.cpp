@@ -20,23 +20,32 @@ std::vector<std::uint64_t> log_shape(const Shape& shape, bool parameter) {
 }  // namespace
 
 void StepTables::clear() {
+  counted_.clear();
   records_.clear();
   index_.clear();
   whole_.clear();
 }
 
-void StepTables::add(log::Role role, const std::string& name, const Tensor& tensor, bool scaled,
-                     double scale, bool parameter) {
-  log::TensorRecord record;
-  record.name = std::string(log::name_of(role)) + "/" + name;
-  record.shape = log_shape(tensor.shape, parameter);
-  record.source_dtype = tensor.dtype;
-  record.computed_dtype = tensor.dtype;
-  record.state = scaled ? log::ScaleState::scaled : log::ScaleState::unscaled;
-  record.scale_known = !scaled || (scale > 0 && std::isfinite(scale));
-  record.scale = scaled && record.scale_known ? scale : 1;
-  record.moments = backend_.moments(tensor);
-  record.table = backend_.count(tensor);
+void StepTables::add(std::span<const TensorToCount> tensors) {
+  if (tensors.empty()) return;
+  Counted counted;
+  std::vector<Tensor> handles;
+  for (const TensorToCount& of : tensors) {
+    handles.push_back(of.tensor);
+    log::TensorRecord& record = counted.records.emplace_back();
+    record.name = std::string(log::name_of(of.role)) + "/" + of.name;
+    record.shape = log_shape(of.tensor.shape, of.parameter);
+    record.source_dtype = of.tensor.dtype;
+    record.computed_dtype = of.tensor.dtype;
+    record.state = of.scaled ? log::ScaleState::scaled : log::ScaleState::unscaled;
+    record.scale_known = !of.scaled || (of.scale > 0 && std::isfinite(of.scale));
+    record.scale = of.scaled && record.scale_known ? of.scale : 1;
+  }
+  counted.statistics = backend_.statistics_later(handles);
+  counted_.push_back(std::move(counted));
+}
+
+void StepTables::take(log::TensorRecord&& record) {
   const auto [at, is_new] = index_.try_emplace(record.name, records_.size(), 1);
   if (is_new) {
     records_.push_back(std::move(record));
@@ -71,8 +80,17 @@ void StepTables::keep_whole(const std::string& name, const Tensor& tensor) {
   whole_.insert_or_assign(name, torch_layout(bits_of(backend_, tensor)));
 }
 
-void StepTables::write(log::RunLogWriter& writer, std::int64_t step) const {
-  for (log::TensorRecord record : records_) {
+void StepTables::write(log::RunLogWriter& writer, std::int64_t step) {
+  for (Counted& counted : counted_) {
+    std::vector<TensorStatistics> statistics = counted.statistics();
+    for (std::size_t i = 0; i < statistics.size(); ++i) {
+      counted.records[i].table = std::move(statistics[i].table);
+      counted.records[i].moments = statistics[i].moments;
+      take(std::move(counted.records[i]));
+    }
+  }
+  counted_.clear();
+  for (log::TensorRecord& record : records_) {
     record.step = step;
     writer.write(record);
   }

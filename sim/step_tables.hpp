@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,26 +14,42 @@
 
 namespace halfscope::sim {
 
+/// A tensor to be counted.
+struct TensorToCount {
+  log::Role role;
+  std::string name;  ///< without the role
+  Tensor tensor;
+  bool scaled = false;  ///< it carries `scale`
+  double scale = 1;
+  bool parameter = false;  ///< it gets the shape PyTorch gives it
+};
+
 /// Several tensors of one name, as of microbatches, are one: tables add, and the number of tensors
-/// is the first dimension where their shapes are alike.
+/// is the first dimension where their shapes are alike. The backend counts while the step goes on;
+/// write() waits for it.
 class StepTables {
  public:
   explicit StepTables(Backend& backend) : backend_(backend) {}
 
   void clear();
-  /// A parameter's tensor gets the shape PyTorch gives it. scaled: it carries `scale`.
-  void add(log::Role role, const std::string& name, const Tensor& tensor, bool scaled, double scale,
-           bool parameter);
+  /// Has them counted as they are now.
+  void add(std::span<const TensorToCount> tensors);
   void keep_whole(const std::string& name, const Tensor& tensor);
 
-  void write(log::RunLogWriter& writer, std::int64_t step) const;
+  void write(log::RunLogWriter& writer, std::int64_t step);
   void write_whole(log::RunLogWriter& writer, std::int64_t step,
                    const std::map<std::string, std::string>& metadata) const;
 
  private:
-  void merge(log::TensorRecord& into, log::TensorRecord&& record, std::size_t calls);
+  struct Counted {
+    std::vector<log::TensorRecord> records;  ///< without what is counted
+    Later<std::vector<TensorStatistics>> statistics;
+  };
+  void take(log::TensorRecord&& record);
+  static void merge(log::TensorRecord& into, log::TensorRecord&& record, std::size_t calls);
 
   Backend& backend_;
+  std::vector<Counted> counted_;                                      ///< not in records_ yet
   std::vector<log::TensorRecord> records_;                            ///< in the order they came
   std::map<std::string, std::pair<std::size_t, std::size_t>> index_;  ///< place, how many so far
   std::map<std::string, TensorBits> whole_;

@@ -61,10 +61,10 @@ class Stepper::Pass {
     of_.settings_.network->forward(tape, state_.backend,
                                    of_.data_.batch(batch, of_.settings_.batch),
                                    of_.settings_.precision.tensors, of_.data_);
-    facts_.microbatches.push_back(0);
-    tape.backward(loss_scale_ / microbatches, facts_.microbatches.size() > 1);
+    tape.backward(loss_scale_ / microbatches, !facts_.microbatches.empty());
     finish_layer();
     facts_.loss += tape.loss() / microbatches;
+    take_facts();
   }
 
  private:
@@ -81,15 +81,25 @@ class Stepper::Pass {
     const double carried = by_layer ? scale : loss_scale_;
     of_.recorder_.see(role, name, tensor, carried);
     if (of_.recorder_.wants_truth()) of_.truth_->see(state_.backend, name, tensor, carried);
-    const GradientFacts found = state_.backend.facts(std::span(&tensor, 1));
-    facts_.nonfinite = facts_.nonfinite || found.nonfinite;
-    if (found.nonfinite || bounds_scale(of_.settings_.precision, tensor)) {
-      facts_.activation_grad = larger(facts_.activation_grad, unscaled(found.max_abs, carried));
-      facts_.microbatches.back() = larger(facts_.microbatches.back(), found.max_abs);
-    }
+    seen_.push_back({state_.backend.facts_later(std::span(&tensor, 1)), carried,
+                     bounds_scale(of_.settings_.precision, tensor)});
     if (!by_layer) return;
     finish_layer();
     waiting_ = {name, tensor, scale};
+  }
+
+  /// When all is queued: a backend computes them while the pass goes on.
+  void take_facts() {
+    double largest = 0;
+    for (const Seen& seen : seen_) {
+      const GradientFacts found = seen.facts().front();
+      facts_.nonfinite = facts_.nonfinite || found.nonfinite;
+      if (!found.nonfinite && !seen.bounds) continue;
+      facts_.activation_grad =
+          larger(facts_.activation_grad, unscaled(found.max_abs, seen.carried));
+      largest = larger(largest, found.max_abs);
+    }
+    facts_.microbatches.push_back(largest);
   }
 
   /// A layer that passes nothing on (the first one) has a factor too, that nothing is multiplied
@@ -104,10 +114,17 @@ class Stepper::Pass {
     }
   }
 
+  struct Seen {
+    Later<std::vector<GradientFacts>> facts;
+    double carried;  ///< the scale
+    bool bounds;
+  };
+
   Stepper& of_;
   TrainingState& state_;
   AttemptFacts& facts_;
   double loss_scale_;
+  std::vector<Seen> seen_;
   Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
 };
 
@@ -122,12 +139,16 @@ AttemptFacts Stepper::attempt() {
   }
   const std::vector<Parameter*> parameters = state_.parameters.trained();
   scales_.clear();
+  std::vector<Tensor> gradients;
   for (const Parameter* const parameter : parameters) {
     scales_.push_back(state_.scaling.by_layer() ? parameter->gradient_scale : scale);
-    const GradientFacts found = state_.backend.facts(std::span(&parameter->gradient, 1));
-    facts.nonfinite = facts.nonfinite || found.nonfinite;
-    if (found.nonfinite || bounds_scale(settings_.precision, parameter->gradient)) {
-      facts.weight_grad = larger(facts.weight_grad, unscaled(found.max_abs, scales_.back()));
+    gradients.push_back(parameter->gradient);
+  }
+  found_ = state_.backend.facts_later(gradients)();
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    facts.nonfinite = facts.nonfinite || found_[i].nonfinite;
+    if (found_[i].nonfinite || bounds_scale(settings_.precision, gradients[i])) {
+      facts.weight_grad = larger(facts.weight_grad, unscaled(found_[i].max_abs, scales_[i]));
     }
   }
   facts.loss_scale = state_.scaling.used_scale();
@@ -136,12 +157,12 @@ AttemptFacts Stepper::attempt() {
 }
 
 /// torch.nn.utils.clip_grad_norm_: by the norm of all gradients together, once they are unscaled.
-double Stepper::clip_factor(const std::vector<Parameter*>& parameters) {
+double Stepper::clip_factor() const {
   if (settings_.clip == 0) return 1;
   double squares = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const GradientFacts facts = state_.backend.facts(std::span(&parameters[i]->gradient, 1));
-    squares += facts.nonfinite ? facts.max_abs : facts.sum_squares / scales_[i] / scales_[i];
+  for (std::size_t i = 0; i < found_.size(); ++i) {
+    squares +=
+        found_[i].nonfinite ? found_[i].max_abs : found_[i].sum_squares / scales_[i] / scales_[i];
   }
   const double factor = settings_.clip / (std::sqrt(squares) + 1e-6);
   return factor > 1 ? 1 : factor;  // NaN stays
@@ -149,19 +170,19 @@ double Stepper::clip_factor(const std::vector<Parameter*>& parameters) {
 
 void Stepper::update() {
   const std::vector<Parameter*> parameters = state_.parameters.trained();
-  const double factor = clip_factor(parameters);
+  const double factor = clip_factor();
+  std::vector<Tensor> deltas(parameters.size());
   UpdateRule rule = settings_.rule;
   rule.t = ++state_.counters.applied;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     Parameter& parameter = *parameters[i];
     Tensor& weight = parameter.updated();
-    Tensor delta;
-    if (recorder_.wanted()) delta = state_.backend.make(weight.shape, weight.dtype);
+    if (recorder_.wanted()) deltas[i] = state_.backend.room(weight.shape, weight.dtype);
     state_.backend.update(rule, parameter.gradient, factor / scales_[i], weight, parameter.state,
-                          delta);
+                          deltas[i]);
     if (parameter.master) state_.backend.copy(parameter.master, parameter.weight);
-    if (recorder_.wanted()) recorder_.see_update(parameter, delta);
   }
+  if (recorder_.wanted()) recorder_.see_updates(parameters, deltas);
 }
 
 void Stepper::compare_with_truth(double loss) {
@@ -182,8 +203,7 @@ StepResult Stepper::step(std::string& error) {
     recorder_.begin_attempt(counters.step);
     attempts.push_back(attempt());
     const AttemptFacts& facts = attempts.back();
-    decision =
-        state_.scaling.advance(facts.nonfinite, larger(facts.weight_grad, facts.activation_grad));
+    decision = state_.scaling.advance(facts.nonfinite, facts.weight_grad);
   } while (decision.action == policy::Action::retry && decision.error.empty());
   result.attempts = static_cast<int>(attempts.size());
   result.scale = attempts.front().loss_scale;

@@ -28,7 +28,7 @@ class Stepper {
  private:
   class Pass;
   AttemptFacts attempt();
-  double clip_factor(const std::vector<Parameter*>& parameters);
+  double clip_factor() const;
   void update();
   void compare_with_truth(double loss);
 
@@ -37,7 +37,8 @@ class Stepper {
   TrainingState& state_;
   Recorder& recorder_;
   std::optional<TrueGradients> truth_;
-  std::vector<double> scales_;  ///< that the trained parameters' gradients carry
+  std::vector<double> scales_;        ///< that the trained parameters' gradients carry
+  std::vector<GradientFacts> found_;  ///< of these gradients
 };
 
 }  // namespace halfscope::sim

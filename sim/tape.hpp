@@ -80,7 +80,8 @@ class Tape {
   /// Computes the gradients a node gives to others from its own.
   using Step = std::function<void(Node&)>;
 
-  Tensor make(const Shape& shape);
+  Tensor make(const Shape& shape);  ///< zeros
+  Tensor room(const Shape& shape);  ///< for an operation to fill
   /// The next value; `wanted`: something before it needs its gradient. An empty name is not told.
   Value put(const std::string& name, Tensor value, bool wanted, Step step);
   bool wanted(Value v) const;

@@ -27,13 +27,13 @@ Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std
     step.cell_before = found->second;
   }
 
-  Tensor from_x = make({rows, four}), from_h = make({rows, four});
-  step.gates = make({rows, four});
+  Tensor from_x = room({rows, four}), from_h = room({rows, four});
+  step.gates = room({rows, four});
   backend_.dense_forward(value(x), step.input->weight, step.input_bias->weight, from_x);
   backend_.dense_forward(value(h), step.hidden->weight, step.hidden_bias->weight, from_h);
   backend_.add(from_x, from_h, step.gates);
-  c = backend_.make({rows, width}, Dtype::f32);
-  Tensor h_after = make({rows, width});
+  c = backend_.room({rows, width}, Dtype::f32);
+  Tensor h_after = room({rows, width});
   backend_.lstm_forward(step.gates, step.c_before, c, h_after);
 
   const Value cell = nodes_.size(), after = cell + 1;
@@ -54,13 +54,13 @@ void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
   h.gradient = {};
   Tensor dc = backend_.make(cell.value.shape, Dtype::f32);
   if (cell.gradient) backend_.copy(scaled(cell.gradient, scale / cell.scale), dc);
-  Tensor dgates = make(of.gates.shape);
+  Tensor dgates = room(of.gates.shape);
   backend_.lstm_backward(of.gates, of.c_before, cell.value, dh, dc, dgates);
   if (of.cell_before) give(*of.cell_before, std::move(dc), scale);
 
   const auto pass_on = [&](const Parameter& weight, Value in) {
     if (!wanted(in)) return;
-    Tensor dx = make(value(in).shape);
+    Tensor dx = room(value(in).shape);
     backend_.dense_data_gradient(dgates, weight.weight, dx);
     give(in, std::move(dx), scale);
   };
@@ -89,7 +89,7 @@ Tensor Tape::in_order(std::vector<Tensor>& parts) {
   std::ranges::reverse(parts);
   Shape shape = parts.front().shape;
   shape[1] *= static_cast<std::int64_t>(parts.size());
-  Tensor all = make(shape);
+  Tensor all = room(shape);
   backend_.join(parts, all);
   return all;
 }

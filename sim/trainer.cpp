@@ -9,6 +9,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "sim/checkpoint.hpp"
+#include "sim/paired_backend.hpp"
 #include "sim/run_settings.hpp"
 #include "sim/stepper.hpp"
 
@@ -37,11 +38,19 @@ void require_sense(const Settings& s) {
           "the learning rate is a finite number, 0 or above");
 }
 
+std::unique_ptr<Backend> backend_of(const Settings& settings) {
+  const auto emulation = [&] { return make_cpu_backend(settings.accumulation, settings.threads); };
+  if (!settings.cudnn) return emulation();
+  if (!settings.check_operations) return make_cudnn_backend(settings.accumulation);
+  return std::make_unique<PairedBackend>(make_cudnn_backend(settings.accumulation), emulation());
+}
+
 /// What a run works on.
 struct Parts {
   explicit Parts(const Settings& settings)
       : data(open_data(settings.data, settings.seed)),
-        backend(make_cpu_backend(settings.accumulation, settings.threads)),
+        backend(backend_of(settings)),
+        paired(dynamic_cast<PairedBackend*>(backend.get())),
         state(settings, *backend) {
     const std::string why =
         settings.network->refuses != nullptr ? settings.network->refuses(*data) : std::string();
@@ -63,6 +72,7 @@ struct Parts {
 
   std::unique_ptr<Data> data;
   std::unique_ptr<Backend> backend;
+  PairedBackend* paired;  ///< the backend, where operations are checked
   TrainingState state;
 };
 
@@ -104,9 +114,16 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
   const Counters& counters = parts.state.counters;
   RunSummary summary;
   summary.folder = folder;
+  const std::int64_t first = counters.step;
   while (counters.step < settings.steps && summary.ended.empty()) {
     std::string policy_error;
+    const bool judged = parts.paired != nullptr && counters.step % settings.record_every == 0;
+    if (judged) parts.paired->judge(true);
     const StepResult step = stepper.step(policy_error);
+    if (judged) {
+      parts.paired->judge(false);
+      write_operations(folder, parts.paired->differences(), first, step.step);
+    }
     summary.ended = reason_to_end(settings, step, policy_error, counters);
     const bool goes_on = !told || told(step);
     if (!policy_error.empty()) break;  // what comes after an error is no state to go on from

@@ -32,6 +32,9 @@ struct Settings {
   std::int64_t record_every = 10;  ///< steps with tables; scalars are of every step
   std::int64_t sample_every = 0;   ///< steps with whole tensors; 0: the first and the last recorded
   std::int64_t checkpoint_every = 100;
+  bool cudnn = false;  ///< on the GPU; else emulated on the processor
+  /// With cudnn: every operation of steps with tables is emulated, too, from the same inputs.
+  bool check_operations = false;
   bool true_error = false;  ///< compare recorded steps' gradients with the reference backend's
   int threads = 0;
 };

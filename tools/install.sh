@@ -14,8 +14,8 @@ debian_packages() {
     build) echo g++ cmake ninja-build protobuf-compiler libprotobuf-dev libhwy-dev libtbb-dev \
       libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev libpugixml-dev zlib1g-dev libboost-dev python3-venv ;;
     test) echo catch2 ccache chromium chromium-driver clang-format-14 fonts-dejavu-core \
-      libeigen3-dev python3-dev python3-ipykernel python3-jsonschema python3-nbclient python3-numpy \
-      python3-pytest python3-selenium python3-sklearn python3-torch ;;
+      libboost-context-dev libeigen3-dev python3-dev python3-ipykernel python3-jsonschema \
+      python3-nbclient python3-numpy python3-pytest python3-selenium python3-sklearn python3-torch ;;
     bench) echo libimath-dev python3-numpy python3-torch ;;
     fuzz) echo clang-14 libclang-rt-14-dev ;;
     format) echo clang-format-14 ;;

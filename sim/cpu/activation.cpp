@@ -1,37 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes element by element, and tensors joined and split.
-#include <stdexcept>
-#include <string>
-
+#include "sim/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 
 namespace halfscope::sim {
-namespace {
-
-void require_same_size(const char* operation, const Tensor& a, const Tensor& b) {
-  if (a.size() == b.size()) return;
-  throw std::invalid_argument(std::string("sim: ") + operation + " of " + std::to_string(a.size()) +
-                              " and " + std::to_string(b.size()) + " values");
-}
-
-/// Elements of one item of a batch.
-std::int64_t item(const Tensor& tensor) { return tensor.size() / tensor.shape[0]; }
-
-/// Parts (N, A_i, C) of a whole (N, A, C).
-void require_parts(const Tensor& whole, std::span<const Tensor> parts) {
-  std::int64_t total = 0;
-  for (const Tensor& part : parts) {
-    if (part.shape[0] != whole.shape[0]) throw std::invalid_argument("sim: join: other batches");
-    total += part.size();
-  }
-  if (total != whole.size()) {
-    throw std::invalid_argument("sim: join: parts of " + std::to_string(total) +
-                                " values, a whole of " + std::to_string(whole.size()));
-  }
-}
-
-}  // namespace
-
 void CpuBackend::relu_forward(const Tensor& x, Tensor& y) {
   require_same_size("relu", x, y);
   const float* in = data(x);
@@ -83,11 +55,11 @@ void CpuBackend::multiply(const Tensor& x, double factor, Tensor& y) {
 void CpuBackend::join(std::span<const Tensor> parts, Tensor& y) {
   require_parts(y, parts);
   float* out = data(y);
-  const std::int64_t whole = item(y);
+  const std::int64_t whole = item_size(y);
   parallel(y.shape[0], [&](std::int64_t n) {
     float* to = out + n * whole;
     for (const Tensor& part : parts) {
-      to = std::copy_n(data(part) + n * item(part), item(part), to);
+      to = std::copy_n(data(part) + n * item_size(part), item_size(part), to);
     }
     round_values(y.dtype, out + n * whole, whole);
   });
@@ -97,12 +69,12 @@ void CpuBackend::split(const Tensor& dy, std::span<Tensor> parts) {
   require_parts(dy, parts);
   const float* in = data(dy);
   parallel(dy.shape[0], [&](std::int64_t n) {
-    const float* from = in + n * item(dy);
+    const float* from = in + n * item_size(dy);
     for (const Tensor& part : parts) {
-      float* to = data(part) + n * item(part);
-      std::copy_n(from, item(part), to);
-      if (part.dtype != dy.dtype) round_values(part.dtype, to, item(part));
-      from += item(part);
+      float* to = data(part) + n * item_size(part);
+      std::copy_n(from, item_size(part), to);
+      if (part.dtype != dy.dtype) round_values(part.dtype, to, item_size(part));
+      from += item_size(part);
     }
   });
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006), a cache's worth
 // of windows at a time. cuDNN calls what is computed here cross-correlation.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include "sim/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/product.hpp"
 #include "sim/cpu/store.hpp"
@@ -12,30 +10,7 @@
 namespace halfscope::sim {
 namespace {
 
-/// Shapes of x, w and y, or of their gradients.
-struct Extents {
-  std::int64_t n, h, w, c, k, p, q;
-};
-
-Extents check(const Convolution& conv, const Tensor& x, const Tensor& w, const Tensor& y) {
-  const auto refuse = [&] {
-    return std::invalid_argument(fmt::format(
-        "sim: a convolution (kernel {}, stride {}, padding {}) wants x (N, H, W, C), w (K, R, S, "
-        "C) and y (N, P, Q, K), found {}, {} and {}",
-        conv.kernel, conv.stride, conv.padding, x.shape, w.shape, y.shape));
-  };
-  if (x.shape.size() != 4 || w.shape.size() != 4 || y.shape.size() != 4) throw refuse();
-  if (conv.kernel < 1 || conv.stride < 1 || conv.padding < 0) throw refuse();
-  const Extents e = {x.shape[0], x.shape[1], x.shape[2], x.shape[3],
-                     w.shape[0], y.shape[1], y.shape[2]};
-  const std::int64_t least = conv.kernel - 2 * conv.padding;
-  if (e.h < least || e.w < least) throw refuse();
-  if (w.shape != Shape{e.k, conv.kernel, conv.kernel, e.c}) throw refuse();
-  if (y.shape != Shape{e.n, conv.out(e.h), conv.out(e.w), e.k}) throw refuse();
-  return e;
-}
-
-Window windows_of(const Convolution& conv, const Extents& e) {
+Window windows_of(const Convolution& conv, const ConvolutionExtents& e) {
   return {e.h,         e.w,           e.c,           e.p,         e.q,
           conv.stride, -conv.padding, -conv.padding, conv.kernel, conv.kernel};
 }
@@ -68,7 +43,7 @@ struct Phase {
 
 /// The weights that lead from dy to one phase of dx, (taps, K, C): taps descend as dy's pixels
 /// ascend.
-std::vector<float> weights_of(const Convolution& conv, const Extents& e, const float* w,
+std::vector<float> weights_of(const Convolution& conv, const ConvolutionExtents& e, const float* w,
                               const Phase& down, const Phase& across) {
   std::vector<float> taken(static_cast<std::size_t>(down.taps * across.taps * e.k * e.c));
   float* to = taken.data();
@@ -85,8 +60,9 @@ std::vector<float> weights_of(const Convolution& conv, const Extents& e, const f
 }
 
 /// Rows of one phase to their pixels of dx.
-void scatter(const Convolution& conv, const Extents& e, const Phase& down, const Phase& across,
-             const float* from, std::int64_t first, std::int64_t count, float* dx) {
+void scatter(const Convolution& conv, const ConvolutionExtents& e, const Phase& down,
+             const Phase& across, const float* from, std::int64_t first, std::int64_t count,
+             float* dx) {
   for (std::int64_t i = first; i < first + count; ++i, from += e.c) {
     const std::int64_t n = i / (down.count * across.count), row = i / across.count % down.count;
     const std::int64_t y = down.first + row * conv.stride;
@@ -99,7 +75,7 @@ void scatter(const Convolution& conv, const Extents& e, const Phase& down, const
 
 void CpuBackend::conv_forward(const Convolution& conv, const Tensor& x, const Tensor& w,
                               const Tensor& b, Tensor& y) {
-  const Extents e = check(conv, x, w, y);
+  const ConvolutionExtents e = require_convolution(conv, x.shape, w.shape, y.shape);
   const Window window = windows_of(conv, e);
   const std::int64_t depth = window.depth();
   const float *in = data(x), *bias = bias_of(b, e.k);
@@ -117,7 +93,7 @@ void CpuBackend::conv_forward(const Convolution& conv, const Tensor& x, const Te
 
 void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
                                     Tensor& dx) {
-  const Extents e = check(conv, dx, w, dy);
+  const ConvolutionExtents e = require_convolution(conv, dx.shape, w.shape, dy.shape);
   const float *in = data(dy), *weights = data(w);
   float* out = data(dx);
   const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
@@ -142,7 +118,7 @@ void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, c
 
 void CpuBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, const Tensor& dy,
                                       Tensor& dw, bool add) {
-  const Extents e = check(conv, x, dw, dy);
+  const ConvolutionExtents e = require_convolution(conv, x.shape, dw.shape, dy.shape);
   const Window window = windows_of(conv, e);
   const float *in = data(x), *gradients = data(dy);
   const std::int64_t depth = window.depth(), all = e.n * e.p * e.q;

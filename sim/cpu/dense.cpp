@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense layers, y = x w^T + b, and sums of gradients over rows.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include "sim/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/product.hpp"
 #include "sim/cpu/store.hpp"
@@ -11,27 +9,12 @@
 namespace halfscope::sim {
 namespace {
 
-struct Extents {
-  std::int64_t n, c, k;
-};
-
-Extents check(const Tensor& x, const Tensor& w, const Tensor& y) {
-  const bool shaped = !x.shape.empty() && w.shape.size() == 2 && !y.shape.empty();
-  const std::int64_t n = shaped ? x.shape[0] : 0;
-  if (!shaped || y.shape[0] != n || x.size() != n * w.shape[1] || y.size() != n * w.shape[0]) {
-    throw std::invalid_argument(
-        fmt::format("sim: a dense layer wants x (N, C), w (K, C) and y (N, K), found {}, {} and {}",
-                    x.shape, w.shape, y.shape));
-  }
-  return {n, w.shape[1], w.shape[0]};
-}
-
 constexpr std::int64_t kRows = 64, kColumns = 128;  // of a part of a product
 
 }  // namespace
 
 void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
-  const Extents e = check(x, w, y);
+  const DenseExtents e = require_dense(x.shape, w.shape, y.shape);
   const float *in = data(x), *weights = data(w), *bias = bias_of(b, e.k);
   float* out = data(y);
   const bool narrow = narrow_sums(x, w, y);
@@ -50,7 +33,7 @@ void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b
 }
 
 void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& dx) {
-  const Extents e = check(dx, w, dy);
+  const DenseExtents e = require_dense(dx.shape, w.shape, dy.shape);
   const float *in = data(dy), *weights = data(w);
   float* out = data(dx);
   const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
@@ -63,7 +46,7 @@ void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& 
 }
 
 void CpuBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor& dw, bool add) {
-  const Extents e = check(x, dw, dy);
+  const DenseExtents e = require_dense(x.shape, dw.shape, dy.shape);
   const float *in = data(x), *gradients = data(dy);
   std::vector<float> sum(static_cast<std::size_t>(e.k * e.c));
   const bool narrow = narrow_sums(x, dy, dw);
@@ -81,11 +64,7 @@ void CpuBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tensor
 }
 
 void CpuBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
-  const std::int64_t k = dy.shape.empty() ? 0 : dy.shape.back();
-  if (db.size() != k || k == 0) {
-    throw std::invalid_argument(fmt::format(
-        "sim: wanted a bias gradient of dy's last extent, found {} for dy {}", db.shape, dy.shape));
-  }
+  const std::int64_t k = require_bias_gradient(dy.shape, db.shape);
   const float* in = data(dy);
   std::vector<float> sum(static_cast<std::size_t>(k));
   constexpr std::int64_t kSummed = 256;  // rows: partial sums also keep rounding errors small

@@ -3,9 +3,8 @@
 // its gradient is formed and multiplied in binary32 and rounded once, as one fused kernel does it.
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
-#include <string>
 
+#include "sim/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/transcendental.hpp"
 
@@ -15,23 +14,6 @@ namespace {
 constexpr std::int64_t kRows = 64;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-void require_rows(const char* operation, const Tensor& tensor, std::size_t rows) {
-  if (!tensor.shape.empty() && tensor.size() == tensor.shape.back() * std::int64_t(rows)) return;
-  throw std::invalid_argument(std::string("sim: ") + operation + ": a tensor of " +
-                              std::to_string(tensor.size()) + " values for " +
-                              std::to_string(rows) + " rows");
-}
-
-/// Throws unless every index is in [least, end).
-void require_range(const char* what, std::span<const std::int32_t> indices, std::int64_t least,
-                   std::int64_t end) {
-  for (const std::int32_t index : indices) {
-    if (index >= least && index < end) continue;
-    throw std::invalid_argument(std::string("sim: ") + what + " " + std::to_string(index) +
-                                " is outside 0 to " + std::to_string(end - 1));
-  }
-}
 
 /// -log(softmax(z)[label]), and its gradient times factor.
 float cross_entropy_row(const float* z, std::int64_t classes, std::int64_t label, float factor,
@@ -106,10 +88,7 @@ double CpuBackend::smooth_l1(const Tensor& x, std::span<const float> target,
                              std::span<const std::uint8_t> mask, double factor, Tensor& dx) {
   require_rows("smooth L1", x, mask.size());
   require_rows("smooth L1", dx, mask.size());
-  if (std::ssize(target) != x.size()) {
-    throw std::invalid_argument("sim: smooth L1: " + std::to_string(target.size()) +
-                                " targets for " + std::to_string(x.size()) + " values");
-  }
+  require_targets(target, x);
   const std::int64_t width = x.shape.back();
   const float* in = data(x);
   float* out = data(dx);

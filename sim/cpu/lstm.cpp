@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The LSTM cell (Hochreiter, Schmidhuber 1997, with the forget gate of Gers, Schmidhuber, Cummins
 // 2000). Gates are stored before their activation, which the backward pass computes again.
-#include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "sim/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/transcendental.hpp"
 
@@ -37,20 +36,10 @@ class Row {
   std::int64_t width_;
 };
 
-std::int64_t width_of(const Tensor& gates, const Tensor& h) {
-  const std::int64_t width = h.shape.back();
-  if (gates.shape.back() != 4 * width || gates.size() != 4 * h.size()) {
-    throw std::invalid_argument("sim: lstm: " + std::to_string(gates.shape.back()) +
-                                " gates a row, wanted four times the " + std::to_string(width) +
-                                " units");
-  }
-  return width;
-}
-
 }  // namespace
 
 void CpuBackend::lstm_forward(const Tensor& gates, const Tensor& c_before, Tensor& c, Tensor& h) {
-  const std::int64_t width = width_of(gates, h);
+  const std::int64_t width = require_lstm(gates, h);
   const float *in = data(gates), *before = data(c_before);
   float *cell = data(c), *out = data(h);
   parallel_parts(h.size() / width, kRows, [&](std::int64_t first, std::int64_t count) {
@@ -72,7 +61,7 @@ void CpuBackend::lstm_forward(const Tensor& gates, const Tensor& c_before, Tenso
 
 void CpuBackend::lstm_backward(const Tensor& gates, const Tensor& c_before, const Tensor& c,
                                const Tensor& dh, Tensor& dc, Tensor& dgates) {
-  const std::int64_t width = width_of(gates, dh);
+  const std::int64_t width = require_lstm(gates, dh);
   const float *in = data(gates), *before = data(c_before), *cell = data(c), *up = data(dh);
   float *carried = data(dc), *out = data(dgates);
   parallel_parts(dh.size() / width, kRows, [&](std::int64_t first, std::int64_t count) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cpu/store.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include "sim/check_shapes.hpp"
 
 namespace halfscope::sim {
 
@@ -18,9 +18,8 @@ void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
 
 const float* bias_of(const Tensor& bias, std::int64_t count) {
   if (!bias) return nullptr;
-  if (bias.size() == count) return data(bias);
-  throw std::invalid_argument(
-      fmt::format("sim: wanted a bias of {} values, found {}", count, bias.size()));
+  require_bias(bias, count);
+  return data(bias);
 }
 
 void finish(MatrixAt<float> sums, std::int64_t rows, std::int64_t columns, const float* bias,

@@ -4,49 +4,18 @@
 // operation is computed in binary32 and rounded to the dtype. For +, -, *, / and the square root
 // that equals one rounding of the exact result, since binary32's 24 bits are at least 2p + 2 for
 // the p = 11 of binary16 and the 8 of bfloat16 (Figueroa, When is double rounding innocuous?,
-// SIGNUM Newsletter 30, 1995). Constants are rounded to the dtype, too: Adam's epsilon of 1e-8 is 0
-// in binary16, and its beta2 of 0.999 is 1 in bfloat16.
+// SIGNUM Newsletter 30, 1995).
 #include <array>
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
-#include "halfscope/number/convert.hpp"
 #include "sim/cpu/backend.hpp"
+#include "sim/update_constants.hpp"
 
 namespace halfscope::sim {
 namespace {
 
 /// Elements a pass works on: their intermediate values stay in the first cache.
 constexpr std::int64_t kBlock = 1024;
-
-/// A rule with its constants as the arithmetic has them.
-struct Constants {
-  Constants(const UpdateRule& rule, Dtype dtype_, double unscale_)
-      : kind(rule.kind), dtype(dtype_), unscale(static_cast<float>(unscale_)) {
-    const auto t = static_cast<double>(rule.t);
-    decay = rounded(rule.weight_decay);
-    rate = rounded(rule.learning_rate);
-    momentum = rounded(rule.momentum);
-    beta1 = rounded(rule.beta1);
-    beta2 = rounded(rule.beta2);
-    rest1 = rounded(1 - rule.beta1);
-    rest2 = rounded(1 - rule.beta2);
-    adam_rate = rounded(rule.learning_rate / (1 - std::pow(rule.beta1, t)));
-    root_correction = rounded(std::sqrt(1 - std::pow(rule.beta2, t)));
-    epsilon = rounded(rule.epsilon);
-  }
-
-  float rounded(double value) const {
-    const Format format = format_of(dtype);
-    return static_cast<float>(to_double(format, from_double(format, value).bits));
-  }
-
-  UpdateRule::Kind kind;
-  Dtype dtype;
-  float unscale, decay, rate, momentum, beta1, beta2, rest1, rest2, adam_rate, root_correction,
-      epsilon;
-};
 
 /// Part of a parameter: at most kBlock elements.
 struct Block {
@@ -75,7 +44,8 @@ class Arithmetic {
 
 /// torch.optim.Adam's single-tensor order: exp_avg = exp_avg * beta1 + (1 - beta1) * grad, then
 /// exp_avg_sq with ((1 - beta2) * grad) * grad, then what is subtracted, into `step`.
-void adam(const Constants& c, const Arithmetic& into, const Block& b, const float* g, float* step) {
+void adam(const UpdateConstants& c, const Arithmetic& into, const Block& b, const float* g,
+          float* step) {
   float *m = b.first, *v = b.second;
   Values t;
   into(m, [&](std::int64_t i) { return c.beta1 * m[i]; });
@@ -93,7 +63,7 @@ void adam(const Constants& c, const Arithmetic& into, const Block& b, const floa
 }
 
 /// Updates the state; what is to be subtracted from the weight goes into `step`.
-void step_of(const Constants& c, const Arithmetic& into, const Block& b, float* step) {
+void step_of(const UpdateConstants& c, const Arithmetic& into, const Block& b, float* step) {
   Values g, t;
   float* decayed = t.data();
   into(g.data(), [&](std::int64_t i) { return b.gradient[i] * c.unscale; });
@@ -114,29 +84,12 @@ void step_of(const Constants& c, const Arithmetic& into, const Block& b, float* 
   }
 }
 
-void require_state(const UpdateRule& rule, const Tensor& weight, std::span<const Tensor> state) {
-  const std::size_t wanted = rule.kind == UpdateRule::Kind::sgd        ? 0
-                             : rule.kind == UpdateRule::Kind::momentum ? 1
-                                                                       : 2;
-  if (state.size() != wanted) {
-    throw std::invalid_argument("sim: update: " + std::to_string(state.size()) +
-                                " tensors of state, wanted " + std::to_string(wanted));
-  }
-  for (const Tensor& tensor : state) {
-    if (tensor.size() == weight.size() && tensor.dtype == weight.dtype) continue;
-    throw std::invalid_argument("sim: update: state of another size or dtype than the weight");
-  }
-}
-
 }  // namespace
 
 void CpuBackend::update(const UpdateRule& rule, const Tensor& gradient, double unscale,
                         Tensor& weight, std::span<Tensor> state, Tensor& delta) {
-  require_state(rule, weight, state);
-  if (gradient.size() != weight.size() || (delta && delta.size() != weight.size())) {
-    throw std::invalid_argument("sim: update: a gradient or a delta of another size");
-  }
-  const Constants constants(rule, weight.dtype, unscale);
+  require_update(rule, gradient, weight, state, delta);
+  const UpdateConstants constants = update_constants(rule, weight.dtype, unscale);
   const float* g = data(gradient);
   float *w = data(weight), *change = delta ? data(delta) : nullptr,
         *first_state = state.empty() ? nullptr : data(state[0]),

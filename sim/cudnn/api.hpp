@@ -6,8 +6,9 @@
 #include <cublas_v2.h>
 #include <cudnn.h>
 
-#include <stdexcept>
 #include <string>
+
+#include "sim/backend.hpp"
 
 namespace halfscope::sim {
 
@@ -77,14 +78,9 @@ struct CudaLibraries {
   std::string cudnn_path, cublas_path;  ///< of the files they were loaded from
 };
 
-/// What a machine lacks for the cuDNN backend: one line, with the way out.
-struct NoCudnn : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// Looks in the folders of HALFSCOPE_CUDA_LIBRARIES (as PATH), where the dynamic loader looks, in
 /// the CUDA toolkit's usual place, and in Python's nvidia packages. Loaded once; never unloaded.
-/// Throws NoCudnn, which names what was wanted and where it was looked for.
+/// Throws BackendMissing, which names what was wanted and where it was looked for.
 const CudaLibraries& load_cuda_libraries();
 
 /// Throws std::runtime_error that names the call, the status, and cuDNN's own last words.

@@ -34,6 +34,7 @@ std::unique_ptr<Data> open_text(const std::filesystem::path& file, std::uint64_t
 std::unique_ptr<Data> generate_text(std::uint64_t seed);
 std::unique_ptr<Data> generate_blobs(std::uint64_t seed);
 std::unique_ptr<Data> generate_images(std::uint64_t seed);
+std::unique_ptr<Data> generate_large_images(std::uint64_t seed);
 std::unique_ptr<Data> generate_boxes(std::uint64_t seed);
 
 }  // namespace halfscope::sim

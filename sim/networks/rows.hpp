@@ -13,6 +13,7 @@ namespace halfscope::sim {
 Network mlp();
 Network lenet();
 Network resnet20();
+Network resnet50();
 Network tinyssd();
 Network tinyssd_all_anchors();
 Network charlstm();

@@ -189,6 +189,77 @@ TEST_CASE("Trap: a scale that comes back from zero, or from infinity, was set an
   CHECK(found(series, "", "not_in_checkpoint").empty());
 }
 
+/// A run of torch, or of a rule that is not known, by its scales; nothing overflows.
+StepSeries clean_run(const std::vector<double>& scales, const std::string& settings = "") {
+  StepSeries series = series_of(std::vector<double>(scales.size(), 0.001));
+  series.recorded_scale.assign(scales.begin(), scales.end());
+  series.recorded_skip.assign(scales.size(), false);
+  if (!settings.empty()) {
+    series.manifest.emplace();
+    series.manifest->about["loss_scaling"] = nlohmann::json::parse(settings);
+  }
+  return series;
+}
+
+TEST_CASE("Trap: a scale that falls to its start without an overflow was not in the checkpoint") {
+  const char* const torch = R"({"policy":"torch","init_scale":65536.0})";
+  const std::vector<double> scales = {0x1p18, 0x1p18, 0x1p18, 0x1p18, 0x1p16, 0x1p16};
+  StepSeries series = clean_run(scales, torch);
+  const auto trap = found(series, "", "not_in_checkpoint");
+  CHECK(says(trap, "falls from 262144 to 65536, where it starts, at step 4, although no step"));
+  CHECK(trap.at(0).step == 4);
+
+  series.recorded_skip[3] = true;  // by an overflow, the last two steps tell
+  CHECK(found(series, "", "not_in_checkpoint").empty());
+  series.recorded_skip[3] = false;
+  series.recorded_skip[2] = true;  // MXNet's scale falls one step late
+  CHECK(found(series, "", "not_in_checkpoint").empty());
+  series.recorded_skip[2].reset();
+  CHECK(found(series, "", "not_in_checkpoint").empty());
+  series.recorded_skip[2] = false;
+  series.seen[3].max_abs = 1;  // would overflow at 2^18
+  CHECK(found(series, "", "not_in_checkpoint").empty());
+
+  // Elsewhere than to the start, and a policy that tries a step again at a smaller scale.
+  const std::vector<double> elsewhere = {0x1p18, 0x1p18, 0x1p18, 0x1p18, 0x1p15, 0x1p15};
+  CHECK(found(clean_run(elsewhere, torch), "", "not_in_checkpoint").empty());
+  const char* const nnabla = R"({"policy":"nnabla","scale":65536.0})";
+  CHECK(found(clean_run(scales, nnabla), "", "not_in_checkpoint").empty());
+}
+
+TEST_CASE("Trap: of a rule that is not known, a fall to the first scale alone is a reset") {
+  const std::vector<double> reset = {64, 128, 256, 256, 256, 64, 64};
+  CHECK(says(found(clean_run(reset), "", "not_in_checkpoint"), "falls from 256 to 64"));
+  const std::vector<double> lowered = {64, 128, 256, 256, 256, 64, 64, 64, 32};
+  CHECK(found(clean_run(lowered), "", "not_in_checkpoint").empty());
+  StepSeries late = clean_run(reset);
+  for (std::int64_t& step : late.steps) step += 100;  // nobody knows where it started
+  CHECK(found(late, "", "not_in_checkpoint").empty());
+}
+
+TEST_CASE("Trap: growth by a factor that the log shows again and again is no reset") {
+  const std::vector<double> regular = {1, 1, 32, 32, 1024, 1024, 32768, 32768};
+  CHECK(found(clean_run(regular), "", "not_in_checkpoint").empty());
+  const std::vector<double> irregular = {1, 1, 32, 32, 1024, 1024, 1024, 32768};
+  CHECK(says(found(clean_run(irregular), "", "not_in_checkpoint"),
+             "from 1 to 32 at step 2, which is more than any policy known here"));
+  const std::vector<double> twice = {1, 1, 32, 32, 1024, 1024};
+  CHECK(found(clean_run(twice), "", "not_in_checkpoint").size() == 1);
+}
+
+TEST_CASE("Trap: how much a scale may grow at once is a setting of its policy") {
+  const std::vector<double> doubled = {1024, 1024, 1024, 2048, 2048};
+  const char* const slow = R"({"policy":"torch","init_scale":1024.0,"growth_factor":1.5})";
+  CHECK(says(found(clean_run(doubled, slow), "", "not_in_checkpoint"), "or the scale was set by"));
+  const std::vector<double> grown = {1024, 1024, 1024, 1536, 1536};
+  CHECK(found(clean_run(grown, slow), "", "not_in_checkpoint").empty());
+  const std::vector<double> fourfold = {1024, 1024, 1024, 4096, 4096};
+  const char* const fast = R"({"policy":"deepspeed","init_scale":1024,"scale_factor":4})";
+  CHECK(found(clean_run(fourfold, fast), "", "not_in_checkpoint").empty());
+  const char* const paddle = R"({"policy":"paddle","init_loss_scaling":1024,"incr_ratio":4.0})";
+  CHECK(found(clean_run(fourfold, paddle), "", "not_in_checkpoint").empty());
+}
+
 TEST_CASE("Trap: a scale at its floor is no sign of hysteresis") {
   std::vector<double> magnitudes(10, 0x1p20);
   magnitudes.resize(60, 0x1p10);

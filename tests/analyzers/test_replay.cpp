@@ -177,7 +177,7 @@ TEST_CASE("Policies that need more than there is say what") {
   StepSeries log = plain;
   log.from_magnitudes = false;
   CHECK(replay(policy::make("te-delayed"), log).unavailable.starts_with("needs the largest"));
-  log.tensors.push_back({"activation_grad/a", log::Role::activation_grad, {4}, true, {{0, 1}}});
+  log.tensors.push_back({"activation_grad/a", log::Role::activation_grad, {4}, true, 1, {{0, 1}}});
   CHECK(replay(policy::make("te-delayed"), log).unavailable.find("none at step 1") !=
         std::string::npos);
   log.tensors[0].steps.push_back({1, 2});
@@ -191,16 +191,16 @@ StepSeries two_layers() {
   StepSeries series = series_of({1e-5, 1e-5, 1e-5});
   series.from_magnitudes = false;
   using log::Role;
-  series.tensors.push_back({"activation/a", Role::activation, {}, true, {}});
-  series.tensors.push_back({"activation/b", Role::activation, {}, true, {}});
+  series.tensors.push_back({"activation/a", Role::activation, {}, true, 1, {}});
+  series.tensors.push_back({"activation/b", Role::activation, {}, true, 1, {}});
   // Known answer, seed 0 of the original: 8 without, 4 with 256 before it.
-  const TensorFacts weight{0, 0.2, -3.12023e-05, .049908};
-  const TensorFacts gradient{0, 4e-5, -1.56932e-07, 9.87338e-06};
+  const TensorFacts weight{0, 0.2, 1, -3.12023e-05, .049908};
+  const TensorFacts gradient{0, 4e-5, 1, -1.56932e-07, 9.87338e-06};
   for (const char* name : {"a", "b"}) {
     series.tensors.push_back(
-        {std::string("weight/") + name + ".weight", Role::weight, {128, 256}, true, {weight}});
+        {std::string("weight/") + name + ".weight", Role::weight, {128, 256}, true, 1, {weight}});
     series.tensors.push_back(
-        {std::string("activation_grad/") + name, Role::activation_grad, {64}, true, {gradient}});
+        {std::string("activation_grad/") + name, Role::activation_grad, {64}, true, 1, {gradient}});
   }
   return series;
 }

@@ -1,74 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log does not tell of a step is not counted as clean.
 #include <cmath>
-#include <limits>
 
-#include "analyzers/logs.hpp"
 #include "analyzers/policy_study.hpp"
-#include "analyzers/replay.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/step_series.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {
 namespace {
-
-using test::record_of;
-using test::TempFolder;
-using Scalars = std::vector<log::StepScalars>;
-using Records = std::vector<log::TensorRecord>;
-using Steps = std::vector<std::int64_t>;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
-log::StepScalars step(std::int64_t number, std::optional<double> weights,
-                      std::optional<double> activations = {},
-                      std::optional<double> scale = 1024.0) {
-  log::StepScalars s;
-  s.step = number;
-  s.max_abs_weight_grad = weights;
-  s.max_abs_activation_grad = activations;
-  s.loss_scale = scale;
-  s.found_inf = false;
-  return s;
-}
-
-log::Manifest manifest_of(log::ScaleState gradients) {
-  log::Manifest manifest;
-  manifest.gradients = gradients;
-  return manifest;
-}
-
-/// A run log of these ranks, read.
-StepSeries read_ranks(const std::vector<Scalars>& ranks, const Records& records = {},
-                      log::Manifest manifest = {}, const Selection& selection = {}) {
-  const TempFolder folder;
-  manifest.world_size = static_cast<int>(ranks.size());
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    manifest.rank = static_cast<int>(rank);
-    const std::string name = ranks.size() == 1 ? "run" : "run/rank-000" + std::to_string(rank);
-    log::RunLogWriter writer(folder / name, manifest);
-    for (const auto& s : ranks[rank]) writer.write(s);
-    for (const auto& r : records) writer.write(r);
-  }
-  Notes notes;
-  return read_series(folder / "run", selection, {}, notes);
-}
-
-StepSeries read(const Scalars& scalars, const Records& records = {}, log::Manifest manifest = {},
-                const Selection& selection = {}) {
-  return read_ranks({scalars}, records, std::move(manifest), selection);
-}
-
-Trace at_scale(const StepSeries& series, const std::string& scale) {
-  return replay(policy::make("static,scale=" + scale), series);
-}
-
-log::TensorRecord computed_in(Dtype dtype, log::TensorRecord record) {
-  record.computed_dtype = dtype;
-  return record;
-}
 
 TEST_CASE("Of gradients that are partly recorded only overflow is known") {
   CHECK(judge({2, 0, true}, 1024) == Verdict::unknown);
@@ -162,19 +102,6 @@ TEST_CASE("Of ranks with different scales an infinity may be that of the largest
   CHECK(series.seen[1].overflow_from == 4096);
 }
 
-log::StepScalars retried(std::int64_t number, const std::vector<double>& attempts,
-                         double first_scale) {
-  log::StepScalars s = step(number, attempts.back());
-  double scale = first_scale;
-  for (std::size_t i = 0; i < attempts.size(); ++i, scale /= 2) {
-    const std::string end = "/attempt-" + std::to_string(i);
-    s.more["max_abs/weight_grad" + end] = attempts[i];
-    s.more["loss_scale" + end] = scale;
-    s.loss_scale = scale;
-  }
-  return s;
-}
-
 TEST_CASE("Attempts of every rank count, and what a step has besides is its last attempt's") {
   const Scalars rank0 = {step(0, 0.5), retried(1, {0.5, 0.5}, 2048)};
   SECTION("on another rank") {
@@ -223,12 +150,22 @@ TEST_CASE("Microbatches that carry a scale nobody says make a step unknown") {
   CHECK(read(scalars).seen[1].max_abs == 4096);
 }
 
-TEST_CASE("Microbatches of one role alone are not all, where other steps have both") {
+TEST_CASE("Microbatches that other steps or ranks have are missing where there are none") {
   Scalars scalars = {step(0, 0.5), step(1, 0.5), step(2, 0.5)};
   scalars[0].more = {{"max_abs/weight_grad/microbatch-0", 0.5},
                      {"max_abs/activation_grad/microbatch-0", 0.5}};
   scalars[1].more = {{"max_abs/weight_grad/microbatch-0", 0.5}};
-  CHECK(at_scale(read(scalars), "1024").unknown == Steps{1});  // step 2 had one batch
+  CHECK(at_scale(read(scalars), "1024").unknown == Steps{1, 2});
+  for (const char* const role : {"weight_grad", "activation_grad"}) {
+    const Scalars none = {step(0, 0.5), step(1, 0.5)};
+    Scalars some = none;
+    some[0].more = {{std::string("max_abs/") + role + "/microbatch-0", 0.5}};
+    CHECK(at_scale(read(some), "1024").unknown == Steps{1});
+    CHECK(at_scale(read_ranks({none, some}), "1024").unknown == Steps{0, 1});
+    some[1].more = some[0].more;
+    CHECK(at_scale(read(some), "1024").unknown.empty());
+    CHECK(at_scale(read_ranks({some, some}), "1024").unknown.empty());
+  }
 }
 
 TEST_CASE("FP32 gradients of weights alone do not tell that no scale cures") {

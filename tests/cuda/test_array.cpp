@@ -146,12 +146,12 @@ std::string message(Call call) {
 
 }  // namespace
 
-TEST_CASE("convert on the device, 16-bit formats", "[cuda][array][gpu]") {
+TEST_CASE("convert on the device, 16-bit formats", "[cuda][array][gpu][slow]") {
   if (skipped()) return;
   for (const Format& f : {kBinary16, kBfloat16}) compare_conversions(f, half_inputs(1));
 }
 
-TEST_CASE("convert on the device, formats of 8 bits and fewer", "[cuda][array][gpu]") {
+TEST_CASE("convert on the device, formats of 8 bits and fewer", "[cuda][array][gpu][slow]") {
   if (skipped()) return;
   for (const Format& f : {kFloat8E4M3, kFloat8E5M2, kFloat6E3M2, kFloat6E2M3, kFloat4E2M1}) {
     Bytes codes;
@@ -161,7 +161,7 @@ TEST_CASE("convert on the device, formats of 8 bits and fewer", "[cuda][array][g
   }
 }
 
-TEST_CASE("quantise on the device, in place", "[cuda][array][gpu]") {
+TEST_CASE("quantise on the device, in place", "[cuda][array][gpu][slow]") {
   if (skipped()) return;
   const Floats floats = float_inputs();
   const auto n = static_cast<std::int64_t>(floats.size());
@@ -175,7 +175,7 @@ TEST_CASE("quantise on the device, in place", "[cuda][array][gpu]") {
   }
 }
 
-TEST_CASE("add, multiply, fused multiply-add on the device", "[cuda][array][gpu]") {
+TEST_CASE("add, multiply, fused multiply-add on the device", "[cuda][array][gpu][slow]") {
   if (skipped()) return;
   for (const Format& f : {kBinary16, kBfloat16}) compare_arithmetic(f);
 }

@@ -117,6 +117,20 @@ def test_an_activations_gradient_that_overflows_alone_is_an_overflow(tmp_path):
     assert agrees(tmp_path / "run")
 
 
+def test_a_policy_that_follows_magnitudes_follows_those_of_weights(tmp_path):
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
+    for layer in model:
+        layer.weight.data.fill_(1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with emulate(model, optimizer, "mixed", "nvcaffe,adaptive=true", log=tmp_path / "run") as run:
+        for _ in range(3):
+            optimizer.zero_grad()
+            run.backward(model(torch.full((1, 1), 0.25)).sum() * 4)  # d/dw 1, d/dy 4
+            optimizer.step()
+        assert run.loss_scale == 4
+    assert agrees(tmp_path / "run")
+
+
 def test_gradients_that_stay_fp32_do_not_overflow_where_16_bits_would(tmp_path, read_log):
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

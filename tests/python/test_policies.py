@@ -348,6 +348,24 @@ def test_the_legend_is_of_no_other_run(tmp_path):
 def test_the_answer_comes_first(s1):
     text = policies(LOG).stdout
     answer = text.index("The run itself: 0 of 901 steps skipped")
+    assert "flushes a mean of 17.0 % of its gradients" in " ".join(text.split())  # the run did not
     assert answer < text.index("scaler = torch.cuda.amp.GradScaler(init_scale=") < text.index("lost")
     assert "open loop" in text
     assert max(map(len, text.splitlines())) <= 180
+
+
+def test_a_run_without_loss_scaling_had_scale_1_and_applied_its_infinities(tmp_path):
+    about = {"loss_scaling": {"policy": "none"}}
+    writer = _halfscope.RunLogWriter(str(tmp_path), json.dumps(
+        {"scaled": False, "rank": 0, "world_size": 1, "sharded": [], "about": about}))
+    for step, largest in enumerate([1e-3, 1e-3, float("inf")]):
+        writer.write_scalars(step=step, loss=1.0, learning_rate=0.1, loss_scale=None,
+                             found_inf=False, max_abs_weight_grad=largest,
+                             max_abs_activation_grad=largest, more={})
+    del writer
+    recorded = {t["policy"]: t for t in traces(tmp_path)}["recorded"]
+    assert recorded["scale"] == [1, 1, 1]
+    assert recorded["skipped"] == []
+    assert recorded["applied_nonfinite"] == [2]
+    text = " ".join(policies(tmp_path, "--policy", "torch").stdout.split())
+    assert "the run itself: Infinities or NaN go into the weights at 1 step, step 2 first" in text

@@ -168,7 +168,8 @@ def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
     (["mlp", "--out", "X", "--loss-scale", "torch,nonesuch=1"], 2, "it has init_scale"),
     (["mlp", "--out", "X", "--loss-scale", "0"], 2, "--loss-scale"),
     (["mlp", "--out", "X", "--loss-scale", "te-delayed"], 1, "is no loss scale"),
-    (["mlp", "--out", "X", "--backend", "cudnn"], 3, "the cudnn backend is not in this program"),
+    (["mlp", "--out", "X", "--backend", "cudnn"], 3, "--backend cpu emulates the same network"),
+    (["mlp", "--out", "X", "--check-operations"], 2, "add --backend cudnn"),
     (["mlp", "--out", "X", "--precision", "fp8"], 2, "fp32"),
     (["mlp", "--out", "X", "--loss-scale", "-4"], 2, "--loss-scale: found '-4', want a positive"),
     (["mlp", "--out", "X", "--loss-scale", "inf"], 2, "--loss-scale: found 'inf', want a positive"),
@@ -232,5 +233,6 @@ def test_an_existing_folder_is_not_written_over(tmp_path):
 
 def test_the_list_names_every_network_and_set():
     text = simulate("--list").stdout
-    for name in ("mlp", "lenet", "resnet20", "tinyssd", "charlstm", "digits", "blobs", "boxes"):
+    for name in ("mlp", "lenet", "resnet20", "tinyssd", "charlstm", "resnet50", "digits", "blobs",
+                 "boxes", "large-images"):
         assert f"  {name} " in text

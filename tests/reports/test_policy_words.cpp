@@ -138,6 +138,34 @@ TEST_CASE("settings are searched or it is said why not", "[reports][policies]") 
   CHECK(has(tuned_text(study, "torch"), "no step tells of a scale"));
 }
 
+TEST_CASE("settings that keep the target are not denied", "[reports][policies]") {
+  PolicyStudy study;
+  study.series = steps(30, 1);
+  study.target_underflow = 1e-4;
+  study.tuned.emplace();
+  study.tuned->name = study.tuned->text = "apex-legacy";
+  study.tuned->trace.policy = policy::make("apex-legacy");
+  study.tuned->trace.length = 30;
+  study.tuned->trace.mean_flushed = {0.01, 0.01};
+  CHECK(has(tuned_text(study), "No setting keeps the flushed share at the target of 0.01 %."));
+  study.tuned->own_within_target.emplace();
+  study.tuned->own_within_target->length = 30;
+  study.tuned->own_within_target->skipped = {0, 1};
+  CHECK(has(tuned_text(study),
+            "No setting that was tried keeps the flushed share at the target of 0.01 %; those it "
+            "has do, with 2 of 30 steps skipped."));
+  study.tuned->own_within_target->skipped.clear();
+  CHECK(has(tuned_text(study), "those it has do, from a scale that leaves too little room."));
+}
+
+TEST_CASE("a static scale that is refused is said to be", "[reports][policies]") {
+  PolicyStudy study;
+  study.series = steps(10, 1);
+  CHECK(fixed_text(study).empty());
+  study.refused_log2 = -46;
+  CHECK(has(fixed_text(study), "the largest gradients take one of 2^-46 or less"));
+}
+
 TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {
   Trace trace;
   trace.length = 100;

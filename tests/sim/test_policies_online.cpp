@@ -13,22 +13,24 @@ using namespace halfscope;
 using namespace halfscope::test;
 
 struct Tried {
-  double scale, magnitude;
+  double scale, weights, activations;  ///< largest magnitudes
+
+  // In binary16 a gradient is infinite from 65520 on; 65504 is its largest number.
+  bool overflow() const { return !(weights * scale < 65520) || !(activations * scale < 65520); }
 };
 
 /// All attempts of a step, as its scalars tell.
 std::vector<Tried> attempts_of(const log::StepScalars& s) {
-  const auto larger = [](double a, double b) { return std::isnan(a) || a > b ? a : b; };
   std::vector<Tried> tried;
   for (int i = 0;; ++i) {
     const std::string end = "/attempt-" + std::to_string(i);
     const auto scale = s.more.find("loss_scale" + end);
     if (scale == s.more.end()) break;
-    tried.push_back({scale->second, larger(s.more.at("max_abs/weight_grad" + end),
-                                           s.more.at("max_abs/activation_grad" + end))});
+    tried.push_back({scale->second, s.more.at("max_abs/weight_grad" + end),
+                     s.more.at("max_abs/activation_grad" + end)});
   }
   if (tried.empty()) {
-    tried.push_back({*s.loss_scale, larger(*s.max_abs_weight_grad, *s.max_abs_activation_grad)});
+    tried.push_back({*s.loss_scale, *s.max_abs_weight_grad, *s.max_abs_activation_grad});
   }
   return tried;
 }
@@ -42,10 +44,9 @@ std::int64_t follow(policy::Policy policy, const std::filesystem::path& run) {
     for (std::size_t i = 0; i < tried.size(); ++i) {
       INFO("step " << step.step << ", attempt " << i);
       CHECK(policy::scale_of(policy) == tried[i].scale);
-      // In binary16 a gradient is infinite from 65520 on; 65504 is its largest number.
-      const bool overflow = !(tried[i].magnitude * tried[i].scale < 65520);
       decision = policy::advance(
-          policy, {.nonfinite = overflow, .max_abs = tried[i].magnitude, .layer = nullptr});
+          policy,
+          {.nonfinite = tried[i].overflow(), .max_abs = tried[i].weights, .layer = nullptr});
       CHECK((decision.action == policy::Action::retry) == (i + 1 < tried.size()));
     }
     CHECK((decision.action == policy::Action::skip) == *step.found_inf);
@@ -66,7 +67,7 @@ std::string pushed_text(const policy::Policy& policy) {
 TEST_CASE("every policy does online what it does replayed") {
   const TempFolder temp;
   std::vector<std::string> texts = {"torch,init_scale=2^22,growth_interval=2", "static,scale=2^22",
-                                    "nnabla,scale=2^22",
+                                    "nnabla,scale=2^22", "nvcaffe,adaptive=true,K=256",
                                     "nnabla-tutorial,loss_scale=2^22,interval=1"};
   for (const policy::Policy& policy : policy::all()) {
     texts.push_back(policy::text_of(policy));
@@ -90,6 +91,27 @@ TEST_CASE("every policy does online what it does replayed") {
     with_skips += summary.skipped > 0 ? 1 : 0;
   }
   CHECK(with_skips >= 20);  // else little was tried
+}
+
+TEST_CASE("policies that follow magnitudes see those of weights") {
+  const TempFolder temp;
+  for (const std::string text : {"nvcaffe,adaptive=true,K=16", "os2s-logmax"}) {
+    INFO(text);
+    auto s = settings("mixed", text);
+    s.steps = 40;
+    s.batch = 1;
+    s.rule.learning_rate = 1;  // weights grow, and so do gradients that a ReLU stops
+    s.record_every = 100;
+    s.checkpoint_every = 100;
+    std::filesystem::remove_all(temp / "run");
+    sim::train(s, temp / "run");
+    int larger = 0;
+    for (const log::StepScalars& step : log::RunLog(temp / "run").scalars()) {
+      larger += *step.max_abs_activation_grad > *step.max_abs_weight_grad ? 1 : 0;
+    }
+    CHECK(larger > 0);  // else nothing was tried
+    follow(policy::make(text), temp / "run");
+  }
 }
 
 TEST_CASE("a step that is tried again takes the next batch") {

@@ -208,6 +208,16 @@ TEST_CASE("updates: errors that binary32 rounds to the update times a power of t
   CHECK(narrow.count({.format = kBfloat16}) == judged<judge::Far>(narrow, "bfloat16"));
 }
 
+TEST_CASE("updates: errors below binary32's normal numbers") {
+  for (const int e : {-126, -110, -104, -103, -102}) {
+    INFO(e);
+    Pairs pairs;
+    pairs.add(0, std::ldexp(0x1.000002p0f, e));
+    CHECK(pairs.count({.format = kBfloat16}).errors == std::map<int, std::uint64_t>{{-24, 1}});
+    CHECK(pairs.count({.format = kBfloat16}) == judged<judge::Far>(pairs, "bfloat16"));
+  }
+}
+
 TEST_CASE("updates: on log-normal data the 2048x rule overstates by percent") {
   std::mt19937_64 random(74);
   std::normal_distribution<double> weight(-5, 1), update(-18.5, 4);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -8,6 +6,8 @@
 #include "halfscope/array/array_cuda.hpp"
 #include "halfscope/array/element.hpp"
 #include "halfscope/array/half_instructions.hpp"
+#include "halfscope/device/launch.hpp"
+#include "halfscope/device/runtime.hpp"
 #include "halfscope/number/arithmetic.hpp"
 #include "halfscope/number/convert.hpp"
 
@@ -16,11 +16,6 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr int kPerThread = 4;  // elements a thread has under way at a time
-
-void check(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
-}
 
 // Flags as bits, in TestFloat's places.
 
@@ -173,25 +168,19 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0 && raised != 0) atomicOr(flags, raised);
 }
 
-/// One word of device memory, zero at first, allocated and freed in the order of a stream.
+/// One word of device memory, zero at first.
 class DeviceWord {
  public:
-  explicit DeviceWord(cudaStream_t stream) : stream_(stream) {
-    check(cudaMallocAsync(&word_, sizeof(unsigned), stream_), "cudaMallocAsync");
-    const cudaError_t status = cudaMemsetAsync(word_, 0, sizeof(unsigned), stream_);
-    if (status != cudaSuccess) cudaFreeAsync(word_, stream_);
-    check(status, "cudaMemsetAsync");
+  explicit DeviceWord(cudaStream_t stream) : stream_(stream), memory_(sizeof(unsigned), stream) {
+    check(cudaMemsetAsync(memory_.data(), 0, sizeof(unsigned), stream_), "cudaMemsetAsync");
   }
-  ~DeviceWord() { cudaFreeAsync(word_, stream_); }
-  DeviceWord(const DeviceWord&) = delete;
-  DeviceWord& operator=(const DeviceWord&) = delete;
 
-  unsigned* get() const { return static_cast<unsigned*>(word_); }
+  unsigned* get() const { return memory_.as<unsigned>(); }
 
   /// Waits for the stream.
   unsigned value() const {
     unsigned out = 0;
-    check(cudaMemcpyAsync(&out, word_, sizeof out, cudaMemcpyDeviceToHost, stream_),
+    check(cudaMemcpyAsync(&out, get(), sizeof out, cudaMemcpyDeviceToHost, stream_),
           "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
     return out;
@@ -199,7 +188,7 @@ class DeviceWord {
 
  private:
   cudaStream_t stream_;
-  void* word_ = nullptr;
+  DeviceMemory memory_;
 };
 
 /// Enough blocks to fill the device several times over; the grid-stride loop does the rest.
@@ -221,8 +210,8 @@ Flags run(const Operation& operation, Out* out, std::int64_t count, cudaStream_t
   if (count == 0) return {};
   const unsigned blocks = grid_size(count);
   const DeviceWord flags(stream);
-  map_elements<<<blocks, kThreads, 0, stream>>>(operation, out, count, flags.get());
-  check(cudaGetLastError(), "kernel launch");
+  launch("map_elements", map_elements<Operation, Out>, {blocks, kThreads}, stream, operation, out,
+         count, flags.get());
   return unpacked(flags.value());
 }
 

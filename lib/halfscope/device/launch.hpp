@@ -2,8 +2,8 @@
 // Launching kernels, and what kernels may use of the language. Only this much of CUDA's dialect:
 // threadIdx, blockIdx, blockDim and gridDim in one dimension; __shared__ variables; __syncthreads;
 // __shfl_xor_sync, __shfl_sync, __ballot_sync with all lanes; atomicAdd, atomicOr, atomicMin,
-// atomicMax on integers. Then the same source also runs on the emulated device of tests/cuda, where
-// every kernel is tested on machines without a GPU.
+// atomicMax on integers; __ldg. Then the same source also runs on the emulated device of
+// tests/cuda, where every kernel is tested on machines without a GPU.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -22,7 +22,8 @@ struct LayerFacts {
 struct Attempt {
   /// Some gradient, as computed in binary16 at the scale, is infinite or NaN: what frameworks test.
   bool nonfinite = false;
-  /// Largest magnitude of the gradients, unscaled; infinity or NaN where one is that.
+  /// Largest magnitude of the weights' gradients, unscaled; infinity or NaN where one is that. Of a
+  /// policy of one tensor, that tensor's.
   double max_abs = 0;
   const LayerFacts* layer = nullptr;  ///< for policies of Needs::layers
 };

@@ -14,8 +14,9 @@ inline constexpr std::size_t kPairBlock = 1024;  ///< pairs; both arrays of a bl
 inline constexpr std::size_t kPairStep = 64;     ///< a multiple of every vector's lanes
 
 /// Pairs that vectors take: |u| in [2^kFirstUpdate, 2^kEnd] or 0; |w| at most 2^kEnd; w16 0 or at
-/// least 2^kFirstWeight. There no sum overflows and no number is subnormal in binary32.
-inline constexpr int kEndBinade = 14, kFirstUpdate = -110, kFirstWeight = -46;
+/// least 2^kFirstWeight. There no sum overflows, and no number is subnormal in binary32, errors
+/// included: they are multiples of u's last place or w16's.
+inline constexpr int kEndBinade = 14, kFirstUpdate = -103, kFirstWeight = -46;
 
 /// A row of bins for each exponent field of w16, in it four for each exponent field of u; row and
 /// column 0 are of zeros. The length of a row, 2^9 + 2^6, spreads the rows over the cache's sets.

@@ -83,11 +83,11 @@ class EmulatedScaler:
             return
         scale = self.get_scale()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        magnitudes = [m for m in (largest_weight_grad(parameters, self._bounds_scale),
-                                  largest_of(self._modules.take())) if m is not None]
-        nonfinite = not all(math.isfinite(m) for m in magnitudes)
-        most = math.nan if any(map(math.isnan, magnitudes)) else max(magnitudes, default=0.0)
-        self._facts = nonfinite, 0.0 if most == 0 else unscaled(most, scale)
+        # All gradients decide whether the step overflows; policies follow those of weights.
+        weights = largest_weight_grad(parameters, self._bounds_scale) or 0.0
+        outputs = largest_of(self._modules.take()) or 0.0
+        nonfinite = not (math.isfinite(weights) and math.isfinite(outputs))
+        self._facts = nonfinite, 0.0 if weights == 0 else unscaled(weights, scale)
         inverse = 1.0 / scale if scale else math.inf
         for parameter in parameters:
             if parameter.grad is not None:

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instead of the backend, where the program is built without CUDA or without cuDNN's headers.
+#include "sim/backend.hpp"
+
+namespace halfscope::sim {
+
+std::string why_no_cudnn() {
+  return "this program was built without CUDA and cuDNN; build it where both are found";
+}
+
+std::unique_ptr<Backend> make_cudnn_backend(Accumulation) { throw BackendMissing(why_no_cudnn()); }
+
+}  // namespace halfscope::sim

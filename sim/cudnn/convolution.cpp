@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions by cuDNN. A bias is what the output holds before: cuDNN adds it to the sums before
+// the one rounding (beta = 1).
+#include "sim/check_shapes.hpp"
+#include "sim/cudnn/backend.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;  // of narrow tensors, too, these are binary32
+
+}  // namespace
+
+const ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tensor& x,
+                                             const Tensor& w, const Tensor& y) {
+  require_convolution(conv, x.shape, w.shape, y.shape);
+  require_same_dtype("a convolution", {x, w, y});
+  std::unique_ptr<ConvolutionPlan>& plan = plans_[{conv, x.shape, w.shape, x.dtype}];
+  if (!plan) {
+    plan = std::make_unique<ConvolutionPlan>(
+        api(), device_->cudnn(), ConvolutionKey{conv, x.shape, w.shape, x.dtype}, accumulation_);
+  }
+  return *plan;
+}
+
+void CudnnBackend::conv_forward(const Convolution& conv, const Tensor& x, const Tensor& w,
+                                const Tensor& b, Tensor& y) {
+  const ConvolutionPlan& plan = plan_of(conv, x, w, y);
+  const auto& chosen = plan.forward;
+  if (b) {
+    require_bias(b, w.shape[0]);
+    kernels::fill_rows(elements_of(b), elements_of(y), y.size() / w.shape[0], w.shape[0], stream());
+  }
+  const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
+  device_->check(api().cudnnConvolutionForward(
+                     device_->cudnn(), &kOne, plan.x, device_data(x), plan.w, device_data(w),
+                     descriptor, chosen.algorithm, device_->workspace(chosen.workspace),
+                     chosen.workspace, b ? &kOne : &kZero, plan.y, device_data(y)),
+                 "cudnnConvolutionForward");
+}
+
+void CudnnBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
+                                      Tensor& dx) {
+  const ConvolutionPlan& plan = plan_of(conv, dx, w, dy);
+  const auto& chosen = plan.data_gradient;
+  const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
+  device_->check(api().cudnnConvolutionBackwardData(
+                     device_->cudnn(), &kOne, plan.w, device_data(w), plan.y, device_data(dy),
+                     descriptor, chosen.algorithm, device_->workspace(chosen.workspace),
+                     chosen.workspace, &kZero, plan.x, device_data(dx)),
+                 "cudnnConvolutionBackwardData");
+}
+
+void CudnnBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, const Tensor& dy,
+                                        Tensor& dw, bool add) {
+  const ConvolutionPlan& plan = plan_of(conv, x, dw, dy);
+  const auto& chosen = plan.weight_gradient;
+  const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
+  device_->check(api().cudnnConvolutionBackwardFilter(
+                     device_->cudnn(), &kOne, plan.x, device_data(x), plan.y, device_data(dy),
+                     descriptor, chosen.algorithm, device_->workspace(chosen.workspace),
+                     chosen.workspace, add ? &kOne : &kZero, plan.w, device_data(dw)),
+                 "cudnnConvolutionBackwardFilter");
+}
+
+}  // namespace halfscope::sim

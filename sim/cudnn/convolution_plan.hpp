@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which algorithms compute a convolution and its gradients: deterministic ones, on Tensor Cores
+// where tensors are narrow, in true binary32 (no TF32) where they are not. Chosen by cuDNN's
+// heuristic, never by timing, so that the choice is the same every time.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "sim/cudnn/descriptors.hpp"
+#include "sim/precision.hpp"
+
+namespace halfscope::sim {
+
+/// One of the three operations of a convolution.
+template <class Algorithm>
+struct ChosenAlgorithm {
+  Algorithm algorithm{};
+  std::string name;  ///< as cuDNN's enumeration has it, without its prefix
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+  std::size_t workspace = 0;  ///< bytes
+};
+
+/// What tells one convolution from another.
+struct ConvolutionKey {
+  Convolution conv;
+  Shape x, w;
+  Dtype dtype = Dtype::f32;
+
+  Shape y() const { return {x[0], conv.out(x[1]), conv.out(x[2]), w[0]}; }
+  friend bool operator<(const ConvolutionKey& a, const ConvolutionKey& b) {
+    const auto all = [](const ConvolutionKey& k) {
+      return std::tie(k.conv.kernel, k.conv.stride, k.conv.padding, k.x, k.w, k.dtype);
+    };
+    return all(a) < all(b);
+  }
+};
+
+struct ConvolutionPlan {
+  /// Throws std::runtime_error where cuDNN has no deterministic algorithm.
+  ConvolutionPlan(const CudnnApi& api, cudnnHandle_t handle, const ConvolutionKey& key,
+                  Accumulation accumulation);
+
+  nlohmann::json to_json() const;
+
+  ConvolutionKey key;
+  TensorDescriptor x, y;
+  FilterDescriptor w;
+  ChosenAlgorithm<cudnnConvolutionFwdAlgo_t> forward;
+  ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t> data_gradient;
+  ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t> weight_gradient;
+};
+
+}  // namespace halfscope::sim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cuDNN backend computes by kernels of its own. Each function queues its work on the
+// stream; pointers are to device memory, at the start of an allocation. Definitions of the
+// operations: sim/backend.hpp.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "sim/backend.hpp"
+#include "sim/update_constants.hpp"
+
+namespace halfscope::sim::kernels {
+
+/// A tensor's memory, or a part of it.
+struct Elements {
+  Dtype dtype = Dtype::f32;
+  void* data = nullptr;
+};
+
+// elementwise.cu
+void copy(Elements from, Elements to, std::int64_t count, cudaStream_t stream);
+void fill(Elements to, std::int64_t count, float value, cudaStream_t stream);
+/// Every row of to (rows, width) becomes `row`.
+void fill_rows(Elements row, Elements to, std::int64_t rows, std::int64_t width,
+               cudaStream_t stream);
+void relu_forward(Elements x, Elements y, std::int64_t count, cudaStream_t stream);
+void relu_backward(Elements y, Elements dy, Elements dx, std::int64_t count, cudaStream_t stream);
+void add(Elements a, Elements b, Elements y, std::int64_t count, cudaStream_t stream);
+void multiply(Elements x, float factor, Elements y, std::int64_t count, cudaStream_t stream);
+/// `rows` pieces of `width` elements; a piece begins every from_stride, to_stride elements.
+void copy_pieces(Elements from, std::int64_t from_stride, Elements to, std::int64_t to_stride,
+                 std::int64_t rows, std::int64_t width, cudaStream_t stream);
+
+// sums.cu
+/// sums (width) = sums over rows of x (rows, width), binary32, plus what is there where `add`.
+/// partial: room for partial_sums(rows) * width floats.
+std::int64_t partial_sums(std::int64_t rows);
+void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial, Elements sums,
+              bool add, cudaStream_t stream);
+
+// losses.cu
+/// losses (rows): of each row, 0 where its label is -1.
+void softmax_cross_entropy(Elements logits, const std::int32_t* labels, std::int64_t rows,
+                           std::int64_t classes, float factor, Elements dlogits, float* losses,
+                           cudaStream_t stream);
+/// losses (rows, width).
+void smooth_l1(Elements x, const float* target, const std::uint8_t* mask, std::int64_t rows,
+               std::int64_t width, float factor, Elements dx, float* losses, cudaStream_t stream);
+void embed_forward(const std::int32_t* ids, std::int64_t count, std::int64_t width, Elements table,
+                   Elements y, cudaStream_t stream);
+void embed_backward(const std::int32_t* ids, std::int64_t count, std::int64_t rows,
+                    std::int64_t width, Elements dy, Elements dtable, bool add,
+                    cudaStream_t stream);
+
+// lstm.cu
+struct Lstm {
+  std::int64_t rows = 0, width = 0;
+  Elements gates;
+  const float* c_before = nullptr;
+};
+void lstm_forward(const Lstm& cell, float* c, Elements h, cudaStream_t stream);
+void lstm_backward(const Lstm& cell, const float* c, Elements dh, float* dc, Elements dgates,
+                   cudaStream_t stream);
+
+// update.cu
+/// state: null where the rule has none; of the weight's dtype, as delta, which may be null.
+struct UpdateMemory {
+  Elements gradient, weight, delta;
+  void *first_state = nullptr, *second_state = nullptr;
+};
+void update(const UpdateConstants& constants, const UpdateMemory& memory, std::int64_t count,
+            cudaStream_t stream);
+
+}  // namespace halfscope::sim::kernels

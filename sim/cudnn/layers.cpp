@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation and pooling by cuDNN. CUDNN_BATCHNORM_SPATIAL: the persistent mode "imposes
+// some limits on the range of values", as its header says.
+#include "sim/cudnn/backend.hpp"
+
+namespace halfscope::sim {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL;
+
+/// Of gamma, beta and statistics: binary32, one a channel.
+struct ChannelDescriptor : TensorHandle {
+  ChannelDescriptor(const CudnnApi& api, const TensorDescriptor& x) : TensorHandle(api) {
+    check(api, api.cudnnDeriveBNTensorDescriptor(*this, x, kMode), "cudnnDeriveBNTensorDescriptor");
+  }
+};
+
+/// (N, H, W, C), or rows (M, C).
+Shape as_rows_or_images(const Tensor& x) {
+  if (x.shape.size() == 4) return x.shape;
+  return {x.size() / x.shape.back(), x.shape.back()};
+}
+
+}  // namespace
+
+void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& parameters,
+                                      bool inference, BatchNormSaved& saved, Tensor& y) {
+  const std::int64_t channels = parameters.gamma.size();
+  if (!inference && x.size() / channels < 2) {
+    throw std::invalid_argument(
+        "batch normalisation: one value a channel has no variance; use a larger batch");
+  }
+  if (!saved.mean) saved.mean = make({channels}, Dtype::f32);
+  if (!saved.inverse_deviation) saved.inverse_deviation = make({channels}, Dtype::f32);
+  const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
+  const ChannelDescriptor channel(api(), images);
+  void *gamma = device_data(parameters.gamma), *beta = device_data(parameters.beta),
+       *mean = device_data(parameters.running_mean),
+       *variance = device_data(parameters.running_variance);
+  if (inference) {
+    device_->check(api().cudnnBatchNormalizationForwardInference(
+                       device_->cudnn(), kMode, &kOne, &kZero, images, device_data(x), images,
+                       device_data(y), channel, gamma, beta, mean, variance, parameters.epsilon),
+                   "cudnnBatchNormalizationForwardInference");
+    return;
+  }
+  device_->check(
+      api().cudnnBatchNormalizationForwardTraining(
+          device_->cudnn(), kMode, &kOne, &kZero, images, device_data(x), images, device_data(y),
+          channel, gamma, beta, parameters.momentum, mean, variance, parameters.epsilon,
+          device_data(saved.mean), device_data(saved.inverse_deviation)),
+      "cudnnBatchNormalizationForwardTraining");
+}
+
+void CudnnBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
+                                       const BatchNormParameters& parameters,
+                                       const BatchNormSaved& saved, Tensor& dx, Tensor& dgamma,
+                                       Tensor& dbeta, bool add) {
+  const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
+  const ChannelDescriptor channel(api(), images);
+  device_->check(
+      api().cudnnBatchNormalizationBackward(
+          device_->cudnn(), kMode, &kOne, &kZero, &kOne, add ? &kOne : &kZero, images,
+          device_data(x), images, device_data(dy), images, device_data(dx), channel,
+          device_data(parameters.gamma), device_data(dgamma), device_data(dbeta),
+          parameters.epsilon, device_data(saved.mean), device_data(saved.inverse_deviation)),
+      "cudnnBatchNormalizationBackward");
+}
+
+void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {
+  const TensorDescriptor in(api(), x.dtype, x.shape), out(api(), y.dtype, y.shape);
+  const PoolingDescriptor pooling(api(), pool);
+  device_->check(api().cudnnPoolingForward(device_->cudnn(), pooling, &kOne, in, device_data(x),
+                                           &kZero, out, device_data(y)),
+                 "cudnnPoolingForward");
+}
+
+void CudnnBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor& y,
+                                 const Tensor& dy, Tensor& dx) {
+  const TensorDescriptor in(api(), x.dtype, x.shape), out(api(), y.dtype, y.shape);
+  const PoolingDescriptor pooling(api(), pool);
+  device_->check(
+      api().cudnnPoolingBackward(device_->cudnn(), pooling, &kOne, out, device_data(y), out,
+                                 device_data(dy), in, device_data(x), &kZero, in, device_data(dx)),
+      "cudnnPoolingBackward");
+}
+
+}  // namespace halfscope::sim

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/device_backend.hpp"
+
+#include <iostream>
+
+#include "cuda/skip.hpp"
+
+namespace halfscope::test {
+
+std::unique_ptr<sim::Backend> device_backend(sim::Accumulation accumulation) {
+  if (skipped()) return nullptr;
+  if (const std::string why = sim::why_no_cudnn(); !why.empty()) {
+    std::cout << "skipped: no CUDA device with cuDNN: " << why << '\n';
+    return nullptr;
+  }
+  return sim::make_cudnn_backend(accumulation);
+}
+
+}  // namespace halfscope::test

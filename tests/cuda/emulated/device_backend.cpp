@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuDNN backend on the emulated device, for tests and, in their program, for the trainer.
+#include "cuda/device_backend.hpp"
+
+#include "cuda/emulated/libraries.hpp"
+#include "sim/cudnn/backend.hpp"
+
+namespace halfscope::sim {
+
+std::string why_no_cudnn() { return {}; }
+
+std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation) {
+  return std::make_unique<CudnnBackend>(emulated::emulated_libraries(), accumulation);
+}
+
+}  // namespace halfscope::sim
+
+namespace halfscope::test {
+
+std::unique_ptr<sim::Backend> device_backend(sim::Accumulation accumulation) {
+  return sim::make_cudnn_backend(accumulation);
+}
+
+}  // namespace halfscope::test

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// For every convolution that our networks ask for, cuDNN plans on an H100 that is not there:
+// narrow ones on Tensor Cores, binary32 ones without (no TF32), both by deterministic engines.
+//
+// HALFSCOPE_DEVICE_JSON names another device's properties (as write_device writes them),
+// HALFSCOPE_PLANS a file for the table of all plans.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "catch.hpp"
+#include "cuda/plans.hpp"
+#include "sim/network.hpp"
+
+namespace halfscope::test {
+namespace {
+
+using Kind = ConvolutionCall::Kind;
+
+/// Images without content, with one label each.
+class Blank final : public sim::Data {
+ public:
+  Blank(sim::Shape shape, std::int64_t classes) : shape_(std::move(shape)), classes_(classes) {}
+  std::string describe() const override { return "blank images"; }
+  std::int64_t classes() const override { return classes_; }
+  sim::Shape example() const override { return shape_; }
+  sim::Batch batch(std::int64_t, std::int64_t size) const override {
+    sim::Batch made;
+    made.shape = {size, shape_[0], shape_[1], shape_[2]};
+    made.inputs.resize(static_cast<std::size_t>(sim::elements(made.shape)));
+    made.labels.resize(static_cast<std::size_t>(size));
+    return made;
+  }
+  std::vector<sim::Batch> held_out(std::int64_t) const override { return {}; }
+
+ private:
+  sim::Shape shape_;
+  std::int64_t classes_;
+};
+
+/// Two microbatches of a step, so that weight gradients are also added.
+std::set<ConvolutionCall> calls_of(const char* network_name, const sim::Data& data) {
+  const sim::Network& network = *sim::find_network(network_name);
+  REQUIRE(network.refuses(data).empty());
+  ShapeBackend backend;
+  sim::Parameters parameters(backend, sim::kPrecisions[0], 0);
+  for (const bool add : {false, true}) {
+    sim::Tape tape(backend, parameters, true);
+    network.forward(tape, backend, data.batch(0, network.batch), Dtype::f32, data);
+    tape.backward(1, add);
+  }
+  return backend.calls;
+}
+
+std::map<std::string, std::set<ConvolutionCall>> all_calls() {
+  return {{"lenet, 8 x 8", calls_of("lenet", Blank({8, 8, 1}, 10))},
+          {"lenet, 28 x 28", calls_of("lenet", Blank({28, 28, 1}, 10))},
+          {"resnet20", calls_of("resnet20", Blank({32, 32, 3}, 10))},
+          {"tinyssd", calls_of("tinyssd", *sim::open_data("boxes", 0))},
+          {"resnet50", calls_of("resnet50", Blank({224, 224, 3}, 1000))}};
+}
+
+std::string file_of_properties() {
+  const char* const given = std::getenv("HALFSCOPE_DEVICE_JSON");
+  return given != nullptr ? given : HALFSCOPE_SOURCE_DIR "/tests/cuda/h100.json";
+}
+
+/// Nothing, with a line that CTest takes for a skipped test, where this cuDNN cannot.
+std::optional<Planner> planner() {
+  std::ifstream file(file_of_properties());
+  REQUIRE(file);
+  const nlohmann::json properties = nlohmann::json::parse(file).at("cudnn_device_properties");
+  try {
+    return std::optional<Planner>(std::in_place, properties.dump());
+  } catch (const std::exception& error) {
+    std::cout << "skipped: no cuDNN that plans without a device: " << error.what() << '\n';
+    return std::nullopt;
+  }
+}
+
+bool narrow_wants(const Engine& engine) { return engine.deterministic && engine.tensor_core; }
+bool wide_wants(const Engine& engine) { return engine.deterministic && !engine.tensor_core; }
+
+const char* name_of(Kind kind) {
+  return kind == Kind::fprop ? "fprop" : kind == Kind::dgrad ? "dgrad" : "wgrad";
+}
+
+std::string text_of(const ConvolutionCall& call) {
+  return fmt::format("{}{} x {} w {} stride {} padding {}", name_of(call.kind),
+                     call.add ? " added" : "", fmt::join(call.x, "x"), fmt::join(call.w, "x"),
+                     call.conv.stride, call.conv.padding);
+}
+
+/// What is found for one network, operation and type.
+struct Sum {
+  std::int64_t calls = 0, planned = 0, refused = 0, nondeterministic = 0, most_workspace = 0;
+
+  void add(const std::vector<Engine>& engines, bool (*wanted)(const Engine&)) {
+    ++calls;
+    const Engine* first = nullptr;
+    for (const Engine& engine : engines) {
+      nondeterministic += engine.deterministic ? 0 : 1;
+      refused += wanted(engine) && !engine.planned ? 1 : 0;
+      if (first == nullptr && engine.planned) first = &engine;
+    }
+    planned += first != nullptr ? 1 : 0;
+    if (first != nullptr) most_workspace = std::max(most_workspace, first->workspace);
+  }
+};
+
+/// A table in Markdown, where a file is named for it.
+void write_table(const std::map<std::string, Sum>& sums) {
+  const char* const file = std::getenv("HALFSCOPE_PLANS");
+  if (file == nullptr) return;
+  std::ofstream out(file);
+  out << "| network, operation, type | convolutions | planned | plans refused | engines that are "
+         "not deterministic | most workspace of a first plan, KiB |\n|---|--:|--:|--:|--:|--:|\n";
+  for (const auto& [name, sum] : sums) {
+    out << fmt::format("| {} | {} | {} | {} | {} | {} |\n", name, sum.calls, sum.planned,
+                       sum.refused, sum.nondeterministic, (sum.most_workspace + 1023) / 1024);
+  }
+}
+
+TEST_CASE("plans: networks ask for the convolutions that they are made of") {
+  const auto calls = all_calls();
+  const auto count = [&](const char* network, Kind kind, bool add) {
+    return std::ranges::count_if(calls.at(network),
+                                 [&](const auto& c) { return c.kind == kind && c.add == add; });
+  };
+  CHECK(count("lenet, 8 x 8", Kind::fprop, true) == 2);
+  CHECK(count("lenet, 28 x 28", Kind::wgrad, true) == 2);
+  CHECK(count("lenet, 28 x 28", Kind::dgrad, false) == 1);  // none into the images
+  CHECK(count("tinyssd", Kind::fprop, true) == 8);
+  CHECK(count("resnet50", Kind::fprop, false) == 23);  // of its 53, alike ones once
+  CHECK(count("resnet50", Kind::wgrad, false) == 23);
+  CHECK(calls.at("lenet, 28 x 28")
+            .contains({Kind::fprop, {5, 1, 2}, {32, 28, 28, 1}, {6, 5, 5, 1}, true}));
+}
+
+TEST_CASE("plans: an H100 has a deterministic engine for every convolution") {
+  const auto plans = planner();
+  if (!plans) return;
+  std::map<std::string, Sum> sums;
+  for (const auto& [network, calls] : all_calls()) {
+    for (const ConvolutionCall& call : calls) {
+      INFO(network << ": " << text_of(call));
+      for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+        const auto wanted = dtype == Dtype::f16 ? narrow_wants : wide_wants;
+        const auto engines = plans->engines(call, dtype, wanted);
+        const bool any =
+            std::ranges::any_of(engines, [](const Engine& engine) { return engine.planned; });
+        INFO(halfscope::name_of(dtype) << ", engines named: " << engines.size());
+        CHECK(any);
+        sums[fmt::format("{}, {}{}, {}", network, name_of(call.kind), call.add ? " added" : "",
+                         halfscope::name_of(dtype))]
+            .add(engines, wanted);
+      }
+    }
+  }
+  write_table(sums);
+}
+
+TEST_CASE("plans: what is refused is told apart from what is planned") {
+  const auto plans = planner();
+  if (!plans) return;
+  const ConvolutionCall call{Kind::fprop, {3, 1, 1}, {8, 16, 16, 32}, {64, 3, 3, 32}, false};
+  const auto none = plans->engines(call, Dtype::f16, [](const Engine&) { return false; });
+  CHECK(!none.empty());
+  CHECK(std::ranges::none_of(none, [](const Engine& engine) { return engine.planned; }));
+  const auto wide = plans->engines(call, Dtype::f32, [](const Engine&) { return true; });
+  // TF32 is on Tensor Cores: it is there, and has to be told from true binary32.
+  CHECK(std::ranges::any_of(wide, [](const Engine& engine) { return engine.tensor_core; }));
+  CHECK(std::ranges::any_of(wide, wide_wants));
+  CHECK_THROWS(Planner("{}"));
+}
+
+}  // namespace
+}  // namespace halfscope::test

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates counted on the device equal the CPU's in every count. Runs on the emulated device, too.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "cuda/device.hpp"
+#include "cuda/skip.hpp"
+#include "cuda/stream.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/table/pair_fast.hpp"
+#include "halfscope/table/update_cuda.hpp"
+
+using namespace halfscope;
+using cuda::DeviceTensor;
+using cuda::UpdateCount;
+
+namespace {
+
+using Halves = std::vector<std::uint16_t>;
+using Floats = std::vector<float>;
+
+template <typename T>
+TensorView view_of_all(Dtype dtype, const std::vector<T>& values) {
+  return {dtype, reinterpret_cast<const std::byte*>(values.data()), values.size()};
+}
+
+void require_same(const TensorView& w, const TensorView& u, const UpdateOptions& options) {
+  const auto on_device = [](const TensorView& t) {
+    return device::copy_of(std::vector<std::byte>(t.data, t.data + t.bytes()));
+  };
+  const auto tensor = [](const TensorView& t, const std::byte* data) {
+    return DeviceTensor{t.dtype, data, static_cast<std::int64_t>(t.count)};
+  };
+  const auto weights = on_device(w), updates = on_device(u);
+  const Stream stream;
+  UpdateCount count(tensor(w, weights.get()), tensor(u, updates.get()), options, stream.get());
+  const UpdateTable got = count.get(), want = count_updates(w, u, options);
+  INFO(name_of(w.dtype) << " weights, " << name_of(u.dtype) << " updates, " << w.count);
+  REQUIRE(got.counts == want.counts);
+  REQUIRE(got.cells == want.cells);
+  REQUIRE(got.ratios == want.ratios);
+  REQUIRE(got.errors == want.errors);
+}
+
+void require_same(const Floats& w, const Floats& u) {
+  for (const Format& f : {kBinary16, kBfloat16}) {
+    for (const bool distributions : {true, false}) {
+      require_same(view_of(w), view_of(u), {.format = f, .distributions = distributions});
+    }
+  }
+}
+
+Halves narrowed(Format f, const Floats& values) {
+  Halves out;
+  for (const float x : values) out.push_back(static_cast<std::uint16_t>(from_float(f, x).bits));
+  return out;
+}
+
+/// Of magnitudes log-normal around 2^mean.
+Floats log_normal(float mean, float deviation, std::size_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> log2_magnitude(mean, deviation);
+  Floats out(n);
+  for (float& x : out) x = std::exp2(log2_magnitude(random)) * (random() % 2 == 0 ? 1.0f : -1.0f);
+  return out;
+}
+
+/// Any encodings of binary32.
+Floats random_encodings(std::size_t n, std::uint32_t mask, unsigned seed) {
+  std::mt19937 random(seed);
+  Floats out(n);
+  for (float& x : out) x = std::bit_cast<float>(static_cast<std::uint32_t>(random()) & mask);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("updates on the device: log-normal weights and updates", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  for (const std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{17}, std::size_t{50000}}) {
+    require_same(log_normal(-5, 1, n, 1), log_normal(-18.5f, 4, n, 2));
+  }
+}
+
+TEST_CASE("updates on the device: everything binary32 can hold", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  require_same(random_encodings(20000, 0xFFFFFFFF, 3), random_encodings(20000, 0xFFFFFFFF, 4));
+  require_same(random_encodings(20000, 0x80FFFFFF, 5), random_encodings(20000, 0x80FFFFFF, 6));
+  require_same(log_normal(0, 60, 20000, 7), log_normal(0, 60, 20000, 8));
+}
+
+TEST_CASE("updates on the device: around half the way to the neighbours", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  Floats w, u;
+  for (std::uint32_t bits = 0; bits < 0x7C00; bits += 7) {
+    const auto here = static_cast<float>(to_double(kBinary16, bits));
+    const auto next = static_cast<float>(to_double(kBinary16, bits + 1));
+    const float half_way = std::isinf(next) ? 16.0f : (next - here) / 2;
+    for (const float x :
+         {half_way, std::nextafter(half_way, 0.0f), std::nextafter(half_way, 1e9f)}) {
+      for (const float sign : {1.0f, -1.0f}) {
+        w.push_back(here);
+        u.push_back(sign * x);
+      }
+    }
+  }
+  require_same(w, u);
+}
+
+TEST_CASE("updates on the device: special values", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Floats specials = {0.0f,      -0.0f,     NAN,       kInfinity,       -kInfinity, 65504.0f,
+                           65519.0f,  65520.0f,  1.0f,      -1.0f,           0x1p-24f,   0x1p-25f,
+                           0x1p-126f, 0x1p-149f, 3e38f,     -3e38f,          0x1p-133f,  0x1p-134f,
+                           0x1p14f,   0x1p-103f, 0x1p-104f, 0x1.000002p-110f};
+  Floats w, u;
+  for (const float x : specials) {
+    for (const float y : specials) {
+      w.push_back(x);
+      u.push_back(y);
+    }
+  }
+  require_same(w, u);
+}
+
+TEST_CASE("updates on the device: errors that binary32 rounds to the update times a power of two",
+          "[cuda][update][gpu]") {
+  if (skipped()) return;
+  // As in tests/table/test_update_table.cpp.
+  require_same(Floats{-0x1.8p-23f, -0x1.8p-23f, -0x1.4p-22f, -0x1.4p-22f},
+               Floats{0x1.ffdffep+13f, 0x1.ffe002p+13f, 0x1.ffdffep+13f, 0x1.ffe002p+13f});
+  require_same(Floats{0x1.02p-30f, -0x1.fcp-30f, -0x1.02p-29f, 0x1.fcp-28f},
+               Floats{0x1.00401p+0f, 0x1.ff802p+0f, 0x1.ff802p+0f, 0x1.00804p+0f});
+}
+
+TEST_CASE("updates on the device: every dtype of both", "[cuda][update][gpu]") {
+  if (skipped()) return;
+  const Floats w = log_normal(-4, 3, 3000, 9), u = log_normal(-12, 6, 3000, 10);
+  const Halves w16 = narrowed(kBinary16, w), wb = narrowed(kBfloat16, w);
+  const Halves u16 = narrowed(kBinary16, u), ub = narrowed(kBfloat16, u);
+  const std::vector<TensorView> weights = {view_of(w), view_of_all(Dtype::f16, w16),
+                                           view_of_all(Dtype::bf16, wb)};
+  const std::vector<TensorView> updates = {view_of(u), view_of_all(Dtype::f16, u16),
+                                           view_of_all(Dtype::bf16, ub)};
+  for (const Format& f : {kBinary16, kBfloat16}) {
+    for (const TensorView& x : weights) {
+      for (const TensorView& y : updates) require_same(x, y, {.format = f});
+    }
+  }
+}
+
+TEST_CASE("the fast outcome of a pair is the exact one", "[cuda][update]") {
+  std::mt19937 random(11);
+  const auto compare = []<class W>(W, float weight, float u) {
+    const std::uint16_t w16 = W::narrowed(weight);
+    const float w = W::widened(w16);
+    if (!fast::is_common(w, u)) return;
+    const PairOutcome got = fast::outcome<W>(w, u);
+    const PairOutcome want =
+        outcome_of(W::kFormat, w16, recorded_update(kBinary32, std::bit_cast<std::uint32_t>(u)));
+    INFO(weight << " and " << u);
+    REQUIRE(got.half == want.half);
+    REQUIRE(got.fused == want.fused);
+    REQUIRE(got.rule == want.rule);
+    REQUIRE(got.update_binade == want.update_binade);
+    REQUIRE(got.weight_binade == want.weight_binade);
+    REQUIRE(got.ratio == want.ratio);
+    REQUIRE(got.error == want.error);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const int e = static_cast<int>(random() % 50) - 36;
+    const float w = std::ldexp(static_cast<float>(random() % 4096) / 1024, e);
+    const float u = std::ldexp(1 + static_cast<float>(random() % (1 << 23)) / (1 << 23),
+                               e + 3 - static_cast<int>(random() % 30));
+    compare(fast::Binary16(), w, random() % 2 == 0 ? u : -u);
+    compare(fast::Bfloat16(), w, random() % 2 == 0 ? u : -u);
+  }
+}
+
+TEST_CASE("updates that are refused, device or not", "[cuda][update]") {
+  const auto message = [](const DeviceTensor& w, const DeviceTensor& u,
+                          const UpdateOptions& options) -> std::string {
+    try {
+      UpdateCount(w, u, options, nullptr);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  };
+  const DeviceTensor one = {Dtype::f32, nullptr, 1}, two = {Dtype::f32, nullptr, 2};
+  CHECK(message(one, two, {}) == "updates: 1 weights and 2 updates, want as many");
+  CHECK(message({Dtype::f64, nullptr, 1}, one, {}) ==
+        "UpdateCount: elements of dtype F64, want F16, BF16 or F32");
+  CHECK(message(one, one, {.format = kBinary32}) ==
+        "updates: weights of 32 bits, precision 24; want binary16 or bfloat16");
+}

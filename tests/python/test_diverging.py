@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that diverges: the advice is about that, and no scale is given that only its last gradients
+ask for."""
+import json
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+
+
+def halfscope(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_at(folder, learning_rate):
+    halfscope("simulate", "mlp", "--precision", "fp32", "--lr", learning_rate, "--steps", 40,
+              "--out", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory):
+    """NaN from step 5 on, after gradients of 1e18."""
+    return run_at(tmp_path_factory.mktemp("diverged") / "run", 50)
+
+
+@pytest.fixture(scope="module")
+def exploded(tmp_path_factory):
+    """Gradients of 1e24 at step 6, and a finite loss at the end."""
+    return run_at(tmp_path_factory.mktemp("exploded") / "run", 20)
+
+
+def test_the_text_says_what_helps_and_no_scale(diverged, exploded):
+    for log in (diverged, exploded):
+        said = halfscope("recommend", log)
+        head, _, rest = said.partition("\n\n")
+        head = " ".join(head.split())
+        assert "No loss scale is recommended: the largest gradient, " in head
+        assert "lower the learning rate" in head
+        for absurd in ("GradScaler", "Use a loss scale", "would take a loss scale", "recommended\n",
+                       "Dynamic scaling"):
+            assert absurd not in said
+
+
+def test_the_json_has_the_reason_and_nothing_to_paste(diverged, exploded):
+    schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text(encoding="utf-8"))
+    for log, exponent in ((diverged, -46), (exploded, -67)):
+        found = json.loads(halfscope("recommend", log, "--json", "-"))
+        jsonschema.validate(found, schema)
+        assert found["static_scale"] is None
+        assert found["reason"] == "diverges"
+        assert found["highest"] == 2.0**exponent
+        assert found["limited_by"]["max_abs"] > 1e18
+        assert not {"snippets", "dynamic", "dynamic_snippets", "skip"} & found.keys()
+
+
+def test_the_page_says_it_too(diverged, tmp_path):
+    halfscope("report", diverged, "--policy", "torch", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ("<strong>No loss scale is recommended</strong>: the largest gradient, 1.92e+18 "
+            "(2^60.7) at step 4, takes one of 2^-46 or less") in page
+    assert "Lost without loss scaling" not in page
+    assert "The dynamic settings at the top of the page" not in page
+    assert "the run itself skipped 0 and spoiled 35" in page
+    assert "GradScaler(init_scale=2.0**-46" not in page
+
+
+def test_the_steps_before_have_a_scale(diverged):
+    said = halfscope("recommend", diverged, "--step", "0:2")
+    assert "diverges" not in said
+    assert json.loads(halfscope("recommend", diverged, "--step", "0:2", "--json",
+                                "-"))["static_scale"] >= 1
