@@ -230,29 +230,6 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
   }
 }
 
-void set_scalars(RunTotals& run, const Analysis& analysis) {
-  for (const auto& [log, scalars] : analysis.scalars) {
-    ++run.steps;
-    if (scalars.loss) {
-      run.loss.emplace_back(scalars.step, *scalars.loss);
-      if (!std::isfinite(*scalars.loss) && !run.loss_non_finite) {
-        run.loss_non_finite = scalars.step;
-      }
-    }
-    if (scalars.found_inf.value_or(false)) run.skipped.push_back(scalars.step);
-  }
-}
-
-std::optional<CommonLoss> last_common_loss(const RunTotals& a, const RunTotals& b) {
-  std::map<std::int64_t, double> of_a(a.loss.begin(), a.loss.end());
-  std::optional<CommonLoss> last;
-  for (const auto& [step, loss] : b.loss) {
-    const auto found = of_a.find(step);
-    if (found != of_a.end()) last = {step, found->second, loss};
-  }
-  return last;
-}
-
 }  // namespace
 
 std::string meeting_name(log::Role role, const std::string& name) {
@@ -266,18 +243,20 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   c.target = a.target;
   if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
   match(c, a, b);
-  set_scalars(c.runs.a, a);
-  set_scalars(c.runs.b, b);
+  add_scalars(c.runs.a, a);
+  add_scalars(c.runs.b, b);
   add_trouble(c.runs.a, a);
   add_trouble(c.runs.b, b);
   sum_up(c, a, b);
-  c.last_loss = last_common_loss(c.runs.a, c.runs.b);
+  set_parting(c);
   return c;
 }
 
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const Target& target, const Both<Selection>& selections,
                         const Progress& progress) {
+  // First: what cannot be read is said before the logs are read.
+  Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
   const auto read = [&](const std::filesystem::path& log, const Selection& selection) {
     Analysis analysis = analyze({log}, target, selection, progress);
     add_updates(analysis, selection, false, progress);
@@ -286,6 +265,7 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
   const Analysis of_a = read(a, selections.a), of_b = read(b, selections.b);
   Comparison comparison = compare(of_a, of_b, selections);
   add_elements(comparison, of_a, of_b, selections, progress);
+  comparison.operations = std::move(operations);
   Notes& notes = comparison.notes;
   notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());
   notes.insert(notes.begin(), of_a.notes.begin(), of_a.notes.end());

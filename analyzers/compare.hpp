@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/operations.hpp"
 #include "analyzers/underflow.hpp"
 #include "halfscope/table/update_table.hpp"
 
@@ -109,6 +110,7 @@ struct RunTotals {
   bool underflow_identifiable = true;                    ///< of every compared gradient
   std::uint64_t steps = 0;                               ///< that have scalars
   std::vector<std::pair<std::int64_t, double>> loss;     ///< ascending by step
+  std::vector<std::pair<std::int64_t, double>> scales;   ///< loss scales, likewise
   std::vector<std::int64_t> skipped;                     ///< found_inf
 };
 
@@ -123,10 +125,22 @@ Change change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::
 /// 0.1 percentage points, or are both below 0.01 %.
 Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b);
 
-struct CommonLoss {
+struct CommonScalar {
   std::int64_t step = 0;
   double a = 0, b = 0;
 };
+
+/// How long two runs stay together, over the steps at which both have a loss, or a loss scale.
+struct Parting {
+  std::uint64_t losses = 0;                 ///< steps at which both have one
+  std::optional<std::int64_t> same_until;   ///< the losses are the same number from the first on
+  std::optional<std::int64_t> first_other;  ///< the first step where they are not
+  std::optional<std::int64_t> first_far;    ///< where they differ by more than kFarLosses
+  bool far_at_first = false;                ///< first_far is the first step that both have
+  std::optional<std::int64_t> first_other_scale;
+  bool other_scale_at_first = false;  ///< first_other_scale is the first step that both have
+};
+inline constexpr double kFarLosses = 0.01;  ///< of the larger magnitude
 
 /// New zeros of the gradients where both runs have whole tensors.
 struct WholeZeros {
@@ -144,14 +158,19 @@ struct Comparison {
   Both<RunTotals> runs;
   std::uint64_t gradients = 0;  ///< tensors compared that a loss scale acts on
   Change underflow = Change::unknown, overflow = Change::unknown;  ///< of the gradients
-  Change not_finite = Change::unknown;                             ///< of the tensors of every role
-  std::int64_t zero_difference = 0;                                ///< of the gradients
-  std::optional<Interval> new_zeros;                               ///< of the gradients
+  /// In both runs every gradient holds as zeros what was flushed, and has one size: what they lost
+  /// differs by zero_difference, also where only bounds of it are known.
+  bool zeros_tell = false;
+  Change not_finite = Change::unknown;        ///< of the tensors of every role
+  std::int64_t zero_difference = 0;           ///< of the gradients
+  std::optional<Interval> new_zeros;          ///< of the gradients
   std::optional<WholeZeros> whole_zeros;      ///< the part of new_zeros that is known exactly
   std::optional<Both<UpdateCounts>> updates;  ///< of all weights that have them
   /// Share of updates that leave their weight as it is: zero, or lost.
   Change unmoved = Change::unknown;
-  std::optional<CommonLoss> last_loss;  ///< at the last step for which both have one
+  std::optional<CommonScalar> last_loss;  ///< at the last step for which both have one
+  Parting parting;
+  Both<std::optional<Operations>> operations;  ///< against their emulation, where checked
   Notes notes;
 };
 
@@ -172,6 +191,12 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
 /// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and
 /// the order of the tensors.
 void sum_up(Comparison& comparison, const Analysis& a, const Analysis& b);
+
+/// Sets what one run's scalars say.
+void add_scalars(RunTotals& run, const Analysis& analysis);
+
+/// Sets last_loss and parting, from the runs' scalars.
+void set_parting(Comparison& comparison);
 
 /// Sets what is known of all tensors and steps of one run.
 void add_trouble(RunTotals& run, const Analysis& analysis);

@@ -115,6 +115,10 @@ void sum_new_zeros(Comparison& c) {
 void set_changes(Comparison& c) {
   const RunTotals &a = c.runs.a, &b = c.runs.b;
   c.underflow = real_change_of(a.lost, a.gradients.total, b.lost, b.gradients.total);
+  if (c.underflow == Change::unknown && c.zeros_tell) {
+    c.underflow = real_change_of(lost_to_zero(a.gradients), a.gradients.total,
+                                 lost_to_zero(b.gradients), b.gradients.total);
+  }
   c.overflow = change_of(not_finite(a.gradients), a.gradients.total, not_finite(b.gradients),
                          b.gradients.total);
   c.not_finite = change_of(not_finite(a.all), a.all.total, not_finite(b.all), b.all.total);
@@ -194,6 +198,7 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   c.updates.reset();
   c.gradients = 0;
   c.zero_difference = 0;
+  c.zeros_tell = true;
   for (RunTotals* run : {&c.runs.a, &c.runs.b}) {
     run->gradients = run->all = Counts();
     run->lost = Interval();
@@ -213,6 +218,8 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
     add_gradient(c.runs.a, of_a, t.counts.a, t.lost.a, t.steps);
     add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
     c.zero_difference += t.zero_difference;
+    c.zeros_tell =
+        c.zeros_tell && t.new_zeros && !of_a.underflow_identifiable && !of_b.underflow_identifiable;
   }
   sum_new_zeros(c);
   set_changes(c);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
+#include "reports/compare_operations.hpp"
 #include "reports/compare_words.hpp"
 #include "reports/text.hpp"
 
@@ -35,6 +36,8 @@ void print_gradients(const Comparison& c) {
   print_line("gradients recorded as zero", share(a.gradients.zero, a), share(b.gradients.zero, b));
   print_line("gradients flushed to zero", share(a.gradients.classes.flushed_to_zero, a),
              share(b.gradients.classes.flushed_to_zero, b));
+  print_line("gradients subnormal", share(a.gradients.classes.subnormal, a),
+             share(b.gradients.classes.subnormal, b));
   print_line("NaN, infinite or overflow:", "", "");
   print_line("  gradients", text::count_text(not_finite(a.gradients)),
              text::count_text(not_finite(b.gradients)));
@@ -62,6 +65,21 @@ void print_sums(const Comparison& c) {
     print_line("skipped", text::skipped_text(a), text::skipped_text(b));
   }
   fmt::print("{}\n\n", c.gradients != 0 ? "\n" + text::lost_note(c) : "");
+  if (const std::string parting = text::parting_text(c); !parting.empty()) {
+    fmt::print("{}\n\n", parting);
+  }
+}
+
+void print_operations(const Comparison& c) {
+  for (const auto& [name, found] : {std::pair("A", &c.operations.a), {"B", &c.operations.b}}) {
+    if (!*found) continue;
+    fmt::print("{}:\n", text::operations_heading(**found, name));
+    for (const text::FormatLines& format : text::operations_lines(**found)) {
+      fmt::print("  {}\n", format.sum);
+      for (const std::string& line : format.details) fmt::print("    {}\n", line);
+    }
+    fmt::print("\n");
+  }
 }
 
 void print_new_zeros(const Comparison& c) {
@@ -165,6 +183,7 @@ void print_comparison(const Comparison& c) {
                           : "each at its own loss scale",
              text::comparison_verdict(c), text::comparison_answer(c));
   print_sums(c);
+  print_operations(c);
   print_new_zeros(c);
   print_elements(c);
   print_left_out(c);

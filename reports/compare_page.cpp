@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "reports/charts.hpp"
+#include "reports/compare_charts.hpp"
+#include "reports/compare_operations.hpp"
 #include "reports/compare_words.hpp"
 #include "reports/island.hpp"
 #include "reports/json.hpp"
 #include "reports/page.hpp"
 #include "reports/template.hpp"
 #include "reports/text.hpp"
-#include "reports/vega.hpp"
 
 namespace halfscope::reports {
 
@@ -87,23 +88,51 @@ std::string summary(const Comparison& c) {
   return out + "</div>\n";
 }
 
+/// Whether there was a loss scale to be seen.
+bool has_scaling(const analyzers::RunTotals& run) {
+  return std::any_of(run.scales.begin(), run.scales.end(),
+                     [](const auto& at) { return at.second != 1; });
+}
+
 std::string loss_section(const Comparison& c) {
-  if (c.runs.a.loss.empty() && c.runs.b.loss.empty()) return "";
-  return "<section aria-labelledby=\"h-loss\">\n<h2 id=\"h-loss\">Loss</h2>\n<p "
-         "class=\"note\"><span class=\"key now\">A</span> <span class=\"key "
-         "advised\">B</span></p>\n<figure class=\"chart\" data-chart=\"loss\"></figure>\n"
-         "</section>\n";
+  const bool losses = !c.runs.a.loss.empty() || !c.runs.b.loss.empty();
+  const bool scales = has_scaling(c.runs.a) || has_scaling(c.runs.b);
+  if (!losses && !scales) return "";
+  constexpr std::string_view kKeys =
+      "<span class=\"key now\">A</span> <span class=\"key advised\">B</span>";
+  std::string out = fmt::format("<section aria-labelledby=\"h-loss\">\n<h2 id=\"h-loss\">{}</h2>\n",
+                                !scales  ? "Loss"
+                                : losses ? "Loss and loss scale"
+                                         : "Loss scale");
+  out += fmt::format("<p class=\"note\">{} {}</p>\n", kKeys, html_escape(parting_text(c)));
+  if (losses) out += "<figure class=\"chart\" data-chart=\"loss\"></figure>\n";
+  if (scales) {
+    out +=
+        "<p class=\"note\">The loss scale; triangles are skipped steps.</p>\n"
+        "<figure class=\"chart\" data-chart=\"scales\"></figure>\n";
+  }
+  return out + "</section>\n";
 }
 
 std::string cell(double key, const std::string& text) {
   return fmt::format("<td data-v=\"{}\">{}</td>", key, html_escape(text));
 }
 
-std::string lost_cell(const Interval& lost, const analyzers::Counts& counts) {
+std::string share_cell(const Interval& count, const analyzers::Counts& counts) {
   const double key =
-      counts.total == 0 ? 0 : static_cast<double>(lost.high) / static_cast<double>(counts.total);
-  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, count_text(lost),
-                     count_text(counts.total), html_escape(share_of_total(lost, counts.total)));
+      counts.total == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(counts.total);
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, count_text(count),
+                     count_text(counts.total), html_escape(share_of_total(count, counts.total)));
+}
+
+/// B's beyond A's; both with their shares where pointed at.
+std::string not_finite_cell(const ComparedTensor& t) {
+  const Interval a = not_finite(t.counts.a), b = not_finite(t.counts.b);
+  return fmt::format("<td data-v=\"{}\" title=\"A: {} ({}); B: {} ({})\">{}</td>",
+                     static_cast<double>(b.high) - static_cast<double>(a.high), count_text(a),
+                     html_escape(share_of_total(a, t.counts.a.total)), count_text(b),
+                     html_escape(share_of_total(b, t.counts.b.total)),
+                     html_escape(more_not_finite(t)));
 }
 
 template <typename T>
@@ -112,12 +141,13 @@ std::string optional_cell(const std::optional<T>& value, const std::string& text
 }
 
 std::string row(const ComparedTensor& t, std::size_t index) {
-  const Interval b = not_finite(t.counts.b), a = not_finite(t.counts.a);
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\"><th scope=\"row\"><button type=\"button\">{}</button></th>", index,
       html_name(t.name));
-  out += cell(static_cast<double>(b.high) - static_cast<double>(a.high), more_not_finite(t));
-  out += lost_cell(t.lost.a, t.counts.a) + lost_cell(t.lost.b, t.counts.b);
+  out += not_finite_cell(t);
+  out += share_cell(t.lost.a, t.counts.a) + share_cell(t.lost.b, t.counts.b);
+  out += share_cell(t.counts.a.classes.subnormal, t.counts.a) +
+         share_cell(t.counts.b.classes.subnormal, t.counts.b);
   out += t.new_zeros ? cell(static_cast<double>(t.new_zeros->high), count_text(*t.new_zeros))
                      : "<td class=\"nil\">other size</td>";
   out += optional_cell(t.max_abs_shift, t.max_abs_shift ? shift_text(*t.max_abs_shift) : "");
@@ -140,9 +170,10 @@ std::string harmed_heading(const Comparison& c) {
 
 std::string table(const Comparison& c) {
   std::string out = "<table class=\"data\" id=\"worst\"><thead><tr>";
-  for (const char* heading : {"tensor", "NaN, inf, overflow: B less A", "lost to zero: A",
-                              "lost to zero: B", "zero in B, not in A", "largest: B/A, 2^",
-                              "median: B/A, 2^", "shift of shares", "equal elements"}) {
+  for (const char* heading :
+       {"tensor", "NaN, inf, overflow: B less A", "lost to zero: A", "lost to zero: B",
+        "subnormal: A", "subnormal: B", "zero in B, not in A", "largest: B/A, 2^",
+        "median: B/A, 2^", "shift of shares", "equal elements"}) {
     out += fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>", heading);
   }
   out += "</tr></thead><tbody>\n";
@@ -188,68 +219,6 @@ std::string facts(const ComparedTensor& t) {
   return out;
 }
 
-/// A layer a run, in its style.
-json run_layers(const char* interpolate, const json& encoding) {
-  json layers = json::array();
-  for (const auto& [run, style] : {std::pair("A", "now"), {"B", "advised"}}) {
-    json layer = vega::layer(
-        {{"type", "line"}, {"style", style}, {"interpolate", interpolate}, {"clip", true}},
-        encoding);
-    layer["transform"] = json::array({{{"filter", fmt::format("datum.run == '{}'", run)}}});
-    layer["name"] = fmt::format("run{}", run);  // the page leaves out a run without values
-    layers.push_back(layer);
-  }
-  return layers;
-}
-
-/// Points that tell their numbers when pointed at.
-json hover_layer(const json& encoding, const json& tooltip) {
-  json out = vega::layer({{"type", "point"}, {"opacity", 0}, {"size", 80}}, encoding);
-  out["encoding"]["tooltip"] = tooltip;
-  return out;
-}
-
-json loss_chart() {
-  json out = vega::chart("loss", "Loss of both runs by step", 220);
-  const json encoding = {
-      {"x", {{"field", "step"}, {"type", "quantitative"}, {"axis", {{"title", "step"}}}}},
-      {"y",
-       {{"field", "loss"},
-        {"type", "quantitative"},
-        {"scale", {{"zero", false}}},
-        {"axis", {{"title", "loss"}, {"tickCount", 5}}}}}};
-  out["layer"] = run_layers("linear", encoding);
-  out["layer"].push_back(
-      hover_layer(encoding, vega::tooltip({{"run", "run"}, {"step", "step"}, {"loss", "loss"}})));
-  return out;
-}
-
-json binade_chart() {
-  json out = vega::chart("binades", "Magnitudes of one tensor in both runs", 260);
-  out["transform"] = json::array(
-      {vega::calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
-       vega::calculate(
-           "format(datum.values, ',') + ' (' + format(100 * datum.share, '.3~r') + ' %)'",
-           "described")});
-  json axis = vega::exponent_axis("magnitude, unscaled");
-  axis["tickCount"] = 12;
-  const json encoding = {
-      {"x",
-       {{"field", "e"},
-        {"type", "quantitative"},
-        {"scale", {{"nice", false}, {"zero", false}}},
-        {"axis", axis}}},
-      {"y",
-       {{"field", "share"},
-        {"type", "quantitative"},
-        {"axis", {{"title", "share of values"}, {"format", "~%"}, {"tickCount", 5}}}}}};
-  out["layer"] = run_layers("step-after", encoding);
-  out["layer"].push_back(hover_layer(
-      encoding,
-      vega::tooltip({{"run", "run"}, {"magnitude", "magnitude"}, {"described", "values"}})));
-  return out;
-}
-
 /// The tensor whose magnitudes moved most.
 std::size_t most_moved(const Comparison& c) {
   const auto moved = [](const ComparedTensor& t) { return t.largest_share_difference.value_or(0); };
@@ -260,10 +229,11 @@ std::size_t most_moved(const Comparison& c) {
 }
 
 json charts(const Comparison& c) {
-  json out = {{"specs", {{"loss", loss_chart()}, {"binades", binade_chart()}}},
-              {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
-              {"facts", json::array()},
-              {"first_tensor", most_moved(c)}};
+  json out = {
+      {"specs", {{"loss", loss_chart()}, {"scales", scale_chart()}, {"binades", binade_chart()}}},
+      {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
+      {"facts", json::array()},
+      {"first_tensor", most_moved(c)}};
   for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
   return out;
 }
@@ -273,6 +243,7 @@ Parts parts(const Comparison& c, std::string_view title) {
   return {{"title", html_name(title)},
           {"about", about_html(c)},
           {"summary", summary(c)},
+          {"operations", operations_section(c)},
           {"loss", loss_section(c)},
           {"heading", harmed_heading(c)},
           {"lost", html_escape(lost_note(c))},

@@ -94,10 +94,13 @@ std::string gradients_sentence(const Comparison& c) {
 }
 
 std::string underflow_sentence(const Comparison& c) {
-  const auto lost = [](const RunTotals& run) {
-    return share_of_total(run.lost, run.gradients.total);
+  const bool bounds = !c.runs.a.lost.exact() || !c.runs.b.lost.exact();
+  const bool zeros = c.zeros_tell && bounds;
+  const auto lost = [&](const RunTotals& run) {
+    return share_of_total(zeros ? lost_to_zero(run.gradients) : run.lost, run.gradients.total);
   };
-  const std::string numbers = fmt::format("{} in A, {} in B", lost(c.runs.a), lost(c.runs.b));
+  const std::string numbers = fmt::format("{}{} in A, {} in B", zeros ? "with true zeros " : "",
+                                          lost(c.runs.a), lost(c.runs.b));
   switch (c.underflow) {
     case Change::less: return " B loses fewer gradient values to zero: " + numbers + ".";
     case Change::more: return " B loses more gradient values to zero: " + numbers + ".";
@@ -146,6 +149,37 @@ std::string comparison_answer(const Comparison& c) {
   const std::string all = overflow_sentence(c) + gradients_sentence(c) + underflow_sentence(c) +
                           updates_sentence(c) + loss_sentence(c);
   return all.substr(1);
+}
+
+std::string parting_text(const Comparison& c) {
+  const analyzers::Parting& p = c.parting;
+  if (p.losses == 0) return "";
+  std::string out;
+  if (!p.first_other) {
+    out = fmt::format("Losses are the same at {} that both have.",
+                      p.losses == 1 ? "the step" : "all " + plural(p.losses, "step"));
+  } else if (p.far_at_first) {
+    out = fmt::format(
+        "Losses differ by more than 1 % at step {} already, the first that both have: more than "
+        "rounding, if both start from the same weights and data.",
+        *p.first_far);
+  } else {
+    out = p.same_until
+              ? fmt::format("Losses are the same up to step {}; they differ first at step {}",
+                            *p.same_until, *p.first_other)
+              : fmt::format("Losses differ at step {} already, the first that both have",
+                            *p.first_other);
+    out += p.first_far ? fmt::format(
+                             ", and by more than 1 % first at step {}: runs that differ in "
+                             "rounding alone part after some steps; from there on compare "
+                             "distributions, not steps.",
+                             *p.first_far)
+                       : ", never by more than 1 %.";
+  }
+  if (p.first_other_scale && !p.other_scale_at_first) {
+    out += fmt::format(" Loss scales differ first at step {}.", *p.first_other_scale);
+  }
+  return out;
 }
 
 std::string loss_text(double loss) {

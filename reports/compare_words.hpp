@@ -17,6 +17,9 @@ std::string comparison_answer(const analyzers::Comparison& comparison);
 /// What "lost to zero" means in these runs.
 std::string lost_note(const analyzers::Comparison& comparison);
 
+/// How long the losses and loss scales stay together; empty where the runs have none in common.
+std::string parting_text(const analyzers::Comparison& comparison);
+
 /// "0.626", "NaN".
 std::string loss_text(double loss);
 

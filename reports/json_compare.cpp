@@ -85,6 +85,15 @@ Json run_json(const RunTotals& run) {
   return to;
 }
 
+Json parting_json(const Parting& parting) {
+  Json to = {{"steps", parting.losses}};
+  if (parting.same_until) to["same_until"] = *parting.same_until;
+  if (parting.first_other) to["first_other"] = *parting.first_other;
+  if (parting.first_far) to["first_apart"] = *parting.first_far;
+  if (parting.first_other_scale) to["first_other_scale"] = *parting.first_other_scale;
+  return to;
+}
+
 Json summary_json(const Comparison& c) {
   Json to = {{"gradients", c.gradients},
              {"underflow", name_of(c.underflow)},
@@ -107,13 +116,14 @@ Json summary_json(const Comparison& c) {
     to["last_loss"] = {{"step", c.last_loss->step},
                        {"a", number_json(c.last_loss->a)},
                        {"b", number_json(c.last_loss->b)}};
+    to["parting"] = parting_json(c.parting);
   }
   return to;
 }
 
-Json losses_json(const RunTotals& run) {
+Json series_json(const std::vector<std::pair<std::int64_t, double>>& series) {
   Json list = Json::array();
-  for (const auto& [step, loss] : run.loss) list.push_back(Json::array({step, number_json(loss)}));
+  for (const auto& [step, value] : series) list.push_back({step, number_json(value)});
   return list;
 }
 
@@ -133,8 +143,13 @@ Json to_json(const Comparison& c) {
   to["only_a"] = c.only.a;
   to["only_b"] = c.only.b;
   if (!c.runs.a.loss.empty() || !c.runs.b.loss.empty()) {
-    to["loss"] = {{"a", losses_json(c.runs.a)}, {"b", losses_json(c.runs.b)}};
+    to["loss"] = {{"a", series_json(c.runs.a.loss)}, {"b", series_json(c.runs.b.loss)}};
   }
+  if (!c.runs.a.scales.empty() || !c.runs.b.scales.empty()) {
+    to["scales"] = {{"a", series_json(c.runs.a.scales)}, {"b", series_json(c.runs.b.scales)}};
+  }
+  if (c.operations.a) to["operations"]["a"] = operations_json(*c.operations.a);
+  if (c.operations.b) to["operations"]["b"] = operations_json(*c.operations.b);
   return to;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyzers/operations.hpp"
 #include "analyzers/overflow.hpp"
 #include "analyzers/recommend.hpp"
 #include "reports/json.hpp"
@@ -28,6 +29,9 @@ Json binades_json(const std::vector<analyzers::BinadeCount>& binades);
 
 /// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
 void put_advice(Json& to, const analyzers::Recommendation& advice);
+
+/// A run's operations against their emulation; json_operations.cpp.
+Json operations_json(const analyzers::Operations& operations);
 
 /// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
 void put_cures(Json& to, const analyzers::Recommendation& advice);

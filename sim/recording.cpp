@@ -30,17 +30,25 @@ void Recorder::begin_attempt(std::int64_t step) {
   whole_ =
       settings_.sample_every == 0 ? step == 0 || step == last : step % settings_.sample_every == 0;
   step_tables_.clear();
+  seen_.clear();
 }
 
 void Recorder::see(Role role, const std::string& name, const Tensor& tensor, double scale) {
   if (!tables_) return;
   const bool scaled = role == Role::activation_grad && scaled_;
-  const TensorToCount of{role, name, tensor, scaled, scale, false};
-  step_tables_.add(std::span(&of, 1));
+  constexpr std::size_t kTogether = 16;  // on a GPU each request has its price
+  seen_.push_back({role, name, tensor, scaled, scale, false});
+  if (seen_.size() == kTogether) count_seen();
+}
+
+void Recorder::count_seen() {
+  step_tables_.add(seen_);
+  seen_.clear();
 }
 
 void Recorder::see_weights(const std::vector<Parameter*>& parameters,
                            const std::vector<double>& scales) {
+  count_seen();
   std::vector<TensorToCount> counted;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = *parameters[i];

@@ -50,9 +50,12 @@ class Recorder {
   void held_out(std::int64_t step, double accuracy);
 
  private:
+  void count_seen();
+
   const Settings& settings_;
   log::RunLogWriter& writer_;
   StepTables step_tables_;
+  std::vector<TensorToCount> seen_;  ///< of the passes; counted some at a time
   std::optional<TrueErrorFile> truth_;
   std::int64_t step_ = 0;
   bool tables_ = false, whole_ = false, scaled_, by_layer_;

@@ -81,23 +81,38 @@ class Stepper::Pass {
     const double carried = by_layer ? scale : loss_scale_;
     of_.recorder_.see(role, name, tensor, carried);
     if (of_.recorder_.wants_truth()) of_.truth_->see(state_.backend, name, tensor, carried);
-    seen_.push_back({state_.backend.facts_later(std::span(&tensor, 1)), carried,
-                     bounds_scale(of_.settings_.precision, tensor)});
+    look_at(tensor, carried);
     if (!by_layer) return;
     finish_layer();
     waiting_ = {name, tensor, scale};
   }
 
-  /// When all is queued: a backend computes them while the pass goes on.
+  /// A backend computes facts while the pass goes on, of some gradients together: on a GPU each
+  /// request has its price.
+  void look_at(const Tensor& gradient, double carried) {
+    constexpr std::size_t kTogether = 16;
+    gradients_.push_back(gradient);
+    seen_.push_back({carried, bounds_scale(of_.settings_.precision, gradient)});
+    if (gradients_.size() == kTogether) ask_for_facts();
+  }
+
+  void ask_for_facts() {
+    if (!gradients_.empty()) asked_.push_back(state_.backend.facts_later(gradients_));
+    gradients_.clear();
+  }
+
   void take_facts() {
+    ask_for_facts();
     double largest = 0;
-    for (const Seen& seen : seen_) {
-      const GradientFacts found = seen.facts().front();
-      facts_.nonfinite = facts_.nonfinite || found.nonfinite;
-      if (!found.nonfinite && !seen.bounds) continue;
-      facts_.activation_grad =
-          larger(facts_.activation_grad, unscaled(found.max_abs, seen.carried));
-      largest = larger(largest, found.max_abs);
+    auto seen = seen_.begin();
+    for (const Later<std::vector<GradientFacts>>& some : asked_) {
+      for (const GradientFacts& found : some()) {
+        const auto [carried, bounds] = *seen++;
+        facts_.nonfinite = facts_.nonfinite || found.nonfinite;
+        if (!found.nonfinite && !bounds) continue;
+        facts_.activation_grad = larger(facts_.activation_grad, unscaled(found.max_abs, carried));
+        largest = larger(largest, found.max_abs);
+      }
     }
     facts_.microbatches.push_back(largest);
   }
@@ -114,8 +129,8 @@ class Stepper::Pass {
     }
   }
 
+  /// Of a gradient.
   struct Seen {
-    Later<std::vector<GradientFacts>> facts;
     double carried;  ///< the scale
     bool bounds;
   };
@@ -125,6 +140,8 @@ class Stepper::Pass {
   AttemptFacts& facts_;
   double loss_scale_;
   std::vector<Seen> seen_;
+  std::vector<Later<std::vector<GradientFacts>>> asked_;  ///< of those seen, in order
+  std::vector<Tensor> gradients_;                         ///< seen, not asked for yet
   Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
 };
 

@@ -16,12 +16,25 @@ async function island(id) {
 
 // --- rows, as the charts name them
 const bounds = (count) => Array.isArray(count) ? count : [count, count];
+function thinned(all) {
+  const every = Math.max(1, Math.ceil(all.length / MOST_POINTS));
+  return all.filter((_, i) => i % every === 0 || i === all.length - 1);
+}
 function steps(page) {
+  return ['a', 'b'].flatMap(
+      (run) => thinned(page.comparison.loss?.[run] ?? [])
+                   .map(([step, loss]) => ({run: run.toUpperCase(), step, loss})));
+}
+// Where the scale or what became of the step changes, and both ends of every stretch between.
+function scales(page) {
   return ['a', 'b'].flatMap((run) => {
-    const all = page.comparison.loss?.[run] ?? [];
-    const every = Math.max(1, Math.ceil(all.length / MOST_POINTS));
-    return all.filter((_, i) => i % every === 0 || i === all.length - 1)
-        .map(([step, loss]) => ({run: run.toUpperCase(), step, loss}));
+    const skipped = new Set(page.comparison.summary[run].skipped);
+    const all = (page.comparison.scales?.[run] ?? [])
+        .filter(([, scale]) => scale > 0)
+        .map(([step, scale]) => ({run: run.toUpperCase(), step, scale, log2: Math.log2(scale),
+                                  skipped: skipped.has(step)}));
+    const same = (x, y) => x && y && x.scale === y.scale && x.skipped === y.skipped;
+    return thinned(all.filter((at, i) => !same(at, all[i - 1]) || !same(at, all[i + 1])));
   });
 }
 function outlines(page) {
@@ -38,9 +51,14 @@ function outlines(page) {
     return rows;
   });
 }
-const rows = {loss: steps, binades: outlines};
+const rows = {loss: steps, scales, binades: outlines};
 
 // --- charts
+const EMPTY = {
+  loss: 'No finite loss.',
+  scales: 'No loss scale.',
+  binades: 'No finite nonzero values.',
+};
 function isDark() {
   const theme = document.documentElement.dataset.theme;
   return theme === 'dark' ||
@@ -56,12 +74,13 @@ async function draw(figure, page) {
   if (!values.some((row) => chart !== 'loss' || row.loss !== null)) {
     const empty = document.createElement('p');
     empty.className = 'empty';
-    empty.textContent = chart === 'loss' ? 'No finite loss.' : 'No finite nonzero values.';
+    empty.textContent = EMPTY[chart];
     figure.append(empty);
     return;
   }
   const spec = structuredClone(page.charts.specs[chart]);
-  const drawn = new Set(values.filter((row) => row.loss !== null).map(({run}) => `run${run}`));
+  const drawn = new Set(values.filter((row) => row.loss !== null)
+                            .flatMap(({run, skipped}) => [`run${run}`, skipped && `skipped${run}`]));
   // A layer without values would have no extent.
   spec.layer = spec.layer.filter(({name}) => !name || drawn.has(name));
   spec.datasets = {[chart]: values};
@@ -147,6 +166,10 @@ async function start() {
   const table = byId('worst');
   sortable(table, limited(table.tBodies[0], byId('all-rows'), 50));
   hinted(table.parentElement);
+  for (const operations of document.querySelectorAll('#operations table.data')) {
+    hinted(operations.parentElement);
+    limitedTable(operations);
+  }
   choose(page, page.charts.first_tensor);
   redraw(page);
 }

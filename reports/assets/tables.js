@@ -62,6 +62,12 @@ function hinted(box) {
   box.addEventListener('scroll', show, {passive: true});
 }
 
+// A table as reports/data_table.cpp writes it: its button follows the box it scrolls in.
+function limitedTable(table) {
+  const button = table.parentElement.nextElementSibling;
+  sortable(table, limited(table.tBodies[0], button, 12));
+}
+
 // Rows of the chosen kind in the table of tensors.
 function tensorTable(table) {
   const kind = byId('kind');
@@ -78,7 +84,6 @@ function tables() {
       tensorTable(table);
       continue;
     }
-    const button = table.parentElement.nextElementSibling;
-    sortable(table, limited(table.tBodies[0], button, 12));
+    limitedTable(table);
   }
 }

@@ -85,7 +85,9 @@ std::optional<ChosenAlgorithm<Algorithm>> ask(const CudnnApi& api, const Convolu
   const Performance* const best =
       choose(std::span<const Performance>(found).first(static_cast<std::size_t>(count)), narrow);
   if (best == nullptr) return std::nullopt;
-  ChosenAlgorithm<Algorithm> chosen{best->algo, name_of(best->algo), best->mathType, compute, 0};
+  // Of binary32 tensors the default math type would allow TF32.
+  ChosenAlgorithm<Algorithm> chosen{best->algo, name_of(best->algo),
+                                    narrow ? best->mathType : CUDNN_FMA_MATH, compute, 0};
   // Asked again: what the list says holds for its own math type.
   const ConvolutionDescriptor used(api, key.conv, compute, chosen.math);
   check(api, question.workspace(used, chosen.algorithm, &chosen.workspace), question.what);

@@ -146,6 +146,63 @@ TEST_CASE("compare: a loss scale keeps what one without loses") {
   CHECK(compared(after.folder, before.folder, own_scale()).underflow == Change::more);
 }
 
+TEST_CASE("compare: where the losses and the loss scales of runs part") {
+  const TempFolder folder;
+  Run a(folder / "a"), b(folder / "b"), other(folder / "other");
+  const double of_b[] = {2.0, 1.5, 1.514, 1.0, 2.03};
+  const double of_a[] = {2.0, 1.5, 1.5, 1.0, 2.0};
+  for (const std::int64_t step : {0, 1, 2, 3, 4}) {
+    a.step(step, kValues, 1024, of_a[step]);
+    b.step(step, kValues, step < 3 ? 1024 : 512, of_b[step], step == 2);
+    other.step(step, kValues, 1, step == 0 ? std::nan("") : of_a[step]);
+  }
+  const Comparison c = compared(a.folder, b.folder, own_scale());
+  CHECK(c.parting.losses == 5);
+  CHECK(c.parting.same_until == 1);
+  CHECK(c.parting.first_other == 2);
+  CHECK(c.parting.first_far == 4);
+  CHECK(!c.parting.far_at_first);
+  CHECK(c.parting.first_other_scale == 3);
+  CHECK(!c.parting.other_scale_at_first);
+  CHECK(c.runs.b.scales.size() == 5);
+  CHECK(c.runs.b.scales[3] == std::pair<std::int64_t, double>(3, 512));
+  const Parting none = compared(a.folder, a.folder).parting;
+  CHECK(none.same_until == 4);
+  CHECK(!none.first_other);
+  CHECK(!none.first_far);
+  CHECK(!none.first_other_scale);
+  const Parting broken = compared(a.folder, other.folder).parting;
+  CHECK(!broken.same_until);
+  CHECK(broken.first_other == 0);
+  CHECK(broken.first_far == 0);
+  CHECK(broken.far_at_first);
+  CHECK(broken.other_scale_at_first);
+  CHECK(compared(other.folder, other.folder).parting.same_until == 4);  // NaN with NaN
+}
+
+TEST_CASE("compare: of runs that both hold zeros for what they flushed, zeros tell who lost more") {
+  const TempFolder folder;
+  const auto half = [&](const std::string& name, const Values& values) {
+    log::RunLogWriter writer(folder / name, {});
+    log::TensorRecord record = record_of("weight_grad/w", 0, values);
+    record.computed_dtype = Dtype::f16;
+    writer.write(record);
+    return folder / name;
+  };
+  const auto a = half("a", {0, 0, 1, 2, 3, 4}), b = half("b", {0, 0, 1, 0, 3, 4});
+  const Comparison c = compared(a, b);
+  CHECK(c.zeros_tell);
+  CHECK(c.runs.b.lost == Interval(1, 3));
+  CHECK(c.runs.a.lost == Interval(0, 2));
+  CHECK(c.underflow == Change::more);
+  CHECK(compared(b, a).underflow == Change::less);
+  CHECK(compared(a, half("c", {1, 0, 0, 2, 3, 4})).underflow == Change::same);
+  CHECK(!compared(a, half("d", {1, 0, 0, 2, 3})).zeros_tell);  // of another size
+  Run exact(folder / "e");
+  exact.step(0, {0, 0, 1, 2, 3, 4 + 0x1p-20f}, 1, 1);
+  CHECK(!compared(a, exact.folder).zeros_tell);
+}
+
 TEST_CASE("compare: zeros that are new are bounded step by step") {
   const TempFolder folder;
   Run a(folder / "a"), b(folder / "b");

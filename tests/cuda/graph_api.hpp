@@ -5,7 +5,8 @@
 
 #include <cudnn.h>
 
-#include <optional>
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

@@ -121,7 +121,7 @@ std::vector<GraphDescriptor> configurations(const Graph& graph, const GraphDescr
   check_graph(graph_api().get(heuristic.handle(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
                               CUDNN_TYPE_BACKEND_DESCRIPTOR, kMost, &count, handles.data()),
               "the results of a heuristic");
-  found.erase(found.begin() + std::min(count, kMost), found.end());
+  while (std::ssize(found) > count) found.pop_back();
   return found;
 }
 

@@ -93,7 +93,7 @@ class ShapeBackend final : public sim::Backend {
   sim::GradientFacts facts(std::span<const Tensor>) override { return {}; }
   void update(const sim::UpdateRule&, const Tensor&, double, Tensor&, std::span<Tensor>,
               Tensor&) override {}
-  BinadeTable count(const Tensor&) override { return {}; }
+  BinadeTable count(const Tensor&) override { return BinadeTable(); }
   Moments moments(const Tensor&) override { return {}; }
 };
 

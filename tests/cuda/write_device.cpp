@@ -49,15 +49,16 @@ int main() {
     fmt::print(stderr, "write_device: {}\n", why);
     return 3;
   }
+  nlohmann::json all = {{"origin", "written by write_device on the device itself"}};
+  int code = 0;
   try {
-    nlohmann::json all = {{"origin", "written by write_device on the device itself"},
-                          {"device", runtime_properties()},
-                          {"cudnn_version", test::graph_api().version}};
+    all["device"] = runtime_properties();
+    all["cudnn_version"] = test::graph_api().version;
     all["cudnn_device_properties"] = nlohmann::json::parse(test::device_properties_json());
-    fmt::print("{}\n", all.dump(2));
   } catch (const std::exception& error) {
     fmt::print(stderr, "write_device: {}\n", error.what());
-    return 1;
+    code = 1;  // what is known up to here is written all the same
   }
-  return 0;
+  fmt::print("{}\n", all.dump(2));
+  return code;
 }

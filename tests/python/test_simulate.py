@@ -236,3 +236,13 @@ def test_the_list_names_every_network_and_set():
     for name in ("mlp", "lenet", "resnet20", "tinyssd", "charlstm", "resnet50", "digits", "blobs",
                  "boxes", "large-images"):
         assert f"  {name} " in text
+
+
+def test_times_tell_how_long_steps_took(tmp_path):
+    mlp(tmp_path / "run", "--times", tmp_path / "times.json")
+    times = json.loads((tmp_path / "times.json").read_text())
+    assert times["steps"] == 19 and times["left_out"] == 10  # 29 intervals
+    assert 0 < times["least_seconds"] <= times["median_seconds"] <= times["most_seconds"]
+    assert times["least_seconds"] <= times["mean_seconds"] <= times["most_seconds"]
+    text = simulate("mlp", "--out", tmp_path / "one", "--steps", 1, "--times", "-").stdout
+    assert json.loads(text.splitlines()[0]) == {"steps": 0, "left_out": 0}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations against their emulation, as JSON. Fields: docs/compare.md.
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using namespace analyzers;
+
+Json both_json(const RunAndEmulation& both) {
+  return {{"run", both.run}, {"emulated", both.emulated}};
+}
+
+Json sums_json(const OperationSums& sums, const Operations& all) {
+  Json to = {{"format", name_of(sums.dtype)},
+             {"operations", sums.operations},
+             {"identical_operations", sums.identical_operations},
+             {"elements", sums.elements},
+             {"identical", sums.identical},
+             {"within_one_ulp", sums.within_one_ulp},
+             {"not_finite_in_one", sums.not_finite_in_one},
+             {"elements_of_different", sums.elements_of_different}};
+  if (sums.dtype != Dtype::f32) to["beyond_rounding"] = sums.beyond_rounding;
+  if (sums.identical_operations != sums.operations) to["worst"] = all.worst(sums.dtype).name;
+  return to;
+}
+
+Json operation_json(const Operation& o) {
+  Json to = {{"operation", o.name},
+             {"format", name_of(o.dtype)},
+             {"calls", o.calls},
+             {"elements", o.elements},
+             {"identical", o.identical},
+             {"within_one_ulp", o.within_one_ulp},
+             {"largest_ulps", o.largest_ulps},
+             {"not_finite_in_one", o.not_finite_in_one},
+             {"largest_relative_error", o.largest_relative_error},
+             {"zero", both_json(o.zero)},
+             {"subnormal", both_json(o.subnormal)},
+             {"not_finite", both_json(o.not_finite)}};
+  if (o.dtype != Dtype::f32) to["beyond_rounding"] = beyond_rounding(o);
+  return to;
+}
+
+}  // namespace
+
+Json operations_json(const Operations& operations) {
+  Json to = {{"first_step", operations.first_step},
+             {"last_step", operations.last_step},
+             {"formats", Json::array()},
+             {"operations", Json::array()}};
+  for (const OperationSums& sums : operations.formats) {
+    to["formats"].push_back(sums_json(sums, operations));
+  }
+  for (const Operation& o : operations.all) to["operations"].push_back(operation_json(o));
+  return to;
+}
+
+}  // namespace halfscope::reports

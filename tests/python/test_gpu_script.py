@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./run gpu` without a GPU: its script runs whole, with stand-ins for what only a GPU can do."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
+PROGRAM = BUILD / "halfscope"
+STEPS = ["versions", "operations", "twins", "repeat", "plans", "lenet", "emulation", "tinyssd",
+         "bench", "resnet50", "seeds"]
+
+PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
+
+# As the program is where there is a GPU: the networks are small, and emulated.
+ON_A_GPU = """case "$1" in
+  info) printf 'halfscope      9\\ncudnn backend  cudnn: Stand-in (sm_90), cuDNN 9.19\\n' && exit ;;
+  simulate) ;;
+  *) exec {program} "$@" ;;
+esac
+words=()
+while (($#)); do
+  case $1 in
+    cudnn) words+=(cpu) ;;
+    resnet50) words+=(mlp) ;;
+    --check-operations) check=1 ;;
+    --out) words+=(--out "$2") && run=$2 && shift ;;
+    --steps) words+=(--steps "$(($2 < 50 ? $2 : 50))") && shift ;;
+    *) words+=("$1") ;;
+  esac
+  shift
+done
+{program} "${{words[@]}}" || exit
+[[ -z ${{check:-}} ]] || echo '[]' >"$run/operations.json"
+"""
+
+
+def script(path, text):
+    path.write_text("#!/usr/bin/env bash\n" + text)
+    path.chmod(0o755)
+
+
+def digits(folder):
+    sklearn = pytest.importorskip("sklearn.datasets")
+    folder.mkdir(parents=True)
+    shutil.copy(pathlib.Path(sklearn.__file__).parent / "data/digits.csv.gz", folder)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """A bundle with the real program; tests and benchmarks that pass at once."""
+    made = tmp_path / "bundle"
+    (made / "bin").mkdir(parents=True)
+    for name in ("gpu.sh", "steps.sh", "training.sh"):
+        shutil.copy(ROOT / "tools/gpu" / name, made)
+    digits(made / "data/digits")
+    shutil.copy(ROOT / "tests/cuda/h100.json", made / "data")
+    script(made / "bin/halfscope", f'exec {PROGRAM} "$@"\n')
+    for name in ("test_cuda", "test_cudnn"):
+        script(made / "bin" / name, PASSES)
+    script(made / "bin/write_device", "echo '{\"cudnn_device_properties\": {}}'\n")
+    script(made / "bin/bench_cuda",
+           "echo 'read device memory 1.0 3000.0 1.00'\n"
+           "echo 'table by parts of 1 GiB of F32 1.0 2700.0 0.90'\necho '[]' >\"$2\"\n")
+    return made
+
+
+def gpu(bundle, *arguments, code=0, **environment):
+    done = subprocess.run(["bash", bundle / "gpu.sh", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=300, env={**os.environ, **environment})
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def summary(out):
+    read = json.loads((out / "summary.json").read_text())
+    return {row["step"]: row for row in read["steps"]}
+
+
+def test_every_step_runs_dry(bundle, tmp_path):
+    out = tmp_path / "a folder"
+    gpu(bundle, out, HALFSCOPE_GPU_DRY="1")
+    rows = summary(out)
+    assert list(rows) == STEPS
+    assert {row["result"] for row in rows.values()} == {"passed"}, (out / "summary.txt").read_text()
+    assert rows["repeat"]["facts"]["files that differ"].startswith("0 of ")
+    assert int(rows["repeat"]["facts"]["files that differ"].split()[-1]) >= 6
+    assert rows["lenet"]["facts"]["lenet-mixed"].startswith("4 steps, loss ")
+    assert rows["seeds"]["facts"].keys() == {
+        f"tinyssd-seed{seed}-{scale}" for seed in (1, 2, 3) for scale in ("none", "torch")}
+    assert rows["twins"]["facts"]["test_cuda"] == "All tests passed (12 assertions in 3 test cases)"
+    assert rows["bench"]["facts"]["table by parts of 1 GiB of F32"] == "2700.0 GB/s, 0.90 of reading"
+    assert float(rows["resnet50"]["facts"]["mlp mixed, tables every 10 steps"].split()[0]) > 0
+    assert rows["resnet50"]["facts"]["mlp fp32, cost of tables every 1 steps"].endswith(" %")
+    files = [path for path in out.iterdir() if path.is_file()]
+    assert len(files) <= 8
+    with tarfile.open(out / "gpu-results.tar.gz") as archive:
+        names = archive.getnames()
+    assert {"summary.txt", "summary.json", "device.json", "logs/lenet.txt",
+            "runs/tinyssd-fp16/run.json", "pages/lenet-cpu-gpu.html"} <= set(names)
+    assert not any("checkpoint" in name or name.startswith("work") for name in names)
+    assert (out / "gpu-results.tar.gz").stat().st_size < 16 << 20
+
+
+def test_the_command_lines_for_a_gpu_are_taken(bundle, tmp_path):
+    script(bundle / "bin/halfscope", ON_A_GPU.format(program=PROGRAM))
+    out = tmp_path / "out"
+    gpu(bundle, "--archive-only", out, "versions", "repeat", "lenet", "emulation", "resnet50")
+    rows = summary(out)
+    assert {row["result"] for row in rows.values()} == {"passed"}
+    assert rows["versions"]["facts"]["cudnn backend"] == "cudnn: Stand-in (sm_90), cuDNN 9.19"
+    assert "resnet50, fp32 more than mixed" in rows["resnet50"]["facts"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "device.json", "gpu-results.tar.gz", "summary.json", "summary.txt"]
+    with tarfile.open(out / "gpu-results.tar.gz") as archive:
+        assert "runs/lenet-fp16-operations/operations.json" in archive.getnames()
+
+
+def test_steps_that_fail_or_hang_do_not_stop_the_rest(bundle, tmp_path):
+    script(bundle / "bin/test_cuda", "echo 'test cases: 3 | 2 passed | 1 failed'\nexit 1\n")
+    script(bundle / "bin/test_cudnn", "echo begun\nsleep 600 &\nwait\n")
+    begun = time.monotonic()
+    done = gpu(bundle, tmp_path / "out", "versions", "operations", "twins", "bench", code=1,
+               HALFSCOPE_GPU_DRY="1", HALFSCOPE_GPU_LIMIT="8")
+    assert time.monotonic() - begun < 100
+    rows = summary(tmp_path / "out")
+    assert [row["result"] for row in rows.values()] == ["passed", "timed out", "failed (1)", "passed"]
+    assert rows["twins"]["facts"]["test_cuda"] == "test cases: 3 | 2 passed | 1 failed"
+    assert "begun" in (tmp_path / "out/logs/operations.txt").read_text()
+    assert "timed out" in done.stdout
+    assert (tmp_path / "out/gpu-results.tar.gz").exists()
+
+
+def test_a_run_that_is_not_repeated_fails(bundle, tmp_path):
+    other = bundle / "second"
+    script(bundle / "bin/halfscope",
+           f'[[ $PWD == *second && $1 == simulate ]] && set -- "$@" --seed 9\nexec {PROGRAM} "$@"\n')
+    gpu(bundle, tmp_path / "out", "repeat", code=1, HALFSCOPE_GPU_DRY="1")
+    row = summary(tmp_path / "out")["repeat"]
+    assert row["result"] == "failed (1)"
+    assert int(row["facts"]["files that differ"].split()[0]) >= 4
+    assert not other.exists()
+
+
+def test_skipped_tests_are_failures_where_there_is_a_gpu(bundle, tmp_path):
+    script(bundle / "bin/halfscope", ON_A_GPU.format(program=PROGRAM))
+    script(bundle / "bin/test_cuda", "echo 'skipped: no CUDA device'\n" + PASSES)
+    gpu(bundle, tmp_path / "out", "twins", code=1)
+    assert summary(tmp_path / "out")["twins"]["facts"]["test_cuda skipped"] == "1"
+
+
+def test_steps_are_left_out_where_time_runs_out(bundle, tmp_path):
+    gpu(bundle, tmp_path / "out", "versions", code=1, HALFSCOPE_GPU_DRY="1", HALFSCOPE_GPU_SECONDS="3")
+    assert summary(tmp_path / "out")["versions"]["result"] == "left out"
+
+
+def test_no_gpu_is_told_in_one_line(bundle, tmp_path):
+    script(bundle / "bin/halfscope", "echo 'cudnn backend  no: no GPU can be used (none)'\n")
+    done = gpu(bundle, tmp_path / "out", code=3)
+    assert done.stderr == "gpu.sh: no GPU can be used (none)\n" and done.stdout == ""
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--all"], "no option '--all'"),
+    (["out", "lennet"], "no step 'lennet'; there are: versions operations"),
+])
+def test_wrong_arguments_are_named(bundle, arguments, message):
+    assert message in gpu(bundle, *arguments, code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["test_cuda", "test_cudnn"])
+def test_gpu_tests_are_skipped_without_a_gpu(name):
+    program = BUILD / "bin" / name
+    if not program.exists():
+        pytest.skip("built without CUDA and cuDNN")
+    if "cudnn backend  no:" not in subprocess.run([PROGRAM, "info"], capture_output=True, text=True,
+                                                  timeout=60).stdout:
+        pytest.skip("this machine has a GPU: ctest -L gpu runs them")
+    listed = subprocess.run([program, "--list-test-names-only", "[gpu]~[.]"], capture_output=True,
+                            text=True, timeout=60).stdout.splitlines()
+    done = subprocess.run([program, "[gpu]~[.]"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(listed) >= 3
+    assert done.stdout.count("skipped: no CUDA device") >= len(listed)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# ./run bundle: build/bundle, to be carried to a machine with a GPU (docs/gpu.md). ./run gpu.
+# Sourced by ./run, which sets $system_python.
+
+readonly bundle_folder=build/bundle bundle_most=60000000 bundle_glibc=2.35
+
+bundle() {
+  ensure build test bench
+  configure bundle build-bundle
+  compile build-bundle --target bundle_programs
+  say "bundle"
+  rm -rf "$bundle_folder"
+  cmake --install build-bundle --component bundle --prefix "$bundle_folder" --strip >/dev/null
+  bundle_libraries
+  bundle_digits
+  check_bundle
+  say "the bundle is $bundle_folder, $(bundle_bytes) bytes; bash $bundle_folder/gpu.sh OUT runs it"
+}
+
+# Each under the one name that programs ask for: what carries the bundle may not carry links.
+bundle_libraries() {
+  local file
+  for file in "$bundle_folder"/lib/*; do
+    [[ ! -L $file ]] || mv --force "$(readlink --canonicalize "$file")" "$file"
+  done
+  strip --strip-unneeded "$bundle_folder"/lib/*
+}
+
+# scikit-learn's digits, for machines without it.
+bundle_digits() {
+  local data
+  data=$("$system_python" -c 'import os, sklearn
+print(os.path.join(os.path.dirname(sklearn.__file__), "datasets/data"))') ||
+    die 3 "bundle: no scikit-learn"
+  install -D -m 644 -t "$bundle_folder/data/digits" "$data/digits.csv.gz"
+}
+
+bundle_bytes() { du --summarize --bytes "$bundle_folder" | cut -f 1; }
+
+# The bundle must start without a driver, cuDNN and cuBLAS, and on an older glibc than Debian 12's.
+check_bundle() {
+  local file linked newest
+  for file in "$bundle_folder"/bin/* "$bundle_folder"/lib/*; do
+    linked=$(readelf --wide --dynamic "$file" |
+      sed -nE 's/.*NEEDED.*\[(lib(cuda|cudnn|cublas|nvrtc)[^]]*)\].*/\1/p')
+    [[ -z $linked ]] || die 1 "bundle: $file is linked with what it must load itself: $linked"
+    newest=$(readelf --wide --version-info "$file" | grep -oE 'GLIBC_[0-9.]+' |
+      sort --version-sort --unique | tail -n 1)
+    printf '%s\n' "${newest#GLIBC_}" "$bundle_glibc" | sort --version-sort --check=silent ||
+      die 1 "bundle: $file needs $newest; Ubuntu 22.04 has GLIBC_$bundle_glibc"
+  done
+  (($(bundle_bytes) <= bundle_most)) && return 0
+  (cd "$bundle_folder" && find . -type f -printf '%10s %P\n' | sort --numeric-sort --reverse) >&2
+  die 1 "bundle: $(bundle_bytes) bytes, above $bundle_most: the sizes are above"
+}
+
+# Uses a bundle that was built elsewhere and carried here, too.
+gpu() {
+  if [[ ! -x $bundle_folder/gpu.sh ]]; then
+    [[ -e /dev/nvidiactl || -n ${HALFSCOPE_GPU_DRY:-} ]] ||
+      die 3 "gpu: this machine has no NVIDIA GPU (no /dev/nvidiactl); ./run bundle makes a folder" \
+        "to carry to one"
+    bundle
+  fi
+  case "$#:${1:-}" in
+    0: | 1:--archive-only) set -- "$@" build/gpu ;;
+  esac
+  bash "$bundle_folder/gpu.sh" "$@"
+}

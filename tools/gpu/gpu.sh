@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that needs a GPU, in one command: ./run gpu, or this file in a bundle (docs/gpu.md).
+#
+#   gpu.sh [--archive-only] [OUT [STEP...]]
+#
+# Runs the steps (all, or those named) of steps.sh into OUT, build/gpu or gpu-results unless told,
+# each under its own time limit. A step that fails or hangs is written down and the next one runs.
+# Ends with 0 where all passed, with 1 where one did not, with 3 where there is no GPU.
+#
+#   HALFSCOPE_BUNDLE      the folder with bin/, lib/ and data/ (default: where this file lies)
+#   HALFSCOPE_GPU_SECONDS all steps together; later ones are left out (default: 460)
+#   HALFSCOPE_GPU_LIMIT   no step gets more seconds than this
+#   HALFSCOPE_GPU_DRY=1   every step on the CPU backend with tiny settings, to try the script itself
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here
+export HALFSCOPE_BUNDLE=${HALFSCOPE_BUNDLE:-$here} HALFSCOPE_GPU_DRY=${HALFSCOPE_GPU_DRY:-}
+readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
+
+# Name and seconds, in the order of what is wanted most if time runs out.
+readonly -a steps=(
+  "versions 40" "operations 100" "twins 90" "repeat 40" "plans 40"
+  "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "seeds 120"
+)
+
+die() {
+  echo "gpu.sh: ${*:2}" >&2
+  exit "$1"
+}
+
+now() { date +%s; }
+started=$(now)
+readonly started
+
+require_gpu() {
+  local said line
+  [[ -z $HALFSCOPE_GPU_DRY ]] || return 0
+  said=$(timeout 60 "$HALFSCOPE_BUNDLE/bin/halfscope" info 2>&1)
+  line=$(grep '^cudnn backend' <<<"$said") || die 3 "halfscope info: ${said##*$'\n'}"
+  [[ ! $line =~ ^"cudnn backend"\ +no:\ (.*) ]] || die 3 "${BASH_REMATCH[1]}"
+}
+
+# A text as JSON has it.
+quoted() {
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "$(tr '\000-\037' ' ' <<<"$text" | sed 's/ *$//')"
+}
+
+# The lines "fact: NAME = VALUE" of a step's log.
+facts_of() { sed -n 's/^fact: //p' "$out/logs/$1.txt" 2>/dev/null; }
+
+# NAME RESULT SECONDS LIMIT: one row of both summaries.
+write_down() {
+  local fact comma=""
+  local -a columns=("$1" "$2" "$3 s")
+  printf '%-12s %-10s %7s\n' "${columns[@]}" >>"$out/summary.txt"
+  facts_of "$1" | sed 's/^/    /' >>"$out/summary.txt"
+  [[ ! -s $out/work/rows ]] || printf ',\n' >>"$out/work/rows"
+  {
+    printf '  {"step": %s, "result": %s, "seconds": %d, "limit": %d, "facts": {' \
+      "$(quoted "$1")" "$(quoted "$2")" "$3" "$4"
+    while IFS= read -r fact; do
+      printf '%s%s: %s' "$comma" "$(quoted "${fact%% = *}")" "$(quoted "${fact#* = }")"
+      comma=", "
+    done < <(facts_of "$1")
+    printf '}}'
+  } >>"$out/work/rows"
+  printf '%-12s %-10s %7s\n' "${columns[@]}"
+}
+
+# NAME LIMIT: runs one step. Its end is one of passed, failed (N), timed out, left out.
+run_step() {
+  local limit=$2 begun result=passed code=0 left
+  left=$((budget - ($(now) - started)))
+  ((limit <= most)) || limit=$most
+  ((limit <= left)) || limit=$left
+  if ((left < 5)); then
+    write_down "$1" "left out" 0 "$2"
+    return 1
+  fi
+  begun=$(now)
+  timeout --kill-after=5 "$limit" bash "$here/steps.sh" "$1" "$out" \
+    >"$out/logs/$1.txt" 2>&1 </dev/null || code=$?
+  case $code in
+    0) ;;
+    124 | 137) result="timed out" ;;
+    *) result="failed ($code)" ;;
+  esac
+  write_down "$1" "$result" $(($(now) - begun)) "$limit"
+  [[ $result == passed ]]
+}
+
+# Both summaries begin; write_summary ends the second.
+begin() {
+  out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
+  rm -rf "$out"/{logs,runs,pages,work,summary.txt,summary.json,device.json,plans.md} \
+    "$out"/{bench_cuda.json,gpu-results.tar.gz}
+  mkdir -p "$out"/{logs,runs,pages,work}
+  [[ -z $HALFSCOPE_GPU_DRY ]] ||
+    echo "A dry run on the CPU: no number here is of a GPU." >"$out/summary.txt"
+}
+
+write_summary() {
+  local dry=false
+  [[ -z $HALFSCOPE_GPU_DRY ]] || dry=true
+  printf '{"schema": 1, "dry": %s, "seconds": %d, "steps": [\n' "$dry" $(($(now) - started))
+  cat "$out/work/rows"
+  printf '\n]}\n'
+}
+
+# All that is worth keeping, as one file of less than 16 MB: no checkpoints, sampled tensors of the
+# longest runs alone; where it is larger none, then no pages, then no runs.
+archive() {
+  local file=$out/gpu-results.tar.gz leave
+  local -a names without=(--exclude='runs/*/checkpoint' --exclude='runs/*-operations/tensors'
+    --exclude='runs/*-seed*/tensors')
+  mapfile -t names < <(cd "$out" &&
+    find . -mindepth 1 -maxdepth 1 ! -name 'gpu-results*' -printf '%P\n')
+  for leave in '' 'runs/*/tensors' pages runs; do
+    [[ -z $leave ]] || without+=(--exclude="$leave")
+    tar -C "$out" -czf "$file" "${without[@]}" "${names[@]}" || return 1
+    (($(stat -c %s "$file") < 16 * 1024 * 1024)) && return 0
+  done
+  return 1
+}
+
+main() {
+  local archive_only="" entry name wanted failed=0
+  [[ ${1:-} != --archive-only ]] || { archive_only=1 && shift; }
+  [[ ${1:-} != -* ]] || die 2 "no option '$1'; gpu.sh [--archive-only] [OUT [STEP...]]"
+  wanted=" ${*:2} "
+  for name in "${@:2}"; do
+    [[ " ${steps[*]% *} " == *" $name "* ]] ||
+      die 2 "no step '$name'; there are:$(printf ' %s' "${steps[@]% *}")"
+  done
+  [[ -x $HALFSCOPE_BUNDLE/bin/halfscope ]] ||
+    die 3 "no bundle in $HALFSCOPE_BUNDLE: ./run bundle makes one"
+  require_gpu
+  begin "${1:-gpu-results}"
+  for entry in "${steps[@]}"; do
+    name=${entry% *}
+    [[ $wanted =~ ^\ *$ || $wanted == *" $name "* ]] || continue
+    run_step "$name" "${entry#* }" || failed=1
+  done
+  write_summary >"$out/summary.json"
+  rm -rf "$out/work"
+  archive || { echo "gpu.sh: the archive could not be written" >&2 && failed=1; }
+  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages}
+  echo "$(($(now) - started)) s; in $out: summary.txt, summary.json, gpu-results.tar.gz"
+  return "$failed"
+}
+
+main "$@"

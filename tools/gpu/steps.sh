@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# steps.sh STEP OUT: one step of gpu.sh, in a process of its own so that a time limit can end it.
+# A line "fact: NAME = VALUE" goes into the summary. The steps are functions of their names.
+# shellcheck disable=SC2317  # called by name, at the end
+set -uo pipefail
+readonly step=$1 out=$2
+readonly bundle=$HALFSCOPE_BUNDLE
+readonly bin=$bundle/bin dry=${HALFSCOPE_GPU_DRY:-}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly here
+failed=0
+
+# shellcheck source=tools/gpu/training.sh
+source "$here/training.sh"
+
+fact() { printf 'fact: %s = %s\n' "$1" "$2"; }
+
+# Runs a command that must succeed; what follows runs all the same.
+must() {
+  "$@" && return 0
+  local code=$?
+  echo "this ended with $code: $*"
+  failed=1
+  return "$code"
+}
+
+# FILE COMMAND...: the same, and what it prints goes into the file, too.
+must_into() {
+  local code
+  "${@:2}" 2>&1 | tee "$1"
+  code=${PIPESTATUS[0]}
+  ((code == 0)) && return 0
+  echo "this ended with $code: ${*:2}"
+  failed=1
+  return "$code"
+}
+
+# NAME ARGUMENT...: a test program's tests. None may be skipped: there is a GPU.
+tests() {
+  local log=$out/work/$1.txt
+  must_into "$log" "$bin/$1" "${@:2}" --durations yes
+  fact "$1" "$(grep -E '^(All tests passed|test cases:|No tests ran)' "$log" | tail -n 1)"
+  [[ -n $dry ]] && return 0
+  grep -q '^skipped:' "$log" && fact "$1 skipped" "$(grep -c '^skipped:' "$log")" && failed=1
+  grep -q '^No tests ran' "$log" && failed=1
+  return 0
+}
+
+# Versions and the device. What only some machines have is asked for, and not insisted on.
+versions() {
+  uname -srm
+  sed -n 's/^PRETTY_NAME=//p' /etc/os-release
+  command -v nvidia-smi >/dev/null && { nvidia-smi || true; }
+  must_into "$out/work/info" "$bin/halfscope" info
+  fact "cudnn backend" "$(sed -n 's/^cudnn backend  *//p' "$out/work/info")"
+  fact "halfscope" "$(sed -n 's/^halfscope  *//p' "$out/work/info")"
+  "$bin/write_device" >"$out/device.json" && return 0
+  [[ -s $out/device.json ]] || rm -f "$out/device.json"
+  [[ -n $dry ]] || failed=1
+}
+
+# Every operation against the emulated one, and convolutions also against binary64.
+# A network of theirs wants scikit-learn's digits, which the machine may not have: a home with them.
+operations() {
+  local home=$out/work/home
+  install -D -m 644 "$bundle/data/digits/digits.csv.gz" \
+    "$home/.local/lib/python3/site-packages/sklearn/datasets/data/digits.csv.gz"
+  HOME=$home tests test_cudnn '[gpu]~[.]'
+}
+
+# CUDA's half functions on all encodings, array operations, tables, updates: the CPU's results.
+twins() {
+  tests test_cuda '[gpu]~[.]'
+  sed -n 's/^\(.*\): \(of [0-9]* inputs .*\)$/fact: \1 = \2/p' "$out/work/test_cuda.txt"
+}
+
+# Plans of every convolution for this very device, not for the H100 that was written by hand.
+plans() {
+  local json=$bundle/data/h100.json
+  grep -qs '"cudnn_device_properties"' "$out/device.json" && json=$out/device.json
+  HALFSCOPE_DEVICE_JSON=$json HALFSCOPE_PLANS=$out/plans.md tests test_cudnn 'plans:*'
+  fact "properties of" "$(basename "$json")"
+}
+
+# Speed of the array operations and tables, as shares of the memory's bandwidth.
+bench() {
+  must_into "$out/work/bench" "$bin/bench_cuda" --json "$out/bench_cuda.json"
+  awk '/^(table|read device|largest and sum|updates)/ {
+         name = $1
+         for (i = 2; i < NF - 2; ++i) name = name " " $i
+         print "fact: " name " = " $(NF - 1) " GB/s, " $NF " of reading"
+       }' "$out/work/bench"
+  [[ -s $out/bench_cuda.json || -n $dry ]] || failed=1
+}
+
+case $step in
+  versions | operations | twins | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
+    resnet50)
+    "$step"
+    exit "$failed"
+    ;;
+  *)
+    echo "no step '$step'"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034
+# The steps that train networks; sourced by steps.sh, whose $out, $bin, $bundle, $dry and $failed
+# they use.
+
+backend=cudnn
+timed=resnet50 # the network whose steps are timed
+[[ -z $dry ]] || backend=cpu timed=mlp
+readonly backend timed
+
+# N, or few in a dry run.
+steps_of() { [[ -n $dry ]] && echo 4 || echo "$1"; }
+
+# NETWORK RUN ARGUMENT...: trains. The digits are the bundle's own: the machine may have no
+# scikit-learn.
+simulate() {
+  local -a data=()
+  [[ $1 != lenet ]] || data=(--data "$bundle/data/digits")
+  must_into "$out/work/said" "$bin/halfscope" simulate "$1" "${data[@]}" --out "$2" --force "${@:3}"
+}
+
+# RUN: what was just said of it, the last loss and what is right, becomes a fact.
+loss_fact() { fact "$(basename "$1")" "$(grep -m 1 ', loss ' "$out/work/said" | sed 's/^[^:]*: //')"; }
+
+# The same on the GPU, with that fact.
+train() { simulate "$1" "$2" --backend "$backend" "${@:3}" && loss_fact "$2"; }
+
+# RUN: its page.
+page() { must "$bin/halfscope" report "$1" --out "$out/pages/$(basename "$1").html"; }
+
+# NETWORK RUN ARGUMENT...: some steps with every operation emulated, too, from the same inputs.
+check_operations() {
+  local -a check=(--check-operations)
+  [[ -z $dry ]] || check=()
+  train "$1" "$2" "${check[@]}" --steps 3 --record-every 1 "${@:3}" || return 0
+  [[ -n $dry || -s $2/operations.json ]] || failed=1
+}
+
+# NETWORK STEPS: in three precisions.
+in_every_precision() {
+  local precision
+  local -a scale
+  for precision in fp32 mixed fp16; do
+    scale=()
+    [[ $precision != mixed ]] || scale=(--loss-scale torch)
+    train "$1" "$out/runs/$1-$precision" --precision "$precision" "${scale[@]}" \
+      --steps "$(steps_of "$2")" --record-every 20 && page "$out/runs/$1-$precision"
+    check_operations "$1" "$out/runs/$1-$precision-operations" --precision "$precision" \
+      "${scale[@]}"
+  done
+}
+
+lenet() { in_every_precision lenet 600; }
+tinyssd() { in_every_precision tinyssd 600; }
+
+# Whether a detector trained in mixed precision needs its scale: the same seeds with and without.
+seeds() {
+  local seed scale
+  for seed in 1 2 3; do
+    for scale in none torch; do
+      train tinyssd "$out/runs/tinyssd-seed$seed-$scale" --precision mixed --loss-scale "$scale" \
+        --seed "$seed" --steps "$(steps_of 600)" --record-every 100
+    done
+  done
+}
+
+# FOLDER: a run in it, and what other commands make of its log.
+run_in() (
+  cd "$1" || exit
+  simulate lenet run --backend "$backend" --precision mixed --loss-scale torch \
+    --steps "$(steps_of 50)" --record-every 1 &&
+    "$bin/halfscope" analyze run --json analysis.json >said &&
+    "$bin/halfscope" policies run --json policies.json >>said
+)
+
+# The same run twice, compared byte by byte: weights and optimizer state at the end, sampled tensors,
+# and all tables and scalars. (Event files also hold times, so what is read from them is compared.)
+repeat() {
+  local first=$out/work/first second=$out/work/second file all=0 differ=0
+  mkdir -p "$first" "$second"
+  run_in "$first" || failed=1
+  run_in "$second" || failed=1
+  while IFS= read -r file; do
+    all=$((all + 1))
+    cmp "$first/$file" "$second/$file" || differ=$((differ + 1))
+  done < <(cd "$first" && find . -type f ! -name '*tfevents*' | sort)
+  fact "files that differ" "$differ of $all"
+  ((all > 0 && differ == 0)) || failed=1
+}
+
+# The emulated run beside the real one: same network, seed, data.
+emulation() {
+  local -a same=(--precision mixed --loss-scale torch --steps "$(steps_of 200)" --record-every 20)
+  train lenet "$out/runs/lenet-gpu" "${same[@]}"
+  simulate lenet "$out/runs/lenet-cpu" --backend cpu "${same[@]}"
+  loss_fact lenet-cpu
+  must "$bin/halfscope" compare "$out/runs/lenet-cpu" "$out/runs/lenet-gpu" \
+    --out "$out/pages/lenet-cpu-gpu.html" \
+    --title "lenet in mixed precision: emulated, and by cuDNN"
+}
+
+# NAME FILE: a number of a flat JSON file.
+number() { sed -n "s/.*\"$1\": *\\([0-9.e+-]*\\).*/\\1/p" "$2"; }
+
+# PRECISION EVERY: milliseconds of a step, with tables at every EVERYth one, into `took`; the log is
+# not kept.
+time_of_step() {
+  local times=$out/work/times.json run=$out/work/timed
+  took=0
+  simulate "$timed" "$run" --backend "$backend" --precision "$1" --steps "$(steps_of 40)" \
+    --record-every "$2" --sample-every 1000000 --checkpoint-every 1000000 --times "$times" ||
+    return 0
+  took=$(awk -v s="$(number mean_seconds "$times")" 'BEGIN { printf "%.3f", s * 1000 }')
+  cp "$times" "$out/logs/$timed-$1-tables-every-$2.json"
+  rm -rf "$run"
+}
+
+# A B: how much longer A is, in percent.
+percent_more() { awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.1f %%", (a / b - 1) * 100 }'; }
+
+# Speed of fp32 against mixed, and what recording costs: every step, every tenth, none but the first.
+resnet50() {
+  local precision every took
+  local -A ms=()
+  for precision in fp32 mixed; do
+    for every in 1000 10 1; do
+      time_of_step "$precision" "$every"
+      ms[$precision$every]=$took
+      fact "$timed $precision, tables every $every steps" "$took ms a step"
+    done
+    for every in 1 10; do
+      fact "$timed $precision, cost of tables every $every steps" \
+        "$(percent_more "${ms[$precision$every]}" "${ms[${precision}1000]}")"
+    done
+  done
+  fact "$timed, fp32 more than mixed" "$(percent_more "${ms[fp321000]}" "${ms[mixed1000]}")"
+}
