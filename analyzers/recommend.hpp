@@ -38,11 +38,11 @@ struct Share {
 inline bool wide_range(Format format) { return format.emax >= kBinary32.emax; }
 
 /// Whether a scale is so small that what it holds are the gradients of a run that diverges, which
-/// no scale cures: below 1 where the run ends in what no scale cures, and in any case below what
-/// policies with a floor ever use (the least is fairseq's min_loss_scale, 1e-4).
+/// no scale cures: below 1 where the run ends in what no scale cures, and in any case below
+/// 2^-24, binary16's least positive number: a loss times less would be lost itself.
 constexpr bool too_small(int log2_scale, bool ends_broken) {
-  constexpr int kLeastInUse = -13;
-  return log2_scale < (ends_broken ? 0 : kLeastInUse);
+  constexpr int kLeastInHalf = -24;
+  return log2_scale < (ends_broken ? 0 : kLeastInHalf);
 }
 
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is

@@ -16,56 +16,13 @@
 #include <optional>
 
 #include "catch.hpp"
+#include "cuda/network_calls.hpp"
 #include "cuda/plans.hpp"
-#include "sim/network.hpp"
 
 namespace halfscope::test {
 namespace {
 
 using Kind = ConvolutionCall::Kind;
-
-/// Images without content, with one label each.
-class Blank final : public sim::Data {
- public:
-  Blank(sim::Shape shape, std::int64_t classes) : shape_(std::move(shape)), classes_(classes) {}
-  std::string describe() const override { return "blank images"; }
-  std::int64_t classes() const override { return classes_; }
-  sim::Shape example() const override { return shape_; }
-  sim::Batch batch(std::int64_t, std::int64_t size) const override {
-    sim::Batch made;
-    made.shape = {size, shape_[0], shape_[1], shape_[2]};
-    made.inputs.resize(static_cast<std::size_t>(sim::elements(made.shape)));
-    made.labels.resize(static_cast<std::size_t>(size));
-    return made;
-  }
-  std::vector<sim::Batch> held_out(std::int64_t) const override { return {}; }
-
- private:
-  sim::Shape shape_;
-  std::int64_t classes_;
-};
-
-/// Two microbatches of a step, so that weight gradients are also added.
-std::set<ConvolutionCall> calls_of(const char* network_name, const sim::Data& data) {
-  const sim::Network& network = *sim::find_network(network_name);
-  REQUIRE(network.refuses(data).empty());
-  ShapeBackend backend;
-  sim::Parameters parameters(backend, sim::kPrecisions[0], 0);
-  for (const bool add : {false, true}) {
-    sim::Tape tape(backend, parameters, true);
-    network.forward(tape, backend, data.batch(0, network.batch), Dtype::f32, data);
-    tape.backward(1, add);
-  }
-  return backend.calls;
-}
-
-std::map<std::string, std::set<ConvolutionCall>> all_calls() {
-  return {{"lenet, 8 x 8", calls_of("lenet", Blank({8, 8, 1}, 10))},
-          {"lenet, 28 x 28", calls_of("lenet", Blank({28, 28, 1}, 10))},
-          {"resnet20", calls_of("resnet20", Blank({32, 32, 3}, 10))},
-          {"tinyssd", calls_of("tinyssd", *sim::open_data("boxes", 0))},
-          {"resnet50", calls_of("resnet50", Blank({224, 224, 3}, 1000))}};
-}
 
 std::string file_of_properties() {
   const char* const given = std::getenv("HALFSCOPE_DEVICE_JSON");
@@ -131,7 +88,7 @@ void write_table(const std::map<std::string, Sum>& sums) {
 }
 
 TEST_CASE("plans: networks ask for the convolutions that they are made of") {
-  const auto calls = all_calls();
+  const auto calls = network_convolutions();
   const auto count = [&](const char* network, Kind kind, bool add) {
     return std::ranges::count_if(calls.at(network),
                                  [&](const auto& c) { return c.kind == kind && c.add == add; });
@@ -150,7 +107,7 @@ TEST_CASE("plans: an H100 has a deterministic engine for every convolution") {
   const auto plans = planner();
   if (!plans) return;
   std::map<std::string, Sum> sums;
-  for (const auto& [network, calls] : all_calls()) {
+  for (const auto& [network, calls] : network_convolutions()) {
     for (const ConvolutionCall& call : calls) {
       INFO(network << ": " << text_of(call));
       for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {

@@ -128,6 +128,6 @@ TEST_CASE("data that there is not is refused with what there is", "[sim][data]")
   CHECK_THAT(refused(""), Contains("''"));
   CHECK_THAT(refused((folder / "x").parent_path()), Contains("no data set was found"));
   CHECK_THAT(refused("\x1b[31m"), Contains("\\x1B"));
-  REQUIRE(data_names().size() == 5);
+  REQUIRE(data_names().size() == 6);
   for (const auto& [name, what] : data_names()) CHECK_FALSE(what.empty());
 }
