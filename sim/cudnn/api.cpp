@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <glob.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -131,7 +132,8 @@ void check(const CudnnApi& api, cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   std::string words(512, '\0');
   api.cudnnGetLastErrorString(words.data(), words.size());
-  words.resize(words.find_first_of(std::string_view("\0\n", 2)));
+  words.resize(std::min(words.find('\0'), words.size()));
+  std::ranges::replace(words, '\n', ' ');  // an error is one line
   throw std::runtime_error(fmt::format("cuDNN: {}: {}{}{}", call, api.cudnnGetErrorString(status),
                                        words.empty() ? "" : ": ", words));
 }

@@ -49,7 +49,9 @@ nlohmann::json CudnnBackend::details() const {
           {"cuda_driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
           {"cuda_runtime", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10)},
           {"cudnn", version_text(api().cudnnGetVersion())},
+          {"cudnn_file", device_->libraries().cudnn_path},
           {"cublas", version_text(static_cast<std::size_t>(blas))},
+          {"cublas_file", device_->libraries().cublas_path},
           {"convolutions", convolutions}};
 }
 
@@ -92,7 +94,8 @@ void CudnnBackend::set(Tensor& to, std::span<const float> values) {
   }
   cuda::check(cudaMemcpyAsync(target, source, values.size() * width_of(to.dtype),
                               cudaMemcpyHostToDevice, stream()),
-              "cudaMemcpyAsync");  // from pageable memory: the values have been read on return
+              "cudaMemcpyAsync");
+  device_->wait();  // whether the values have been read on return is not promised
 }
 
 std::vector<float> CudnnBackend::get(const Tensor& from) {

@@ -83,11 +83,12 @@ class CudnnBackend final : public Backend {
               std::span<Tensor> state, Tensor& delta) override;
 
  private:
-  const ConvolutionPlan& plan_of(const Convolution& conv, const Tensor& x, const Tensor& w,
-                                 const Tensor& y);
+  ConvolutionPlan& plan_of(const Convolution& conv, const Tensor& x, const Tensor& w,
+                           const Tensor& y);
   struct Product;
   void multiply(const Product& product);
   /// Host memory on the device, in the order of the stream.
+  /// Waits: it may be read while the copy is under way.
   template <class T>
   cuda::DeviceMemory upload(std::span<const T> values);
   /// The sum of `count` floats on the device, in binary64 and in order. Waits.

@@ -11,8 +11,8 @@ constexpr float kOne = 1, kZero = 0;  // of narrow tensors, too, these are binar
 
 }  // namespace
 
-const ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tensor& x,
-                                             const Tensor& w, const Tensor& y) {
+ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tensor& x, const Tensor& w,
+                                       const Tensor& y) {
   require_convolution(conv, x.shape, w.shape, y.shape);
   require_same_dtype("a convolution", {x, w, y});
   std::unique_ptr<ConvolutionPlan>& plan = plans_[{conv, x.shape, w.shape, x.dtype}];
@@ -25,8 +25,8 @@ const ConvolutionPlan& CudnnBackend::plan_of(const Convolution& conv, const Tens
 
 void CudnnBackend::conv_forward(const Convolution& conv, const Tensor& x, const Tensor& w,
                                 const Tensor& b, Tensor& y) {
-  const ConvolutionPlan& plan = plan_of(conv, x, w, y);
-  const auto& chosen = plan.forward;
+  ConvolutionPlan& plan = plan_of(conv, x, w, y);
+  const auto& chosen = plan.forward();
   if (b) {
     require_bias(b, w.shape[0]);
     kernels::fill_rows(elements_of(b), elements_of(y), y.size() / w.shape[0], w.shape[0], stream());
@@ -41,8 +41,8 @@ void CudnnBackend::conv_forward(const Convolution& conv, const Tensor& x, const 
 
 void CudnnBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
                                       Tensor& dx) {
-  const ConvolutionPlan& plan = plan_of(conv, dx, w, dy);
-  const auto& chosen = plan.data_gradient;
+  ConvolutionPlan& plan = plan_of(conv, dx, w, dy);
+  const auto& chosen = plan.data_gradient();
   const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
   device_->check(api().cudnnConvolutionBackwardData(
                      device_->cudnn(), &kOne, plan.w, device_data(w), plan.y, device_data(dy),
@@ -53,8 +53,8 @@ void CudnnBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy,
 
 void CudnnBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, const Tensor& dy,
                                         Tensor& dw, bool add) {
-  const ConvolutionPlan& plan = plan_of(conv, x, dw, dy);
-  const auto& chosen = plan.weight_gradient;
+  ConvolutionPlan& plan = plan_of(conv, x, dw, dy);
+  const auto& chosen = plan.weight_gradient();
   const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
   device_->check(api().cudnnConvolutionBackwardFilter(
                      device_->cudnn(), &kOne, plan.x, device_data(x), plan.y, device_data(dy),

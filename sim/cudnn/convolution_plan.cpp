@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace halfscope::sim {
 namespace {
@@ -45,20 +48,41 @@ bool on_tensor_cores(cudnnMathType_t math) {
   return math == CUDNN_TENSOR_OP_MATH || math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
 }
 
-/// The first that may be used, in cuDNN's order of expected speed; null where none may. Narrow
-/// tensors want Tensor Cores, if any deterministic algorithm has them; binary32 must not have them.
+// Sums of products as they are. Winograd's and Fourier's transform the inputs first, and round
+// them.
+bool transforms(cudnnConvolutionFwdAlgo_t a) { return a >= CUDNN_CONVOLUTION_FWD_ALGO_FFT; }
+bool transforms(cudnnConvolutionBwdDataAlgo_t a) {
+  return a >= CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT;
+}
+bool transforms(cudnnConvolutionBwdFilterAlgo_t a) {
+  return a != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 && a != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 &&
+         a != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+}
+
+// NVIDIA's documentation names these; the lists say it, too.
+bool adds_in_any_order(cudnnConvolutionFwdAlgo_t) { return false; }
+bool adds_in_any_order(cudnnConvolutionBwdDataAlgo_t a) {
+  return a == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
+}
+bool adds_in_any_order(cudnnConvolutionBwdFilterAlgo_t a) {
+  return a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 || a == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+}
+
+/// What may be used: deterministic, and no Tensor Cores for binary32. First those that sum products
+/// as they are, of them first those on Tensor Cores where tensors are narrow; else in cuDNN's order
+/// of expected speed.
 template <class Performance>
-const Performance* choose(std::span<const Performance> found, bool narrow) {
-  const Performance* without = nullptr;
+std::vector<Performance> usable(std::span<const Performance> found, bool narrow) {
+  std::vector<Performance> list;
   for (const Performance& p : found) {
-    if (p.status != CUDNN_STATUS_SUCCESS || p.determinism != CUDNN_DETERMINISTIC ||
-        p.memory > kMostWorkspace) {
-      continue;
-    }
-    if (on_tensor_cores(p.mathType) == narrow) return &p;
-    if (without == nullptr && narrow) without = &p;
+    const bool deterministic = p.determinism == CUDNN_DETERMINISTIC && !adds_in_any_order(p.algo);
+    const bool allowed = narrow || !on_tensor_cores(p.mathType);
+    if (p.status == CUDNN_STATUS_SUCCESS && deterministic && allowed) list.push_back(p);
   }
-  return without;
+  std::ranges::stable_sort(list, {}, [&](const Performance& p) {
+    return std::pair(transforms(p.algo), narrow && !on_tensor_cores(p.mathType));
+  });
+  return list;
 }
 
 /// One operation: how cuDNN is asked for its algorithms, and for the workspace of one.
@@ -80,18 +104,21 @@ std::optional<ChosenAlgorithm<Algorithm>> ask(const CudnnApi& api, const Convolu
   std::array<Performance, kMost> found{};
   int count = 0;
   const cudnnStatus_t status = question.algorithms(asked, kMost, &count, found.data());
-  if (status == CUDNN_STATUS_NOT_SUPPORTED) return std::nullopt;
+  if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) return std::nullopt;
   check(api, status, question.what);
-  const Performance* const best =
-      choose(std::span<const Performance>(found).first(static_cast<std::size_t>(count)), narrow);
-  if (best == nullptr) return std::nullopt;
-  // Of binary32 tensors the default math type would allow TF32.
-  ChosenAlgorithm<Algorithm> chosen{best->algo, name_of(best->algo),
-                                    narrow ? best->mathType : CUDNN_FMA_MATH, compute, 0};
-  // Asked again: what the list says holds for its own math type.
-  const ConvolutionDescriptor used(api, key.conv, compute, chosen.math);
-  check(api, question.workspace(used, chosen.algorithm, &chosen.workspace), question.what);
-  return chosen;
+  const auto given = std::span<const Performance>(found).first(static_cast<std::size_t>(count));
+  for (const Performance& p : usable(given, narrow)) {
+    // Of binary32 tensors the default math type would allow TF32.
+    ChosenAlgorithm<Algorithm> chosen{p.algo, name_of(p.algo), narrow ? p.mathType : CUDNN_FMA_MATH,
+                                      compute, 0};
+    // Asked again: what the list says is an estimate, and for its own math type.
+    const ConvolutionDescriptor used(api, key.conv, compute, chosen.math);
+    if (question.workspace(used, chosen.algorithm, &chosen.workspace) == CUDNN_STATUS_SUCCESS &&
+        chosen.workspace <= kMostWorkspace) {
+      return chosen;
+    }
+  }
+  return std::nullopt;
 }
 
 /// Sums in the tensors' own type where that is asked for and cuDNN has it, else in binary32.
@@ -117,55 +144,88 @@ nlohmann::json json_of(const ChosenAlgorithm<Algorithm>& chosen) {
           {"workspace_bytes", chosen.workspace}};
 }
 
+/// What there is no algorithm for may never be asked for, as the gradient of images.
+template <class Tell>
+nlohmann::json told(const Tell& tell) {
+  try {
+    return tell();
+  } catch (const std::runtime_error& error) {
+    return {{"refused", error.what()}};
+  }
+}
+
 }  // namespace
 
 ConvolutionPlan::ConvolutionPlan(const CudnnApi& api, cudnnHandle_t handle,
                                  const ConvolutionKey& key_, Accumulation accumulation)
-    : key(key_), x(api, key.dtype, key.x), y(api, key.dtype, key.y()), w(api, key.dtype, key.w) {
+    : key(key_),
+      x(api, key.dtype, key.x),
+      y(api, key.dtype, key.y()),
+      w(api, key.dtype, key.w),
+      api_(api),
+      handle_(handle),
+      accumulation_(accumulation) {}
+
+const ChosenAlgorithm<cudnnConvolutionFwdAlgo_t>& ConvolutionPlan::forward() {
   using Forward = Question<cudnnConvolutionFwdAlgo_t, cudnnConvolutionFwdAlgoPerf_t>;
-  forward = plan(api, key, accumulation,
-                 Forward{"cudnnConvolutionForward",
-                         [&](auto conv, int most, int* count, auto* found) {
-                           return api.cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, conv, y,
-                                                                             most, count, found);
-                         },
-                         [&](auto conv, auto algorithm, std::size_t* bytes) {
-                           return api.cudnnGetConvolutionForwardWorkspaceSize(handle, x, w, conv, y,
-                                                                              algorithm, bytes);
-                         }});
-  using Data = Question<cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdDataAlgoPerf_t>;
-  data_gradient = plan(api, key, accumulation,
-                       Data{"cudnnConvolutionBackwardData",
+  if (!forward_) {
+    forward_ = plan(api_, key, accumulation_,
+                    Forward{"cudnnConvolutionForward",
                             [&](auto conv, int most, int* count, auto* found) {
-                              return api.cudnnGetConvolutionBackwardDataAlgorithm_v7(
-                                  handle, w, y, conv, x, most, count, found);
+                              return api_.cudnnGetConvolutionForwardAlgorithm_v7(
+                                  handle_, x, w, conv, y, most, count, found);
                             },
                             [&](auto conv, auto algorithm, std::size_t* bytes) {
-                              return api.cudnnGetConvolutionBackwardDataWorkspaceSize(
-                                  handle, w, y, conv, x, algorithm, bytes);
+                              return api_.cudnnGetConvolutionForwardWorkspaceSize(
+                                  handle_, x, w, conv, y, algorithm, bytes);
                             }});
-  using Weights = Question<cudnnConvolutionBwdFilterAlgo_t, cudnnConvolutionBwdFilterAlgoPerf_t>;
-  weight_gradient = plan(api, key, accumulation,
-                         Weights{"cudnnConvolutionBackwardFilter",
-                                 [&](auto conv, int most, int* count, auto* found) {
-                                   return api.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-                                       handle, x, y, conv, w, most, count, found);
-                                 },
-                                 [&](auto conv, auto algorithm, std::size_t* bytes) {
-                                   return api.cudnnGetConvolutionBackwardFilterWorkspaceSize(
-                                       handle, x, y, conv, w, algorithm, bytes);
-                                 }});
+  }
+  return *forward_;
 }
 
-nlohmann::json ConvolutionPlan::to_json() const {
+const ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t>& ConvolutionPlan::data_gradient() {
+  using Data = Question<cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdDataAlgoPerf_t>;
+  if (!data_gradient_) {
+    data_gradient_ = plan(api_, key, accumulation_,
+                          Data{"cudnnConvolutionBackwardData",
+                               [&](auto conv, int most, int* count, auto* found) {
+                                 return api_.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                                     handle_, w, y, conv, x, most, count, found);
+                               },
+                               [&](auto conv, auto algorithm, std::size_t* bytes) {
+                                 return api_.cudnnGetConvolutionBackwardDataWorkspaceSize(
+                                     handle_, w, y, conv, x, algorithm, bytes);
+                               }});
+  }
+  return *data_gradient_;
+}
+
+const ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t>& ConvolutionPlan::weight_gradient() {
+  using Weights = Question<cudnnConvolutionBwdFilterAlgo_t, cudnnConvolutionBwdFilterAlgoPerf_t>;
+  if (!weight_gradient_) {
+    weight_gradient_ = plan(api_, key, accumulation_,
+                            Weights{"cudnnConvolutionBackwardFilter",
+                                    [&](auto conv, int most, int* count, auto* found) {
+                                      return api_.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                                          handle_, x, y, conv, w, most, count, found);
+                                    },
+                                    [&](auto conv, auto algorithm, std::size_t* bytes) {
+                                      return api_.cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                                          handle_, x, y, conv, w, algorithm, bytes);
+                                    }});
+  }
+  return *weight_gradient_;
+}
+
+nlohmann::json ConvolutionPlan::to_json() {
   return {{"x", key.x},
           {"w", key.w},
           {"stride", key.conv.stride},
           {"padding", key.conv.padding},
           {"dtype", halfscope::name_of(key.dtype)},
-          {"fprop", json_of(forward)},
-          {"dgrad", json_of(data_gradient)},
-          {"wgrad", json_of(weight_gradient)}};
+          {"fprop", told([&] { return json_of(forward()); })},
+          {"dgrad", told([&] { return json_of(data_gradient()); })},
+          {"wgrad", told([&] { return json_of(weight_gradient()); })}};
 }
 
 }  // namespace halfscope::sim

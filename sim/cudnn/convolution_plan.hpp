@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -39,19 +40,31 @@ struct ConvolutionKey {
   }
 };
 
-struct ConvolutionPlan {
-  /// Throws std::runtime_error where cuDNN has no deterministic algorithm.
+class ConvolutionPlan {
+ public:
   ConvolutionPlan(const CudnnApi& api, cudnnHandle_t handle, const ConvolutionKey& key,
                   Accumulation accumulation);
 
-  nlohmann::json to_json() const;
+  // Chosen when first asked for. Each throws std::runtime_error where cuDNN has no deterministic
+  // algorithm.
+  const ChosenAlgorithm<cudnnConvolutionFwdAlgo_t>& forward();
+  const ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t>& data_gradient();
+  const ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t>& weight_gradient();
 
-  ConvolutionKey key;
-  TensorDescriptor x, y;
-  FilterDescriptor w;
-  ChosenAlgorithm<cudnnConvolutionFwdAlgo_t> forward;
-  ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t> data_gradient;
-  ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t> weight_gradient;
+  /// Chooses all three.
+  nlohmann::json to_json();
+
+  const ConvolutionKey key;
+  const TensorDescriptor x, y;
+  const FilterDescriptor w;
+
+ private:
+  const CudnnApi& api_;
+  cudnnHandle_t handle_;
+  Accumulation accumulation_;
+  std::optional<ChosenAlgorithm<cudnnConvolutionFwdAlgo_t>> forward_;
+  std::optional<ChosenAlgorithm<cudnnConvolutionBwdDataAlgo_t>> data_gradient_;
+  std::optional<ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t>> weight_gradient_;
 };
 
 }  // namespace halfscope::sim

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation and pooling by cuDNN. CUDNN_BATCHNORM_SPATIAL: the persistent mode "imposes
 // some limits on the range of values", as its header says.
+// Of equal largest values of a pool cuDNN does not say which gets the gradient, and behind a ReLU
+// most windows of zeros are such: that is a kernel of ours, with PyTorch's rule and the
+// emulation's.
+#include "sim/check_shapes.hpp"
 #include "sim/cudnn/backend.hpp"
 
 namespace halfscope::sim {
@@ -31,8 +35,8 @@ void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& para
     throw std::invalid_argument(
         "batch normalisation: one value a channel has no variance; use a larger batch");
   }
-  if (!saved.mean) saved.mean = make({channels}, Dtype::f32);
-  if (!saved.inverse_deviation) saved.inverse_deviation = make({channels}, Dtype::f32);
+  if (!saved.mean) saved.mean = room({channels}, Dtype::f32);
+  if (!saved.inverse_deviation) saved.inverse_deviation = room({channels}, Dtype::f32);
   const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));
   const ChannelDescriptor channel(api(), images);
   void *gamma = device_data(parameters.gamma), *beta = device_data(parameters.beta),
@@ -78,6 +82,13 @@ void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {
 
 void CudnnBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor& y,
                                  const Tensor& dy, Tensor& dx) {
+  if (pool.kind == Pool::Kind::max) {
+    const kernels::Windows windows{pool.kernel, pool.stride, x.shape[0],  x.shape[1],
+                                   x.shape[2],  x.shape[3],  dy.shape[1], dy.shape[2]};
+    require_same_dtype("a pool", {x, dy, dx});
+    return kernels::max_pool_backward(windows, elements_of(x), elements_of(dy), elements_of(dx),
+                                      stream());
+  }
   const TensorDescriptor in(api(), x.dtype, x.shape), out(api(), y.dtype, y.shape);
   const PoolingDescriptor pooling(api(), pool);
   device_->check(

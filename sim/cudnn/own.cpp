@@ -15,7 +15,8 @@ cuda::DeviceMemory CudnnBackend::upload(std::span<const T> values) {
   if (!values.empty()) {
     cuda::check(cudaMemcpyAsync(memory.data(), values.data(), values.size_bytes(),
                                 cudaMemcpyHostToDevice, stream()),
-                "cudaMemcpyAsync");  // from pageable memory: the values have been read on return
+                "cudaMemcpyAsync");
+    device_->wait();
   }
   return memory;
 }

@@ -36,10 +36,11 @@ template <typename T>
 std::unique_ptr<T, Free> copy_of(const std::vector<T>& host) {
   auto out = allocate<T>(host.size());
   check(cudaMemcpy(out.get(), host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+  check(cudaDeviceSynchronize());  // streams that do not wait for the null stream read it next
   return out;
 }
 
-/// Waits for the device.
+/// Of memory that nothing writes to any more.
 template <typename T>
 std::vector<T> fetch(const T* from, std::size_t count) {
   std::vector<T> out(count);

@@ -261,6 +261,35 @@ TEST_CASE("cudnn backend: element by element the emulation's bits", "[gpu]") {
   check_on_device(elementwise(3, 71, 40), true);  // packs, and what is left over
 }
 
+TEST_CASE("cudnn backend: of equal largest values the first has the gradient", "[gpu]") {
+  for (const int kernel : {2, 3}) {
+    Operation ties = pooling({Pool::Kind::max, kernel, 2}, {2, 7, 7, 3});
+    for (float& value : ties.inputs[0].values) value = value > 0 ? 1.0F : 0.0F;
+    ties.inputs[0].values[5] = NAN;
+    const auto device = test::device_backend();
+    if (!device) return;
+    const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16}) {
+      const Results found = run(*device, ties, dtype, dtype),
+                    wanted = run(*emulation, ties, dtype, dtype);
+      check_same_bits(*device, found.backward, *emulation, wanted.backward);
+    }
+  }
+}
+
+TEST_CASE("cudnn backend: sums in binary16, where there are such", "[gpu]") {
+  const auto device = test::device_backend(Accumulation::fp16);
+  if (!device) return;
+  const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+  for (const Operation& operation :
+       {convolution({3, 1, 1}, {2, 6, 6, 8}, 8, true), dense(16, 32, 24, true)}) {
+    const Results found = run(*device, operation, Dtype::f16, Dtype::f16),
+                  wanted = run(*emulation, operation, Dtype::f16, Dtype::f16);
+    check_close(*device, found.forward, *emulation, wanted.forward, 2e-2);
+    check_close(*device, found.backward, *emulation, wanted.backward, 2e-2);
+  }
+}
+
 TEST_CASE("cudnn backend: LSTM cells", "[gpu]") { check_on_device(lstm(3, 5)); }
 
 TEST_CASE("cudnn backend: losses and embeddings", "[gpu]") {

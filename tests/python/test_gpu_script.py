@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "halfscope"
 STEPS = ["versions", "operations", "twins", "repeat", "plans", "lenet", "emulation", "tinyssd",
-         "bench", "resnet50", "seeds"]
+         "bench", "resnet50", "shapes", "seeds"]
 
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
 

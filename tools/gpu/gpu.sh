@@ -21,7 +21,7 @@ readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 # Name and seconds, in the order of what is wanted most if time runs out.
 readonly -a steps=(
   "versions 40" "operations 100" "twins 90" "repeat 40" "plans 40"
-  "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "seeds 120"
+  "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "shapes 120" "seeds 120"
 )
 
 die() {

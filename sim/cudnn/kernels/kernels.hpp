@@ -40,6 +40,15 @@ std::int64_t partial_sums(std::int64_t rows);
 void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial, Elements sums,
               bool add, cudaStream_t stream);
 
+// pool.cu
+/// Of images (n, h, w, c) to (n, p, q, c), without a border.
+struct Windows {
+  std::int64_t kernel, stride, n, h, w, c, p, q;
+};
+/// The first of equal largest values in row order gets the gradient; a NaN is larger than anything.
+void max_pool_backward(const Windows& windows, Elements x, Elements dy, Elements dx,
+                       cudaStream_t stream);
+
 // losses.cu
 /// losses (rows): of each row, 0 where its label is -1.
 void softmax_cross_entropy(Elements logits, const std::int32_t* labels, std::int64_t rows,
