@@ -190,7 +190,8 @@ std::string networks_text() {
 }
 
 std::string simulation_text(const sim::Settings& settings, const sim::RunSummary& summary) {
-  std::string out = fmt::format("{} in {}: {}", settings.network->name, settings.precision.name,
+  std::string out = fmt::format("{} in {}{}: {}", settings.network->name, settings.precision.name,
+                                settings.cudnn ? " on a GPU" : "",
                                 text::plural(static_cast<std::uint64_t>(summary.steps), "step"));
   if (!summary.ended.empty()) out += fmt::format(" of {}", settings.steps);
   out += fmt::format(", loss {} at first, {} at last", loss_text(summary.first_loss),
