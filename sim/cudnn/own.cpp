@@ -8,6 +8,20 @@
 #include "sim/update_constants.hpp"
 
 namespace halfscope::sim {
+namespace {
+
+/// visit(part, where it begins in the whole's first item) for the parts of a whole, in order.
+template <class Visit>
+void each_part(const Tensor& whole, std::span<const Tensor> parts, const Visit& visit) {
+  kernels::Elements place = elements_of(whole);
+  for (const Tensor& part : parts) {
+    visit(part, place);
+    place.data =
+        static_cast<std::byte*>(place.data) + item_size(part) * format_of(whole.dtype).width / 8;
+  }
+}
+
+}  // namespace
 
 template <class T>
 cuda::DeviceMemory CudnnBackend::upload(std::span<const T> values) {
@@ -56,28 +70,18 @@ void CudnnBackend::multiply(const Tensor& x, double factor, Tensor& y) {
 
 void CudnnBackend::join(std::span<const Tensor> parts, Tensor& y) {
   require_parts(y, parts);
-  const std::int64_t whole = item_size(y);
-  std::int64_t first = 0;
-  for (const Tensor& part : parts) {
-    kernels::Elements to = elements_of(y);
-    to.data = static_cast<std::byte*>(to.data) + first * format_of(y.dtype).width / 8;
-    kernels::copy_pieces(elements_of(part), item_size(part), to, whole, y.shape[0], item_size(part),
-                         stream());
-    first += item_size(part);
-  }
+  each_part(y, parts, [&](const Tensor& part, kernels::Elements place) {
+    kernels::copy_pieces(elements_of(part), item_size(part), place, item_size(y), y.shape[0],
+                         item_size(part), stream());
+  });
 }
 
 void CudnnBackend::split(const Tensor& dy, std::span<Tensor> parts) {
   require_parts(dy, parts);
-  const std::int64_t whole = item_size(dy);
-  std::int64_t first = 0;
-  for (const Tensor& part : parts) {
-    kernels::Elements from = elements_of(dy);
-    from.data = static_cast<std::byte*>(from.data) + first * format_of(dy.dtype).width / 8;
-    kernels::copy_pieces(from, whole, elements_of(part), item_size(part), dy.shape[0],
+  each_part(dy, parts, [&](const Tensor& part, kernels::Elements place) {
+    kernels::copy_pieces(place, item_size(dy), elements_of(part), item_size(part), dy.shape[0],
                          item_size(part), stream());
-    first += item_size(part);
-  }
+  });
 }
 
 void CudnnBackend::lstm_forward(const Tensor& gates, const Tensor& c_before, Tensor& c, Tensor& h) {

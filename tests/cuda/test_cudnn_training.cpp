@@ -7,6 +7,7 @@
 #include "sim/operation.hpp"
 #include "sim/operation_differences.hpp"
 #include "sim/training.hpp"
+#include "sim/update_constants.hpp"
 #include "temp_folder.hpp"
 
 namespace halfscope::test {
@@ -32,11 +33,8 @@ std::vector<Floats> updated(Backend& backend, const UpdateRule& rule, Dtype grad
   };
   Tensor g = made(1, gradient, 1000), w = made(2, weight, 1),
          delta = backend.room({kCount}, weight);
-  const std::size_t states = rule.kind == UpdateRule::Kind::sgd        ? 0
-                             : rule.kind == UpdateRule::Kind::momentum ? 1
-                                                                       : 2;
   std::vector<Tensor> state;
-  for (std::size_t i = 0; i < states; ++i) {
+  for (std::size_t i = 0; i < state_count(rule.kind); ++i) {
     state.push_back(made(3 + i, weight, 0.1));
     if (i == 1) backend.relu_forward(Tensor(state[1]), state[1]);  // squares
   }
