@@ -18,7 +18,8 @@ std::int64_t difference(std::uint64_t b, std::uint64_t a) {
 /// Elements zero in B and not in A, of tensors of the same size: zB - zA at least, for the common
 /// zeros are no more than zA; and no more than either zB or A's nonzero elements.
 Interval new_zeros(const Counts& a, const Counts& b) {
-  return {b.zero > a.zero ? b.zero - a.zero : 0, std::min(b.zero, a.total - a.zero)};
+  const std::uint64_t zero_a = a.zero.low, zero_b = b.zero.low;
+  return {zero_b > zero_a ? zero_b - zero_a : 0, std::min(zero_b, a.total - zero_a)};
 }
 
 /// The steps of two tensors: pairs that both have, and what each has alone.
@@ -67,7 +68,7 @@ struct Side {
 
 /// The binade of the lower median of the finite nonzero magnitudes.
 std::optional<int> median_binade(const Side& side) {
-  const std::uint64_t n = side.counts.finite_nonzero();
+  const std::uint64_t n = side.counts.finite_nonzero.low;
   std::uint64_t up_to = 0;
   for (const auto& [exponent, count] : side.binades) {
     up_to += count.low;
@@ -78,7 +79,7 @@ std::optional<int> median_binade(const Side& side) {
 
 /// Kolmogorov-Smirnov distance of the magnitudes of finite values, at the powers of two.
 std::optional<double> share_difference(const Side& a, const Side& b) {
-  const auto finite = [](const Counts& c) { return c.total - c.nan - c.inf; };
+  const auto finite = [](const Counts& c) { return c.zero.low + c.finite_nonzero.low; };
   if (finite(a.counts) == 0 || finite(b.counts) == 0) return std::nullopt;
   const double of_a = static_cast<double>(finite(a.counts));
   const double of_b = static_cast<double>(finite(b.counts));
@@ -86,7 +87,7 @@ std::optional<double> share_difference(const Side& a, const Side& b) {
   for (const Side* side : {&a, &b}) {
     for (const auto& [exponent, count] : side->binades) exponents.insert(exponent);
   }
-  std::uint64_t below_a = a.counts.zero, below_b = b.counts.zero;
+  std::uint64_t below_a = a.counts.zero.low, below_b = b.counts.zero.low;
   double largest = 0;
   const auto look = [&] {
     largest = std::max(largest, std::abs(static_cast<double>(below_a) / of_a -
@@ -152,7 +153,7 @@ ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) 
   t.counts = {side_a.counts, side_b.counts};
   t.max_abs = {side_a.max_abs, side_b.max_abs};
   t.binades = {side_a.list(), side_b.list()};
-  t.zero_difference = difference(side_b.counts.zero, side_a.counts.zero);
+  t.zero_difference = difference(side_b.counts.zero.low, side_a.counts.zero.low);
   if (!same_size) t.zeros_at.clear();
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
@@ -252,6 +253,18 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   return c;
 }
 
+namespace {
+
+/// What is more or less in one of two runs is asked of counts, not of bounds.
+void require_counts(const Analysis& analysis) {
+  if (analysis.kinds.empty()) return;
+  throw log::BadInput(analysis.logs.front() + ": is a log of " + analysis.kinds.front().second.name +
+                      ", which gives bounds or scalars; compare wants run logs or tensors: record "
+                      "both runs (docs/recording.md)");
+}
+
+}  // namespace
+
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const Target& target, const Both<Selection>& selections,
                         const Progress& progress) {
@@ -259,6 +272,7 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
   const auto read = [&](const std::filesystem::path& log, const Selection& selection) {
     Analysis analysis = analyze({log}, target, selection, progress);
+    require_counts(analysis);
     add_updates(analysis, selection, false, progress);
     return analysis;
   };

@@ -66,8 +66,9 @@ Places places_of(const std::filesystem::path& log, const Selection& selection, N
 /// The format whose subnormals a tensor's values may be: that of what it was computed in.
 Format own_format(const TensorFindings& tensor) {
   if (tensor.suspected_fp16) return kBinary16;
-  const Format stored = format_of(tensor.source_dtype);
-  const Format computed = format_of(tensor.computed_dtype.value_or(tensor.source_dtype));
+  const Dtype source = tensor.source_dtype.value_or(Dtype::f32);  // whole tensors have one
+  const Format stored = format_of(source);
+  const Format computed = format_of(tensor.computed_dtype.value_or(source));
   return computed.emin() > stored.emin() ? computed : stored;
 }
 
@@ -272,7 +273,7 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
       if (shard >= found->second.size()) continue;
       const Place& place = found->second[shard];
       auto& file = open[place.file];
-      if (!file) file = readers::open_tensor_file(place.file);
+      if (!file) file = readers::open_tensor_file(place.file, selections.b.read_as);
       const auto of_a = step.tensors->tensor(name), of_b = tensor_of(*file, place.name);
       if (!of_a || !of_b) continue;
       const auto bytes = static_cast<double>(of_a->view.bytes());

@@ -38,10 +38,10 @@ void sum_zeros(ComparedTensor& t, const TensorFindings& a, const TensorFindings&
   };
   if (!a.underflow_identifiable) {
     t.lost.a += t.new_zeros ? Interval(gone(t.new_zeros->low), gone(t.new_zeros->high))
-                            : Interval(0, t.counts.a.zero);
+                            : Interval(0, t.counts.a.zero.high);
   }
   if (!b.underflow_identifiable) {
-    t.lost.b += t.new_zeros.value_or(Interval(0, t.counts.b.zero));
+    t.lost.b += t.new_zeros.value_or(Interval(0, t.counts.b.zero.high));
   }
 }
 
@@ -185,11 +185,11 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
 }
 
 Interval lost_to_zero(const Counts& counts) {
-  return Interval(counts.zero) + counts.classes.flushed_to_zero;
+  return counts.zero + counts.classes.flushed_to_zero;
 }
 
 Interval not_finite(const Counts& counts) {
-  return Interval(counts.nan + counts.inf) + counts.classes.overflow;
+  return counts.nan + counts.inf + counts.classes.overflow;
 }
 
 std::uint64_t unmoved(const UpdateCounts& counts) { return counts.zero + counts.half.lost(); }

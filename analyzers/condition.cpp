@@ -250,8 +250,8 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   const Interval count = count_of(condition.field, tensor.counts);
   if (!condition.percent) return count;
   const bool of_all = find_field(Subject::tensor, condition.field)->base == Base::total;
-  const std::uint64_t of = of_all ? tensor.counts.total : tensor.counts.finite_nonzero();
-  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+  const Interval of = of_all ? Interval(tensor.counts.total) : tensor.counts.finite_nonzero;
+  return of.high == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
 }
 
 std::optional<Measured> measure(const Condition& condition, const Recommendation& advice) {

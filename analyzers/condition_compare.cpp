@@ -31,7 +31,7 @@ std::optional<Measured> of_elements(const Condition& c, const ElementChanges& e)
 std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
   const Counts& b = t.counts.b;
   if (c.field == "nan") return count_of(c, b.nan, b.total);
-  if (c.field == "overflow") return count_of(c, b.classes.overflow, b.finite_nonzero());
+  if (c.field == "overflow") return count_of(c, b.classes.overflow, b.finite_nonzero.low);
   if (c.field == "updates_lost") {
     return t.updates ? count_of(c, t.updates->b.half.lost(), t.updates->b.updates()) : std::nullopt;
   }

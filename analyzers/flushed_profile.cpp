@@ -32,15 +32,33 @@ void add_to(FlushedProfile& sum, const FlushedProfile& more) {
   sum.of += more.of;
 }
 
+/// The binades of a table's values, as far as these have bounds.
+struct Reach {
+  std::optional<int> first, last;
+};
+
+Reach reach_of(const BoundedTable& table) {
+  Reach reach;
+  table.for_each_part([&](const auto& from, const auto& to, const Interval&) {
+    for (const auto& end : {from, to}) {
+      if (!end) continue;
+      reach.first = std::min(reach.first.value_or(end->exponent), end->exponent);
+      reach.last = std::max(reach.last.value_or(end->exponent), end->exponent);
+    }
+  });
+  return reach;
+}
+
 /// From the largest power of two at which everything is flushed to the smallest at which nothing
-/// is.
+/// is: of values without a bound, to where nothing changes any more.
 FlushedProfile profile_of(const ScaledTable& scaled, const Target& target) {
   FlushedProfile profile;
   profile.of = scaled.table.finite_nonzero();
-  if (!scaled.table.largest()) return profile;
+  const auto [smallest, largest] = reach_of(scaled.table);
+  if (!largest) return profile;
   const Boundaries limits = target.boundaries(1.0, scaled.scale);
-  profile.first_log2 = limits.nonzero.exponent - scaled.table.largest()->exponent - 1;
-  const int last = limits.nonzero.exponent + 1 - scaled.table.smallest()->exponent;
+  profile.first_log2 = limits.nonzero.exponent - *largest - 1;
+  const int last = limits.nonzero.exponent + 1 - *smallest;
   for (int k = profile.first_log2; k <= last; ++k) {
     profile.flushed.push_back(classify(scaled.table, before_scaling(limits, k)).flushed_to_zero);
   }
@@ -65,10 +83,10 @@ void FlushedSum::add(const Frame& frame) {
   step_ = frame.step;
   const int exponent = std::ilogb(frame.scale);
   const double significand = std::scalbn(frame.scale, -exponent);
-  const BinadeTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+  const BoundedTable shifted = frame.table.scaled_by_power_of_two(-exponent);
   for (ScaledTable& sum : tables_) {
     // Other cuts are kept apart: of a merged table only the common ones would be left.
-    if (sum.scale == significand && sum.table.cuts() == shifted.cuts()) {
+    if (sum.scale == significand && sum.table.exact().cuts() == shifted.exact().cuts()) {
       sum.table.merge(shifted);
       return;
     }

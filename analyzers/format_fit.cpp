@@ -17,7 +17,8 @@ bool is_narrow(const Format& f) { return f.width <= 8; }
 std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
   std::optional<int> best;
   for (const ScaledTable& t : tensor.tables) {
-    if (!t.table.largest()) continue;
+    if (t.table.finite_nonzero().high == 0) continue;
+    if (!t.table.largest()) return std::nullopt;  // no bound is known
     const Magnitude overflow = boundaries(f, 1.0, t.scale).overflow;
     const Magnitude largest = *t.table.largest();
     const int k =
@@ -36,7 +37,7 @@ bool fits(const Classes& c, bool saturating, std::uint64_t n, double target) {
 
 /// Whether infinities stand for values of unknown size.
 bool hides_its_largest(const TensorFindings& t) {
-  return t.counts.inf != 0 && t.computed_in_fp16();
+  return t.counts.inf.high != 0 && t.computed_in_fp16();
 }
 
 FormatFit fit_of(const TensorFindings& tensor, const Target& target, double target_underflow) {
@@ -48,7 +49,7 @@ FormatFit fit_of(const TensorFindings& tensor, const Target& target, double targ
     fit.at_best = tensor.classes_at(target, *fit.best_log2);
     fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
   }
-  const std::uint64_t n = tensor.counts.finite_nonzero();
+  const std::uint64_t n = tensor.counts.finite_nonzero.low;
   const bool known = !hides_its_largest(tensor);
   fit.fits_at_1 = known && fits(fit.at_1, false, n, target_underflow);
   fit.fits_at_best = known && fit.best_log2 && fits(fit.at_best, false, n, target_underflow);
@@ -59,7 +60,8 @@ FormatFit fit_of(const TensorFindings& tensor, const Target& target, double targ
 /// as wide is asked for its extremes.
 bool fits_binary32(const TensorFindings& t) {
   return std::all_of(t.tables.begin(), t.tables.end(), [](const ScaledTable& scaled) {
-    if (!scaled.table.largest()) return true;
+    if (scaled.table.finite_nonzero().high == 0) return true;
+    if (!scaled.table.largest() || !scaled.table.smallest()) return false;
     const Boundaries limits = boundaries(kBinary32, 1.0, scaled.scale);
     return *scaled.table.largest() < limits.overflow && *scaled.table.smallest() >= limits.nonzero;
   });
@@ -77,7 +79,7 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush
     if (!is_narrow(row.format)) continue;
     FormatFit saturating = all.back();
     saturating.saturating = true;
-    const std::uint64_t n = tensor.counts.finite_nonzero();
+    const std::uint64_t n = tensor.counts.finite_nonzero.low;
     saturating.fits_at_1 =
         !hides_its_largest(tensor) && fits(saturating.at_1, true, n, target_underflow);
     all.push_back(saturating);
@@ -86,7 +88,7 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush
 }
 
 std::optional<Narrowest> narrowest(const TensorFindings& tensor) {
-  if (tensor.fits.empty() || tensor.counts.finite_nonzero() == 0) return std::nullopt;
+  if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) return std::nullopt;
   for (const int width : {8, 16, 19}) {
     for (const bool needs_scale : {false, true}) {
       for (const FormatFit& fit : tensor.fits) {  // more precision first

@@ -71,7 +71,7 @@ struct Known {
 /// log2 of the least magnitude that an infinity of a step stands for, unscaled.
 std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
                                     const Known& known) {
-  if (step.counts.inf == 0 || !tensor.computed_in_fp16()) return std::nullopt;
+  if (step.counts.inf.low == 0 || !tensor.computed_in_fp16()) return std::nullopt;
   if (tensor.counted && known.at_every_scale.count({tensor.log, step.step}) != 0) {
     return std::nullopt;
   }

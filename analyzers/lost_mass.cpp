@@ -17,7 +17,7 @@ Magnitude kept_from(const Target& target, double scale, int k) {
 
 /// Whether values of unknown size hide behind zeros or infinities.
 bool is_censored(const TensorFindings& t) {
-  return t.computed_in_fp16() && t.counts.zero + t.counts.inf != 0;
+  return t.computed_in_fp16() && t.counts.zero.high + t.counts.inf.high != 0;
 }
 
 /// Masses that are flushed and that are kept, l1 in units of 2^unit, l2 of 2^(2 unit).
@@ -56,36 +56,30 @@ class Masses {
     add(to.l2, fewest * low * low, most * high * high);
   }
 
+  /// Empty `unbounded`.
+  double in_units(const std::optional<Magnitude>& m, double scale, double unbounded) const {
+    return m ? in_units(*m, scale) : unbounded;
+  }
   double in_units(const Magnitude& m, double scale) const {
     return to_double(Magnitude{m.exponent - unit_, m.fraction}) / scale;
   }
 
   void add(const ScaledTable& t) {
     const Magnitude limit = kept_from(target_, t.scale, k_);
-    const std::vector<std::uint64_t>& cuts = t.table.cuts();
-    for (const BinadeTable::Row& row : t.table.rows()) {
-      for (std::size_t i = 0; i < row.segments.size(); ++i) {
-        if (row.segments[i] == 0) continue;
-        const Magnitude start{row.exponent, i == 0 ? 0 : cuts[i - 1]};
-        const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
-        add_segment(std::max(start, *t.table.smallest()), std::min(last, *t.table.largest()), limit,
-                    t.scale, static_cast<double>(row.segments[i]));
+    const double between = in_units(limit, t.scale);
+    t.table.for_each_part([&](const auto& first, const auto& last, const Interval& count) {
+      const auto fewest = static_cast<double>(count.low), most = static_cast<double>(count.high);
+      const double low = in_units(first, t.scale, 0);
+      const double high = in_units(last, t.scale, std::numeric_limits<double>::infinity());
+      if (last && *last < limit) {
+        add(split_.below, fewest, low, most, high);
+      } else if (first && *first >= limit) {
+        add(split_.above, fewest, low, most, high);
+      } else {  // each value on one side or the other
+        add(split_.below, 0, low, most, between);
+        add(split_.above, 0, between, most, high);
       }
-    }
-  }
-
-  void add_segment(const Magnitude& first, const Magnitude& last, const Magnitude& limit,
-                   double scale, double n) {
-    const double low = in_units(first, scale), high = in_units(last, scale);
-    const double between = in_units(limit, scale);
-    if (last < limit) {
-      add(split_.below, n, low, n, high);
-    } else if (!(first < limit)) {
-      add(split_.above, n, low, n, high);
-    } else {  // each value on one side or the other
-      add(split_.below, 0, low, n, between);
-      add(split_.above, 0, between, n, high);
-    }
+    });
   }
 
   /// Zeros and infinities of values computed in binary16 at a scale S: a zero stands for at most
@@ -94,14 +88,14 @@ class Masses {
     const double limit = in_units(kept_from(target_, 1.0, k_), 1.0);
     for (const StepFindings& step : t.per_step) {
       const double most = in_units(largest_flushed(step), 1.0);
-      const auto zeros = static_cast<double>(step.counts.zero);
+      const auto zeros = static_cast<double>(step.counts.zero.high);
       add(split_.below, 0, 0, zeros, std::min(most, limit));
       if (most > limit) add(split_.above, 0, 0, zeros, most);
-      if (step.counts.inf == 0) continue;
+      if (step.counts.inf.high == 0) continue;
       const double least =
           knows_scale(step) ? in_units(boundaries(kBinary16).overflow, step.scale) : 0.0;
       const double infinity = std::numeric_limits<double>::infinity();
-      add(split_.above, static_cast<double>(step.counts.inf), least, 1, infinity);
+      add(split_.above, static_cast<double>(step.counts.inf.low), least, 1, infinity);
     }
   }
 
@@ -138,7 +132,8 @@ int top_exponent(const Tensors& tensors) {
   int top = std::numeric_limits<int>::min();
   for (const TensorFindings* t : tensors) {
     for (const ScaledTable& scaled : t->tables) {
-      if (scaled.table.largest()) top = std::max(top, scaled.table.largest()->exponent);
+      const auto largest = scaled.table.largest();
+      if (largest) top = std::max(top, largest->exponent);
     }
   }
   return top == std::numeric_limits<int>::min() ? 0 : top;

@@ -52,7 +52,7 @@ struct Headroom {
 struct Glimpse {
   std::int64_t step = 0;
   std::optional<double> max_abs;  ///< finite, unscaled
-  std::uint64_t nan = 0, inf = 0;
+  Interval nan, inf;
   Interval overflow;  ///< finite values that overflow in the target format
 };
 
@@ -75,7 +75,7 @@ struct OverflowEvent {
                                ///< only scalars tell
   log::Role role = log::Role::unknown;
   bool from_scalars = false;       ///< no table shows it: `tensor` is the role
-  std::uint64_t nan = 0, inf = 0;  ///< at the first step, in that tensor
+  Interval nan, inf;  ///< at the first step, in that tensor
   Interval overflow;
   std::optional<double> loss_scale;  ///< that the values carried when they were computed
   Cause cause = Cause::undetermined;

@@ -42,12 +42,13 @@ std::optional<bool> narrow_loss(const LogView& view) {
 }
 
 std::string held_text(const Counts& counts) {
-  const auto some = [](std::uint64_t n, std::string_view one, std::string_view more) {
-    return fmt::format("{} {}", n, n == 1 ? one : more);
+  const auto some = [](const Interval& n, std::string_view one, std::string_view more) {
+    if (!n.exact()) return fmt::format("{} to {} {}", n.low, n.high, more);
+    return fmt::format("{} {}", n.low, n.low == 1 ? one : more);
   };
   std::string text;
-  if (counts.inf != 0) text = some(counts.inf, "infinity", "infinities");
-  if (counts.nan != 0) text += (text.empty() ? "" : " and ") + some(counts.nan, "NaN", "NaN");
+  if (counts.inf.low != 0) text = some(counts.inf, "infinity", "infinities");
+  if (counts.nan.low != 0) text += (text.empty() ? "" : " and ") + some(counts.nan, "NaN", "NaN");
   return text;
 }
 
@@ -67,19 +68,23 @@ First first_of(const LogView& view, const Run& run) {
   }
   first.tensor = &view.tensor(*mark.tensor);
   first.step = find_step(*first.tensor, first.at);
-  first.nan = first.step->counts.nan != 0;
-  first.inf = first.step->counts.inf != 0;
+  first.nan = first.step->counts.nan.low != 0;
+  first.inf = first.step->counts.inf.low != 0;
   first.held = held_text(first.step->counts);
-  first.narrow = computed_narrow(*first.tensor);
+  const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
+  const bool gradient = first.role == Role::weight_grad || first.role == Role::activation_grad;
+  // Of gradients the scales that the run went through tell, whatever they were computed in.
+  if (known || gradient) first.narrow = computed_narrow(*first.tensor);
   return first;
 }
 
 Judgement judge_weights(const First& first) {
+  if (!first.narrow) return not_recorded_dtype(first);
   if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
             fmt::format("the weights hold {} before step {} begins: they overflow in {}. Keep them "
                         "in FP32 or BF16",
-                        first.held, first.at, name_of(first.tensor->source_dtype))};
+                        first.held, first.at, first.tensor->source_dtype ? name_of(*first.tensor->source_dtype) : "FP16")};
   }
   return {Cause::nan_in_model,
           fmt::format("the weights hold {} before step {} begins, with no sign of trouble in the "

@@ -76,7 +76,7 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
     const TensorFindings& tensor = view.tensor(i);
     if (phase_of(tensor.role) != Phase::backward || !computed_narrow(tensor)) return false;
     const StepFindings* found = find_step(tensor, step);
-    return found != nullptr && found->counts.inf != 0;
+    return found != nullptr && found->counts.inf.low != 0;
   });
 }
 

@@ -53,7 +53,7 @@ struct Statistics {
 std::optional<Statistics> statistics_of(const TensorFindings* t) {
   if (t == nullptr || t->per_step.empty()) return std::nullopt;
   const StepFindings& last = t->per_step.back();
-  const std::uint64_t n = last.counts.total - last.counts.nan - last.counts.inf;
+  const std::uint64_t n = last.counts.zero.low + last.counts.finite_nonzero.low;
   if (!last.moments || n == 0 || !last.max_abs) return std::nullopt;
   return Statistics{last.moments->sum_squares / (last.scale * last.scale) / static_cast<double>(n),
                     *last.max_abs};
@@ -98,7 +98,7 @@ std::vector<LayerScale> per_layer(const Analysis& analysis, const Recommendation
     if (analysis.logs.size() > 1) scale.layer = layer.log + ": " + layer.name;
     scale.lowest_log2 = range.lowest_log2;
     scale.highest_log2 = range.highest_log2;
-    for (const TensorFindings* t : layer.gradients) scale.of += t->counts.finite_nonzero();
+    for (const TensorFindings* t : layer.gradients) scale.of += t->counts.finite_nonzero;
     scale.flushed_at_static = flushed_at(layer.gradients, analysis.target, *advice.static_log2);
     scale.flushed_at_own = flushed_at(layer.gradients, analysis.target,
                                       range.highest_log2.value_or(*advice.static_log2));

@@ -10,7 +10,7 @@ namespace halfscope::analyzers {
 
 class Provenance {
  public:
-  void add(const Frame& frame);
+  void add(const Frame& frame, Format target);
 
   /// Sets source_dtype, computed_dtype, suspected_fp16 and underflow_identifiable. Underflow shows
   /// only where values were computed in a format with smaller magnitudes than the target's: in
@@ -18,12 +18,12 @@ class Provenance {
   void tell(TensorFindings& tensor, Format target) const;
 
  private:
-  bool any_ = false;
-  Dtype source_ = Dtype::f32;
+  std::optional<Dtype> source_;
   std::optional<Dtype> computed_;
   bool all_fit_ = true;  ///< every step's values are a power of two from binary16 values
   bool evidence_ =
       false;  ///< some need more bits than bfloat16 has, so that binary16 explains them
+  bool hidden_ = false;  ///< a bucket holds zeros and values that the target keeps
 };
 
 }  // namespace halfscope::analyzers

@@ -14,6 +14,7 @@ namespace halfscope::analyzers {
 namespace {
 
 /// A number that tables share when they are equal, and hardly when not.
+/// Of the exact part: ranks are of run logs, whose tables have no other.
 std::uint64_t digest(const BinadeTable& table) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits, over words
   for (const std::int64_t word : table.encode()) {
@@ -46,15 +47,14 @@ class Ranks {
     if (frame.role != log::Role::weight_grad) return;
     const auto tensor = tensors_.find(frame.name);
     const bool zeros_unsure = tensor != tensors_.end() && !tensor->second->underflow_identifiable;
-    const std::uint64_t perhaps = zeros_unsure ? frame.table.specials().zero : 0;
-    const std::uint64_t n = frame.table.finite_nonzero();
-    of += Interval(n, n + perhaps);
+    const std::uint64_t perhaps = zeros_unsure ? frame.table.zero().high : 0;
+    of += frame.table.finite_nonzero() + Interval(0, perhaps);
     alone += Interval(0, perhaps) + flushed(frame, at_);
     before += Interval(0, perhaps) + flushed(frame, divided_);
 
     const auto [at, is_new] = sums_.try_emplace({frame.step, frame.name});
-    if (is_new) at->second.first = digest(frame.table);
-    differ = differ || (rank != 0 && digest(frame.table) != at->second.first);
+    if (is_new) at->second.first = digest(frame.table.exact());
+    differ = differ || (rank != 0 && digest(frame.table.exact()) != at->second.first);
     at->second.largest += largest(frame, tensor == tensors_.end() ? nullptr : tensor->second);
   }
 
@@ -78,7 +78,7 @@ class Ranks {
     const auto& table = frame.table;
     const long double finite =
         table.largest() ? static_cast<long double>(to_double(*table.largest())) / frame.scale : 0;
-    if (table.infinities() == 0 && table.specials().nan == 0) return finite;
+    if (table.inf().high + table.nan().high == 0) return finite;
     // An infinity in values computed in binary16 stands for at least 65520 over the scale.
     const auto scale = frame.scale != 1.0 ? frame.scale : scalars_.loss_scale(frame.step);
     if (tensor == nullptr || !tensor->computed_in_fp16() || !scale) return finite;

@@ -26,8 +26,8 @@ std::string where(const std::filesystem::path& rank, const Frame& frame) {
 
 /// The largest magnitude of a frame, unscaled; infinity and NaN are themselves.
 double peak_of(const Frame& frame) {
-  if (frame.table.specials().nan != 0) return std::numeric_limits<double>::quiet_NaN();
-  if (frame.table.infinities() != 0) return std::numeric_limits<double>::infinity();
+  if (frame.table.nan().low != 0) return std::numeric_limits<double>::quiet_NaN();
+  if (frame.table.inf().low != 0) return std::numeric_limits<double>::infinity();
   return frame.table.largest() ? to_double(*frame.table.largest()) / frame.scale : 0.0;
 }
 
@@ -38,8 +38,10 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 void tell_peak(const Frame& frame, const PeakVisitor& peak) {
   if (!peak || !frame.counted) return;
   const bool scaled = frame.scale != 1.0;
-  peak(
-      {frame.role, frame.step, peak_of(frame), scaled ? std::optional(frame.scale) : std::nullopt});
+  peak({.role = frame.role,
+        .step = frame.step,
+        .max_abs = peak_of(frame),
+        .loss_scale = scaled ? std::optional(frame.scale) : std::nullopt});
 }
 
 void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::path& rank,

@@ -47,10 +47,11 @@ bool maybe_rounded(const Analysis& analysis, const std::string& log, std::int64_
 /// scales did not cure, nor a loss's, which is recorded before a scale multiplies it.
 bool has_censored_infinity(const Analysis& analysis, const TensorFindings& tensor,
                            const StepFindings& step) {
+  const bool unknown = !tensor.source_dtype && !tensor.computed_dtype;
   const bool rounded =
-      tensor.computed_in_fp16() ||
+      tensor.computed_in_fp16() || unknown ||
       (tensor.role != log::Role::loss && maybe_rounded(analysis, tensor.log, step.step));
-  return step.counts.inf != 0 && rounded && !before_scaling(tensor, step) &&
+  return step.counts.inf.low != 0 && rounded && !before_scaling(tensor, step) &&
          analysis.at_every_scale.count({tensor.log, step.step}) == 0;
 }
 
@@ -63,17 +64,23 @@ Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, doubl
 }
 
 void add_share(Share& share, const TensorFindings& tensor, const Classes& classes) {
-  const std::uint64_t n = tensor.counts.finite_nonzero();
   // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
-  const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero;
+  const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
   share.count += Interval(classes.flushed_to_zero.low, classes.flushed_to_zero.high + perhaps);
-  share.of += Interval(n, n + perhaps);
+  share.of += tensor.counts.finite_nonzero + Interval(0, perhaps);
 }
 
-bool within_target(const Interval& flushed, std::uint64_t n, double most_flushed) {
-  return static_cast<long double>(flushed.high) <=
+bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) {
+  return static_cast<long double>(flushed) <=
          static_cast<long double>(most_flushed) * static_cast<long double>(n);
 }
+
+/// How values are taken of which a log gives bounds.
+enum class Take : std::uint8_t {
+  worst,  ///< flushed where they may be
+  zeros,  ///< as zeros where they may be zeros, else flushed where they may be
+  best    ///< flushed where they must be
+};
 
 using Tensors = std::vector<const TensorFindings*>;
 
@@ -86,26 +93,37 @@ Tensors counted(const Analysis& analysis) {
 }
 
 /// Whether more than the target share of a tensor is flushed at loss scale 2^k.
-bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed) {
+bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed,
+                  Take take) {
   const bool answered = k >= kFirstLog2Scale && k <= kLastLog2Scale;
   const Classes classes = answered ? t.by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)]
                                    : t.classes_at(target, k);
-  return !within_target(classes.flushed_to_zero, t.counts.finite_nonzero(), most_flushed);
+  const Interval& flushed = classes.flushed_to_zero;
+  const std::uint64_t perhaps_zero = t.counts.zero.high - t.counts.zero.low;
+  const std::uint64_t n = t.counts.finite_nonzero.low;
+  if (take == Take::worst) return !within_target(flushed.high, n + perhaps_zero, most_flushed);
+  if (take == Take::best) return !within_target(flushed.low, n + perhaps_zero, most_flushed);
+  return !within_target(flushed.high - std::min(flushed.high, perhaps_zero), n, most_flushed);
 }
+
+/// Whether the log has bounds that leave open what is flushed.
+bool is_bounded(const TensorFindings& t) { return t.hidden_by_buckets || !t.counts.zero.exact(); }
 
 std::vector<std::string> names_above_target(const Tensors& tensors, const Target& target, int k,
                                             double most_flushed) {
   std::vector<std::string> names;
   for (const TensorFindings* t : tensors) {
-    if (above_target(*t, target, k, most_flushed)) names.push_back(t->name);
+    const Take take = t->hidden_by_buckets ? Take::best : Take::zeros;
+    if (above_target(*t, target, k, most_flushed, take)) names.push_back(t->name);
   }
   return names;
 }
 
-std::optional<int> lowest_log2(const Tensors& tensors, const Target& target, double most_flushed) {
+std::optional<int> lowest_log2(const Tensors& tensors, const Target& target, double most_flushed,
+                               Take take = Take::worst) {
   for (int k = kFirstLog2Scale; k <= kHighestLog2; ++k) {
     const bool serves = std::none_of(tensors.begin(), tensors.end(), [&](const auto* t) {
-      return above_target(*t, target, k, most_flushed);
+      return above_target(*t, target, k, most_flushed, take);
     });
     if (serves) return k;
   }
@@ -122,19 +140,31 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
+bool is_gradient(log::Role role) {
+  return role == log::Role::weight_grad || role == log::Role::activation_grad;
+}
+
+/// Whether the log has magnitudes of single gradients, without their counts.
+bool has_gradient_peaks(const Analysis& analysis) {
+  return std::any_of(analysis.peaks.begin(), analysis.peaks.end(), [](const auto& peak) {
+    return is_gradient(peak.second.role) && !peak.second.tensor.empty();
+  });
+}
+
 /// Why no scale can be given; empty when one can.
-std::string why_none(const Tensors& tensors, bool has_peak) {
-  if (tensors.empty()) return "no_gradients";
+std::string why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
+  if (tensors.empty() && !peaks_alone) return "no_gradients";
   if (has_peak) return "";
+  if (tensors.empty()) return "no_finite_values";
   const bool any_zero = std::any_of(tensors.begin(), tensors.end(),
-                                    [](const auto* t) { return t->counts.zero != 0; });
+                                    [](const auto* t) { return t->counts.zero.high != 0; });
   return any_zero ? "all_zero" : "no_finite_values";
 }
 
 void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
   for (const TensorFindings& t : analysis.tensors) {
     const bool forward = t.role == log::Role::activation || t.role == log::Role::weight;
-    const bool infinite = t.computed_in_fp16() && t.counts.inf != 0;
+    const bool infinite = t.computed_in_fp16() && t.counts.inf.low != 0;
     if (forward && (infinite || t.classes_at(analysis.target, 0).overflow.high != 0)) {
       r.overflow_without_cure.push_back(t.name);
     }
@@ -169,7 +199,9 @@ LogSteps broken_forward(const Analysis& analysis) {
 std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
                             const std::string& log, const StepPeak& step) {
   Peak peak;
-  peak.limit = {log, std::string(log::name_of(step.role)), step.step, step.max_abs, false, true};
+  const bool of_role = step.tensor.empty();
+  const std::string name = of_role ? std::string(log::name_of(step.role)) : step.tensor;
+  peak.limit = {log, name, step.step, step.max_abs, false, of_role};
   const bool bounds = step.role != log::Role::loss &&  // recorded before a scale multiplies it
                       analysis.at_every_scale.count({log, step.step}) == 0;
   const bool infinite =
@@ -221,6 +253,7 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
   const Format format = analysis.target.format;
   const LogSteps broken = broken_forward(analysis);
   for (const auto& [log, step] : analysis.peaks) {
+    if (!step.tensor.empty() && !is_gradient(step.role)) continue;
     const auto peak = peak_of(analysis, broken, log, step);
     if (!peak) continue;
     limit_by(*peak, format, options, r);
@@ -228,13 +261,32 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
   }
 }
 
+/// Whether FP16 made some zeros before they were counted, as far as is known.
+bool is_blind(const Tensors& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const auto* t) {
+    return !t->underflow_identifiable && !t->hidden_by_buckets && t->counts.total != 0;
+  });
+}
+
+/// Of a log with bounds that leave open which scale is the lowest: what they tell.
+void bound_lowest(const Tensors& tensors, const Target& target, double most_flushed,
+                  Recommendation& r) {
+  const bool hidden = std::any_of(tensors.begin(), tensors.end(),
+                                  [](const auto* t) { return t->hidden_by_buckets; });
+  r.lowest_at_least_log2 = lowest_log2(tensors, target, most_flushed, Take::best);
+  if (!hidden) r.lowest_if_zeros_log2 = lowest_log2(tensors, target, most_flushed, Take::zeros);
+  r.underflow_not_identifiable = r.lowest_at_least_log2.has_value();
+}
+
 void find_lowest(const Tensors& tensors, const Target& target, const RecommendOptions& options,
                  Recommendation& r) {
-  r.underflow_not_identifiable = std::any_of(tensors.begin(), tensors.end(), [](const auto* t) {
-    return !t->underflow_identifiable && t->counts.total != 0;
-  });
+  const double most_flushed = options.target_underflow;
+  r.underflow_not_identifiable = is_blind(tensors);
   if (!r.underflow_not_identifiable) {
-    r.lowest_log2 = lowest_log2(tensors, target, options.target_underflow);
+    r.lowest_log2 = lowest_log2(tensors, target, most_flushed);
+    const bool bounded = std::any_of(tensors.begin(), tensors.end(),
+                                     [](const auto* t) { return is_bounded(*t); });
+    if (!r.lowest_log2 && bounded) bound_lowest(tensors, target, most_flushed, r);
   }
   r.above_target = names_above_target(tensors, target, *r.static_log2, options.target_underflow);
   const bool misses = !r.underflow_not_identifiable && !r.above_target.empty() &&
@@ -249,6 +301,24 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
       r.reason += "; less headroom would allow a scale that serves them";
     }
   }
+}
+
+/// The same of magnitudes without counts: where the smallest gradients are known, the scale at which
+/// none is flushed.
+void find_lowest_of_peaks(const Analysis& analysis, Recommendation& r) {
+  std::optional<int> lowest;
+  bool known = true;
+  for (const auto& [log, peak] : analysis.peaks) {
+    if (!is_gradient(peak.role) || peak.tensor.empty() || peak.max_abs == 0) continue;
+    known = known && peak.min_abs_nonzero && *peak.min_abs_nonzero > 0;
+    if (!known) break;
+    const Magnitude kept = analysis.target.boundaries(1.0, 1.0).nonzero;
+    const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
+    const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);
+    lowest = std::max(lowest.value_or(k), k);
+  }
+  r.underflow_not_identifiable = !known || !lowest;
+  if (!r.underflow_not_identifiable) r.lowest_log2 = std::max(kFirstLog2Scale, *lowest);
 }
 
 /// In a format of binary32's range no scale is wanted where none is needed.
@@ -300,7 +370,7 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   r.roles_found.assign(roles.begin(), roles.end());
   for (const TensorFindings* t : tensors) {
     for (const StepFindings& step : t->per_step) {
-      if (step.counts.nan != 0 || step.counts.inf != 0) nonfinite.insert(step.step);
+      if (halfscope::analyzers::nonfinite(step)) nonfinite.insert(step.step);
     }
   }
   for (const auto& [log, step] : analysis.peaks) {
@@ -310,16 +380,21 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   find_overflow_without_cure(analysis, r);
   r.headroom_asked = options.headroom_bits;
   limit_by_tables(analysis, tensors, options, r);
-  if (!tensors.empty()) limit_by_scalars(analysis, options, r);
-  if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value());
+  const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
+  if (!tensors.empty() || peaks_alone) limit_by_scalars(analysis, options, r);
+  if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (!r.reason.empty()) {
     r.highest_log2.reset();
     return r;
   }
 
   r.static_log2 = r.highest_log2;
-  choose_none(tensors, analysis.target, options, r);
-  find_lowest(tensors, analysis.target, options, r);
+  if (peaks_alone) {
+    find_lowest_of_peaks(analysis, r);
+  } else {
+    choose_none(tensors, analysis.target, options, r);
+    find_lowest(tensors, analysis.target, options, r);
+  }
   const Magnitude overflow = boundaries(analysis.target.format).overflow;
   r.headroom_bits =
       std::log2(to_double(overflow)) - std::log2(r.limited_by->max_abs) - *r.static_log2;

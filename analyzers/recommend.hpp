@@ -52,7 +52,12 @@ struct Recommendation {
   std::optional<int> static_log2;   ///< log2 of static_scale: highest, or 0 (wide_range())
   std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
   std::optional<int> lowest_log2;   ///< smallest k with every tensor's flushed share in the target
+  /// What is flushed is not known well enough for `lowest`: values were computed in binary16, or
+  /// the log has buckets that do not tell. Then, of the latter:
   bool underflow_not_identifiable = false;
+  std::optional<int> lowest_at_least_log2;  ///< no scale below this one serves
+  /// The scale that serves if values which the log does not tell from zero are zeros.
+  std::optional<int> lowest_if_zeros_log2;
   bool overflow_not_identifiable = false;  ///< infinities of FP16 hide how large gradients were
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;

@@ -8,7 +8,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/shard_index.hpp"
 #include "halfscope/log/safetensors.hpp"
 
 namespace halfscope::analyzers {
@@ -123,22 +124,19 @@ void visit_run(const std::vector<std::filesystem::path>& folders, const Selectio
   }
 }
 
-/// Tensors of a step that lie in several files, as one file. NPY tensors are called as the folder's
-/// listing calls them.
+/// Tensors of a step that lie in several files, as one file.
 class StepTensors final : public log::TensorFile {
  public:
   /// False where a name of the file is there already: files hold parts of one tensor then.
   bool add(const StepFile& file) {
-    std::shared_ptr<log::TensorFile> opened = readers::open_tensor_file(file.path);
+    const std::shared_ptr<log::TensorFile> opened = open_step_file(file);
     std::vector<std::string> names = opened->names();
-    std::vector<std::string> shown = names;
-    if (!file.tensor.empty() && !names.empty()) shown = {file.tensor};
-    for (const std::string& name : shown) {
+    for (const std::string& name : names) {
       if (places_.contains(name)) return false;
     }
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-      places_.emplace(shown[i], Place{opened, names[i]});
-      names_.push_back(shown[i]);
+    for (std::string& name : names) {
+      places_.emplace(name, opened);
+      names_.push_back(std::move(name));
     }
     return true;
   }
@@ -151,25 +149,11 @@ class StepTensors final : public log::TensorFile {
 
   std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
     const auto place = places_.find(name);
-    if (place == places_.end()) return nullptr;
-    auto found = place->second.file->tensor(place->second.name);
-    if (found->name == name) return found;
-    auto renamed = std::make_shared<Renamed>(Renamed{found, *found});
-    renamed->tensor.name = name;
-    return {renamed, &renamed->tensor};
+    return place == places_.end() ? nullptr : place->second->tensor(name);
   }
 
  private:
-  struct Place {
-    std::shared_ptr<log::TensorFile> file;
-    std::string name;  ///< in the file
-  };
-  struct Renamed {
-    std::shared_ptr<const log::NamedTensor> held;
-    log::NamedTensor tensor;
-  };
-
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, std::shared_ptr<const log::TensorFile>, std::less<>> places_;
   std::vector<std::string> names_;
   std::vector<log::SkippedTensor> skipped_;  ///< for_each_frame has named them
 };
@@ -223,12 +207,13 @@ void visit_tensor_files(const TensorFolder& folder, const Selection& selection,
   }
 }
 
-/// A single file, as a folder that holds it alone.
-TensorFolder folder_of(const std::filesystem::path& path) {
+/// A single file, as a folder that holds it alone; or the files of an index.
+TensorFolder folder_of(const std::filesystem::path& path, std::optional<Dtype> as) {
+  if (readers::is_shard_index(path)) return list_tensor_index(path, as);
   TensorFolder folder;
   folder.folder = path;
-  folder.files.push_back(single_file(path));
-  const std::vector<std::string> names = readers::open_tensor_file(path)->names();
+  folder.files.push_back(single_file(path, as));
+  const std::vector<std::string> names = open_step_file(folder.files.front())->names();
   folder.roles_in_names = std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return log::role_in_name(name).has_value();
   });
@@ -290,12 +275,13 @@ double WholeStep::scale_of(const Selection& selection, const std::string& name) 
 
 void for_each_whole_step(const std::filesystem::path& log, const Selection& selection,
                          const WholeStepVisitor& visit, Notes& notes, const Progress& progress) {
+  if (!readers::may_hold_whole_tensors(log)) return;
   if (!std::filesystem::is_directory(log)) {
-    visit_tensor_files(folder_of(log), selection, visit, progress);
+    visit_tensor_files(folder_of(log, selection.read_as), selection, visit, progress);
     return;
   }
-  if (log::rank_folders(log).empty() && !log::RunLog::is_one(log)) {
-    visit_tensor_files(list_tensor_folder(log), selection, visit, progress);
+  if (log::rank_folders(log).empty() && !readers::is_run_log(log)) {
+    visit_tensor_files(list_tensor_folder(log, selection.read_as), selection, visit, progress);
     return;
   }
   const auto folders = sampled_folders(log);

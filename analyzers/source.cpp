@@ -9,8 +9,9 @@
 #include <map>
 
 #include "analyzers/ranks.hpp"
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/samples.hpp"
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/scale_tag.hpp"
 #include "analyzers/tensor_frames.hpp"
 
 namespace halfscope::analyzers {
@@ -63,16 +64,6 @@ std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
     if (usable_scale(scale)) scales[scalars.step] = scale;
   }
   return scales;
-}
-
-/// Names a run log one level below, if there is one.
-std::string hint_below(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (std::filesystem::exists(entry.path() / "run.json")) {
-      return "; '" + printable(entry.path().string()) + "' is one";
-    }
-  }
-  return "";
 }
 
 /// Size of a folder's files, for the progress bar.
@@ -139,13 +130,29 @@ bool in_steps(const Selection& s, std::int64_t step) {
   return step >= s.first_step && step < s.end_step;
 }
 
+namespace {
+
+/// What PyTorch's optimizers call their states, as checkpoints of them have it: torch/optim.
+bool is_optimizer_state(std::string_view name) {
+  constexpr std::string_view kStates[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
+                                          "exp_inf",         "square_avg", "grad_avg",
+                                          "momentum_buffer", "acc_delta",  "step"};
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return last.size() < name.size() && std::ranges::find(kStates, last) != std::end(kStates);
+}
+
+}  // namespace
+
 std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name, bool assume) {
   for (const auto& [glob, role] : s.roles) {
     if (matches(glob, name)) return {role, RoleSource::option};
   }
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
   // Who names roles does not want the others guessed.
-  if (assume && s.roles.empty()) return {Role::weight_grad, RoleSource::assumed};
+  if (assume && s.roles.empty()) {
+    return {is_optimizer_state(name) ? Role::optimizer_state : Role::weight_grad,
+            RoleSource::assumed};
+  }
   return {Role::unknown, RoleSource::none};
 }
 
@@ -226,7 +233,9 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     visit.frame(std::move(frame));
   };
   LeftOut left_out;
+  const ScaleTag tag(log, s);
   const auto take = [&](log::TensorRecord&& record) {
+    tag.set(record);
     if (left_out.takes(record, s)) return;
     Frame frame;
     std::tie(frame.role, frame.role_source) = role_of(s, record.name, false);
@@ -254,7 +263,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   for (const log::StepScalars& scalars : log.scalars()) {
     if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);
   }
-  if (s.recorded_scale) {
+  if (s.recorded_scale || s.scale_tag) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
     notes.push_back(printable(log.folder().string()) +
                     (scaled
@@ -267,32 +276,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
 
 void for_each_frame(const std::filesystem::path& log, const Selection& selection,
                     const Visitor& visit, Notes& notes, const Progress& progress) {
-  if (!std::filesystem::exists(log)) {
-    throw BadInput(
-        printable(log.string()) +
-        ": no such file or folder; want a run log folder, or a safetensors, NPY or NPZ file");
-  }
-  if (!std::filesystem::is_directory(log)) {
-    read_tensor_file(log, selection, visit, notes, progress);
-    return;
-  }
-  const std::vector<std::filesystem::path> ranks = log::rank_folders(log);
-  if (!ranks.empty()) {
-    read_ranks(ranks, selection, visit, notes, progress);
-    return;
-  }
-  if (!log::RunLog::is_one(log)) {
-    const TensorFolder folder = list_tensor_folder(log);
-    if (!folder.files.empty()) {
-      read_tensor_folder(folder, selection, visit, notes, progress);
-      return;
-    }
-    throw BadInput(printable(log.string()) +
-                   ": holds none of the files that are understood; want run.json of a run log "
-                   "(docs/run-log.md), or .safetensors, .npy or .npz files" +
-                   hint_below(log));
-  }
-  read_run_log(log::RunLog(log, progress), selection, visit, notes, progress);
+  readers::read_any(log, selection, visit, notes, progress);
 }
 
 }  // namespace halfscope::analyzers

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,11 @@
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
+#include "halfscope/table/bounded_table.hpp"
+
+namespace halfscope::readers {
+struct TimelineState;  // analyzers/readers/timeline.hpp
+}
 
 namespace halfscope::analyzers {
 
@@ -19,7 +25,9 @@ namespace halfscope::analyzers {
 enum class RoleSource : std::uint8_t {
   name,     ///< the name begins with it
   option,   ///< --role GLOB=ROLE
-  assumed,  ///< no name of the file carries a role, nor is any given: taken as weight_grad
+  /// No name of the file carries a role, nor is any given: taken as weight_grad, and what is called
+  /// as an optimizer's state (".exp_avg") as optimizer_state.
+  assumed,
   none      ///< other names of the file carry roles or --role names some, but none of this one
 };
 std::string_view name_of(RoleSource source);
@@ -31,14 +39,14 @@ struct Frame {
   RoleSource role_source = RoleSource::none;
   bool counted = false;  ///< a loss scale acts on it: a gradient, or a loss held in FP16
   std::int64_t step = 0;
-  Dtype source_dtype = Dtype::f32;
+  std::optional<Dtype> source_dtype;    ///< what the values were held in; empty as below
   std::optional<Dtype> computed_dtype;  ///< as recorded; empty where the log does not say
   double scale = 1.0;                   ///< unscaled value = recorded value / scale
   /// Where a loss scale acts on it, that of its step: the one its values carry, else the one the
   /// log's scalars tell; 1 where nobody knows.
   double run_scale = 1.0;
-  std::vector<std::uint64_t> shape;
-  BinadeTable table;  ///< of the recorded values
+  std::vector<std::uint64_t> shape;  ///< where a log has counts alone: {number of elements}
+  BoundedTable table;                ///< of the recorded values
   /// Of the recorded values, approximate, as a run log has them; empty for tensor files.
   std::optional<Moments> moments;
   unsigned ranks = 1;       ///< of several: those that had it
@@ -51,12 +59,16 @@ struct Selection {
   std::int64_t end_step = std::numeric_limits<std::int64_t>::max();  ///< half-open
   std::optional<std::string> tensor_glob;                            ///< --tensor
   std::vector<std::pair<std::string, log::Role>> roles;              ///< --role, first match holds
-  std::optional<double> recorded_scale;                              ///< --recorded-scale
+  std::optional<double> recorded_scale;                              ///< --recorded-scale S
+  std::optional<std::string> scale_tag;                              ///< --recorded-scale TAG
+  std::optional<Dtype> read_as;  ///< --as: what NPY elements of 2 bytes without a type stand for
   std::optional<double> learning_rate;  ///< --lr, where the log does not say
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
   bool at_run_scale = false;  ///< count at each step's own loss scale (Frame::run_scale) instead
+  /// Set while the logs of a folder that holds several kinds are read: one timeline of all.
+  std::shared_ptr<readers::TimelineState> joined = nullptr;
 };
 
 /// Whether `glob` (*, ?, [...]) matches the whole of `text`.
@@ -89,14 +101,47 @@ using Notes = std::vector<std::string>;
 using FrameVisitor = std::function<void(Frame&&)>;
 
 /// The largest magnitude over all tensors of a role at one step. A run log has it for every step,
-/// whichever steps have tables.
+/// whichever steps have tables. Of logs without counts: that of one tensor.
 struct StepPeak {
   log::Role role = log::Role::unknown;
   std::int64_t step = 0;
-  double max_abs = 0;  ///< unscaled; infinity and NaN are themselves; 0 where the log has none
-  std::optional<double> loss_scale;  ///< of the step, where known
+  /// Unscaled; infinity and NaN are themselves; 0 where the log has none. The most that it can be.
+  double max_abs = 0;
+  std::optional<double> loss_scale = {};   ///< of the step, where known
+  std::string tensor = {};                 ///< empty: over all tensors of the role
+  std::optional<double> at_least = {};     ///< the least that it can be, where that is less
+  std::optional<double> min_abs_nonzero = {};  ///< no nonzero value is smaller, where known
 };
 using PeakVisitor = std::function<void(const StepPeak&)>;
+
+/// What a log does not hold and answers are missing for; reports/gaps.hpp has the words.
+enum class Gap : std::uint8_t {
+  zeros,         ///< zeros are not told from the smallest values
+  underflow,     ///< buckets are so wide that flushed values are not told from others
+  nonfinite,     ///< infinities and NaN were left out without a count
+  rounded,       ///< printed numbers are rounded
+  dtype,         ///< which format values were computed in
+  loss_scale,    ///< which loss scale the values carry
+  counts,        ///< how many values are how large: only extremes or sums are there
+  tensors,       ///< magnitudes of tensors: there are scalars alone
+  updates,       ///< weights beside their updates
+  steps,         ///< which step an entry is of: entries are counted instead
+  every_step     ///< the steps between those recorded
+};
+/// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
+struct LogKind {
+  std::string name;
+  std::vector<Gap> gaps;  ///< ascending
+};
+using KindVisitor = std::function<void(const LogKind&)>;
+/// Steps of which some were skipped, where a log tells no more than between which.
+struct SkippedSteps {
+  std::int64_t first = 0;
+  std::optional<std::int64_t> last = {};        ///< inclusive; empty: the log ends before it tells
+  std::uint64_t count = 0;                      ///< so many of them were skipped
+  std::optional<double> scale_from, scale_to;  ///< before the first of these, after the last
+};
+using SkipVisitor = std::function<void(const SkippedSteps&)>;
 using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
 using RankVisitor = std::function<void(const std::vector<log::StepScalars>&)>;
@@ -109,10 +154,12 @@ struct Visitor {
   ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
   /// Called once for each rank after the first, with the same of that rank; ascending.
   RankVisitor other_rank = {};
+  KindVisitor kind = {};  ///< of a log that is neither a run log nor of tensors; perhaps several
+  SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
 };
 
-/// Calls `visit.frame` for every selected frame of one log (a run log, a tensor file, or a folder
-/// of tensor files: tensor_folder.hpp) in the log's order, and `visit.peak` for the selected steps'
+/// Calls `visit.frame` for every selected frame of one log, of whatever kind (readers/kinds.hpp), in
+/// the log's order, and `visit.peak` for the selected steps'
 /// peaks unless tensors are selected by name. Holds one table at a time of a run log, a file's or a
 /// step's of tensor files, and all of logs of several ranks, whose tables are added first. Throws
 /// log::BadInput.

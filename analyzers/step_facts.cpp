@@ -27,7 +27,9 @@ std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
 }
 
 bool computed_narrow(const TensorFindings& tensor) {
-  return tensor.computed_in_fp16() || format_of(tensor.source_dtype).emax <= kBinary16.emax ||
+  if (!tensor.source_dtype && !tensor.computed_dtype) return true;  // it may be
+  return tensor.computed_in_fp16() ||
+         (tensor.source_dtype && format_of(*tensor.source_dtype).emax <= kBinary16.emax) ||
          (tensor.computed_dtype && format_of(*tensor.computed_dtype).emax <= kBinary16.emax);
 }
 

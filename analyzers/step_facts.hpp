@@ -28,7 +28,7 @@ class LogScalars {
 
 /// Whether an infinity in the tensor is a value that was too large for a 16-bit or narrower format
 /// with binary16's range or less. In wider formats it is one that no rounding to such a format
-/// made.
+/// made. Where the log does not say it may be one.
 bool computed_narrow(const TensorFindings& tensor);
 
 /// Whether FP16 may have made the infinities of a log's gradients, which a loss scale avoids: told
@@ -80,7 +80,7 @@ inline bool before_scaling(const TensorFindings& tensor, const StepFindings& ste
 }
 
 inline bool nonfinite(const StepFindings& step) {
-  return step.counts.nan != 0 || step.counts.inf != 0;
+  return step.counts.nan.low != 0 || step.counts.inf.low != 0;
 }
 
 }  // namespace halfscope::analyzers

@@ -38,12 +38,12 @@ struct Tensor {
 TensorFacts facts_of(const Frame& frame) {
   TensorFacts facts;
   facts.step = frame.step;
-  const std::uint64_t inf = frame.table.infinities(), nan = frame.table.specials().nan;
+  const bool nonfinite = frame.table.inf().low + frame.table.nan().low != 0;
   if (frame.table.largest()) facts.max_abs = to_double(*frame.table.largest()) / frame.scale;
   facts.max_abs = std::max(facts.max_abs, frame.rank_max_abs);
-  if (inf + nan != 0 || !std::isfinite(frame.rank_max_abs)) facts.max_abs = kInfinity;
+  if (nonfinite || !std::isfinite(frame.rank_max_abs)) facts.max_abs = kInfinity;
   facts.ranks = frame.ranks;
-  const std::uint64_t n = frame.table.total() - inf - nan;
+  const std::uint64_t n = frame.table.zero().low + frame.table.finite_nonzero().low;
   if (!frame.moments || n == 0) return facts;
   facts.mean = frame.moments->mean / frame.scale;
   const double square =
@@ -141,16 +141,16 @@ Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
 
 void SeriesBuilder::add(const Frame& frame) {
   Found& all = *found_;
-  const bool nonfinite = frame.table.infinities() + frame.table.specials().nan != 0;
+  const bool nonfinite = frame.table.inf().low + frame.table.nan().low != 0;
   if (in_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
   const bool gradient = is_gradient(frame.role);
   const bool parameter = frame.role == Role::weight || frame.role == Role::activation;
   if (!frame.counted && !gradient && !parameter) return;
   Tensor& tensor = all.tensor_of(frame);
-  tensor.provenance.add(frame);
+  tensor.provenance.add(frame, all.target.format);
   if (frame.counted) {
-    if (frame.table.specials().zero != 0) {
-      tensor.zeros.emplace_back(frame.step, frame.table.specials().zero);
+    if (const std::uint64_t zeros = frame.table.zero().low; zeros != 0) {
+      tensor.zeros.emplace_back(frame.step, zeros);
     }
     all.flushed.add(frame);
   }

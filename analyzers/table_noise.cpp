@@ -71,20 +71,21 @@ class TableNoise {
       : target_(target), k_(k), unit_(unit), flushed_below_(flush_limit()) {}
 
   void add(const ScaledTable& t) {
-    const std::vector<std::uint64_t>& cuts = t.table.cuts();
-    for (const BinadeTable::Row& row : t.table.rows()) {
+    const BinadeTable& table = t.table.exact();
+    const std::vector<std::uint64_t>& cuts = table.cuts();
+    for (const BinadeTable::Row& row : table.rows()) {
       for (std::size_t i = 0; i < row.segments.size(); ++i) {
         if (row.segments[i] == 0) continue;
         const Magnitude first{row.exponent, i == 0 ? 0 : cuts[i - 1]};
         // The last one in the segment; the next one, where one segment is one number, is not.
         const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
         // The largest value is known by itself, and may weigh more than all others.
-        const Magnitude largest = *t.table.largest();
+        const Magnitude largest = *table.largest();
         const bool has_largest = first <= largest && largest <= last;
         const std::uint64_t others = row.segments[i] - (has_largest ? 1 : 0);
         if (has_largest) add_segment(t, largest, largest, 1);
         if (others == 0) continue;
-        add_segment(t, std::max(first, *t.table.smallest()), std::min(last, largest),
+        add_segment(t, std::max(first, *table.smallest()), std::min(last, largest),
                     static_cast<double>(others));
       }
     }
@@ -129,7 +130,7 @@ class TableNoise {
     const Format& f = target_.format;
     const int quantum = std::max(binade, f.emin()) - f.fraction_bits();
     if (high < flushed_below_) return squares_between(low, high);
-    if (t.scale == 1 && multiples_of(t.table, row) + k_ >= quantum && low >= flushed_below_) {
+    if (t.scale == 1 && multiples_of(t.table.exact(), row) + k_ >= quantum && low >= flushed_below_) {
       return {};  // every value is a number of the format
     }
     const double step = std::ldexp(1.0, quantum - unit_);
@@ -166,6 +167,7 @@ std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Tar
                                          int k) {
   std::optional<int> unit;
   for (const ScaledTable& t : tensor.tables) {
+    if (!t.table.is_exact()) return std::nullopt;  // where values lie in a bucket is not known
     if (t.table.largest()) unit = std::max(unit.value_or(-5000), t.table.largest()->exponent + k);
   }
   if (!unit) return std::nullopt;

@@ -10,7 +10,7 @@ namespace halfscope::analyzers {
 /// At scale 2^k, at which nothing overflows. The estimate takes the values of a segment of the
 /// table as spread evenly over it, which makes the noise ulp^2 / 12 wherever a segment holds many
 /// representable numbers (Bennett 1948); the bounds take them where they lie best and worst. Empty
-/// where no value is finite and nonzero.
+/// where no value is finite and nonzero, and where only bounds of the counts are known.
 std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Target& target, int k);
 
 }  // namespace halfscope::analyzers

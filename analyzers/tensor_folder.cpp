@@ -5,11 +5,19 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
+#include <span>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/open.hpp"
+#include "analyzers/readers/torch_file.hpp"
+#include "analyzers/tensor_shards.hpp"
+#include "analyzers/tensor_views.hpp"
 #include "halfscope/log/folder.hpp"
 #include "halfscope/log/safetensors.hpp"
 
@@ -32,7 +40,7 @@ struct StepMark {
 /// "step-000012" at `at`, which must begin and end a word.
 std::optional<StepMark> mark_at(std::string_view name, std::size_t at) {
   if (at > 0 && (is_letter(name[at - 1]) || is_digit(name[at - 1]))) return std::nullopt;
-  constexpr std::array<std::string_view, 2> kWords = {"step", "checkpoint"};
+  constexpr std::array<std::string_view, 4> kWords = {"step", "checkpoint", "iteration", "iter"};
   for (const std::string_view word : kWords) {
     const std::string_view found = name.substr(at, word.size());
     const bool same = std::equal(found.begin(), found.end(), word.begin(), word.end(),
@@ -72,11 +80,33 @@ std::string without_step(const std::string& name) {
 
 constexpr std::string_view kWanted = "want one that can be read";
 
-bool is_tensor_file(const fs::path& path) {
+bool has_extension(const fs::path& path, std::span<const std::string_view> extensions) {
+  return std::find(extensions.begin(), extensions.end(), path.extension().string()) !=
+         extensions.end();
+}
+
+bool is_visible_file(const fs::path& path) {
   std::error_code unreadable;
-  const fs::path extension = path.extension();
-  return (extension == ".safetensors" || extension == ".npy" || extension == ".npz") &&
-         path.filename().string().front() != '.' && fs::is_regular_file(path, unreadable);
+  return path.filename().string().front() != '.' && fs::is_regular_file(path, unreadable);
+}
+
+constexpr std::array<std::string_view, 3> kTensorFiles = {".safetensors", ".npy", ".npz"};
+constexpr std::array<std::string_view, 4> kTorchFiles = {".pt", ".pth", ".bin", ".ckpt"};
+
+bool is_tensor_file(const fs::path& path) {
+  return has_extension(path, kTensorFiles) && is_visible_file(path);
+}
+
+/// Many things have these endings, so the content has a say too.
+bool is_torch_file(const fs::path& path) {
+  if (!has_extension(path, kTorchFiles) || !is_visible_file(path)) return false;
+  const std::string start = readers::beginning_of(path, readers::kOldTorchStart.size());
+  return start.starts_with("PK\x03\x04") || start == readers::kOldTorchStart;
+}
+
+bool is_index(const fs::path& path) {
+  return path.filename().string().ends_with(".index.json") && is_visible_file(path) &&
+         readers::is_shard_index(path);
 }
 
 template <typename T>
@@ -88,42 +118,6 @@ std::optional<T> number_of(const std::map<std::string, std::string>& metadata, c
   const auto [stop, error] = std::from_chars(found->second.data(), end, value);
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
-
-/// A file whose one tensor has another name.
-class RenamedFile final : public log::TensorFile {
- public:
-  RenamedFile(std::unique_ptr<log::TensorFile> file, std::string name)
-      : file_(std::move(file)), name_(std::move(name)), skipped_(file_->skipped()) {
-    for (log::SkippedTensor& skipped : skipped_) skipped.name = name_;
-  }
-
-  void for_each(const std::function<void(const log::NamedTensor&)>& visit) const override {
-    file_->for_each([&](const log::NamedTensor& tensor) {
-      visit({name_, tensor.shape, tensor.view});
-    });
-  }
-  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
-  std::vector<std::string> names() const override {
-    return std::vector<std::string>(file_->names().size(), name_);
-  }
-  std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
-    const std::vector<std::string> names = file_->names();
-    if (name != name_ || names.empty()) return nullptr;
-    struct Held {
-      std::shared_ptr<const log::NamedTensor> data;
-      log::NamedTensor tensor;
-    };
-    auto held = std::make_shared<Held>();
-    held->data = file_->tensor(names.front());
-    held->tensor = {name_, held->data->shape, held->data->view};
-    return {held, &held->tensor};
-  }
-
- private:
-  std::unique_ptr<log::TensorFile> file_;
-  std::string name_;
-  std::vector<log::SkippedTensor> skipped_;
-};
 
 /// Takes what the metadata says; the step too, if it is one.
 void take_metadata(const log::TensorFile& opened, StepFile& file) {
@@ -139,44 +133,82 @@ void take_metadata(const log::TensorFile& opened, StepFile& file) {
   if (step && *step >= 0) file.step = *step;
 }
 
-void add_file(const fs::path& path, std::optional<std::int64_t> folder_step, TensorFolder& all) {
-  StepFile file;
-  file.path = path;
+/// A path of a tensor file, and the step of the folder in the folder that it is in.
+struct Found {
+  fs::path path;
+  std::optional<std::int64_t> folder_step = {};
+  Index index = {};  ///< the one that names it
+};
+
+/// What the one tensor of a file is called that has no name for it, or always the same: NPY, a
+/// tensor saved alone, and Transformer Engine's dumps. Empty for others.
+std::string name_by_file(const fs::path& path, const std::vector<std::string>& names) {
   const std::string stem = path.stem().string();
-  file.step = step_in_name(stem).value_or(folder_step.value_or(0));
+  const bool torch = has_extension(path, kTorchFiles) && names.size() == 1 &&
+                     (names[0] == stem || names[0] == "high_precision");
+  return torch || path.extension() == ".npy" ? without_step(stem) : "";
+}
+
+/// Adds a file; the names of its readable tensors.
+std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, TensorFolder& all) {
+  StepFile file;
+  file.path = found.path;
+  file.as = as;
+  const std::string stem = found.path.stem().string();
+  file.step = step_in_name(stem).value_or(found.folder_step.value_or(0));
   std::error_code ignored;
-  file.bytes = fs::file_size(path, ignored);
-  const auto opened = readers::open_tensor_file(path);
+  file.bytes = fs::file_size(found.path, ignored);
+  if (found.index) require_shard(found.path, *found.index);
+  const auto opened = readers::open_tensor_file(found.path, as);
   take_metadata(*opened, file);
-  std::vector<std::string> names = opened->names();
-  if (path.extension() == ".npy") {
-    file.tensor = without_step(stem);
-    all.npy_names_cut = all.npy_names_cut || file.tensor != stem;
-    names = {file.tensor};
+  if (found.index) {
+    check_shard(found.path, *opened, *found.index, all.notes);
+    file.index = found.index;
+    file.tensor_bytes = opened->tensor_bytes();
   }
+  file.tensor = name_by_file(found.path, opened->names());
+  if (!file.tensor.empty()) all.names_cut = all.names_cut || file.tensor != stem;
+  std::vector<std::string> names = open_step_file(file)->names();
   all.roles_in_names =
       all.roles_in_names || std::any_of(names.begin(), names.end(), [](const std::string& name) {
         return log::role_in_name(name).has_value();
       });
   all.files.push_back(std::move(file));
+  return names;
 }
 
-/// A path of a tensor file, and the step of the folder in the folder that it is in.
-struct Found {
-  fs::path path;
-  std::optional<std::int64_t> folder_step;
-};
-
-std::vector<Found> files_in(const fs::path& folder) {
+/// A folder's tensor files: those that its indexes name, or all where it has none.
+std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64_t> step,
+                                TensorFolder& all) {
+  std::vector<fs::path> indexes, tensors;
+  for (const fs::path& path : log::entries(folder, kWanted)) {
+    if (is_index(path)) indexes.push_back(path);
+    if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path);
+  }
   std::vector<Found> found;
+  if (indexes.empty()) {
+    for (fs::path& path : tensors) found.push_back({std::move(path), step});
+    return found;
+  }
+  std::set<fs::path> named;
+  for (const Index& index : indexes_to_read(indexes, all.notes)) {
+    for (const auto& [name, unused] : index->shards) {
+      named.insert(folder / name);
+      found.push_back({folder / name, step, index});
+    }
+  }
+  std::erase_if(tensors, [&](const fs::path& path) { return named.contains(path); });
+  if (!tensors.empty()) all.notes.push_back(unnamed_note(tensors));
+  return found;
+}
+
+/// Folders in a folder whose names have a step.
+std::vector<std::pair<fs::path, std::int64_t>> step_folders(const fs::path& folder) {
+  std::vector<std::pair<fs::path, std::int64_t>> found;
   std::error_code unreadable;
   for (const fs::path& path : log::entries(folder, kWanted)) {
-    if (is_tensor_file(path)) found.push_back({path, std::nullopt});
     const auto step = step_in_name(path.filename().string());
-    if (!step || !fs::is_directory(path, unreadable)) continue;
-    for (const fs::path& inner : log::entries(path, kWanted)) {
-      if (is_tensor_file(inner)) found.push_back({inner, step});
-    }
+    if (step && fs::is_directory(path, unreadable)) found.emplace_back(path, *step);
   }
   return found;
 }
@@ -209,6 +241,78 @@ std::vector<Found> each_once(std::vector<Found> all, const fs::path& folder, Ten
   return once;
 }
 
+/// Adds what of a folder's files can be read. Beside others, files of torch.save that hold none but
+/// their tensors are left out (the two formats of one checkpoint), as are those that are not read.
+class Adder {
+ public:
+  Adder(std::optional<Dtype> as, TensorFolder& all) : as_(as), all_(all) {}
+
+  void add(const Found& found) {
+    const bool torch = has_extension(found.path, kTorchFiles) && !found.index;
+    if (!torch) {
+      std::vector<std::string> names = add_file(found, as_, all_);
+      std::set<std::string>& of_step = names_[all_.files.back().step];
+      of_step.insert(std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
+      return;
+    }
+    try {
+      const std::vector<std::string> names = add_file(found, as_, all_);
+      if (!is_known(names, all_.files.back().step)) return;
+      all_.files.pop_back();
+      all_.notes.push_back(printable(found.path.string()) +
+                           ": holds tensors that safetensors or NumPy files of its step hold too, "
+                           "and is left out");
+    } catch (const BadInput& refused) {
+      if (refused_.empty()) refused_ = refused.what();
+      all_.notes.push_back(std::string(refused.what()) + "; the file is left out");
+    }
+  }
+
+  void finish() const {
+    if (all_.files.empty() && !refused_.empty()) throw BadInput(refused_);
+  }
+
+ private:
+  bool is_known(const std::vector<std::string>& names, std::int64_t step) const {
+    const auto known = names_.find(step);
+    return known != names_.end() && !names.empty() &&
+           std::all_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return known->second.contains(name); });
+  }
+
+  std::optional<Dtype> as_;
+  TensorFolder& all_;
+  std::map<std::int64_t, std::set<std::string>> names_;  ///< by step, but of torch.save
+  std::string refused_;                                  ///< the first message
+};
+
+void add_files(std::vector<Found> found, std::optional<Dtype> as, TensorFolder& all) {
+  std::stable_partition(found.begin(), found.end(), [](const Found& file) {
+    return !has_extension(file.path, kTorchFiles) || file.index;
+  });
+  Adder adder(as, all);
+  std::set<Index> indexes;
+  for (const Found& file : found) {
+    adder.add(file);
+    if (file.index) indexes.insert(file.index);
+  }
+  adder.finish();
+  for (const Index& index : indexes) check_size(index, all.files, all.notes);
+  std::sort(all.files.begin(), all.files.end(), [](const StepFile& a, const StepFile& b) {
+    return std::tie(a.step, a.path) < std::tie(b.step, b.path);
+  });
+}
+
+bool any_below(const fs::path& folder, bool (*is)(const fs::path&)) {
+  const auto any = [is](const fs::path& inside) {
+    const std::vector<fs::path> paths = log::entries(inside, kWanted);
+    return std::any_of(paths.begin(), paths.end(), is);
+  };
+  const auto inside = step_folders(folder);
+  return any(folder) || std::any_of(inside.begin(), inside.end(),
+                                    [&](const auto& step) { return any(step.first); });
+}
+
 }  // namespace
 
 std::optional<std::int64_t> step_in_name(std::string_view name) {
@@ -216,30 +320,55 @@ std::optional<std::int64_t> step_in_name(std::string_view name) {
   return mark ? std::optional(mark->step) : std::nullopt;
 }
 
-TensorFolder list_tensor_folder(const fs::path& folder) {
+bool holds_tensor_files(const fs::path& folder) {
+  return any_below(folder,
+                   [](const fs::path& path) { return is_tensor_file(path) || is_index(path); });
+}
+
+bool holds_torch_files(const fs::path& folder) { return any_below(folder, is_torch_file); }
+
+TensorFolder list_tensor_folder(const fs::path& folder, std::optional<Dtype> as) {
   TensorFolder all;
   all.folder = folder;
-  for (const Found& found : each_once(files_in(folder), folder, all)) {
-    add_file(found.path, found.folder_step, all);
+  std::vector<Found> found = files_beside(folder, std::nullopt, all);
+  for (const auto& [inside, step] : step_folders(folder)) {
+    const std::vector<Found> more = files_beside(inside, step, all);
+    found.insert(found.end(), more.begin(), more.end());
   }
-  std::sort(all.files.begin(), all.files.end(), [](const StepFile& a, const StepFile& b) {
-    return std::tie(a.step, a.path) < std::tie(b.step, b.path);
-  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.path < b.path; });
+  add_files(each_once(std::move(found), folder, all), as, all);
+  return all;
+}
+
+TensorFolder list_tensor_index(const fs::path& path, std::optional<Dtype> as) {
+  TensorFolder all;
+  all.folder = path;
+  const auto index = std::make_shared<readers::ShardIndex>(readers::read_shard_index(path));
+  std::vector<Found> found;
+  for (const auto& [name, unused] : index->shards) {
+    found.push_back({path.parent_path() / name, std::nullopt, index});
+  }
+  add_files(std::move(found), as, all);
   return all;
 }
 
 std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
-  auto opened = readers::open_tensor_file(file.path);
-  if (file.tensor.empty()) return opened;
-  return std::make_unique<RenamedFile>(std::move(opened), file.tensor);
+  auto opened = readers::open_tensor_file(file.path, file.as);
+  if (file.index) {
+    const auto& names = file.index->shards.at(file.path.filename().string());
+    opened = chosen(std::move(opened), {file.index, &names});
+  }
+  return file.tensor.empty() ? std::move(opened) : renamed(std::move(opened), file.tensor);
 }
 
-StepFile single_file(const fs::path& path) {
+StepFile single_file(const fs::path& path, std::optional<Dtype> as) {
   StepFile file;
   file.path = path;
+  file.as = as;
   std::error_code ignored;
   file.bytes = fs::file_size(path, ignored);
-  take_metadata(*readers::open_tensor_file(path), file);
+  take_metadata(*readers::open_tensor_file(path, as), file);
   file.step = 0;
   return file;
 }

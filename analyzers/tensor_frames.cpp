@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/tensor_frames.hpp"
 
+#include <fmt/format.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 
@@ -11,7 +12,7 @@
 #include <mutex>
 #include <span>
 
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/shard_index.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -104,6 +105,24 @@ std::string skipped_note(const std::filesystem::path& file, const log::SkippedTe
          "' skipped: " + skipped.reason;
 }
 
+/// A line for each skipped tensor, up to so many that somebody reads them.
+class SkippedNotes {
+ public:
+  explicit SkippedNotes(Notes& notes) : notes_(notes) {}
+  void tell(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
+    constexpr std::uint64_t kMost = 30;
+    if (++told_ <= kMost) notes_.push_back(skipped_note(file, skipped));
+    if (told_ > kMost) ++more_;
+  }
+  void finish(const std::string& shown) const {
+    if (more_ > 0) notes_.push_back(fmt::format("{}: {} more tensors skipped", shown, more_));
+  }
+
+ private:
+  Notes& notes_;
+  std::uint64_t told_ = 0, more_ = 0;
+};
+
 std::string again_note(const std::string& shown, const std::vector<std::filesystem::path>& again) {
   const std::size_t more = again.size() - 1;
   return shown + ": '" + printable(again.front().string()) + "'" +
@@ -114,8 +133,10 @@ std::string again_note(const std::string& shown, const std::vector<std::filesyst
 
 std::string assumed_note(const std::string& shown) {
   return shown +
-         ": no tensor's name carries a role, all are taken as weight_grad; --role GLOB=ROLE names "
-         "roles";
+         ": no tensor's name carries a role, all are taken as weight_grad (but states of "
+         "optimizers, "
+         "such as .exp_avg); --role GLOB=ROLE names roles, as --role '*=weight' does of a model's "
+         "weights";
 }
 
 std::string unscaled_note(const std::string& shown) {
@@ -144,8 +165,8 @@ struct StepFrames {
                      std::to_string(sum.scale) +
                      "; shards of one tensor must agree: analyse the files one by one");
     }
-    const bool coarser = format_of(frame.source_dtype).min_quantum_exponent() >
-                         format_of(sum.source_dtype).min_quantum_exponent();
+    const bool coarser = format_of(*frame.source_dtype).min_quantum_exponent() >
+                         format_of(*sum.source_dtype).min_quantum_exponent();
     if (coarser) sum.source_dtype = frame.source_dtype;
     sum.table.merge(frame.table);
     sum.shape = {sum.table.total()};  // how shards lie beside each other is not known
@@ -178,17 +199,17 @@ std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection
 /// Takes what the files hold, in their order, and passes it on step by step.
 class FolderFrames {
  public:
-  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes) {}
+  FolderFrames(const Visitor& visit, Notes& notes) : visit_(visit), notes_(notes), told_(notes) {}
 
   void take(const StepFile& file, FileFrames&& read) {
     if (read.failed) std::rethrow_exception(read.failed);
     if (current_ && *current_ != file.step) finish_step();
     current_ = file.step;
     for (Frame& frame : read.frames) step_.add(std::move(frame), file);
-    for (const log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
-      if (++skipped_[{skipped.name, skipped.reason}] == 1) {
-        notes_.push_back(skipped_note(file.path, skipped));
-      }
+    for (log::SkippedTensor& skipped : read.skipped) {  // the same in every file, often
+      const auto [at, is_new] = skipped_.try_emplace({skipped.name, skipped.reason}, 0);
+      ++at->second;
+      if (is_new) told_.tell(file.path, skipped);
     }
     assumed_ |= read.assumed;
     unscaled_ |= !file.scaled;
@@ -199,6 +220,7 @@ class FolderFrames {
     const std::string shown = printable(folder.folder.string());
     const bool again = std::any_of(skipped_.begin(), skipped_.end(),
                                    [](const auto& skipped) { return skipped.second > 1; });
+    told_.finish(shown);
     if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
     if (step_.shards) {
       notes_.push_back(shown +
@@ -206,9 +228,10 @@ class FolderFrames {
                        "their counts are added");
     }
     if (!folder.again.empty()) notes_.push_back(again_note(shown, folder.again));
-    if (folder.npy_names_cut) {
+    if (folder.names_cut) {
       notes_.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
     }
+    notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
     if (assumed_) notes_.push_back(assumed_note(shown));
     if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
   }
@@ -222,6 +245,7 @@ class FolderFrames {
 
   const Visitor& visit_;
   Notes& notes_;
+  SkippedNotes told_;
   StepFrames step_;
   std::optional<std::int64_t> current_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;  ///< name and reason
@@ -247,8 +271,12 @@ BinadeTable count_values(const TensorView& view, const Selection& s, double scal
 
 void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
                       Notes& notes, const Progress& progress) {
-  const StepFile file = single_file(path);
-  const std::vector<std::string> names = readers::open_tensor_file(path)->names();
+  if (readers::is_shard_index(path)) {
+    read_tensor_folder(list_tensor_index(path, s.read_as), s, visit, notes, progress);
+    return;
+  }
+  const StepFile file = single_file(path, s.read_as);
+  const std::vector<std::string> names = open_step_file(file)->names();
   const bool assume = std::none_of(names.begin(), names.end(), [](const std::string& name) {
     return log::role_in_name(name).has_value();
   });
@@ -257,10 +285,10 @@ void read_tensor_file(const std::filesystem::path& path, const Selection& s, con
   FileFrames read;
   read_file(file, s, assume, meter, read);
   for (Frame& frame : read.frames) visit.frame(std::move(frame));
-  for (const log::SkippedTensor& skipped : read.skipped) {
-    notes.push_back(skipped_note(path, skipped));
-  }
   const std::string shown = printable(path.string());
+  SkippedNotes told(notes);
+  for (const log::SkippedTensor& skipped : read.skipped) told.tell(path, skipped);
+  told.finish(shown);
   if (read.assumed) notes.push_back(assumed_note(shown));
   if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
 }

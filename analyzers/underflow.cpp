@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "analyzers/provenance.hpp"
+#include "analyzers/readers/kinds.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -25,15 +26,33 @@ std::pair<double, int> normalised(double scale) {
   return {2 * half, exponent - 1};
 }
 
+/// The first and the last binade that values may lie in. A bucket with zero has no lowest one: it
+/// is followed down to where its smallest values matter to nobody.
+std::pair<int, int> binades_of(const BoundedTable& table) {
+  constexpr int kLowest = -40;
+  int first = std::numeric_limits<int>::max(), last = std::numeric_limits<int>::min();
+  const auto reach = [&](const Magnitude& from, const Magnitude& to) {
+    first = std::min(first, from.exponent);
+    last = std::max(last, to.exponent);
+  };
+  const auto see = [&](const auto& from, const auto& to, const Interval&) {
+    if (!from && !to) return;
+    const Magnitude low = from.value_or(Magnitude{std::min(kLowest, to.value_or(Magnitude{}).exponent), 0});
+    reach(low, to.value_or(low));
+  };
+  table.for_each_part(see);
+  return {first, last};
+}
+
 /// Unscaled binades of a table whose values carry `scale` in [1, 2).
-void add_binades(std::map<int, Interval>& sum, const BinadeTable& table, double scale) {
-  if (!table.largest()) return;
-  if (scale == 1.0) {
-    for (const BinadeTable::Row& row : table.rows()) sum[row.exponent] += row.count();
+void add_binades(std::map<int, Interval>& sum, const BoundedTable& table, double scale) {
+  if (table.is_exact() && scale == 1.0) {
+    for (const BinadeTable::Row& row : table.exact().rows()) sum[row.exponent] += row.count();
     return;
   }
-  const int last = table.largest()->exponent;
-  for (int e = table.smallest()->exponent - 1; e <= last; ++e) {
+  const auto [first, last] = binades_of(table);
+  if (first > last) return;
+  for (int e = first - 1; e <= last; ++e) {
     const Interval count = without(table.at_or_above(unscaled_binade(e, scale)),
                                    table.at_or_above(unscaled_binade(e + 1, scale)));
     if (count.high != 0) sum[e] += count;
@@ -46,13 +65,16 @@ std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
   return binades;
 }
 
-Counts counts_of(const BinadeTable& table, const Boundaries& limits) {
-  return {table.total(), table.specials().zero, table.specials().nan, table.infinities(),
-          classify(table, limits)};
+Counts counts_of(const BoundedTable& table, const Boundaries& limits) {
+  return {table.total(),          table.zero(),
+          table.nan(),            table.inf(),
+          table.finite_nonzero(), classify(table, limits),
+          table.nonfinite_known()};
 }
 
 /// Whether the table has the cuts that unscaling by this scale asks for.
-bool unscales_exactly(const BinadeTable& table, double scale) {
+bool unscales_exactly(const BoundedTable& bounded, double scale) {
+  const BinadeTable& table = bounded.exact();
   const std::uint64_t fraction = unscaled_binade(0, scale).fraction;
   return fraction == 0 || std::binary_search(table.cuts().begin(), table.cuts().end(), fraction);
 }
@@ -68,17 +90,19 @@ StepFindings find_step(const Frame& frame, const Target& target, double loss_sca
   add_binades(binades, frame.table.scaled_by_power_of_two(-exponent), significand);
   step.binades = to_vector(binades);
   step.moments = frame.moments;
-  step.fits_as_is = frame.table.fits_as_is(kBinary16);
+  step.fits_as_is = frame.table.is_exact() && frame.table.exact().fits_as_is(kBinary16);
   step.overflow_at_1 = classify(frame.table, target.boundaries(1.0, frame.scale)).overflow;
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
+  const auto least = frame.table.largest_at_least();
+  if (least && least != step.largest) step.max_abs_at_least = to_double(*least) / frame.scale;
   return step;
 }
 
 /// Adds a frame's table to the tensor's, after taking out the power of two of its scale.
 void add_table(TensorFindings& tensor, const Frame& frame) {
   const auto [significand, exponent] = normalised(frame.scale);
-  const BinadeTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+  const BoundedTable shifted = frame.table.scaled_by_power_of_two(-exponent);
   for (ScaledTable& sum : tensor.tables) {
     if (sum.scale == significand) {
       sum.table.merge(shifted);
@@ -100,21 +124,53 @@ struct Collector {
       tensor.shape = frame.shape;
       last_step = frame.step;
     }
-    provenance.add(frame);
+    provenance.add(frame, target.format);
     tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
     add_table(tensor, frame);
     tensor.per_step.push_back(find_step(frame, target, loss_scale));
   }
 };
 
-void set_extremes(TensorFindings& t) {
-  for (const ScaledTable& sum : t.tables) {
-    if (!sum.table.largest()) continue;
-    const double largest = to_double(*sum.table.largest()) / sum.scale;
-    const double smallest = to_double(*sum.table.smallest()) / sum.scale;
-    t.max_abs = std::max(t.max_abs.value_or(largest), largest);
-    t.min_abs_nonzero = std::min(t.min_abs_nonzero.value_or(smallest), smallest);
+/// Of tables that carry scales. An empty magnitude of a table with values is one without a bound.
+class Extremes {
+ public:
+  void add(const BoundedTable& table, double scale) {
+    if (table.finite_nonzero().high == 0) return;
+    const auto unscaled = [&](const auto& m) {
+      return m ? std::optional(to_double(*m) / scale) : std::nullopt;
+    };
+    keep(max_abs_, unscaled(table.largest()), kInfinity, larger_of);
+    keep(max_abs_at_least_, unscaled(table.largest_at_least()), 0, larger_of);
+    keep(min_abs_, unscaled(table.smallest()), 0, smaller_of);
+    keep(min_abs_at_most_, unscaled(table.smallest_at_most()), kInfinity, smaller_of);
   }
+
+  void tell(TensorFindings& t) const {
+    if (!max_abs_) return;
+    if (std::isfinite(*max_abs_)) t.max_abs = max_abs_;
+    t.min_abs_nonzero = min_abs_;
+    if (max_abs_at_least_ != max_abs_) t.max_abs_at_least = max_abs_at_least_;
+    if (min_abs_at_most_ != min_abs_) t.min_abs_at_most = min_abs_at_most_;
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  using Chooses = double (*)(double, double);
+  static double larger_of(double a, double b) { return std::max(a, b); }
+  static double smaller_of(double a, double b) { return std::min(a, b); }
+  static void keep(std::optional<double>& kept, std::optional<double> x, double unbounded,
+                   Chooses choose) {
+    const double value = x.value_or(unbounded);
+    kept = choose(kept.value_or(value), value);
+  }
+
+  std::optional<double> max_abs_, max_abs_at_least_, min_abs_, min_abs_at_most_;
+};
+
+void set_extremes(TensorFindings& t) {
+  Extremes extremes;
+  for (const ScaledTable& sum : t.tables) extremes.add(sum.table, sum.scale);
+  extremes.tell(t);
 }
 
 TensorFindings finish(Collector&& c, const Target& target) {
@@ -142,7 +198,9 @@ Counts& Counts::operator+=(const Counts& other) {
   zero += other.zero;
   nan += other.nan;
   inf += other.inf;
+  finite_nonzero += other.finite_nonzero;
   classes += other.classes;
+  nonfinite_known = nonfinite_known && other.nonfinite_known;
   return *this;
 }
 
@@ -194,7 +252,10 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
   // Which scale no values carry is no question: said here, it is asked of no tensor file.
-  if (!log::RunLog::is_one(log) && log::rank_folders(log).empty()) everything.recorded_scale = 1.0;
+  if (!readers::is_run_log(log) && log::rank_folders(log).empty()) {
+    everything.recorded_scale = 1.0;
+    everything.scale_tag.reset();
+  }
   std::vector<std::string> names;
   std::set<std::int64_t> steps;
   Notes notes;
@@ -269,9 +330,21 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
   const auto note_rank = [&](const std::vector<log::StepScalars>& scalars) {
     if (series) series->add_rank(scalars);
   };
-  for_each_frame(log, selection, {take, note_peak, note_manifest, note_scalars, note_rank},
+  const std::size_t kinds = analysis.kinds.size();
+  const auto note_kind = [&](const LogKind& kind) { analysis.kinds.emplace_back(log.string(), kind); };
+  const std::size_t found = analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
+  const auto note_skips = [&](const SkippedSteps& steps) {
+    analysis.skips.emplace_back(log.string(), steps);
+  };
+  for_each_frame(log, selection,
+                 {take, note_peak, note_manifest, note_scalars, note_rank, note_kind, note_skips},
                  analysis.notes, progress);
-  if (collectors.empty()) refuse_empty(log, selection);
+  // Of another tool's log scalars alone are something; a run log's have a command of their own.
+  const bool any = analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size() > found;
+  const bool foreign = analysis.kinds.size() > kinds;
+  if (collectors.empty() && !(foreign && any && !selection.tensor_glob)) {
+    refuse_empty(log, selection);
+  }
   if (series) add_series(*series, log.string(), analysis);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });

@@ -38,12 +38,13 @@ struct Target {
 /// finite nonzero values after multiplication by the loss scale.
 struct Counts {
   std::uint64_t total = 0;
-  std::uint64_t zero = 0;  ///< both signs
-  std::uint64_t nan = 0;
-  std::uint64_t inf = 0;
+  Interval zero;  ///< both signs
+  Interval nan;
+  Interval inf;
+  Interval finite_nonzero;
   Classes classes;
+  bool nonfinite_known = true;  ///< false: the log left infinities and NaN out without a count
 
-  std::uint64_t finite_nonzero() const { return total - zero - nan - inf; }
   Counts& operator+=(const Counts& other);
 };
 
@@ -59,8 +60,9 @@ struct StepFindings {
   double loss_scale = 1.0;  ///< the scale `counts` are for
   Counts counts;
   std::vector<BinadeCount> binades;  ///< occupied only, ascending
-  std::optional<double> max_abs;     ///< unscaled, finite values; empty if none
-  std::optional<Magnitude> largest;  ///< the same, exactly, as recorded (times scale)
+  std::optional<double> max_abs;     ///< unscaled, finite values, the most it can be; empty if none
+  std::optional<double> max_abs_at_least;  ///< where only bounds are known: the least
+  std::optional<Magnitude> largest;  ///< max_abs exactly, as recorded (times scale)
   bool fits_as_is = false;           ///< the recorded values are binary16 values
   Interval overflow_at_1;            ///< finite values that overflow without a loss scale
   std::optional<Moments> moments;    ///< of the recorded values; approximate
@@ -69,7 +71,7 @@ struct StepFindings {
 /// Tables of one tensor that carry the same scale, up to a power of two: added over steps.
 struct ScaledTable {
   double scale = 1.0;  ///< in [1, 2); unscaled value = table value / scale
-  BinadeTable table;
+  BoundedTable table;
 };
 
 /// One tensor of one log over the selected steps.
@@ -78,16 +80,21 @@ struct TensorFindings {
   std::string name;
   log::Role role = log::Role::unknown;
   RoleSource role_source = RoleSource::none;
-  Dtype source_dtype = Dtype::f32;
+  std::optional<Dtype> source_dtype;    ///< empty where the log does not say
   std::optional<Dtype> computed_dtype;  ///< as recorded, or what the source dtype implies
   bool suspected_fp16 = false;  ///< stored wide, but all values are one power of two from binary16
   bool underflow_identifiable = true;  ///< whether zeros are surely zeros
+  /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
+  /// underflow_identifiable is false.
+  bool hidden_by_buckets = false;
   bool counted = false;                ///< a loss scale acts on it; Frame::counted
   bool unscale_exact = true;
   std::vector<std::uint64_t> shape;  ///< of the last step
 
   Counts counts;                                   ///< at Analysis::loss_scale, over all steps
-  std::optional<double> max_abs, min_abs_nonzero;  ///< unscaled, finite
+  std::optional<double> max_abs, min_abs_nonzero;  ///< unscaled, finite: the most, the least
+  /// Where only bounds are known: the least that max_abs can be, the most that the other can be.
+  std::optional<double> max_abs_at_least, min_abs_at_most;
   std::vector<BinadeCount> binades;
   /// Entry k - kFirstLog2Scale: the classes at loss scale 2^k.
   std::vector<Classes> by_scale;
@@ -130,6 +137,10 @@ struct Analysis {
   /// Steps whose infinities FP16 may have made although the gradients that hold them are recorded
   /// as wide: they bound a scale. study() fills it: OverflowEvent::maybe_rounded.
   LogSteps maybe_rounded;
+  /// Log and kind of those that are neither run logs nor tensors: what they cannot tell.
+  std::vector<std::pair<std::string, LogKind>> kinds;
+  /// Log and steps of which some were skipped, nobody knows which.
+  std::vector<std::pair<std::string, SkippedSteps>> skips;
   /// Of run logs that have scalars of every step, where they are asked for.
   std::vector<StepSeries> series;
   /// Log and reason of those that cannot be put together.

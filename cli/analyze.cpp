@@ -10,7 +10,10 @@
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
 #include "cli/text_formats.hpp"
+#include "cli/text_gaps.hpp"
+#include "cli/text_peaks.hpp"
 #include "cli/text_tensors.hpp"
+#include "cli/text_timeline.hpp"
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
@@ -39,13 +42,19 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
 }
 
 void print(const Analysis& analysis, const Options& options) {
-  fmt::print("{}", tensors_text(analysis));
+  if (!analysis.tensors.empty()) fmt::print("{}", tensors_text(analysis));
+  const std::string peaks = peaks_text(analysis);
+  if (!peaks.empty()) fmt::print("{}{}", analysis.tensors.empty() ? "" : "\n", peaks);
+  const std::string timeline = timeline_text(analysis);
+  const bool first = analysis.tensors.empty() && peaks.empty();
+  if (!timeline.empty()) fmt::print("{}{}", first ? "" : "\n", timeline);
   const std::string updates = updates_text(analysis);
   fmt::print("{}",
              updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
   if (options.passes.formats) {
     fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
   }
+  fmt::print("{}", gaps_text(analysis));
 }
 
 int run(const Options& options) {

@@ -132,11 +132,18 @@ void add_logs(CLI::App& command, LogOptions& options) {
 void add_reading(CLI::App& command, LogOptions& options) {
   command
       .add_option("--recorded-scale", options.recorded_scale,
-                  "the loss scale the recorded values carry, where the log does not say")
-      ->type_name("S");
+                  "the loss scale the recorded values carry, where the log does not say: a number, "
+                  "2^K, or the name of the log's scalar that tells it at each step")
+      ->type_name("S|TAG");
   command.add_option("--role", options.roles, "the role of tensors by name; the first match holds")
       ->type_name("GLOB=ROLE")
       ->allow_extra_args(false);
+  command
+      .add_option("--as", options.read_as,
+                  "what NPY elements of 2 bytes stand for that have no type (V2, as bfloat16 is "
+                  "saved) or are whole numbers (u2): bf16 or f16")
+      ->type_name("DTYPE")
+      ->check(CLI::IsMember({"bf16", "f16"}).description(""));
   command
       .add_option_function<unsigned>(
           "--threads",
@@ -232,6 +239,19 @@ double parse_scale(std::string_view option, const std::string& text) {
   return scale;
 }
 
+namespace {
+
+/// Whether a text means a number, good or bad; else it is a name.
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return (error != std::errc::invalid_argument && end == text.data() + text.size()) ||
+         text.starts_with("2^");
+}
+
+}  // namespace
+
 double parse_training_scale(std::string_view option, const std::string& text) {
   const double scale = parse_scale(option, text);
   if (analyzers::usable_scale(scale)) return scale;
@@ -243,8 +263,13 @@ double parse_training_scale(std::string_view option, const std::string& text) {
 Selection selection_of(const LogOptions& options) {
   Selection selection;
   selection.loss_scale = parse_scale("--loss-scale", options.loss_scale);
-  if (!options.recorded_scale.empty()) {
+  if (is_number(options.recorded_scale)) {
     selection.recorded_scale = parse_training_scale("--recorded-scale", options.recorded_scale);
+  } else if (!options.recorded_scale.empty()) {
+    selection.scale_tag = options.recorded_scale;
+  }
+  if (!options.read_as.empty()) {
+    selection.read_as = options.read_as == "bf16" ? Dtype::bf16 : Dtype::f16;
   }
   if (!options.learning_rate.empty()) {
     selection.learning_rate = parse_scale("--lr", options.learning_rate);

@@ -18,16 +18,16 @@ namespace halfscope::cli {
 struct LogOptions {
   std::vector<std::string> logs;
   std::string recorded_scale, loss_scale = "1", format = "binary16", subnormals = "keep";
-  std::string steps, tensor;
+  std::string steps, tensor, read_as;
   std::vector<std::string> roles;
   analyzers::Passes passes;  ///< what a command finds beyond the tables
   std::string learning_rate;
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
-/// LOG..., --recorded-scale, --role and --threads: what every subcommand that reads logs takes.
+/// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs takes.
 void add_logs(CLI::App& command, LogOptions& options);
-/// --recorded-scale, --role and --threads alone.
+/// --recorded-scale, --role, --as and --threads alone.
 void add_reading(CLI::App& command, LogOptions& options);
 /// --step and --tensor.
 void add_steps_and_tensors(CLI::App& command, LogOptions& options);

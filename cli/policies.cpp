@@ -39,11 +39,12 @@ void require_sense(const Options& options) {
     throw BadUsage("policies: found both LOG and --amax; want one of them");
   }
   const bool of_logs = !options.steps.empty() || !options.recorded_scale.empty() ||
-                       !options.roles.empty() || options.replay.assume_constant;
+                       !options.roles.empty() || !options.read_as.empty() ||
+                       options.replay.assume_constant;
   if (magnitudes && of_logs) {
     throw BadUsage(
-        "policies: --step, --recorded-scale, --role and --assume-constant-between are of logs; a "
-        "plain series (--amax) has none of these");
+        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between are of logs; "
+        "a plain series (--amax) has none of these");
   }
   if (!options.list && !logs && !magnitudes) {
     throw BadUsage(

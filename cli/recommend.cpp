@@ -17,7 +17,9 @@
 #include "cli/text_advice.hpp"
 #include "cli/text_answer.hpp"
 #include "cli/text_cures.hpp"
+#include "cli/text_gaps.hpp"
 #include "cli/text_overflow.hpp"
+#include "cli/text_timeline.hpp"
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
@@ -74,6 +76,8 @@ void print(const analyzers::Study& study, const Options& options) {
   fmt::print("{}{}", evidence_text(study, options.recommend.target_underflow), advice_text(r));
   fmt::print("{}", updates_line(study.analysis));
   fmt::print("{}", overflow_text(study.analysis, study.overflow));
+  const std::string timeline = timeline_text(study.analysis);
+  fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, gaps_text(study.analysis));
 }
 
 int run(const Options& options) {
@@ -86,6 +90,7 @@ int run(const Options& options) {
   if (!options.json.empty()) {
     auto json = reports::to_json(study.advice);
     reports::put_overflow(json, study.analysis, study.overflow);
+    reports::put_gaps(json, study.analysis);
     write_output(options.json, reports::json_text(json) + "\n");
   }
   write_junit(options.junit, "recommend", gate);

@@ -105,10 +105,12 @@ std::string scale_line(const Study& study) {
 }
 
 /// What underflow does, by number and by weight.
-std::string zeros_text(const Recommendation& r, double target) {
-  const auto both = [](const analyzers::Share& share,
-                       const std::optional<MassShare>& mass) -> std::string {
-    const std::string count = text::share_range_text(share.low(), share.high());
+std::string zeros_text(const Study& study, double target) {
+  const Recommendation& r = study.advice;
+  if (text::hidden_underflow(r) == text::Hidden::no_counts) return "";
+  const auto both = [&](const analyzers::Share& share,
+                        const std::optional<MassShare>& mass) -> std::string {
+    const std::string count = text::flushed_text(study, share);
     if (!mass) return count;
     return fmt::format("{} ({} of their L1 norm)", count,
                        text::share_range_text(mass->l1.low, mass->l1.high));
@@ -139,7 +141,7 @@ std::string limit_text(const Recommendation& r) {
       limit.censored ? "at most " : "", r.headroom_bits);
 }
 
-/// What values that were computed in the format cannot tell.
+/// What the log cannot tell of large and small gradients.
 std::string hidden_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
@@ -148,7 +150,15 @@ std::string hidden_text(const Study& study) {
         "To see how large gradients were, record a run in FP32 or BF16, or one at a smaller loss "
         "scale.\n";
   }
-  if (!r.underflow_not_identifiable) return lines;
+  switch (text::hidden_underflow(r)) {
+    case text::Hidden::no: return lines;
+    case text::Hidden::in_buckets: return lines + text::lowest_in_buckets(study) + "\n";
+    case text::Hidden::no_counts:
+      return lines +
+             "What becomes zero is not identifiable from this log: it has magnitudes "
+             "without counts.\n";
+    case text::Hidden::in_zeros: break;
+  }
   const auto hiding = std::find_if(
       study.analysis.tensors.begin(), study.analysis.tensors.end(),
       [](const auto& t) { return t.counted && !t.underflow_identifiable && t.counts.total != 0; });
@@ -170,7 +180,7 @@ std::string answer_text(const Study& study) {
 std::string evidence_text(const Study& study, double target) {
   const Recommendation& r = study.advice;
   if (!r.static_log2) return "";
-  std::string text = zeros_text(r, target) + limit_text(r);
+  std::string text = zeros_text(study, target) + limit_text(r);
   if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
   if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {
     text += fmt::format(

@@ -155,7 +155,7 @@ std::string mass_text(const Analysis& analysis) {
     if (!t.counted) continue;
     gradients.push_back(&t);
     flushed += t.counts.classes.flushed_to_zero;
-    n += t.counts.finite_nonzero();
+    n += t.counts.finite_nonzero.high;
   }
   if (gradients.empty() || !k || flushed.high == 0) return "";
   const MassShare lost = analyzers::lost_mass(gradients, analysis.target, *k);

@@ -31,9 +31,9 @@ Lost lost_of(const Analysis& analysis, Role role) {
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.role != role) continue;
     lost.flushed += tensor.counts.classes.flushed_to_zero;
-    lost.zero += tensor.counts.zero;
+    lost.zero += tensor.counts.zero.low;
     lost.total += tensor.counts.total;
-    lost.finite_nonzero += tensor.counts.finite_nonzero();
+    lost.finite_nonzero += tensor.counts.finite_nonzero.low;
   }
   return lost;
 }

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <vector>
 
+#include "reports/shares.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -16,15 +18,16 @@ namespace {
 using analyzers::Analysis;
 using analyzers::TensorFindings;
 using log::Role;
+using reports::class_share_text;
 using reports::count_text;
 using reports::plural;
 using reports::share_text;
 using Tensors = std::vector<const TensorFindings*>;
 
-std::uint64_t nonfinite(const analyzers::Counts& counts) { return counts.nan + counts.inf; }
+Interval nonfinite(const analyzers::Counts& counts) { return counts.nan + counts.inf; }
 
 double share_of(const Interval& count, const TensorFindings& t) {
-  const std::uint64_t n = t.counts.finite_nonzero();
+  const std::uint64_t n = t.counts.finite_nonzero.low;
   return n == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(n);
 }
 
@@ -46,7 +49,7 @@ Interval overflow_of(const Analysis& analysis, const TensorFindings& t) {
 
 /// NaN and infinity, then overflow, then the rest.
 int harm_of(const TensorFindings& t) {
-  return nonfinite(t.counts) != 0 ? 0 : t.counts.classes.overflow.high != 0 ? 1 : 2;
+  return nonfinite(t.counts).low != 0 ? 0 : t.counts.classes.overflow.high != 0 ? 1 : 2;
 }
 
 /// Broken ones first, then the gradients.
@@ -103,8 +106,8 @@ std::string nonfinite_text(const Analysis& analysis, const std::string& log) {
     const auto step = first_nonfinite_step(t);
     if (!step) continue;
     ++tensors;
-    nan += t.counts.nan;
-    inf += t.counts.inf;
+    nan += t.counts.nan.low;
+    inf += t.counts.inf.low;
     if (!first || *step < *first) of_first.clear();
     first = std::min(first.value_or(*step), *step);
     if (*step == *first) of_first.push_back(&t);
@@ -135,9 +138,9 @@ std::string overflow_line(const Analysis& analysis, const std::string& log) {
   });
   std::string names;
   for (std::size_t i = 0; i < std::min(kShown, over.size()); ++i) {
-    names +=
-        fmt::format("{}{} ({})", i == 0 ? "" : ", ", log::printable(over[i]->name),
-                    share_text(overflow_of(analysis, *over[i]), over[i]->counts.finite_nonzero()));
+    names += fmt::format(
+        "{}{} ({})", i == 0 ? "" : ", ", log::printable(over[i]->name),
+        share_text(overflow_of(analysis, *over[i]), over[i]->counts.finite_nonzero.high));
   }
   return fmt::format("Values of {} overflow in {}: {}{}.\n", plural(over.size(), "tensor"),
                      analysis.target.name, names, and_more(over.size(), kShown));
@@ -161,10 +164,10 @@ std::string caveat_text(const Tensors& tensors) {
   std::set<std::string> formats;
   std::uint64_t of = 0, zeros = 0, values = 0;
   for (const TensorFindings* t : tensors) {
-    if (t->underflow_identifiable || t->counts.zero == 0) continue;
+    if (t->underflow_identifiable || t->hidden_by_buckets || t->counts.zero.high == 0) continue;
     formats.insert(computed_text(*t));
     ++of;
-    zeros += t->counts.zero;
+    zeros += t->counts.zero.high;
     values += t->counts.total;
   }
   if (of == 0) return "";
@@ -179,14 +182,14 @@ std::string caveat_text(const Tensors& tensors) {
 
 /// Of the gradients where there are any, else of everything.
 std::string summary_text(const Analysis& analysis) {
-  std::uint64_t n = 0;
+  Interval n = 0;
   Tensors tensors;
   Classes sum;
   const bool gradients = acts_on_any(analysis);
   for (const TensorFindings& t : analysis.tensors) {
     if (gradients && !t.counted) continue;
     tensors.push_back(&t);
-    n += t.counts.finite_nonzero();
+    n += t.counts.finite_nonzero;
     sum += t.counts.classes;
   }
   return fmt::format(
@@ -194,32 +197,58 @@ std::string summary_text(const Analysis& analysis) {
              "  {} become zero, {} subnormal, {} overflow.\n",
              analysis.target.name, reports::scale_text(analysis.loss_scale), count_text(n),
              gradients ? "gradient values" : "values", plural(tensors.size(), "tensor"),
-             share_text(sum.flushed_to_zero, n), share_text(sum.subnormal, n),
-             share_text(sum.overflow, n)) +
+             class_share_text(sum, &Classes::flushed_to_zero, n),
+             class_share_text(sum, &Classes::subnormal, n),
+             class_share_text(sum, &Classes::overflow, n)) +
          caveat_text(tensors) + "\n";
 }
 
-std::string row_text(const TensorFindings& t) {
-  const std::uint64_t n = t.counts.finite_nonzero();
+/// Why a tensor's zeros, or what becomes one, are not known; empty where they are.
+std::string doubt_text(const TensorFindings& t) {
+  if (t.hidden_by_buckets) return "  (zeros not identifiable: a bucket holds them and more)";
+  if (t.underflow_identifiable || t.counts.zero.high == 0) return "";
+  return fmt::format("  (computed in {}: zeros may be underflow)", computed_text(t));
+}
+
+constexpr std::size_t kNumbers = 6;
+using Cells = std::array<std::string, kNumbers + 1>;  // the last one is the name
+
+Cells cells_of(const TensorFindings& t) {
+  const Interval n = t.counts.finite_nonzero;
   const Classes& c = t.counts.classes;
-  const bool doubtful = !t.underflow_identifiable && t.counts.zero != 0;
-  return fmt::format(
-      "{:>14} {:>14} {:>12} {:>12} {:>10} {:>12}  {}{}\n", share_text(c.flushed_to_zero, n),
-      share_text(c.subnormal, n), share_text(c.overflow, n),
-      share_text(t.counts.zero, t.counts.total),
-      t.max_abs ? fmt::format("2^{:.1f}", std::log2(*t.max_abs)) : "none",
-      count_text(nonfinite(t.counts)), log::printable(t.name),
-      doubtful ? fmt::format("  (computed in {}: zeros may be underflow)", computed_text(t)) : "");
+  return {class_share_text(c, &Classes::flushed_to_zero, n),
+          class_share_text(c, &Classes::subnormal, n),
+          class_share_text(c, &Classes::overflow, n),
+          share_text(t.counts.zero, t.counts.total),
+          t.max_abs ? fmt::format("2^{:.1f}", std::log2(*t.max_abs)) : "none",
+          t.counts.nonfinite_known ? count_text(reports::nonfinite_values(t)) : "not known",
+          log::printable(t.name) + doubt_text(t)};
+}
+
+/// Right-aligned numbers, then names. Bounds may need more room than single numbers.
+std::string aligned(const std::vector<Cells>& rows) {
+  std::array<std::size_t, kNumbers> widths = {14, 14, 12, 12, 10, 12};
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i < kNumbers; ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Cells& row : rows) {
+    for (std::size_t i = 0; i < kNumbers; ++i) text += fmt::format("{:>{}} ", row[i], widths[i]);
+    text += " " + row[kNumbers] + "\n";
+  }
+  return text;
 }
 
 /// Worst first; a screenful.
 std::string table_text(const Analysis& analysis) {
   constexpr std::size_t kShown = 25;
   const Tensors order = shown_tensors(analysis);
-  std::string text =
-      fmt::format("{:>14} {:>14} {:>12} {:>12} {:>10} {:>12}  {}\n", "become zero", "subnormal",
-                  "overflow", "zero already", "largest", "NaN, inf", "tensor");
-  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) text += row_text(*order[i]);
+  std::vector<Cells> rows = {
+      {"become zero", "subnormal", "overflow", "zero already", "largest", "NaN, inf", "tensor"}};
+  for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
+    rows.push_back(cells_of(*order[i]));
+  }
+  std::string text = aligned(rows);
   if (order.size() > kShown) {
     text += fmt::format("and {} more; --json - or --csv - gives all\n", order.size() - kShown);
   }
@@ -233,7 +262,9 @@ std::string table_text(const Analysis& analysis) {
 }  // namespace
 
 std::string computed_text(const TensorFindings& t) {
-  const Dtype dtype = t.suspected_fp16 ? Dtype::f16 : t.computed_dtype.value_or(t.source_dtype);
+  const Dtype dtype = t.suspected_fp16
+                          ? Dtype::f16
+                          : t.computed_dtype.value_or(t.source_dtype.value_or(Dtype::f32));
   switch (dtype) {
     case Dtype::f16: return "FP16";
     case Dtype::bf16: return "BF16";

@@ -28,9 +28,18 @@ constexpr Strip kAdvisedStrip = {-9, -33, -18};
 
 /// Fields every chart of binades shows on hover.
 json binade_fields() {
-  return json::array({calculate("datum.e + 1", "end"),
-                      calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
-                      calculate(described("datum.low", "datum.high"), "values")});
+  return json::array(
+      {calculate("datum.e + 1", "end"),
+       calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
+       calculate(described({"datum.low", "datum.low / datum.of"},
+                           {"datum.high", "datum.high / max(datum.high, datum.of_low)"}),
+                 "values")});
+}
+
+/// A channel of what is known only between bounds, and of the rest.
+json where_uncertain(double uncertain, double sure) {
+  return {{"condition", {{"test", "datum.low < datum.high"}, {"value", uncertain}}},
+          {"value", sure}};
 }
 
 /// A channel along the magnitudes; the same scale and axis in every layer.
@@ -174,23 +183,32 @@ std::string left_out(const Window& window, const std::vector<analyzers::BinadeCo
 
 json histogram(const Window& window, Axis counts) {
   json low = count_axis(counts), high = low;
-  low["field"] = "low";
+  low["field"] = "sure";
   high["field"] = "high";
   const json x = magnitude(window, "e"), end = {{"field", "end"}};
   const json hover = tooltip({{"magnitude", "magnitude"}, {"values", "values"}});
-  const json floor = {{"datum", counts == Axis::linear ? 0.0 : kCountFloor}};
+  const double foot = counts == Axis::linear ? 0.0 : kCountFloor;
+  const json floor = {{"datum", foot}};
   json out = chart("bars", "Histogram of magnitudes, one bar a power of two", 260);
   out["transform"] = binade_fields();
-  out["layer"] = json::array(
-      {layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
-             {{"x", x}, {"x2", end}, {"y", low}, {"y2", floor}, {"tooltip", hover}}),
-       layer(
-           {{"type", "rect"}, {"style", "uncertain"}, {"clip", true}},
-           {{"x", x}, {"x2", end}, {"y", high}, {"y2", {{"field", "low"}}}, {"tooltip", hover}})});
+  out["transform"].push_back(calculate(fmt::format("max(datum.low, {})", foot), "sure"));
+  out["layer"] =
+      json::array({layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
+                         {{"x", x}, {"x2", end}, {"y", low}, {"y2", floor}, {"tooltip", hover}}),
+                   layer({{"type", "rect"}, {"style", "uncertain"}, {"clip", true}},
+                         {{"x", x},
+                          {"x2", end},
+                          {"y", high},
+                          {"y2", {{"field", "sure"}}},
+                          {"strokeWidth", where_uncertain(1, 0)},
+                          {"tooltip", hover}})});
   const std::vector<Scale> scales = scales_of(window);
   for (const Scale& scale : scales) add_limits(window, scale, scales.size() == 1, out["layer"]);
   return out;
 }
+
+/// How faint a cell is of which less than half is surely there.
+constexpr double kHardlySure = 0.35;
 
 json heat_map(const Window& window) {
   json out = chart("cells", "Heat map of magnitudes by recorded step", 260);
@@ -212,6 +230,9 @@ json heat_map(const Window& window) {
       {"y", magnitude(window, "e")},
       {"y2", {{"field", "end"}}},
       {"color", colour},
+      {"opacity",
+       {{"condition", {{"test", "2 * datum.low < datum.high"}, {"value", kHardlySure}}},
+        {"value", 1}}},
       {"tooltip", tooltip({{"steps", "step"}, {"magnitude", "magnitude"}, {"values", "values"}})}};
   json cells = layer({{"type", "rect"},
                       {"clip", true},

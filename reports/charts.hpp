@@ -2,10 +2,10 @@
 // The charts of a page as Vega-Lite specifications. They hold no data but the limits of the format;
 // whoever draws one gives it the rows, under the names below.
 //
-//   "bars"    a histogram: e, low, high, of; values with magnitude in [2^e, 2^(e+1))
+//   "bars"    a histogram: e, low, high, of, of_low; values with magnitude in [2^e, 2^(e+1))
 //   "cells"   a heat map: the same with step and last, the recorded steps of the column
-//   "scales"  what each scale would do: log2_scale, of, and the fields of `by_scale`,
-//             each a count or [low, high]
+//   "scales"  what each scale would do: log2_scale, and the fields of `by_scale`, each a count or
+//             [low, high]; share: of the same names, each [low, high]
 //
 //   "pairs"   updates by binade of weight and of update: w, u, count, lost
 //   "ratios"  updates by floor(log2(|update| / |weight|)): e, count, lost
@@ -18,7 +18,8 @@
 //   "policy-flushed"  a row a line and recorded step: low, high (shares), and their counts
 //   "fits"    a row a role and format: role, format, order, as_is, scaled
 //
-// `of`: finite nonzero values. Colours are named styles and ranges, which theme() gives.
+// `of`: finite nonzero values, at most; of_low: at least. Colours are named styles and ranges,
+// which theme() gives.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -37,7 +37,9 @@ std::string to_csv(const Analysis& analysis) {
       const Counts& c = s.counts;
       fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
                      csv_text(t.log), csv_text(t.name), log::name_of(t.role),
-                     halfscope::name_of(t.source_dtype), s.step, c.total, c.zero, c.nan, c.inf,
+                     t.source_dtype ? halfscope::name_of(*t.source_dtype) : "", s.step, c.total,
+                     count_field(c.zero), c.nonfinite_known ? count_field(c.nan) : "",
+                     c.nonfinite_known ? count_field(c.inf) : "",
                      count_field(c.classes.flushed_to_zero), count_field(c.classes.subnormal),
                      count_field(c.classes.normal), count_field(c.classes.overflow),
                      s.max_abs ? fmt::format("{}", *s.max_abs) : "");

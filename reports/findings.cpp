@@ -10,6 +10,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
 #include "reports/formats.hpp"
+#include "reports/summary.hpp"
 #include "reports/text.hpp"
 #include "reports/update_sums.hpp"
 
@@ -43,7 +44,7 @@ analyzers::Share flushed_now(const Study& study) {
   for (const auto& tensor : study.analysis.tensors) {
     if (!tensor.counted) continue;
     out.count += tensor.counts.classes.flushed_to_zero;
-    out.of += Interval(tensor.counts.finite_nonzero());
+    out.of += tensor.counts.finite_nonzero;
   }
   return study.analysis.loss_scale == 1 ? study.advice.flushed_at_1 : out;
 }
@@ -82,10 +83,16 @@ void underflow(const Study& study, List& to) {
   const analyzers::Share now = flushed_now(study);
   if (now.of.high == 0 || now.high() < kWorthTelling) return;
   const std::optional<MassShare> mass = mass_now(study);
+  const std::string scale = scale_text(study.analysis.loss_scale);
+  const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";
   std::string title =
-      fmt::format("At loss scale {}, {} of the gradient values become zero",
-                  scale_text(study.analysis.loss_scale), share_range_text(now.low(), now.high()));
-  Severity severity = severity_of(now.high());
+      hidden_by_buckets(study.analysis)
+          ? fmt::format("At loss scale {}, what becomes zero is not identifiable: {}", scale, share)
+          : fmt::format("At loss scale {}, {} become zero", scale, share);
+  // What only may be lost is no serious finding.
+  const bool bounds = hidden_underflow(study.advice) == Hidden::in_buckets;
+  Severity severity =
+      bounds ? std::min(Severity::warning, severity_of(now.low())) : severity_of(now.high());
   std::string advice = cure(study);
   if (mass) {
     title += fmt::format(": {} of their magnitude, {} of their sum of squares",

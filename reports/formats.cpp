@@ -70,7 +70,7 @@ std::string told(const Classes& classes, std::uint64_t of) {
 
 Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
   if (!fit || !fit->best_log2) return {"", -1, "", true};
-  const std::uint64_t of = tensor.counts.finite_nonzero();
+  const std::uint64_t of = tensor.counts.finite_nonzero.high;
   const std::string noise =
       fit->noise_at_best ? " <small>" + decibels(*fit->noise_at_best) + "</small>" : "";
   if (fit->fits_at_1) return {"<span class=\"fits\">fits</span>" + noise, 2};
@@ -89,8 +89,8 @@ Cell narrowest_cell(const TensorFindings& tensor) {
   const std::optional<analyzers::Narrowest> narrowest = analyzers::narrowest(tensor);
   const std::string rest = holds_nonfinite(tensor)
                                ? fmt::format(" <small class=\"lost\">besides {}</small>",
-                                             tensor.counts.inf == 0   ? "NaN"
-                                             : tensor.counts.nan == 0 ? "infinities"
+                                             tensor.counts.inf.low == 0   ? "NaN"
+                                             : tensor.counts.nan.low == 0 ? "infinities"
                                                                       : "NaN and infinities")
                                : "";
   if (!narrowest) return {"none" + rest, std::nullopt, "", true};
@@ -149,7 +149,7 @@ std::string people_say(std::string_view format) {
 FitSums fit_sums(const Analysis& analysis) {
   FitSums out;
   for (const TensorFindings& tensor : analysis.tensors) {
-    if (tensor.fits.empty() || tensor.counts.finite_nonzero() == 0) continue;
+    if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) continue;
     ++out.tensors;
     if (holds_nonfinite(tensor)) {
       ++out.nonfinite;

@@ -16,7 +16,7 @@ std::string people_say(std::string_view format);
 
 /// Whether a tensor holds NaN or infinity: what fits then is said of its other values alone.
 inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
-  return tensor.counts.nan + tensor.counts.inf > 0;
+  return tensor.counts.nan.low + tensor.counts.inf.low > 0;
 }
 
 struct FitSums {

@@ -45,13 +45,19 @@ Json steps_json(const std::vector<StepFindings>& steps) {
   return list;
 }
 
+/// One number, or [low, high] where both are known.
+Json bounds_json(std::optional<double> low, std::optional<double> high) {
+  if (low && high) return Json::array({number_json(low), number_json(high)});
+  return number_json(low ? low : high);
+}
+
 Json tensor_json(const TensorFindings& t) {
   Json to;
   to["log"] = t.log;
   to["name"] = t.name;
   to["role"] = log::name_of(t.role);
   to["role_source"] = name_of(t.role_source);
-  to["source_dtype"] = halfscope::name_of(t.source_dtype);
+  if (t.source_dtype) to["source_dtype"] = halfscope::name_of(*t.source_dtype);
   if (t.computed_dtype) to["computed_dtype"] = halfscope::name_of(*t.computed_dtype);
   if (t.suspected_fp16) {
     to["computed_dtype"] = "suspected_fp16";
@@ -62,8 +68,9 @@ Json tensor_json(const TensorFindings& t) {
   to["steps"] = steps_json(t.per_step);
   to["shape"] = t.shape;
   put_counts(to, t.counts);
-  to["max_abs"] = number_json(t.max_abs);
-  to["min_abs_nonzero"] = number_json(t.min_abs_nonzero);
+  to["max_abs"] = bounds_json(t.max_abs_at_least, t.max_abs);
+  to["min_abs_nonzero"] = bounds_json(t.min_abs_nonzero, t.min_abs_at_most);
+  if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
   to["binades"] = binades_json(t.binades);
   to["by_scale"] = by_scale_json(t.by_scale);
   to["per_step"] = per_step_json(t.per_step);
@@ -90,9 +97,12 @@ Json limit_json(const Limit& limit, bool several_logs) {
 
 void put_counts(Json& to, const Counts& c) {
   to["total"] = c.total;
-  to["zero"] = c.zero;
-  to["nan"] = c.nan;
-  to["inf"] = c.inf;
+  to["zero"] = to_json(c.zero);
+  if (c.nonfinite_known) {
+    to["nan"] = to_json(c.nan);
+    to["inf"] = to_json(c.inf);
+  }
+  if (!c.finite_nonzero.exact()) to["finite_nonzero"] = to_json(c.finite_nonzero);
   put_classes(to, c.classes);
 }
 
@@ -132,6 +142,9 @@ Json to_json(const Analysis& analysis) {
     put_formats(to["tensors"].back(), t, analysis);
   }
   put_headroom(to["tensors"], analysis);
+  put_peaks(to, analysis);
+  put_timeline(to, analysis);
+  put_gaps(to, analysis);
   return to;
 }
 
@@ -152,6 +165,8 @@ Json to_json(const Recommendation& r) {
   put_cures(to, r);
   if (!r.static_log2) return to;
   to["underflow_not_identifiable"] = r.underflow_not_identifiable;
+  if (r.lowest_at_least_log2) to["lowest_at_least"] = power_json(r.lowest_at_least_log2);
+  if (r.lowest_if_zeros_log2) to["lowest_if_zeros"] = power_json(r.lowest_if_zeros_log2);
   to["above_target"] = r.above_target;
   to["headroom_bits"] = number_json(r.headroom_bits);
   to["flushed_at_1"] = share_json(r.flushed_at_1);

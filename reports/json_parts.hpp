@@ -49,4 +49,14 @@ void put_headroom(Json& tensors, const analyzers::Analysis& analysis);
 void put_overflow(Json& to, const analyzers::Analysis& analysis,
                   const analyzers::OverflowFindings& found);
 
+/// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
+void put_peaks(Json& to, const analyzers::Analysis& analysis);
+
+/// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
+void put_gaps(Json& to, const analyzers::Analysis& analysis);
+
+/// Adds "timeline": where a log of another tool tells loss scales or skipped steps, an object a
+/// log.
+void put_timeline(Json& to, const analyzers::Analysis& analysis);
+
 }  // namespace halfscope::reports

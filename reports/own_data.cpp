@@ -141,7 +141,7 @@ void put_rooms(const Study& study, json& to) {
 json fit_rows(const Analysis& analysis, const std::string& log) {
   std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
   for (const TensorFindings* tensor : of_log(analysis, log)) {
-    if (tensor->fits.empty() || tensor->counts.finite_nonzero() == 0) continue;
+    if (tensor->fits.empty() || tensor->counts.finite_nonzero.high == 0) continue;
     const auto narrowest = analyzers::narrowest(*tensor);
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     std::pair<int, std::string> name = {format ? format->format.width : 100,

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/charts.hpp"
 #include "reports/csv.hpp"
 #include "reports/evidence.hpp"
+#include "reports/gaps.hpp"
 #include "reports/island.hpp"
 #include "reports/json.hpp"
 #include "reports/page_data.hpp"
@@ -78,6 +81,20 @@ std::string window_note(const Recommendation& advice) {
       power_text(*advice.lowest_log2), power_text(*advice.highest_log2));
 }
 
+/// Whether some counts are known between bounds only.
+bool bounded(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [](const auto& tensor) {
+    return std::ranges::any_of(tensor.binades, [](const auto& b) { return !b.count.exact(); });
+  });
+}
+
+std::string bounds_key(const Analysis& analysis) {
+  if (!bounded(analysis)) return "";
+  return " Solid bars and cells are surely there; <span class=\"key perhaps\">paler and "
+         "dashed</span> "
+         "is what may lie there or in a magnitude beside it, zero among them.";
+}
+
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
@@ -88,6 +105,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"title", html_name(title)},
       {"about", about_html(analysis)},
       {"summary", summary_html(study) + settings_html(analysis, advice)},
+      {"gaps", gaps_html(analysis)},
       {"findings", findings_html(study, sections)},
       {"scales-digest", html_escape(scales_digest(advice))},
       {"roles-digest", plural(roles_in(analysis).size(), "role")},
@@ -101,6 +119,9 @@ Parts parts(const Study& study, std::string_view title) {
        moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
                            power_text(*advice.static_log2))
              : ""},
+      {"bounds-key", bounds_key(analysis)},
+      {"curves-hint", bounded(analysis) ? "Bands lie between bounds. Point at a scale for counts."
+                                        : "Point at a scale for exact counts."},
       {"roles", roles_html(analysis, window_of(analysis, advice))},
       {"options", tensor_options_html(analysis)},
       {"kinds", kind_options_html(analysis)},

@@ -11,6 +11,7 @@
 #include "reports/json.hpp"
 #include "reports/own_data.hpp"
 #include "reports/series.hpp"
+#include "reports/shares.hpp"
 #include "reports/text.hpp"
 #include "reports/worst.hpp"
 
@@ -34,9 +35,7 @@ json pairs(const std::vector<analyzers::BinadeCount>& binades) {
 json series_json(const Series& series) {
   const analyzers::Counts& counts = series.counts;
   json out = {{"total", counts.total},
-              {"zero", counts.zero},
-              {"nan", counts.nan},
-              {"inf", counts.inf},
+              {"finite_nonzero", to_json(counts.finite_nonzero)},
               {"binades", pairs(series.binades)},
               {"by_scale", json::array()},
               {"columns", json::array()}};
@@ -45,6 +44,7 @@ json series_json(const Series& series) {
     out["by_scale"].push_back({{"log2_scale", analyzers::kFirstLog2Scale + static_cast<int>(i)},
                                {"flushed_to_zero", to_json(classes.flushed_to_zero)},
                                {"subnormal", to_json(classes.subnormal)},
+                               {"normal", to_json(classes.normal)},
                                {"overflow", to_json(classes.overflow)}});
   }
   for (const Column& column : series.columns) {
@@ -96,22 +96,39 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return out.empty() ? "one value" : "shape " + out;
 }
 
-/// What is to be said of one tensor above its charts.
-std::string facts(const analyzers::TensorFindings& tensor, const Window& window) {
-  const analyzers::Counts& counts = tensor.counts;
-  std::string out =
-      fmt::format("{}, {}, {}: {}, of them {} zero, {} NaN, {} infinite.",
-                  name_of(tensor.source_dtype), shape_text(tensor.shape),
-                  plural(tensor.per_step.size(), "step"), plural(counts.total, "value"),
-                  count_text(counts.zero), count_text(counts.nan), count_text(counts.inf));
-  if (tensor.max_abs) out += " Largest " + magnitude_text(*tensor.max_abs) + ".";
-  if (!tensor.underflow_identifiable) {
+std::string counted_text(const analyzers::Counts& counts) {
+  const std::string all = plural(counts.total, "value") + ", of them " + count_text(counts.zero);
+  if (!counts.nonfinite_known) return all + " zero; NaN and infinities were not counted.";
+  return all +
+         fmt::format(" zero, {} NaN, {} infinite.", count_text(counts.nan), count_text(counts.inf));
+}
+
+/// Why underflow, or a count, is not known exactly.
+std::string doubts(const analyzers::TensorFindings& tensor) {
+  std::string out;
+  if (tensor.hidden_by_buckets) {
+    const Bounds share = flushed_share(tensor.counts);
+    out += fmt::format(
+        " What becomes zero is not identifiable ({}): a bucket of the log holds "
+        "zero and values that are kept.",
+        share_range_text(share.low, share.high));
+  } else if (!tensor.underflow_identifiable) {
     out += " Computed in FP16: zeros may be flushed values, so underflow cannot be told.";
   } else if (tensor.suspected_fp16) {
     out += " All values are FP16 values: it may have been computed in FP16.";
   }
   if (!tensor.unscale_exact) out += " Counts are bounds: the recorded scale is no power of two.";
-  return out + left_out(window, tensor.binades);
+  return out;
+}
+
+/// What is to be said of one tensor above its charts.
+std::string facts(const analyzers::TensorFindings& tensor, const Window& window) {
+  std::string out = fmt::format(
+      "{}, {}, {}: {}", tensor.source_dtype ? name_of(*tensor.source_dtype) : "format not told",
+      shape_text(tensor.shape), plural(tensor.per_step.size(), "step"),
+      counted_text(tensor.counts));
+  if (tensor.max_abs) out += " Largest " + largest_text(tensor) + ".";
+  return out + doubts(tensor) + left_out(window, tensor.binades);
 }
 
 }  // namespace

@@ -57,14 +57,8 @@ json curves(Axis shares) {
   out["transform"] = json::array(
       {{{"fold", {"flushed_to_zero", "subnormal", "overflow"}}, {"as", {"field", "count"}}},
        calculate("datum.field == 'flushed_to_zero' ? 'zero' : datum.field", "class"),
-       calculate("max(" + floor +
-                     ", (isArray(datum.count) ? datum.count[0] : datum.count)"
-                     " / datum.of)",
-                 "share_low"),
-       calculate("max(" + floor +
-                     ", (isArray(datum.count) ? datum.count[1] : datum.count)"
-                     " / datum.of)",
-                 "share_high"),
+       calculate("max(" + floor + ", datum.share[datum.field][0])", "share_low"),
+       calculate("max(" + floor + ", datum.share[datum.field][1])", "share_high"),
        // Lines at zero would lie on one another: each is drawn where it is more, and to its foot.
        {{"window",
          {{{"op", "lag"}, {"field", "share_high"}, {"as", "before"}},
@@ -101,7 +95,9 @@ json hover_bars() {
     const std::string count = std::string("datum.") + field;
     transform.push_back(calculate("isArray(" + count + ") ? " + count + "[0] : " + count, "a"));
     transform.push_back(calculate("isArray(" + count + ") ? " + count + "[1] : " + count, "b"));
-    transform.push_back(calculate(described("datum.a", "datum.b"), std::string("t_") + field));
+    const std::string share = std::string("datum.share.") + field;
+    transform.push_back(calculate(described({"datum.a", share + "[0]"}, {"datum.b", share + "[1]"}),
+                                  std::string("t_") + field));
   }
   return out;
 }

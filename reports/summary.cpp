@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analyzers/overflow_end.hpp"
+#include "reports/formats.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
 
@@ -88,13 +89,19 @@ bool needs_none_ever(const Analysis& analysis, const Recommendation& advice) {
   return advice.none_needed && analyzers::wide_range(analysis.target.format);
 }
 
+std::string lost_tile(const Analysis& analysis, const char* kind, const std::string& title,
+                      const analyzers::Share& share) {
+  if (!hidden_by_buckets(analysis)) return tile(kind, title, lost_text(share), lost_detail(share));
+  return tile("limit", title, "not identifiable",
+              html_escape(lost_text(share)) + ": " + lost_detail(share));
+}
+
 std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
   if (advice.reason == analyzers::kDiverges) return "";  // what is lost is not the trouble
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
     const char* kind = advice.flushed_at_1.count.high == 0 ? "kept" : "lost";
-    out += tile(kind, "Lost without loss scaling", lost_text(advice.flushed_at_1),
-                lost_detail(advice.flushed_at_1));
+    out += lost_tile(analysis, kind, "Lost without loss scaling", advice.flushed_at_1);
   }
   if (!advice.static_log2) {
     return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
@@ -106,8 +113,9 @@ std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
   const char* const kind = !advice.above_target.empty()        ? "lost"
                            : advice.underflow_not_identifiable ? "limit"  // bounds are no good news
                                                                : "kept";
-  out += tile(kind, "Lost at loss scale " + scale, lost_text(advice.flushed_at_recommended),
-              lost_detail(advice.flushed_at_recommended));
+  if (advice.flushed_at_recommended.of.high > 0) {
+    out += lost_tile(analysis, kind, "Lost at loss scale " + scale, advice.flushed_at_recommended);
+  }
   out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
               (advice.overflow_not_identifiable ? "at most " : "") + scale,
               fmt::format("the largest power of two that keeps {} free below overflow",
@@ -155,17 +163,27 @@ std::string broken_html(const Study& study) {
 }
 
 /// The scale where some tensors hide what they lost.
-std::string hidden_html(const Recommendation& advice, const std::string& scale) {
+std::string hidden_html(const Study& study, const std::string& scale) {
+  const Recommendation& advice = study.advice;
   std::string out = "Use a loss scale of ";
   out += advice.overflow_not_identifiable
              ? "at most " + scale + ": infinities hide how large gradients were. "
              : scale + ". ";
+  const Hidden hidden = hidden_underflow(advice);
+  if (hidden == Hidden::in_buckets) return out + html_escape(lowest_in_buckets(study));
+  if (hidden == Hidden::no_counts) {
+    return out +
+           "What becomes zero is not identifiable from this log: it has magnitudes without "
+           "counts.";
+  }
   return out +
          "How much is lost cannot be told from values that were computed in 16 bits: a zero may be "
          "a value that was flushed. An FP32 run shows both.";
 }
 
-std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
+std::string scale_html(const Study& study) {
+  const Analysis& analysis = study.analysis;
+  const Recommendation& advice = study.advice;
   if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
   if (needs_none_ever(analysis, advice)) {
@@ -173,7 +191,7 @@ std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
   }
   const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
   const auto& now = advice.flushed_at_1;
-  if (advice.underflow_not_identifiable) return hidden_html(advice, scale);
+  if (advice.underflow_not_identifiable) return hidden_html(study, scale);
   if (*advice.static_log2 < 0) {
     return fmt::format(
         "The largest gradients leave no headroom at scale 1. A loss scale of {} keeps them below "
@@ -200,8 +218,39 @@ std::string scale_html(const Analysis& analysis, const Recommendation& advice) {
 
 bool hides_underflow(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
-    return t.counted && !t.underflow_identifiable && t.counts.zero != 0;
+    return t.counted && !t.underflow_identifiable && !t.hidden_by_buckets &&
+           t.counts.zero.high != 0;
   });
+}
+
+bool hidden_by_buckets(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
+    return t.counted && t.hidden_by_buckets;
+  });
+}
+
+Hidden hidden_underflow(const Recommendation& advice) {
+  if (!advice.underflow_not_identifiable) return Hidden::no;
+  if (advice.lowest_at_least_log2) return Hidden::in_buckets;
+  return advice.flushed_at_1.of.high == 0 ? Hidden::no_counts : Hidden::in_zeros;
+}
+
+std::string lowest_in_buckets(const Study& study) {
+  const Recommendation& advice = study.advice;
+  const std::string format = people_say(study.analysis.target.name);
+  std::string out = "The lowest scale that keeps enough is not identifiable from this log: it is ";
+  out += power_text(*advice.lowest_at_least_log2) + " or more";
+  if (hidden_by_buckets(study.analysis)) {
+    return out + fmt::format(", but buckets hold zero and values that {} keeps.", format);
+  }
+  if (!advice.lowest_if_zeros_log2) return out + ".";
+  return out + fmt::format(", and {} if the values that it does not tell from zero are zeros.",
+                           power_text(*advice.lowest_if_zeros_log2));
+}
+
+std::string flushed_text(const Study& study, const analyzers::Share& share) {
+  const std::string text = lost_text(share);
+  return hidden_by_buckets(study.analysis) ? "not identifiable (" + text + ")" : text;
 }
 
 std::string divergence_text(const Recommendation& advice) {
@@ -217,8 +266,8 @@ std::string divergence_text(const Recommendation& advice) {
 }
 
 std::string summary_html(const Study& study) {
-  return "<p class=\"answer\">" + broken_html(study) + scale_html(study.analysis, study.advice) +
-         "</p>\n" + tiles_html(study.analysis, study.advice);
+  return "<p class=\"answer\">" + broken_html(study) + scale_html(study) + "</p>\n" +
+         tiles_html(study.analysis, study.advice);
 }
 
 }  // namespace halfscope::reports

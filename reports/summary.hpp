@@ -2,6 +2,7 @@
 // The top of a page: what is lost, which scale to use, what limits it. HTML.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "analyzers/study.hpp"
@@ -10,6 +11,24 @@ namespace halfscope::reports {
 
 /// Whether what underflowed is among the zeros.
 bool hides_underflow(const analyzers::Analysis& analysis);
+
+/// Why the log does not tell what underflows.
+enum class Hidden : std::uint8_t {
+  no,
+  in_zeros,    ///< computed in the format: what underflowed is zero already
+  in_buckets,  ///< a bucket holds zero and other values
+  no_counts    ///< there are magnitudes without counts
+};
+Hidden hidden_underflow(const analyzers::Recommendation& advice);
+
+/// Whether buckets of some gradient hold zero and values that are kept.
+bool hidden_by_buckets(const analyzers::Analysis& analysis);
+
+/// Of a log whose buckets hide it: which lowest scale they allow, in sentences; plain text.
+std::string lowest_in_buckets(const analyzers::Study& study);
+
+/// What a scale flushes of all gradients: "0.21 % to 41.3 %", "not identifiable (0 % to 98.3 %)".
+std::string flushed_text(const analyzers::Study& study, const analyzers::Share& share);
 
 /// Why a run that diverges is given no scale, and what helps: "the largest gradient, ...".
 std::string divergence_text(const analyzers::Recommendation& advice);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -52,6 +53,13 @@ std::string share_range_text(double low, double high) {
 
 std::string share_text(const Interval& count, std::uint64_t of) {
   const std::string first = share_text(count.low, of), last = share_text(count.high, of);
+  return first == last ? first : first + " to " + last;
+}
+
+std::string share_text(const Interval& count, const Interval& of) {
+  if (of.exact()) return share_text(count, of.low);
+  const std::string first = share_text(std::min(count.low, of.high), of.high);
+  const std::string last = share_text(std::min(count.high, of.low), of.low);
   return first == last ? first : first + " to " + last;
 }
 

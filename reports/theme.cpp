@@ -29,21 +29,23 @@ json label(const char* colour, const char* weight) {
 }
 
 json styles(const Palette& p) {
-  return {{"count", {{"color", p.bar}}},
-          {"lost", {{"color", p.zero}}},
-          {"uncertain", {{"color", p.bar}, {"fillOpacity", p.uncertain}}},
-          {"strip", {{"fillOpacity", p.strip}}},
-          {"strip-name", label(p.ink, "normal")},
-          {"now", {{"color", p.muted}, {"strokeDash", {4, 3}}, {"strokeWidth", 1}}},
-          {"now-label", label(p.muted, "normal")},
-          {"now-name", label(p.muted, "normal")},
-          {"advised", {{"color", p.accent}, {"strokeWidth", 1.5}}},
-          {"advised-label", label(p.accent, "bold")},
-          {"advised-name", label(p.accent, "bold")},
-          {"halo", {{"color", p.card}, {"strokeWidth", 3}, {"opacity", 0.6}}},
-          {"good", {{"color", p.accent}, {"fillOpacity", 0.09}}},
-          {"hover", {{"color", p.ink}}},
-          {"curve", {{"fillOpacity", 0.3}, {"strokeWidth", 2}}}};
+  return {
+      {"count", {{"color", p.bar}}},
+      {"lost", {{"color", p.zero}}},
+      {"uncertain",
+       {{"color", p.bar}, {"fillOpacity", p.uncertain}, {"stroke", p.bar}, {"strokeDash", {2, 2}}}},
+      {"strip", {{"fillOpacity", p.strip}}},
+      {"strip-name", label(p.ink, "normal")},
+      {"now", {{"color", p.muted}, {"strokeDash", {4, 3}}, {"strokeWidth", 1}}},
+      {"now-label", label(p.muted, "normal")},
+      {"now-name", label(p.muted, "normal")},
+      {"advised", {{"color", p.accent}, {"strokeWidth", 1.5}}},
+      {"advised-label", label(p.accent, "bold")},
+      {"advised-name", label(p.accent, "bold")},
+      {"halo", {{"color", p.card}, {"strokeWidth", 3}, {"opacity", 0.6}}},
+      {"good", {{"color", p.accent}, {"fillOpacity", 0.09}}},
+      {"hover", {{"color", p.ink}}},
+      {"curve", {{"fillOpacity", 0.3}, {"strokeWidth", 2}}}};
 }
 
 }  // namespace

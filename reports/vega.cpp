@@ -13,11 +13,11 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-std::string percent(const std::string& count) {
+std::string percent(const std::string& share) {
   return fmt::format(
-      "({0} == 0 ? '0 %' : {0} >= datum.of ? '100 %' : {0} / datum.of < 0.0001 ? '< 0.01 %' : "
-      "{0} / datum.of > 0.9999 ? '> 99.99 %' : format(100 * {0} / datum.of, '.3~r') + ' %')",
-      count);
+      "({0} == 0 ? '0 %' : {0} >= 1 ? '100 %' : {0} < 0.0001 ? '< 0.01 %' : "
+      "{0} > 0.9999 ? '> 99.99 %' : format(100 * {0}, '.3~r') + ' %')",
+      share);
 }
 
 }  // namespace
@@ -52,11 +52,11 @@ json tooltip(std::initializer_list<std::pair<const char*, const char*>> field_an
   return out;
 }
 
-std::string described(const std::string& low, const std::string& high) {
+std::string described(const Told& low, const Told& high) {
   return fmt::format(
-      "{0} == {1} ? format({0}, ',') + ' (' + {2} + ')' : "
+      "{0} == {1} ? format({0}, ',') + ' (' + ({4} == {5} ? {2} : {2} + ' to ' + {3}) + ')' : "
       "format({0}, ',') + ' to ' + format({1}, ',') + ' (' + {2} + ' to ' + {3} + ')'",
-      low, high, percent(low), percent(high));
+      low.count, high.count, percent(low.share), percent(high.share), low.share, high.share);
 }
 
 std::string power_of_ten() {

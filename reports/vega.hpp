@@ -24,9 +24,13 @@ nlohmann::ordered_json calculate(const std::string& expression, const std::strin
 nlohmann::ordered_json tooltip(
     std::initializer_list<std::pair<const char*, const char*>> field_and_title);
 
-/// An expression for an exact count, or for its two bounds, with its share of datum.of, worded as
+/// Expressions: a count, or the share that it is.
+struct Told {
+  std::string count, share;
+};
+/// An expression for an exact count, or for its two bounds, with their shares, worded as
 /// count_text() and share_text() do.
-std::string described(const std::string& low, const std::string& high);
+std::string described(const Told& low, const Told& high);
 
 /// An expression that holds for 1, 10, 100...: the values a logarithmic axis labels.
 std::string power_of_ten();

@@ -9,6 +9,7 @@
 
 #include "reports/data_table.hpp"
 #include "reports/series.hpp"
+#include "reports/shares.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -19,25 +20,40 @@ using analyzers::TensorFindings;
 
 namespace {
 
-double share(const Interval& count, std::uint64_t of) {
-  return of == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(of);
-}
-
 std::string number_cell(double key, std::string_view text) {
   return fmt::format("<td data-v=\"{}\">{}</td>", key, text);
 }
 
-/// A share; its exact count is told on hover.
-std::string share_cell(const Interval& count, std::uint64_t of) {
-  const bool none = count.high == 0;
-  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\"{}>{}</td>", share(count, of),
-                     count_text(count), count_text(of), none ? " class=\"nil\"" : "",
-                     html_escape(share_text(count, of)));
+/// A share; its count is told on hover.
+std::string share_cell(const Classes& classes, Interval Classes::*part, const Interval& of) {
+  const Interval& count = classes.*part;
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\"{}>{}</td>",
+                     class_share(classes, part, of).high, count_text(count), count_text(of),
+                     count.high == 0 ? " class=\"nil\"" : "",
+                     html_escape(class_share_text(classes, part, of)));
+}
+
+/// What becomes zero; where wide buckets hide it, with the bounds of it.
+std::string zero_cell(const TensorFindings& tensor, const Classes& classes) {
+  const Interval of = tensor.counts.finite_nonzero;
+  if (!tensor.hidden_by_buckets) return share_cell(classes, &Classes::flushed_to_zero, of);
+  const Bounds share = class_share(classes, &Classes::flushed_to_zero, of);
+  return fmt::format(
+      "<td data-v=\"{}\" title=\"{} of {}: a bucket holds zero and values that are "
+      "kept\">not identifiable ({})</td>",
+      share.high, count_text(classes.flushed_to_zero), count_text(of),
+      html_escape(share_range_text(share.low, share.high)));
+}
+
+std::string class_cells(const TensorFindings& tensor, const Classes& classes) {
+  const Interval of = tensor.counts.finite_nonzero;
+  return zero_cell(tensor, classes) + share_cell(classes, &Classes::subnormal, of) +
+         share_cell(classes, &Classes::overflow, of);
 }
 
 std::string row(const Analysis& analysis, const Recommendation& advice, std::size_t index) {
   const TensorFindings& tensor = analysis.tensors[index];
-  const std::uint64_t of = tensor.counts.finite_nonzero();
+  const Interval of = tensor.counts.finite_nonzero;
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
       "</button>{}</th>",
@@ -46,22 +62,18 @@ std::string row(const Analysis& analysis, const Recommendation& advice, std::siz
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
   if (analysis.logs.size() > 1) out += "<td>" + html_name(tensor.log) + "</td>";
-  out += number_cell(static_cast<double>(of), count_text(of));
-  const Classes& now = tensor.counts.classes;
-  out += share_cell(now.flushed_to_zero, of) + share_cell(now.subnormal, of) +
-         share_cell(now.overflow, of);
+  out += number_cell(static_cast<double>(of.high), count_text(of));
+  out += class_cells(tensor, tensor.counts.classes);
   if (advice.static_log2 && tensor.counted) {
-    const Classes then = tensor.classes_at(analysis.target, *advice.static_log2);
-    out += share_cell(then.flushed_to_zero, of) + share_cell(then.subnormal, of) +
-           share_cell(then.overflow, of);
+    out += class_cells(tensor, tensor.classes_at(analysis.target, *advice.static_log2));
   } else if (advice.static_log2) {
     out += "<td class=\"nil\">not scaled</td><td></td><td></td>";
   }
-  const std::uint64_t nonfinite = tensor.counts.nan + tensor.counts.inf;
-  out += number_cell(tensor.max_abs.value_or(0),
-                     tensor.max_abs ? magnitude_text(*tensor.max_abs) : "none");
-  out += number_cell(static_cast<double>(tensor.counts.zero), count_text(tensor.counts.zero));
-  out += number_cell(static_cast<double>(nonfinite), count_text(nonfinite));
+  out += number_cell(tensor.max_abs.value_or(0), largest_text(tensor));
+  out += number_cell(static_cast<double>(tensor.counts.zero.high), count_text(tensor.counts.zero));
+  out += number_cell(
+      static_cast<double>(nonfinite_values(tensor).high),
+      tensor.counts.nonfinite_known ? count_text(nonfinite_values(tensor)) : "not known");
   return out + "</tr>\n";
 }
 
@@ -94,8 +106,7 @@ std::vector<std::size_t> ranked(const Analysis& analysis) {
   std::vector<std::size_t> order(analysis.tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto flushed = [&](std::size_t i) {
-    const analyzers::Counts& counts = analysis.tensors[i].counts;
-    return share(counts.classes.flushed_to_zero, counts.finite_nonzero());
+    return flushed_share(analysis.tensors[i].counts).high;
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return flushed(a) > flushed(b); });

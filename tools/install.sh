@@ -12,7 +12,7 @@ readonly system_python=/usr/bin/python3  # Debian's, whatever else stands first 
 debian_packages() {
   case $1 in
     build) echo g++ cmake ninja-build protobuf-compiler libprotobuf-dev libhwy-dev libtbb-dev \
-      libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev libpugixml-dev zlib1g-dev libboost-dev python3-venv ;;
+      libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev libpugixml-dev zlib1g-dev libboost-dev libisal-dev python3-venv ;;
     test) echo catch2 ccache chromium chromium-driver clang-format-14 fonts-dejavu-core \
       libboost-context-dev libeigen3-dev python3-dev python3-ipykernel python3-jsonschema \
       python3-nbclient python3-numpy python3-pytest python3-selenium python3-sklearn python3-torch ;;

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays in another byte order, or with the first axis fastest, as everything else reads them.
+#include "analyzers/readers/element_order.hpp"
+
 #include <algorithm>
 #include <cstring>
-
-#include "analyzers/readers/numpy_file.hpp"
 
 namespace halfscope::readers {
 namespace {
 
-/// An axis of a file with the first axis fastest. Axes of one element have no say in the order.
 struct Axis {
   std::uint64_t extent;
   std::size_t stride;  ///< in elements
 };
 
-std::vector<Axis> axes_of(const std::vector<std::uint64_t>& shape) {
+/// Those that have a say in the order.
+std::vector<Axis> axes_of(const ElementOrder& order) {
   std::vector<Axis> axes;
-  std::size_t stride = 1;
-  for (const std::uint64_t extent : shape) {
-    if (extent > 1) axes.push_back({extent, stride});
-    stride *= static_cast<std::size_t>(extent);
+  for (std::size_t i = 0; i < order.shape.size(); ++i) {
+    if (order.shape[i] > 1) {
+      axes.push_back({order.shape[i], static_cast<std::size_t>(order.strides[i])});
+    }
   }
   return axes;
 }
 
-/// Calls `take(from)` with the place in the file of each element in C order.
+std::size_t count_of(std::span<const std::uint64_t> shape) {
+  std::size_t count = 1;
+  for (const std::uint64_t extent : shape) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+/// Calls `take(from)` with the place of each element in C order.
 template <typename Take>
-void walk(const std::vector<std::uint64_t>& shape, std::size_t count, const Take& take) {
-  const std::vector<Axis> axes = axes_of(shape);
+void walk(const std::vector<Axis>& axes, std::size_t count, const Take& take) {
   std::vector<std::uint64_t> index(axes.size(), 0);
   std::size_t from = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -43,22 +47,41 @@ void walk(const std::vector<std::uint64_t>& shape, std::size_t count, const Take
 
 }  // namespace
 
-bool is_foreign(const NpyArray& array) {
-  return (array.big_endian || array.first_axis_fastest) && array.count > 0;
+std::vector<std::uint64_t> strides_of(std::span<const std::uint64_t> shape,
+                                      bool first_axis_fastest) {
+  std::vector<std::uint64_t> strides(shape.size());
+  std::uint64_t stride = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t axis = first_axis_fastest ? i : shape.size() - 1 - i;
+    strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
 }
 
-std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data) {
-  const auto count = static_cast<std::size_t>(array.count);
-  const std::size_t width = data.size() / count;
-  std::vector<std::byte> ours(data.begin(), data.end());
-  if (array.first_axis_fastest) {
+bool is_contiguous(const ElementOrder& order) {
+  std::uint64_t wanted = 1;
+  for (std::size_t axis = order.shape.size(); axis-- > 0;) {
+    if (order.shape[axis] == 0) return true;
+    if (order.shape[axis] > 1 && order.strides[axis] != wanted) return false;
+    wanted *= order.shape[axis];
+  }
+  return true;
+}
+
+std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data) {
+  const std::size_t count = count_of(order.shape), width = order.width;
+  std::vector<std::byte> ours(count * width);
+  if (is_contiguous(order)) {
+    std::copy_n(data, ours.size(), ours.data());
+  } else {
     std::byte* to = ours.data();
-    walk(array.shape, count, [&](std::size_t from) {
-      std::memcpy(to, data.data() + from * width, width);
+    walk(axes_of(order), count, [&](std::size_t from) {
+      std::memcpy(to, data + from * width, width);
       to += width;
     });
   }
-  if (array.big_endian) {
+  if (order.big_endian) {
     for (std::size_t i = 0; i < count; ++i) {
       std::reverse(ours.data() + i * width, ours.data() + (i + 1) * width);
     }

@@ -93,13 +93,27 @@ void refuse_objects(const RawHeader& raw, const std::string& place) {
 
 /// ml_dtypes arrays are saved as bytes without a type. Which type it was cannot be told.
 void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::string& place) {
-  if (raw.structured || (kind != "V1" && kind != "V2")) return;
-  throw BadInput(
-      fmt::format("{} holds elements of {} without a type (dtype {}), want f2, f4 or f8; NPY has "
-                  "no name for {}, "
-                  "save the tensor as safetensors or as float32",
-                  place, kind == "V2" ? "2 bytes" : "1 byte", log::printable(raw.descr),
-                  kind == "V2" ? "bfloat16" : "8-bit floats"));
+  if (kind != "V1" && kind != "V2") return;
+  const bool two = kind == "V2";
+  throw BadInput(fmt::format(
+      "{} holds elements of {} without a type (dtype {}), want f2, f4 or f8; NPY has no name for "
+      "{}",
+      place, two ? "2 bytes" : "1 byte", log::printable(raw.descr.substr(0, 64)),
+      two ? "bfloat16: if that is what they are, say so with --as bf16"
+          : "8-bit floats, save the tensor as safetensors or as float32"));
+}
+
+/// The one field's type of [('name', '<V2')], as structured dtypes of one field have it.
+std::string_view only_field(std::string_view descr) {
+  const std::size_t comma = descr.find(',');
+  if (comma == std::string_view::npos || descr.find(',', comma + 1) != std::string_view::npos) {
+    return {};
+  }
+  const std::size_t begin = descr.find_first_of("'\"", comma);
+  if (begin == std::string_view::npos) return {};
+  const std::size_t end = descr.find(descr[begin], begin + 1);
+  if (end == std::string_view::npos || descr.substr(end + 1) != ")]") return {};
+  return descr.substr(begin + 1, end - begin - 1);
 }
 
 std::string skip_reason(std::string_view kind, const RawHeader& raw) {
@@ -108,13 +122,18 @@ std::string skip_reason(std::string_view kind, const RawHeader& raw) {
   const char letter = kind.empty() ? '\0' : kind[0];
   if (letter == 'c') return fmt::format("dtype {} is complex, want f2, f4 or f8", dtype);
   if (letter == 'f') return fmt::format("dtype {} is not counted, want f2, f4 or f8", dtype);
+  if (kind == "u2") {
+    return fmt::format(
+        "dtype {} is no floating-point type; --as bf16 says that it holds bfloat16's bits", dtype);
+  }
   if (std::string_view("biuSUMmV").find(letter) != std::string_view::npos) {
     return fmt::format("dtype {} is no floating-point type", dtype);
   }
   return fmt::format("dtype {} is unknown, want f2, f4 or f8", dtype);
 }
 
-std::optional<Dtype> dtype_of(std::string_view kind) {
+std::optional<Dtype> dtype_of(std::string_view kind, std::optional<Dtype> as) {
+  if (as && (kind == "V2" || kind == "u2")) return as;
   if (kind == "f2") return Dtype::f16;
   if (kind == "f4") return Dtype::f32;
   if (kind == "f8") return Dtype::f64;
@@ -176,20 +195,21 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
 }
 
 NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream_bytes,
-                         const std::string& place) {
+                         const std::string& place, std::optional<Dtype> as) {
   const std::size_t preamble = byte_at(header, 6) == 1 ? kShortPreamble : kNpyPreamble;
   RawHeader raw = parse(text_of(header.subspan(preamble)), place);
   refuse_objects(raw, place);
-  std::string_view kind = raw.descr;
+  std::string_view kind = raw.structured ? only_field(raw.descr) : raw.descr;
   const char order = kind.empty() ? '\0' : kind[0];
   const bool named_order = std::string_view("<>=|").find(order) != std::string_view::npos;
   if (named_order) kind.remove_prefix(1);
-  refuse_opaque(kind, raw, place);
+  if (raw.structured && kind != "V2") kind = {};  // skipped, whatever is in it
+  const auto dtype = dtype_of(kind, as);
+  if (!dtype) refuse_opaque(kind, raw, place);
 
   NpyArray array;
   array.shape = std::move(raw.shape);
   array.data_offset = header.size();
-  const auto dtype = raw.structured ? std::nullopt : dtype_of(kind);
   if (!dtype) {
     array.skip = skip_reason(kind, raw);
     return array;

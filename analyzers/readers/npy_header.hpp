@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
                               const std::string& place);
 
 /// Reads the header, the first npy_data_offset() bytes of a stream of `stream_bytes`. Pickled
-/// objects and bfloat16 without its name are refused: throws log::BadInput.
+/// objects and bfloat16 without its name are refused: throws log::BadInput. `as` (f16 or bf16) is
+/// what elements of 2 bytes without a type, and 16-bit whole numbers, stand for.
 NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream_bytes,
-                         const std::string& place);
+                         const std::string& place, std::optional<Dtype> as = std::nullopt);
 
 }  // namespace halfscope::readers

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/element_order.hpp"
 #include "analyzers/readers/npy_header.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
@@ -15,8 +16,8 @@ using log::NamedTensor;
 
 class NpyFile final : public log::TensorFile {
  public:
-  explicit NpyFile(const std::filesystem::path& path)
-      : file_(path), name_(path.stem().string()), array_(read_header()) {
+  NpyFile(const std::filesystem::path& path, std::optional<Dtype> as)
+      : file_(path), name_(path.stem().string()), array_(read_header(as)) {
     if (!array_.skip.empty()) skipped_.push_back({name_, array_.skip});
   }
 
@@ -50,12 +51,12 @@ class NpyFile final : public log::TensorFile {
     NamedTensor tensor;
   };
 
-  NpyArray read_header() const {
+  NpyArray read_header(std::optional<Dtype> as) const {
     const std::string place = log::place_text(file_.name(), name_);
     const auto bytes = file_.bytes();
     const auto start = bytes.first(std::min(kNpyPreamble, bytes.size()));
     const std::uint64_t offset = npy_data_offset(start, bytes.size(), place);
-    return read_npy_header(bytes.first(static_cast<std::size_t>(offset)), bytes.size(), place);
+    return read_npy_header(bytes.first(static_cast<std::size_t>(offset)), bytes.size(), place, as);
   }
 
   log::MappedFile file_;
@@ -66,8 +67,19 @@ class NpyFile final : public log::TensorFile {
 
 }  // namespace
 
-std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path) {
-  return std::make_unique<NpyFile>(path);
+bool is_foreign(const NpyArray& array) {
+  return (array.big_endian || array.first_axis_fastest) && array.count > 0;
+}
+
+std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data) {
+  const std::vector<std::uint64_t> strides = strides_of(array.shape, array.first_axis_fastest);
+  const std::size_t width = data.size() / static_cast<std::size_t>(array.count);
+  return gathered({array.shape, strides, width, array.big_endian}, data.data());
+}
+
+std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path,
+                                          std::optional<Dtype> as) {
+  return std::make_unique<NpyFile>(path, as);
 }
 
 }  // namespace halfscope::readers

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,23 +13,28 @@
 
 namespace halfscope::readers {
 
+class ZipArchive;
+
 /// A `.npy` file: one tensor, named after the file's stem. Mapped; only
 /// big-endian data and arrays in Fortran's order are copied. Object arrays are refused, as are
-/// 2-byte elements without a type. Throws log::BadInput.
-std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path);
+/// 2-byte elements without a type unless `as` (f16 or bf16) gives it. Throws log::BadInput.
+std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path,
+                                          std::optional<Dtype> as = std::nullopt);
 
 /// A `.npz` file: one tensor a member, named after the member without `.npy`. Headers are read on
-/// opening; members are unpacked one at a time by `for_each`, which throws log::BadInput too where
-/// packed data is damaged. What one array refuses the file refuses; a member that claims to unpack
-/// to more than its data can hold is refused before anything is allocated. Throws log::BadInput.
-/// Not for use by two threads at once.
-std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path);
+/// opening. Stored members are mapped, others unpacked one at a time by `for_each`, which throws
+/// log::BadInput too where data is damaged. What one array refuses the file refuses; what members
+/// may be: ZipArchive. Throws log::BadInput. Not for use by two threads at once.
+std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path,
+                                          std::optional<Dtype> as = std::nullopt);
+std::unique_ptr<log::TensorFile> open_npz(std::unique_ptr<ZipArchive> archive,
+                                          std::optional<Dtype> as = std::nullopt);
 
 /// Whether the elements must be rewritten before they can be viewed: another byte order, or the
 /// first axis fastest.
 bool is_foreign(const NpyArray& array);
 
-/// Copies the elements of an array into little-endian bytes and C order.
+/// Copies the elements of such an array into little-endian bytes and C order.
 std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data);
 
 }  // namespace halfscope::readers

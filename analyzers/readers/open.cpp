@@ -4,19 +4,32 @@
 #include <array>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/numpy_file.hpp"
 #include "analyzers/readers/torch_file.hpp"
+#include "analyzers/readers/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 
 namespace halfscope::readers {
 namespace {
 
-using Opener = std::unique_ptr<log::TensorFile> (*)(const std::filesystem::path&);
+using Opener = std::unique_ptr<log::TensorFile> (*)(const std::filesystem::path&,
+                                                    std::optional<Dtype>);
 
-std::unique_ptr<log::TensorFile> open_safetensors(const std::filesystem::path& path) {
+std::unique_ptr<log::TensorFile> open_safetensors(const std::filesystem::path& path,
+                                                  std::optional<Dtype>) {
   return std::make_unique<log::Safetensors>(path);
+}
+
+/// NPZ and torch.save files are both ZIP archives; what is in them tells.
+std::unique_ptr<log::TensorFile> open_zip(const std::filesystem::path& path,
+                                          std::optional<Dtype> as) {
+  auto archive = std::make_unique<ZipArchive>(path, "an NPZ file or a file of torch.save");
+  if (is_torch_archive(*archive)) return open_torch(path, std::move(archive));
+  return open_npz(std::move(archive), as);
 }
 
 /// A kind of file, by the bytes it starts with. To add one: a reader in this folder, a row here.
@@ -27,15 +40,16 @@ struct Row {
 };
 constexpr std::array kReaders = {
     Row{"\x93NUMPY", 0, open_npy},
-    Row{"PK\x03\x04", 0, open_npz},
-    Row{"PK\x05\x06", 0, open_npz},  // an archive without members
+    Row{"PK\x03\x04", 0, open_zip},
+    Row{"PK\x05\x06", 0, open_zip},  // an archive without members
     Row{"{", 8, open_safetensors},   // after the header's length
-    Row{kOldTorchStart, 0, refuse_torch_file},
+    Row{kOldTorchStart, 0, refuse_old_torch},
 };
 
 }  // namespace
 
-std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& path) {
+std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& path,
+                                                  std::optional<Dtype> as) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {  // a pipe would be waited for
     throw log::BadInput(log::printable(path.string()) +
@@ -48,13 +62,14 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& p
   const std::string_view head(buffer.data(), static_cast<std::size_t>(in.gcount()));
   for (const Row& row : kReaders) {
     if (head.size() > row.at && head.substr(row.at).starts_with(row.starts_with)) {
-      return row.open(path);
+      return row.open(path, as);
     }
   }
-  if (path.extension() == ".safetensors") return open_safetensors(path);  // it says what is wrong
+  if (path.extension() == ".safetensors")
+    return open_safetensors(path, as);  // it says what is wrong
   throw log::BadInput(log::printable(path.string()) +
-                      ": its first bytes are those of no known log; want a run log folder, or a "
-                      "safetensors, NPY or NPZ file");
+                      ": its first bytes are those of no known log; want one of " +
+                      names_of_kinds());
 }
 
 }  // namespace halfscope::readers

@@ -3,22 +3,262 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/element_order.hpp"
+#include "analyzers/readers/torch_state.hpp"
+#include "analyzers/readers/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::readers {
+namespace {
 
-bool is_torch_member(std::string_view name) {
-  return name == "data.pkl" || name.ends_with("/data.pkl");
+using log::BadInput;
+using log::NamedTensor;
+
+constexpr std::string_view kPickle = "data.pkl";
+
+/// Tensors of one file may share storages, but not so often that a small file takes hours.
+constexpr std::uint64_t kMostUses = 16;
+constexpr std::uint64_t kSmall = std::uint64_t{1} << 26;
+
+bool is_pickle(std::string_view member) {
+  const std::size_t slash = member.find('/');
+  return member.substr(slash == std::string_view::npos ? 0 : slash + 1) == kPickle;
 }
 
-std::unique_ptr<log::TensorFile> refuse_torch_file(const std::filesystem::path& path) {
-  const std::string from = log::printable(path.string());
+std::string convert_advice(const std::filesystem::path& path, std::string_view load) {
   const std::string to = log::printable(std::filesystem::path(path).replace_extension("").string());
-  throw log::BadInput(fmt::format(
-      "{}: is a file of torch.save, which holds pickled Python and is not read; want safetensors, "
-      "NPY or NPZ; of a dictionary of tensors, convert it in Python with "
-      "safetensors.torch.save_file(torch.load(\"{}\", weights_only=True), \"{}.safetensors\")",
-      from, from, to));
+  return fmt::format(
+      "if you trust the file, convert it in Python with safetensors.torch.save_file({}, "
+      "\"{}.safetensors\")",
+      fmt::format(fmt::runtime(load), log::printable(path.string())), to);
+}
+constexpr std::string_view kLoad = "torch.load(\"{}\", weights_only=True)";
+constexpr std::string_view kLoadScript = "torch.jit.load(\"{}\").state_dict()";
+
+class TorchFile final : public log::TensorFile {
+ public:
+  TorchFile(const std::filesystem::path& path, std::unique_ptr<ZipArchive> archive)
+      : archive_(std::move(archive)), advice_(convert_advice(path, kLoad)) {
+    for (const ZipMember& member : archive_->members()) by_member_.emplace(member.name, &member);
+    const ZipMember& pickle = only_pickle();
+    root_ = pickle.name.substr(0, pickle.name.size() - kPickle.size());
+    refuse_script(path);
+    const std::string place = archive_->place(pickle);
+    const auto bytes = stored(pickle);
+    const PickleValues values = read_torch_pickle(bytes, place, advice_);
+    TorchState state = torch_state(values, path.stem().string(), bytes.size(), place, advice_);
+    big_endian_ = is_big_endian();
+    skipped_ = std::move(state.skipped);
+    if (skipped_.empty()) all_bytes_ = 0;
+    for (NamedTorchTensor& named : state.tensors) {
+      add(values, values.tensors[named.tensor], std::move(named.name));
+    }
+    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+  }
+
+  void for_each(const std::function<void(const NamedTensor&)>& visit) const override {
+    for (const Entry& entry : tensors_) visit(*load(entry));
+  }
+  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    all.reserve(tensors_.size());
+    for (const Entry& entry : tensors_) all.push_back(entry.name);
+    return all;
+  }
+  std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
+  }
+  std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
+
+ private:
+  struct Entry {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::uint64_t> shape, strides;
+    std::uint64_t count = 0;
+    const std::byte* first = nullptr;  ///< element
+  };
+
+  /// A tensor, and its values where they had to be copied.
+  struct Held {
+    std::vector<std::byte> copied;
+    NamedTensor tensor;
+  };
+
+  std::shared_ptr<const NamedTensor> load(const Entry& entry) const {
+    const auto width = static_cast<std::size_t>(format_of(entry.dtype).width / 8);
+    const ElementOrder order{entry.shape, entry.strides, width, big_endian_};
+    auto held = std::make_shared<Held>();
+    const std::byte* data = entry.first;
+    if (entry.count > 0 && (big_endian_ || !is_contiguous(order))) {
+      held->copied = gathered(order, data);
+      data = held->copied.data();
+    }
+    held->tensor = {
+        entry.name, entry.shape, {entry.dtype, data, static_cast<std::size_t>(entry.count)}};
+    return {held, &held->tensor};
+  }
+
+  const ZipMember& only_pickle() const {
+    const auto members = archive_->members();
+    const auto is = [](const ZipMember& member) { return is_pickle(member.name); };
+    const auto found = std::find_if(members.begin(), members.end(), is);
+    const auto other = std::find_if(std::next(found), members.end(), is);
+    if (other == members.end()) return *found;
+    throw BadInput(fmt::format("{}: holds '{}' and '{}', want one pickle of torch.save; {}",
+                               archive_->file(), log::printable(found->name),
+                               log::printable(other->name), advice_));
+  }
+
+  void refuse_script(const std::filesystem::path& path) const {
+    const std::string code = root_ + "code/";
+    const auto members = archive_->members();
+    const bool script = by_member_.contains(root_ + "constants.pkl") ||
+                        std::any_of(members.begin(), members.end(), [&](const ZipMember& member) {
+                          return member.name.starts_with(code);
+                        });
+    if (!script) return;
+    throw BadInput(fmt::format("{}: is a program of TorchScript, want tensors; {}",
+                               archive_->file(), convert_advice(path, kLoadScript)));
+  }
+
+  /// torch.save packs nothing, and may be told to leave checksums out: they are not looked at.
+  std::span<const std::byte> stored(const ZipMember& member) const {
+    if (member.stored) return archive_->stored(member);
+    throw BadInput(fmt::format("{} is packed, want it stored, as torch.save writes it; {}",
+                               archive_->place(member), advice_));
+  }
+
+  bool is_big_endian() const {
+    const auto found = by_member_.find(root_ + "byteorder");
+    if (found == by_member_.end()) return false;
+    const auto bytes = stored(*found->second);
+    const std::string_view order(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (order == "little" || order == "big") return order == "big";
+    throw BadInput(
+        fmt::format("{} says '{}', want little or big; the file is damaged, write it "
+                    "again",
+                    archive_->place(*found->second), log::printable(order.substr(0, 16))));
+  }
+
+  void add(const PickleValues& values, const TorchTensor& tensor, std::string&& name) {
+    const auto numbers = [&](ValueId tuple) {
+      std::vector<std::uint64_t> all;
+      for (const ValueId id : values.items(tuple)) {
+        all.push_back(static_cast<std::uint64_t>(values.values[id].number));
+      }
+      return all;
+    };
+    Entry entry;
+    entry.shape = numbers(tensor.shape);
+    if (all_bytes_) *all_bytes_ += log::element_count(entry.shape).value_or(0) * tensor.type->width;
+    if (!tensor.type->counted) {
+      skipped_.push_back(
+          {std::move(name), fmt::format("dtype {} {}", tensor.type->dtype, tensor.type->skip)});
+      return;
+    }
+    entry.name = std::move(name);
+    entry.dtype = *tensor.type->counted;
+    entry.strides = numbers(tensor.strides);
+    place_in_storage(values.storages[tensor.storage], tensor, entry);
+    if (is_too_large(entry, tensor.type->width)) {
+      skipped_.push_back({std::move(entry.name),
+                          fmt::format("is {} elements of a file that holds fewer (an expanded "
+                                      "view); save what it was expanded from",
+                                      entry.count)});
+      return;
+    }
+    tensors_.push_back(std::move(entry));
+  }
+
+  /// Finds the first element, and makes sure that the last one is in the storage too.
+  void place_in_storage(const TorchStorage& storage, const TorchTensor& tensor, Entry& entry) {
+    const std::span<const std::byte> bytes = bytes_of(storage, entry.name);
+    const std::uint64_t held = bytes.size() / tensor.type->width;
+    const auto count = log::element_count(entry.shape);
+    std::uint64_t last = tensor.offset;
+    bool fits = count.has_value();
+    for (std::size_t i = 0; fits && *count > 0 && i < entry.shape.size(); ++i) {
+      std::uint64_t more = 0;
+      fits = !__builtin_mul_overflow(entry.shape[i] - 1, entry.strides[i], &more) &&
+             !__builtin_add_overflow(last, more, &last);
+    }
+    if (!fits || (*count > 0 && last >= held)) {
+      throw BadInput(fmt::format(
+          "{} of shape {} leaves its storage '{}', which holds {} elements; the file is damaged, "
+          "write it again",
+          log::place_text(archive_->file(), entry.name), log::shape_text(entry.shape),
+          log::printable(storage.key.substr(0, 64)), held));
+    }
+    entry.count = *count;
+    if (*count > 0) entry.first = bytes.data() + tensor.offset * tensor.type->width;
+  }
+
+  std::span<const std::byte> bytes_of(const TorchStorage& storage, const std::string& tensor) {
+    const auto member = by_member_.find(root_ + "data/" + std::string(storage.key));
+    if (member == by_member_.end()) {
+      throw BadInput(fmt::format(
+          "{} has its values in storage '{}', which the file lacks; it is damaged, write it again",
+          log::place_text(archive_->file(), tensor), log::printable(storage.key.substr(0, 64))));
+    }
+    const auto [bytes, is_new] = storages_.try_emplace(member->second);
+    if (is_new) bytes->second = stored(*member->second);
+    return bytes->second;
+  }
+
+  /// Views may repeat elements without end; so may many views of one storage.
+  bool is_too_large(const Entry& entry, unsigned width) {
+    const std::uint64_t room = archive_->file_bytes() + kSmall;
+    if (entry.count > room / width) return true;
+    used_ += entry.count * width;
+    if (used_ <= kMostUses * room) return false;
+    throw BadInput(fmt::format(
+        "{}: its tensors are views of the same values again and again, {} bytes and more in a file "
+        "of {}; {}",
+        archive_->file(), used_, archive_->file_bytes(), advice_));
+  }
+
+  std::unique_ptr<ZipArchive> archive_;
+  std::string advice_;
+  std::string root_;  ///< of the members' names: "archive/"
+  bool big_endian_ = false;
+  std::unordered_map<std::string_view, const ZipMember*> by_member_;
+  std::unordered_map<const ZipMember*, std::span<const std::byte>> storages_;
+  std::vector<Entry> tensors_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
+  std::vector<log::SkippedTensor> skipped_;
+  std::uint64_t used_ = 0;                  ///< bytes of all readable tensors
+  std::optional<std::uint64_t> all_bytes_;  ///< of all tensors; empty where objects are skipped
+};
+
+}  // namespace
+
+bool is_torch_archive(const ZipArchive& archive) {
+  const auto members = archive.members();
+  const auto has = [&](auto is) { return std::any_of(members.begin(), members.end(), is); };
+  return has([](const ZipMember& member) { return is_pickle(member.name); }) &&
+         !has([](const ZipMember& member) { return member.name.ends_with(".npy"); });
+}
+
+std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
+                                            std::unique_ptr<ZipArchive> archive) {
+  return std::make_unique<TorchFile>(path, std::move(archive));
+}
+
+std::unique_ptr<log::TensorFile> refuse_old_torch(const std::filesystem::path& path,
+                                                  std::optional<Dtype>) {
+  throw BadInput(fmt::format(
+      "{}: is a file of torch.save from before PyTorch 1.6, which is not read; want one of a later "
+      "PyTorch, safetensors, NPY or NPZ; {}",
+      log::printable(path.string()), convert_advice(path, kLoad)));
 }
 
 }  // namespace halfscope::readers

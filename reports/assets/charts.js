@@ -6,14 +6,30 @@ window.halfscopeViews = {};  // drawn views, for whoever wants the data behind a
 
 // --- rows of the analysis, as the charts name them
 const bounds = (count) => Array.isArray(count) ? count : [count, count];
-const finiteNonzero = (s) => s.total - s.zero - s.nan - s.inf;
-const row = ([e, count], of, more) => {
+const finiteNonzero = (s) => bounds(
+    s.finite_nonzero ?? s.total - s.zero - (s.nan ?? 0) - (s.inf ?? 0));
+const row = ([e, count], [of_low, of], more) => {
   const [low, high] = bounds(count);
-  return {e, low, high, of, ...more};
+  return {e, low, high, of, of_low, ...more};
 };
+// Shares of the values that a class holds, [low, high]: as reports/shares.hpp has them.
+const classes = ['flushed_to_zero', 'subnormal', 'normal', 'overflow'];
+const ratio = (part, rest) => part && part / (part + rest);
+function shares(r, [least, most]) {
+  const share = {};
+  for (const name of classes) {
+    const [low, high] = bounds(r[name]);
+    const others = classes.filter((c) => c !== name).map((c) => bounds(r[c]));
+    const sum = (end) => others.reduce((all, count) => all + count[end], 0);
+    share[name] = [ratio(low, Math.min(sum(1), Math.max(0, most - low))),
+                   ratio(high, Math.max(sum(0), least - high))];
+  }
+  return share;
+}
 const rows = {
   bars: (s) => s.binades.map((b) => row(b, finiteNonzero(s))),
-  scales: (s) => s.by_scale.map((r) => ({...r, of: finiteNonzero(s)})),
+  scales: (s) => s.by_scale.map(
+      (r) => ({...r, of: finiteNonzero(s)[1], share: shares(r, finiteNonzero(s))})),
   cells: (s) => s.columns.flatMap(
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
@@ -36,7 +52,7 @@ function seriesOf(name, page) {
 // {spec, name, rows} of a series of the analysis, or a sentence why there is none.
 function fromSeries({chart, series: name}, page) {
   const series = seriesOf(name, page);
-  if (!series || finiteNonzero(series) === 0) {
+  if (!series || finiteNonzero(series)[1] === 0) {
     return series?.total ? 'No finite nonzero values.' : 'This log holds no such tensors.';
   }
   const scaled = page.charts.scaled.includes(name === 'tensor' ? series.role : name);

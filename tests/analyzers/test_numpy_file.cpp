@@ -164,6 +164,49 @@ TEST_CASE("NPY dtypes that are not counted are skipped with the reason", "[reade
   CHECK(file->skipped()[0].reason == reason);
 }
 
+TEST_CASE("elements of 2 bytes are what the caller says", "[readers][npy][npz][table]") {
+  const std::string eight = "01234567";
+  const auto [descr, bytes] = GENERATE(table<std::string, std::string>({
+      {"'<V2'", "01234567"},
+      {"'|V2'", "01234567"},
+      {"'<u2'", "01234567"},
+      {"'>u2'", "10325476"},
+      {"[('', '<V2')]", "01234567"},
+      {"[('bfloat16', '|V2')]", "01234567"},
+  }));
+  const Dtype as = GENERATE(Dtype::bf16, Dtype::f16);
+  const std::string file =
+      npy("{'descr': " + descr + ", 'fortran_order': False, 'shape': (4,), }", eight);
+  const TempFolder folder;
+  const auto alone = folder.write("w.npy", file);
+  const auto packed = folder.write("w.npz", zip_of({{.name = "w.npy", .packed = file}}));
+  for (const auto& opened : {readers::open_npy(alone, as), readers::open_npz(packed, as)}) {
+    const auto tensors = read_all(*opened);
+    REQUIRE(tensors.size() == 1);
+    CHECK(tensors[0].dtype == as);
+    CHECK(tensors[0].bytes == bytes);
+  }
+  if (descr.find("u2") == std::string::npos) {
+    CHECK_THAT(message_of([&] { readers::open_npy(alone); }), Catch::Contains("--as bf16"));
+  } else {
+    CHECK_THAT(readers::open_npy(alone)->skipped().at(0).reason,
+               Catch::Contains("is no floating-point type; --as bf16"));
+  }
+}
+
+TEST_CASE("what the caller says of 2 bytes holds for nothing else", "[readers][npy][table]") {
+  const auto descr = GENERATE(as<std::string>(), "<f2", "<f4", "<i2", "|V6");
+  const TempFolder folder;
+  const auto file = folder.write(
+      "w.npy",
+      npy(dict(descr, "(1,)"), std::string(static_cast<std::size_t>(descr[2] - '0'), 'x')));
+  const auto plain = readers::open_npy(file), told = readers::open_npy(file, Dtype::bf16);
+  CHECK(plain->skipped().size() == told->skipped().size());
+  const auto a = read_all(*plain), b = read_all(*told);
+  REQUIRE(a.size() == b.size());
+  if (!a.empty()) CHECK(a[0].dtype == b[0].dtype);
+}
+
 TEST_CASE("a structured NPY is skipped", "[readers][npy]") {
   const TempFolder folder;
   const std::string header =
@@ -201,8 +244,12 @@ TEST_CASE("an NPY that is damaged or dangerous is refused", "[readers][npy][tabl
        "holds pickled Python objects (dtype [('a', '<f4'), ('b', '|O')]), want numbers"},
       {"bfloat16 without its name", npy(dict("<V2", "(4,)"), eight),
        "holds elements of 2 bytes without a type (dtype <V2), want f2, f4 or f8; NPY has no name "
-       "for "
-       "bfloat16, save the tensor as safetensors or as float32"},
+       "for bfloat16: if that is what they are, say so with --as bf16"},
+      {"bfloat16 in a structure",
+       npy("{'descr': [('', '<V2')], 'fortran_order': False, 'shape': "
+           "(4,)}",
+           eight),
+       "holds elements of 2 bytes without a type (dtype [('', '<V2')])"},
       {"E4M3 without its name", npy(dict("|V1", "(8,)"), eight),
        "holds elements of 1 byte without a type (dtype |V1), want f2, f4 or f8"},
       {"data cut short", npy(dict("<f4", "(10, 20)"), eight),
@@ -282,6 +329,38 @@ TEST_CASE("NPZ members are read in their order", "[readers][npz]") {
   CHECK(file->skipped()[0].name == "ids");
   CHECK(file->skipped()[0].reason == "dtype <i4 is no floating-point type");
   CHECK(file->skipped()[1].name == "README.txt");
+}
+
+TEST_CASE("names of NPZ members are names, and no paths", "[readers][npz]") {
+  const std::string one = npy(dict("<f4", "(2,)"), "01234567");
+  const TempFolder folder;
+  const auto file =
+      readers::open_npz(folder.write("g.npz", zip_of({{.name = "../../up.npy", .packed = one},
+                                                      {.name = "/tmp/absolute.npy", .packed = one},
+                                                      {.name = "C:\\w.npy", .packed = one},
+                                                      {.name = ".npy", .packed = one}})));
+  std::vector<std::string> names;
+  for (const Copy& tensor : read_all(*file)) names.push_back(tensor.name);
+  CHECK(names == std::vector<std::string>{"../../up", "/tmp/absolute", "C:\\w", ""});
+  CHECK(names == file->names());
+  for (const std::string& name : names) CHECK(file->tensor(name)->name == name);
+  CHECK(file->tensor("none") == nullptr);
+}
+
+TEST_CASE("stored NPZ members are mapped, deflated ones unpacked", "[readers][npz]") {
+  const std::string one = npy(dict("<f4", "(2,)"), "01234567");
+  const TempFolder folder;
+  const auto file =
+      readers::open_npz(folder.write("g.npz", zip_of({{.name = "stored.npy", .packed = one},
+                                                      {.name = "deflated.npy",
+                                                       .packed = deflate_stored(one),
+                                                       .method = 8,
+                                                       .unpacked_size = one.size(),
+                                                       .crc = test::crc32_of(one)}})));
+  // Mapped bytes lie where they lay when the tensor is asked for again, while it is held.
+  const auto mapped = file->tensor("stored"), unpacked = file->tensor("deflated");
+  CHECK(file->tensor("stored")->view.data == mapped->view.data);
+  CHECK(file->tensor("deflated")->view.data != unpacked->view.data);
 }
 
 TEST_CASE("an NPZ without members is fine", "[readers][npz]") {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes what the readers see in a tensor file to standard output, a JSON object a line, for tests
-// in other languages (tests/python/test_tensor_files.py): write_tensors FILE [COPY.safetensors]
+// in other languages (tests/python/test_tensor_files.py): write_tensors FILE [COPY.safetensors], or
+// write_tensors FILE --as DTYPE
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
-#include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/open.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 
@@ -17,12 +18,6 @@ namespace {
 using namespace halfscope;
 
 void print(const nlohmann::json& line) { fmt::print("{}\n", line.dump()); }
-
-std::unique_ptr<log::TensorFile> open(const std::string& path) {
-  if (path.ends_with(".npy")) return readers::open_npy(path);
-  if (path.ends_with(".npz")) return readers::open_npz(path);
-  return std::make_unique<log::Safetensors>(path);
-}
 
 void print_all(const log::TensorFile& file) {
   file.for_each([](const log::NamedTensor& tensor) {
@@ -45,8 +40,9 @@ void print_all(const log::TensorFile& file) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   try {
-    print_all(*open(argv[1]));
-    if (argc > 2) {
+    const bool as = argc > 3 && std::string_view(argv[2]) == "--as";
+    print_all(*readers::open_tensor_file(argv[1], as ? find_dtype(argv[3]) : std::nullopt));
+    if (argc > 2 && !as) {
       const log::Safetensors file(argv[1]);
       log::write_safetensors(argv[2], file.tensors(), file.metadata());
     }

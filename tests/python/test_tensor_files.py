@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ readers see in files of the real numpy and safetensors packages what those wrote, and
 safetensors reads what C++ writes."""
+import io
 import json
 import os
 import pathlib
 import struct
 import subprocess
+import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -133,3 +136,61 @@ def test_safetensors_other_dtypes_are_skipped(tmp_path):
     rows = read(tmp_path / "g.safetensors")
     assert rows == [seen("w", np.ones(1, np.float32)),
                     {"name": "ids", "skipped": "dtype I64 is no floating-point type"}]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_npz_with_zip64_fields(tmp_path, packed):
+    """As numpy and others write them where sizes are not known beforehand."""
+    kind = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    named = {f"w{i}": np.full(i, i, np.float32) for i in range(1, 4)}
+    with zipfile.ZipFile(tmp_path / "g.npz", "w", kind) as archive:
+        for name, array in named.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array)
+    assert read(tmp_path / "g.npz") == [seen(name, array) for name, array in named.items()]
+
+
+def zip64_end(directory_at, directory_bytes, members):
+    """The ZIP64 end record, its locator, and an end record whose fields all say "see there"."""
+    at = directory_at + directory_bytes
+    return (struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, members, members,
+                        directory_bytes, directory_at) +
+            struct.pack("<4sIQI", b"PK\6\7", 0, at, 1) +
+            struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 65535, 65535, 2**32 - 1, 2**32 - 1, 0))
+
+
+def test_npz_beyond_4_gib(tmp_path):
+    """A hole of 5 GiB that takes no disk, and behind it an array."""
+    array = np.arange(5, dtype=np.float64)
+    stream = io.BytesIO()
+    np.save(stream, array)
+    stream, hole = stream.getvalue(), 5 << 30
+    directory = b""
+    with open(tmp_path / "g.npz", "wb") as file:
+        for name, size, data in ((b"hole.bin", hole, None), (b"w.npy", len(stream), stream)):
+            at = file.tell()
+            crc = zlib.crc32(data) if data else 0
+            fields = struct.pack("<HHHHHIIIHH", 45, 0, 0, 0, 0, crc, 2**32 - 1, 2**32 - 1,
+                                 len(name), 20)
+            sizes = struct.pack("<HHQQ", 1, 16, size, size)
+            file.write(b"PK\3\4" + fields + name + sizes)
+            file.write(data) if data else file.seek(size, os.SEEK_CUR)
+            directory += (b"PK\1\2" + struct.pack("<H", 45) + fields[:-2] +
+                          struct.pack("<HHHHII", 28, 0, 0, 0, 0, 2**32 - 1) + name +
+                          struct.pack("<HHQQQ", 1, 24, size, size, at))
+        directory_at = file.tell()
+        file.write(directory + zip64_end(directory_at, len(directory), 2))
+    assert read(tmp_path / "g.npz") == [seen("w", array), {
+        "name": "hole.bin", "skipped": "is no array (its name does not end in .npy)"}]
+
+
+@pytest.mark.parametrize("save", ["npy", "npz"])
+def test_bfloat16_by_its_name_alone(tmp_path, save):
+    """The bits are the upper halves of binary32's; ml_dtypes saves them as V2, others as u2."""
+    bits = (np.array([1, -2.5, 3e-39], np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    for array in (bits, bits.view("V2")):
+        path = tmp_path / f"w.{save}"
+        np.save(path, array) if save == "npy" else np.savez(path, w=array)
+        assert read(path, "--as", "BF16") == [{"name": "w", "dtype": "BF16", "shape": [3],
+                                               "bytes": bits.tobytes().hex()}]
+    assert "--as bf16" in run(path).stderr

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes pages of studies put together by hand into a folder (tests/python/test_page_study.py).
+// Writes pages of studies put together by hand into a folder (tests/python/test_page_study.py,
+// test_page_gaps.py).
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "reports/gaps.hpp"
 #include "reports/page.hpp"
+#include "reports/sample_foreign.hpp"
 #include "reports/sample_study.hpp"
 
 int main(int argc, char** argv) {
@@ -14,5 +19,12 @@ int main(int argc, char** argv) {
   using halfscope::reports::write_report;
   write_report(sample::full_study(folder / "log"), "Everything", folder / "full.html");
   write_report(sample::hostile_study(folder / "hostile-log"), "Names", folder / "hostile.html");
+  write_report(sample::tensorboard_study(), "TensorBoard", folder / "tensorboard.html");
+  write_report(sample::linear_study(), "Equal buckets", folder / "linear.html");
+  nlohmann::ordered_json lines;  // by whose log it is (tests/python/test_recording_lines.py)
+  for (const char* kind : {"PyTorch", "DeepSpeed", "TensorFlow", "Paddle"}) {
+    lines[kind] = halfscope::reports::recording_for(kind).lines;
+  }
+  std::ofstream(folder / "recording.json") << lines.dump();
   return 0;
 }

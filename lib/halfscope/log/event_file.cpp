@@ -2,10 +2,11 @@
 #include "halfscope/log/event_file.hpp"
 
 #include <fcntl.h>
+#include <isa-l/crc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/crc.hpp>
 #include <boost/endian/conversion.hpp>
 #include <cerrno>
 #include <chrono>
@@ -51,28 +52,35 @@ std::string framed(const proto::Event& event) {
   return record;
 }
 
-/// Empty where the first 8 bytes do not have their checksum behind them.
-std::optional<std::uint64_t> checked_length(std::string_view header) {
-  const std::string_view length = header.substr(0, kLengthBytes);
-  if (masked_crc32c(length) != checksum_at(header.data() + kLengthBytes)) return std::nullopt;
-  return boost::endian::load_little_u64(unsigned_bytes(length.data()));
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
+/// ISA-L has it under the name of iSCSI's checksum, without the final exclusive or, and by the
+/// instructions of the processor it runs on.
 std::uint32_t crc32c(std::string_view bytes) {
-  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
+  constexpr std::size_t kPiece = std::size_t{1} << 30;  // its lengths are int
+  std::uint32_t crc = 0xFFFFFFFF;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(kPiece, bytes.size()))) {
+    // It takes what it reads as not const.
+    auto* const data = const_cast<unsigned char*>(unsigned_bytes(bytes.data()));
+    crc = crc32_iscsi(data, static_cast<int>(std::min(kPiece, bytes.size())), crc);
+  }
+  return ~crc;
 }
 
 std::uint32_t masked_crc32c(std::string_view bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+}
+
+std::optional<std::uint64_t> record_length(std::string_view header) {
+  if (header.size() < kHeaderBytes) return std::nullopt;
+  const std::string_view length = header.substr(0, kLengthBytes);
+  if (masked_crc32c(length) != checksum_at(header.data() + kLengthBytes)) return std::nullopt;
+  return boost::endian::load_little_u64(unsigned_bytes(length.data()));
 }
 
 EventWriter::EventWriter(const std::filesystem::path& path) : path_(path) {
@@ -113,30 +121,57 @@ void EventWriter::write(const proto::Event& event) {
   }
 }
 
-EventReader::EventReader(const std::filesystem::path& path)
-    : path_(path), in_(path, std::ios::binary) {
-  std::error_code error;
-  size_ = std::filesystem::file_size(path, error);
-  if (!in_ || error) {
-    throw BadInput(shown(path) + ": cannot open this event file" +
-                   (error ? " (" + error.message() + ")" : "") + "; it must be a readable file");
+EventReader::EventReader(const std::filesystem::path& path) : path_(path) {
+  const auto cannot_open = [&](const std::string& why) {
+    return BadInput(shown(path) + ": cannot open this event file (" + why +
+                    "); it must be a readable file");
+  };
+  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
+  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) throw cannot_open(std::generic_category().message(errno));
+  struct stat status = {};
+  const bool known = ::fstat(file_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(file_);
+    throw cannot_open("it is no regular file");
   }
+  size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-bool EventReader::read(std::uint64_t offset, std::uint64_t size, std::string& bytes) {
-  bytes.resize(static_cast<std::size_t>(size));
-  if (offset != stream_position_ || !in_) {  // a seek would drop what is buffered
-    in_.clear();
-    in_.seekg(static_cast<std::streamoff>(offset));
+EventReader::~EventReader() { ::close(file_); }
+
+std::uint64_t EventReader::message_offset() const { return record_ + kHeaderBytes; }
+
+std::optional<std::string_view> EventReader::bytes(std::uint64_t offset, std::uint64_t size) {
+  if (offset > size_ || size > size_ - offset) return std::nullopt;
+  const bool held = offset >= held_from_ && offset + size <= held_from_ + held_;
+  if (!held && !fill(offset, size)) return std::nullopt;
+  return std::string_view(piece_.get() + (offset - held_from_), size);
+}
+
+/// Reads a piece of the file that begins at `offset` and holds at least `size` bytes.
+bool EventReader::fill(std::uint64_t offset, std::uint64_t size) {
+  constexpr std::uint64_t kPiece = 1 << 20;
+  const std::uint64_t wanted = std::min(std::max(size, kPiece), size_ - offset);
+  if (wanted > capacity_) {
+    piece_ = std::make_unique_for_overwrite<char[]>(wanted);
+    capacity_ = wanted;
   }
-  in_.read(bytes.data(), static_cast<std::streamsize>(size));
-  stream_position_ = offset + size;
-  return in_.good();
+  held_from_ = offset;
+  held_ = 0;
+  while (held_ < wanted) {
+    const ::ssize_t got =
+        ::pread(file_, piece_.get() + held_, wanted - held_, static_cast<::off_t>(offset + held_));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    held_ += static_cast<std::uint64_t>(got);
+  }
+  return held_ >= size;
 }
 
 std::optional<std::uint64_t> EventReader::length_at(std::uint64_t offset) {
-  if (!read(offset, kHeaderBytes, bytes_)) return std::nullopt;
-  return checked_length(bytes_);
+  const auto header = bytes(offset, kHeaderBytes);
+  return header ? record_length(*header) : std::nullopt;
 }
 
 /// The first place at or after `offset` that holds a length with its checksum, of a record that
@@ -145,30 +180,37 @@ std::uint64_t EventReader::next_length(std::uint64_t offset) {
   constexpr std::uint64_t kPiece = 1 << 16;
   for (; size_ - offset >= kFramingBytes; offset += kPiece - kHeaderBytes) {
     const std::uint64_t piece = std::min(kPiece, size_ - offset);
-    if (!read(offset, piece, bytes_)) return size_;
+    const auto held = bytes(offset, piece);
+    if (!held) return size_;
     for (std::uint64_t i = 0; i + kHeaderBytes <= piece; ++i) {
-      const char* const at = bytes_.data() + i;
-      const std::uint64_t length = boost::endian::load_little_u64(unsigned_bytes(at));
+      const std::string_view at = held->substr(i, kHeaderBytes);
+      const std::uint64_t length = boost::endian::load_little_u64(unsigned_bytes(at.data()));
       const std::uint64_t rest = size_ - offset - i;
       if (length == 0 || rest < kFramingBytes || length > rest - kFramingBytes) continue;
-      if (checked_length({at, kHeaderBytes})) return offset + i;
+      if (record_length(at)) return offset + i;
     }
     if (piece < kPiece) break;
   }
   return size_;
 }
 
-void EventReader::skip_to(std::uint64_t end, const std::string& why) {
+void EventReader::note_skipped(std::uint64_t begin, std::uint64_t end, const std::string& why) {
   if (notes_.size() < kMostNotes) {
-    notes_.push_back(shown(path_) + ": bytes " + std::to_string(position_) + " to " +
+    notes_.push_back(shown(path_) + ": bytes " + std::to_string(begin) + " to " +
                      std::to_string(end) + " skipped: " + why);
   } else if (notes_.size() == kMostNotes) {
     notes_.push_back(shown(path_) + ": more is damaged than is listed here");
   }
+}
+
+void EventReader::skip_to(std::uint64_t end, const std::string& why) {
+  note_skipped(position_, end, why);
   position_ = end;
 }
 
-std::optional<proto::Event> EventReader::next() {
+void EventReader::reject(const std::string& why) { note_skipped(record_, position_, why); }
+
+std::optional<std::string_view> EventReader::next_message() {
   while (position_ < size_) {
     const std::uint64_t rest = size_ - position_;
     const auto length = rest < kHeaderBytes ? std::uint64_t{0} : length_at(position_);
@@ -185,24 +227,28 @@ std::optional<proto::Event> EventReader::next() {
       skip_to(end, "a record of " + std::to_string(*length) + " bytes, and 2147483647 is the most");
       continue;
     }
-    const std::uint64_t data = position_ + kHeaderBytes;
-    if (!read(data, *length + kChecksumBytes, bytes_)) {
+    const auto record = bytes(position_ + kHeaderBytes, *length + kChecksumBytes);
+    if (!record) {
       skip_to(size_, "the file cannot be read here");
       break;
     }
-    const std::string_view message = std::string_view(bytes_).substr(0, *length);
-    if (masked_crc32c(message) != checksum_at(bytes_.data() + *length)) {
+    const std::string_view message = record->substr(0, *length);
+    if (masked_crc32c(message) != checksum_at(record->data() + *length)) {
       skip_to(end, "a record has a wrong checksum");
-      continue;
-    }
-    proto::Event event;
-    if (!event.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-      skip_to(end, "a record is no TensorBoard event");
       continue;
     }
     record_ = position_;
     position_ = end;
-    return event;
+    return message;
+  }
+  return std::nullopt;
+}
+
+std::optional<proto::Event> EventReader::next() {
+  while (const auto message = next_message()) {
+    proto::Event event;
+    if (event.ParseFromArray(message->data(), static_cast<int>(message->size()))) return event;
+    reject("a record is no TensorBoard event");
   }
   return std::nullopt;
 }

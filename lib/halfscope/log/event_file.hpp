@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +22,10 @@ namespace halfscope::log {
 std::uint32_t crc32c(std::string_view bytes);
 /// The same as TFRecord masks it, so that a checksum of data that holds checksums stays a good one.
 std::uint32_t masked_crc32c(std::string_view bytes);
+
+/// A record's length by the first 12 bytes of it; empty where these are fewer, or the length's
+/// checksum is not behind it.
+std::optional<std::uint64_t> record_length(std::string_view header);
 
 /// Appends records to a new event file. Every record is handed to the system in one write before
 /// `write` returns, so a run that dies loses at most the record it was writing. Throws BadInput.
@@ -49,31 +53,47 @@ class EventReader {
  public:
   /// Throws BadInput when the file cannot be opened.
   explicit EventReader(const std::filesystem::path& path);
+  ~EventReader();
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
 
   /// The next readable record, or empty at the end.
   std::optional<proto::Event> next();
-  /// Where the record last returned begins.
+  /// The same, not parsed: the message of the next record whose checksums are right. It lies in
+  /// this object, until the next call.
+  std::optional<std::string_view> next_message();
+  /// Notes that the record last returned is skipped.
+  void reject(const std::string& why);
+  /// Where the record last returned begins, and where its message does.
   std::uint64_t offset() const { return record_; }
+  std::uint64_t message_offset() const;
   /// The next record is looked for at `offset`.
   void seek(std::uint64_t offset) { position_ = offset; }
+
+  /// Bytes of the file, framing or not; empty where it is not as long, or cannot be read. They lie
+  /// in this object, until the next call.
+  std::optional<std::string_view> bytes(std::uint64_t offset, std::uint64_t size);
+  std::uint64_t size() const { return size_; }
 
   /// What was stepped over, one line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  bool read(std::uint64_t offset, std::uint64_t size, std::string& bytes);
+  bool fill(std::uint64_t offset, std::uint64_t size);
   std::optional<std::uint64_t> length_at(std::uint64_t offset);
   std::uint64_t next_length(std::uint64_t offset);
+  void note_skipped(std::uint64_t begin, std::uint64_t end, const std::string& why);
   void skip_to(std::uint64_t end, const std::string& why);
 
   std::filesystem::path path_;
-  std::ifstream in_;
+  int file_ = -1;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
-  std::uint64_t stream_position_ = 0;
   std::uint64_t record_ = 0;
-  std::string bytes_;
   std::vector<std::string> notes_;
+  // A piece of the file, read ahead: [held_from_, held_from_ + held_) in the first bytes of piece_.
+  std::unique_ptr<char[]> piece_;
+  std::uint64_t capacity_ = 0, held_from_ = 0, held_ = 0;
 };
 
 }  // namespace halfscope::log

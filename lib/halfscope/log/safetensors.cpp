@@ -151,6 +151,7 @@ Safetensors::Safetensors(const std::filesystem::path& path)
   });
   const auto data = file_->bytes().subspan(kLengthBytes + text.size());
   check_layout(header.entries, data.size(), file_->name());
+  data_bytes_ = data.size();
   for (SafetensorsEntry& entry : header.entries) {
     if (const auto dtype = find_dtype(entry.dtype)) {
       const auto count = static_cast<std::size_t>(*element_count(entry.shape));

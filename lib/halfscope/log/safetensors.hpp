@@ -28,11 +28,13 @@ class Safetensors : public TensorFile {
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
   std::vector<std::string> names() const override;
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
+  std::optional<std::uint64_t> tensor_bytes() const override { return data_bytes_; }
   const std::vector<NamedTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
   std::unique_ptr<MappedFile> file_;
+  std::uint64_t data_bytes_ = 0;
   std::vector<NamedTensor> tensors_;
   std::map<std::string_view, const NamedTensor*> by_name_;  ///< into tensors_
   std::vector<SkippedTensor> skipped_;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step's scalars as TensorBoard values, both ways.
 #include <array>
-#include <bit>
-#include <boost/endian/conversion.hpp>
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/record_event.hpp"
+#include "halfscope/log/tensor_value.hpp"
 
 namespace halfscope::log {
 namespace {
@@ -52,21 +51,6 @@ void add_scalar(proto::Summary& summary, const std::string& tag, double value) {
   exact.mutable_tensor()->set_dtype(proto::DT_DOUBLE);
   exact.mutable_tensor()->mutable_tensor_shape();
   exact.mutable_tensor()->add_double_val(value);
-}
-
-/// The number of a rank 0 tensor.
-std::optional<double> number_of(const proto::TensorProto& tensor) {
-  if (tensor.tensor_shape().dim_size() != 0) return std::nullopt;
-  const std::string& content = tensor.tensor_content();
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(content.data());
-  if (tensor.dtype() == proto::DT_DOUBLE) {
-    if (tensor.double_val_size() == 1) return tensor.double_val(0);
-    if (content.size() == 8) return std::bit_cast<double>(boost::endian::load_little_u64(bytes));
-  } else if (tensor.dtype() == proto::DT_FLOAT) {
-    if (tensor.float_val_size() == 1) return tensor.float_val(0);
-    if (content.size() == 4) return std::bit_cast<float>(boost::endian::load_little_u32(bytes));
-  }
-  return std::nullopt;
 }
 
 }  // namespace

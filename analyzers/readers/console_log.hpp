@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was printed while a run trained: loss scales and skipped steps of DeepSpeed, Apex, fairseq
+// and Megatron-LM.
+#pragma once
+
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+bool is_console_log(const std::filesystem::path& log);
+
+void read_console_log(const std::filesystem::path& log, const analyzers::Selection& selection,
+                      const analyzers::Visitor& visit, analyzers::Notes& notes,
+                      const analyzers::Progress& progress);
+
+}  // namespace halfscope::readers

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of deepspeed/monitor/csv_monitor.py and deepspeed/runtime/engine.py: the file of metric
+// "Train/Samples/loss_scale" is Train_Samples_loss_scale.csv, its header "step,loss_scale", written
+// again where a run starts again. What these call a step is the number of samples so far; a row is
+// written after every step, so that its loss scale is the one of the next step, and of the training
+// loss before the step is counted.
+#include "analyzers/readers/deepspeed_csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/scalar_tags.hpp"
+#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/timeline.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using log::printable;
+
+constexpr int kLevels = 1;  // csv_monitor's output_path holds a folder for each job
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+
+/// NAME of a header "step,NAME"; of a file with more columns nothing.
+std::optional<std::string> header_name(std::string_view line) {
+  constexpr std::string_view kStart = "step,";
+  if (!line.starts_with(kStart)) return std::nullopt;
+  line.remove_prefix(kStart.size());
+  if (line.empty() || line.find(',') != std::string_view::npos) return std::nullopt;
+  return std::string(line);
+}
+
+struct Row {
+  std::int64_t at = 0;
+  double value = 0;
+};
+
+std::optional<Row> row_of(std::string_view line) {
+  const std::size_t comma = line.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  const auto at = integer_in(line.substr(0, comma));
+  const auto value = number_in(line.substr(comma + 1));
+  if (!at || !value || *at < 0 || *at > kMostSteps) return std::nullopt;
+  return Row{*at, *value};
+}
+
+bool is_metric_file(const fs::path& file) {
+  const std::string text = beginning_of(file, 512);
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return false;
+  std::string_view line = std::string_view(text).substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (!header_name(line)) return false;
+  std::string_view second = std::string_view(text).substr(end + 1);
+  second = second.substr(0, second.find_first_of("\r\n"));
+  return second.empty() || row_of(second).has_value();
+}
+
+/// One file: the last value of a step holds.
+struct Metric {
+  std::string name, file;  ///< of the header; the file's, without its extension
+  bool counts_samples = false;
+  std::optional<ScalarMeaning> meaning;
+  std::map<std::int64_t, double> values;
+};
+
+Metric read_metric(const fs::path& file, const analyzers::Progress& progress, std::uint64_t before,
+                   std::uint64_t in_all, analyzers::Notes& notes) {
+  Metric metric;
+  metric.file = file.stem().string();
+  metric.counts_samples = metric.file.find("_Samples_") != std::string::npos;
+  TextLines lines(file, progress, before, in_all);
+  BadLines bad;
+  while (const auto line = lines.next()) {
+    if (const auto name = header_name(*line)) {
+      metric.name = *name;
+      metric.meaning = scalar_meaning(*name);
+    } else if (const auto row = row_of(*line)) {
+      metric.values[row->at] = row->value;
+    } else if (!line->empty()) {
+      bad.add(lines.number(), "want 'step,value', two numbers");
+    }
+  }
+  bad.tell(printable(lines.name()), notes);
+  return metric;
+}
+
+/// How many samples a step has: what lies between rows, where all rows are multiples of that.
+std::optional<std::int64_t> samples_a_step(const std::vector<Metric>& metrics) {
+  std::int64_t least = 0;
+  for (const Metric& m : metrics) {
+    if (!m.counts_samples) continue;
+    for (auto at = m.values.begin(); at != m.values.end() && std::next(at) != m.values.end();
+         ++at) {
+      const std::int64_t apart = std::next(at)->first - at->first;
+      least = least == 0 ? apart : std::min(least, apart);
+    }
+  }
+  if (least == 0) return std::nullopt;
+  for (const Metric& m : metrics) {
+    const bool all = std::all_of(m.values.begin(), m.values.end(),
+                                 [least](const auto& row) { return row.first % least == 0; });
+    if (m.counts_samples && !all) return std::nullopt;
+  }
+  return least;
+}
+
+/// Rows by step: the nth step is n, as DeepSpeed's own "step=n" lines have it.
+void to_steps(Metric& metric, std::int64_t samples) {
+  std::map<std::int64_t, double> by_step;
+  const bool before = metric.meaning == ScalarMeaning::loss && metric.values.count(0) != 0;
+  for (const auto& [at, value] : metric.values) by_step[at / samples + (before ? 1 : 0)] = value;
+  metric.values = std::move(by_step);
+}
+
+/// Scales that are written after their step, each that of the next one; and what their changes say:
+/// dynamic scales fall where gradients overflow and nowhere else, and grow where they do not.
+void tell_scales(const Metric& metric, Timeline& timeline) {
+  const auto& values = metric.values;
+  for (auto at = values.begin(); at != values.end(); ++at) {
+    const auto [step, scale] = *at;
+    const bool last = std::next(at) == values.end();
+    const auto before = at == values.begin() ? values.end() : std::prev(at);
+    if (last && before != values.end() && before->second == scale) break;  // tells nothing more
+    timeline.loss_scale(step + 1, scale);
+    if (before == values.end() || before->second == scale) continue;
+    const bool fell = scale < before->second;
+    if (before->first + 1 == step) {
+      timeline.found_inf(step, fell);
+    } else if (fell) {
+      timeline.skipped({before->first + 1, step, 1, before->second, scale});
+    }
+  }
+}
+
+void tell(const Metric& metric, Timeline& timeline) {
+  const bool after_step = metric.meaning == ScalarMeaning::loss_scale && metric.counts_samples;
+  if (after_step) tell_scales(metric, timeline);
+  for (const auto& [step, value] : metric.values) {
+    const std::int64_t of = step + (after_step ? 1 : 0);
+    timeline.recorded_scale(metric.name, of, value);
+    timeline.recorded_scale(metric.file, of, value);
+    if (after_step || !metric.meaning) continue;
+    switch (*metric.meaning) {
+      case ScalarMeaning::loss: timeline.loss(step, value); break;
+      case ScalarMeaning::learning_rate: timeline.learning_rate(step, value); break;
+      case ScalarMeaning::loss_scale: timeline.loss_scale(step, value); break;
+      case ScalarMeaning::found_inf: timeline.found_inf(step, value != 0); break;
+    }
+  }
+}
+
+void tell_steps(const std::string& shown, std::optional<std::int64_t> samples,
+                analyzers::Notes& notes) {
+  notes.push_back(
+      samples ? fmt::format("{}: counts samples, {} a step: step n is the nth", shown, *samples)
+              : fmt::format("{}: counts samples, and rows are not one number of samples apart: "
+                            "steps below are numbers of samples",
+                            shown));
+}
+
+}  // namespace
+
+bool is_deepspeed_csv(const fs::path& log) { return any_file_below(log, kLevels, is_metric_file); }
+
+void read_deepspeed_csv(const fs::path& log, const analyzers::Selection& selection,
+                        const analyzers::Visitor& visit, analyzers::Notes& notes,
+                        const analyzers::Progress& progress) {
+  const std::vector<fs::path> files = files_below(log, kLevels, is_metric_file);
+  const std::uint64_t in_all = bytes_of(files);
+  std::uint64_t before = 0;
+  std::vector<Metric> metrics;
+  bool any_samples = false;
+  for (const fs::path& file : files) {
+    Metric metric = read_metric(file, progress, before, in_all, notes);
+    before += bytes_of({file});
+    const auto& tag = selection.scale_tag;
+    if (!metric.meaning && tag != metric.name && tag != metric.file) continue;  // of no use here
+    any_samples |= metric.counts_samples && !metric.values.empty();
+    metrics.push_back(std::move(metric));
+  }
+  const auto samples = samples_a_step(metrics);
+  Timeline timeline(log.string(), selection, visit);
+  for (Metric& metric : metrics) {
+    if (samples && metric.counts_samples) to_steps(metric, *samples);
+    tell(metric, timeline);
+  }
+  if (any_samples) tell_steps(printable(log.string()), samples, notes);
+  if (visit.kind) {
+    analyzers::LogKind kind{"DeepSpeed CSV metrics", {analyzers::Gap::tensors}};
+    if (any_samples && !samples) kind.gaps.push_back(analyzers::Gap::steps);
+    visit.kind(kind);
+  }
+  timeline.finish(notes);
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/histogram.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace halfscope::readers {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMostCounted = 0x1p53;  // beyond, a double leaves whole numbers out
+
+/// The binary64 numbers around x: buckets are of such, so that "below x" is "at most before(x)".
+double before(double x) { return std::nextafter(x, -kInfinity); }
+double after(double x) { return std::nextafter(x, kInfinity); }
+
+/// Numbers low <= x <= high; none where low > high.
+struct Range {
+  double low, high;
+
+  bool holds(double x) const { return low <= x && x <= high; }
+  bool empty() const { return low > high; }
+  void clip(const Range& to) {
+    low = std::max(low, to.low);
+    high = std::min(high, to.high);
+  }
+};
+
+/// `count` values in a range.
+struct Part {
+  Range range;
+  std::uint64_t count;
+};
+
+/// Values that no bucket holds: below or above all of them, or NaN.
+struct LeftOut {
+  Range below, above;
+  std::uint64_t count;
+  bool nan;  ///< whether NaN may be among them
+};
+
+std::uint64_t whole(double count, const std::string& what) {
+  if (!(count >= 0 && count <= kMostCounted) || count != std::floor(count)) {
+    throw std::invalid_argument(
+        fmt::format("{} is {}, want a whole number from 0 to 2^53", what, count));
+  }
+  return static_cast<std::uint64_t>(count);
+}
+
+void check_edges(const Histogram& h) {
+  if (h.edges.size() != h.counts.size() + 1) {
+    throw std::invalid_argument(fmt::format(
+        "{} edges and {} counts, want one edge more than counts", h.edges.size(), h.counts.size()));
+  }
+  for (std::size_t i = 0; i + 1 < h.edges.size(); ++i) {
+    if (h.edges[i] <= h.edges[i + 1]) continue;
+    throw std::invalid_argument(fmt::format("edge {} is {} and the next {}, want them to ascend", i,
+                                            h.edges[i], h.edges[i + 1]));
+  }
+}
+
+/// The occupied buckets, ascending.
+std::vector<Part> parts_of(const Histogram& h) {
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < h.counts.size(); ++i) {
+    const std::uint64_t count = whole(h.counts[i], fmt::format("count {}", i));
+    if (count == 0) continue;
+    const double left = h.edges[i], right = h.edges[i + 1];
+    const bool closed = left == right || (h.last_closed && i + 1 == h.counts.size());
+    parts.push_back({{left - h.slack, (closed ? right : before(right)) + h.slack}, count});
+  }
+  return parts;
+}
+
+std::uint64_t sum_of(const std::vector<Part>& parts) {
+  double sum = 0;
+  for (const Part& part : parts) sum += static_cast<double>(part.count);
+  return whole(sum, "the sum of the counts");
+}
+
+LeftOut left_out_of(const Histogram& h, std::uint64_t sum) {
+  const std::uint64_t total = h.total ? whole(*h.total, "the number of values") : sum;
+  if (total < sum) {
+    throw std::invalid_argument(fmt::format("{} values, and the buckets hold {}", total, sum));
+  }
+  const double back = h.edges.back();
+  return {{-kInfinity, before(h.edges.front())},
+          {h.last_closed ? after(back) : back, kInfinity},
+          total - sum,
+          true};
+}
+
+/// Puts values into a table, as exactly as their range is.
+class Filler {
+ public:
+  explicit Filler(BoundedTable& table) : table_(table) {}
+
+  void add(const Part& part) {
+    if (part.count == 0) return;
+    if (part.range.low == part.range.high) {
+      add_value(part.range.low, part.count);
+    } else {
+      table_.add(span_of(part.range, part.count));
+    }
+  }
+
+  void add_nan(std::uint64_t count) {
+    SpecialCounts specials;
+    specials.nan = count;
+    exact_.add_specials(specials);
+  }
+
+  void add(const LeftOut& left) {
+    if (left.count == 0) return;
+    const bool below = !left.below.empty(), above = !left.above.empty();
+    if (!left.nan && !(below && above))
+      return add(Part{below ? left.below : left.above, left.count});
+    Span span = span_of(below ? left.below : left.above, left.count);
+    if (below && above) {
+      const Span other = span_of(left.above, left.count);
+      span.first = std::min(span.first, other.first);  // an empty one is the least
+      if (span.last && other.last) {
+        span.last = std::max(span.last, other.last);
+      } else {
+        span.last.reset();
+      }
+    }
+    if (left.nan) span.last.reset();
+    span.nan = left.nan;
+    table_.add(span);
+  }
+
+  void add_value(double x, std::uint64_t count) {
+    SpecialCounts specials;
+    if (x == 0) {
+      specials.zero = count;
+    } else if (std::isinf(x)) {
+      (x > 0 ? specials.positive_infinity : specials.negative_infinity) = count;
+    } else {
+      return exact_.add(magnitude_of(std::abs(x)), x < 0, count);
+    }
+    exact_.add_specials(specials);
+  }
+
+  void finish() { table_.merge(exact_); }
+
+ private:
+  static Magnitude beyond_finite() { return {std::numeric_limits<double>::max_exponent, 0}; }
+
+  static Span span_of(const Range& range, std::uint64_t count) {
+    const auto [least, most] = std::minmax({std::abs(range.low), std::abs(range.high)});
+    Span span;
+    if (!range.holds(0)) span.first = std::isinf(least) ? beyond_finite() : magnitude_of(least);
+    if (!std::isinf(most)) span.last = magnitude_of(most);
+    span.nan = false;
+    span.count = count;
+    return span;
+  }
+
+  BoundedTable& table_;
+  BinadeTable exact_;
+};
+
+/// Takes one value out of the part that holds it. min: the lowest of all values, in the first part
+/// that can hold it; otherwise the highest, in the last one.
+void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
+  const auto take_from = [x](Part& part) {
+    if (part.count == 0 || !part.range.holds(x)) return false;
+    --part.count;
+    return true;
+  };
+  const auto take_left_out = [&] {
+    if (left.count == 0 || !(min ? left.below : left.above).holds(x)) return false;
+    --left.count;
+    return true;
+  };
+  if (take_left_out()) return;
+  if (min ? std::any_of(parts.begin(), parts.end(), take_from)
+          : std::any_of(parts.rbegin(), parts.rend(), take_from)) {
+    return;
+  }
+  // Where all values are left out on one side, the lowest lies above the buckets.
+  if (left.count != 0 && (left.above.holds(x) || left.below.holds(x))) {
+    --left.count;
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("the {} is {}, and no occupied bucket holds that", min ? "min" : "max", x));
+}
+
+/// Narrow buckets stay as they are, so that those of many histograms are the same and add.
+void clip(Part& part, const Range& all) {
+  Range clipped = part.range;
+  clipped.clip(all);
+  if (clipped.empty()) {
+    throw std::invalid_argument(
+        fmt::format("min and max are {} and {}, and an occupied bucket lies outside of them",
+                    all.low, all.high));
+  }
+  const auto [least, most] = std::minmax({std::abs(part.range.low), std::abs(part.range.high)});
+  const bool narrow = !part.range.holds(0) && most <= 2 * least;
+  if (!narrow || clipped.low == clipped.high) part.range = clipped;
+}
+
+/// What min and max say: which values there can be, and two that there are.
+void apply_extremes(const Histogram& h, std::vector<Part>& parts, LeftOut& left, Filler& filler) {
+  const bool min = h.min && !std::isnan(*h.min), max = h.max && !std::isnan(*h.max);
+  if (h.min && h.max && !min && !max && left.count != 0) {
+    filler.add_nan(1);
+    --left.count;
+  }
+  left.nan = !min && !max;
+  const Range all = {min ? *h.min : -kInfinity, max ? *h.max : kInfinity};
+  for (Part& part : parts) clip(part, all);
+  left.below.clip(all);
+  left.above.clip(all);
+  if (min) {
+    take(all.low, true, parts, left);
+    filler.add_value(all.low, 1);
+  }
+  if (max && !(min && all.low == all.high)) {
+    take(all.high, false, parts, left);
+    filler.add_value(all.high, 1);
+  }
+  if (left.count != 0 && !left.nan && left.below.empty() && left.above.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "{} more values than the buckets hold, and min and max are inside of them", left.count));
+  }
+}
+
+}  // namespace
+
+BoundedTable table_of(const Histogram& h) {
+  check_edges(h);
+  std::vector<Part> parts = parts_of(h);
+  const std::uint64_t sum = sum_of(parts);
+  LeftOut left = left_out_of(h, sum);
+  BoundedTable table;
+  if (!h.nonfinite_known) table.set_nonfinite_unknown();
+  if (sum + left.count == 0) return table;
+  Filler filler(table);
+  apply_extremes(h, parts, left, filler);
+  for (const Part& part : parts) filler.add(part);
+  filler.add(left);
+  filler.finish();
+  const double largest =
+      std::max(std::abs(h.min.value_or(kInfinity)), std::abs(h.max.value_or(kInfinity)));
+  const bool known = h.min && h.max && std::isfinite(*h.min) && std::isfinite(*h.max);
+  if (known && largest > 0) table.limit_largest(magnitude_of(largest));
+  return table;
+}
+
+bool hides_underflow(const BoundedTable& table) {
+  const Magnitude kept_at_1 = boundaries(kBinary16).nonzero;
+  Magnitude flushed_at_most = kept_at_1;
+  flushed_at_most.exponent -= 40;
+  return std::any_of(table.spans().begin(), table.spans().end(), [&](const Span& span) {
+    const bool from_zero = !span.first || *span.first < flushed_at_most;
+    return from_zero && (!span.last || *span.last >= kept_at_1);
+  });
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/kinds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "analyzers/ranks.hpp"
+#include "analyzers/readers/console_log.hpp"
+#include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/msprobe.hpp"
+#include "analyzers/readers/paddle.hpp"
+#include "analyzers/readers/te_statistics.hpp"
+#include "analyzers/readers/tensorboard.hpp"
+#include "analyzers/readers/tensorboard_files.hpp"
+#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/wandb.hpp"
+#include "analyzers/tensor_folder.hpp"
+#include "analyzers/tensor_frames.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using analyzers::Notes;
+using analyzers::Progress;
+using analyzers::Selection;
+using analyzers::Visitor;
+using log::BadInput;
+using log::printable;
+
+void read_run_log(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
+                  const Progress& progress) {
+  analyzers::read_run_log(log::RunLog(log, progress), s, visit, notes, progress);
+}
+
+bool has_ranks(const fs::path& log) {
+  std::error_code unreadable;
+  if (!fs::is_directory(log, unreadable)) return false;
+  try {
+    return !log::rank_folders(log).empty();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void read_rank_folders(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
+                       const Progress& progress) {
+  analyzers::read_ranks(log::rank_folders(log), s, visit, notes, progress);
+}
+
+bool folder_holds(const fs::path& log, bool (*holds)(const fs::path&)) {
+  std::error_code unreadable;
+  if (!fs::is_directory(log, unreadable)) return false;
+  try {
+    return holds(log);
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool has_tensor_files(const fs::path& log) {
+  return folder_holds(log, analyzers::holds_tensor_files);
+}
+
+/// Asked where nothing else is found: a checkpoint that lies in another log's folder is no part of
+/// it.
+bool has_torch_files(const fs::path& log) {
+  return folder_holds(log, analyzers::holds_torch_files);
+}
+
+void refuse_tag(const fs::path& log, const Selection& s) {
+  if (!s.scale_tag) return;
+  throw BadInput(fmt::format(
+      "{}: tensor files have no scalars, and --recorded-scale found '{}', which is no number; want "
+      "a positive number such as 1024 or 2^10",
+      printable(log.string()), printable(*s.scale_tag)));
+}
+
+void read_one_tensor_file(const fs::path& log, const Selection& s, const Visitor& visit,
+                          Notes& notes, const Progress& progress) {
+  refuse_tag(log, s);
+  analyzers::read_tensor_file(log, s, visit, notes, progress);
+}
+
+/// Tensor files know their roles and scales; beside other logs they are of one timeline.
+void read_tensor_files(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
+                       const Progress& progress) {
+  if (!s.joined) refuse_tag(log, s);
+  const analyzers::TensorFolder folder = analyzers::list_tensor_folder(log, s.read_as);
+  if (!s.joined) {
+    analyzers::read_tensor_folder(folder, s, visit, notes, progress);
+    return;
+  }
+  Timeline timeline(log.string(), s, visit);
+  Visitor through = visit;
+  through.frame = [&](analyzers::Frame&& frame) {
+    if (s.scale_tag && frame.counted) {
+      timeline.tensor(std::move(frame));
+    } else {
+      const bool told = frame.scale != 1.0;
+      timeline.pass_on(std::move(frame), told);
+    }
+  };
+  analyzers::read_tensor_folder(folder, s, through, notes, progress);
+}
+
+bool is_file(const fs::path& log) {
+  std::error_code unreadable;
+  return fs::exists(log, unreadable) && !fs::is_directory(log, unreadable);
+}
+
+// In this order a folder is asked what it is: run logs, whatever else lies in them, first.
+constexpr std::array kKinds = {
+    Kind{"folders of a run log for each rank", has_ranks, read_rank_folders, true, false},
+    Kind{"run logs (a folder with run.json)", is_run_log, read_run_log, true, false},
+    Kind{"TensorBoard event files", is_tensorboard, read_tensorboard},
+    Kind{"Weights & Biases histories (JSON)", is_wandb, read_wandb},
+    Kind{"Transformer Engine statistics logs", is_te_statistics, read_te_statistics},
+    Kind{"lines of Paddle's tensor checker", is_paddle, read_paddle},
+    Kind{"msprobe monitor CSV files", is_msprobe, read_msprobe},
+    Kind{"DeepSpeed's CSV metrics", is_deepspeed_csv, read_deepspeed_csv, false},
+    Kind{"console logs of DeepSpeed, Apex, fairseq or Megatron-LM", is_console_log,
+         read_console_log, false},
+    Kind{"folders of tensor files", has_tensor_files, read_tensor_files},
+    Kind{"folders of files of torch.save", has_torch_files, read_tensor_files, true, false},
+    Kind{"safetensors, NPY, NPZ and torch.save files", is_file, read_one_tensor_file, true, false},
+};
+
+/// Names a run log one level below, or event files further down, if there are some.
+std::string hint_below(const fs::path& folder) {
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (is_run_log(entry.path())) {
+      return "; '" + printable(entry.path().string()) + "' is a run log";
+    }
+  }
+  if (const auto run = folder_with_events_in(folder)) {
+    return "; folders in it hold TensorBoard event files, each of a run of its own: name one, as '" +
+           printable(run->string()) + "'";
+  }
+  return "";
+}
+
+/// Logs of several kinds in one folder, as one timeline.
+void read_joined(std::vector<const Kind*> found, const fs::path& log, const Selection& selection,
+                 const Visitor& visit, Notes& notes, const Progress& progress) {
+  std::stable_partition(found.begin(), found.end(), [](const Kind* k) { return !k->has_tensors; });
+  Selection joined = selection;
+  joined.joined = std::make_shared<TimelineState>();
+  joined.joined->joined = true;
+  std::string names;
+  for (const Kind* kind : found) {
+    names += (names.empty() ? "" : kind == found.back() ? " and " : ", ") + std::string(kind->name);
+    kind->read(log, joined, visit, notes, progress);
+  }
+  joined.joined->joined = false;
+  notes.push_back(fmt::format("{}: holds {}: taken as one run, joined by step",
+                              printable(log.string()), names));
+  Timeline(log.string(), joined, visit).finish(notes);
+}
+
+}  // namespace
+
+std::span<const Kind> kinds() { return kKinds; }
+
+bool is_run_log(const fs::path& log) {
+  std::error_code unreadable;
+  return fs::exists(log / "run.json", unreadable);
+}
+
+bool may_hold_whole_tensors(const fs::path& log) {
+  if (has_ranks(log) || is_run_log(log) || has_tensor_files(log)) return true;
+  const auto found = std::find_if(kKinds.begin(), kKinds.end(),
+                                  [&](const Kind& kind) { return kind.recognises(log); });
+  return found != kKinds.end() &&
+         (found->recognises == is_file || found->recognises == has_torch_files);
+}
+
+std::string names_of_kinds() {
+  std::string names;
+  for (const Kind& kind : kKinds) {
+    names += (names.empty()             ? ""
+              : &kind == &kKinds.back() ? " or "
+                                        : ", ") +
+             std::string(kind.name);
+  }
+  return names;
+}
+
+std::string beginning_of(const fs::path& file, std::size_t most) {
+  std::error_code unreadable;
+  if (!fs::is_regular_file(file, unreadable)) return {};  // a pipe would be waited for
+  std::ifstream in(file, std::ios::binary);
+  std::string text(most, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
+  return text;
+}
+
+std::vector<fs::path> files_of(const fs::path& log) {
+  std::error_code error;
+  if (fs::is_regular_file(log, error)) return {log};
+  std::vector<fs::path> files;
+  fs::directory_iterator entries(log, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    std::error_code unreadable;
+    const bool hidden = entries->path().filename().string().starts_with('.');
+    if (!hidden && entries->is_regular_file(unreadable)) files.push_back(entries->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void read_any(const fs::path& log, const Selection& selection, const Visitor& visit, Notes& notes,
+              const Progress& progress) {
+  if (!fs::exists(log)) {
+    throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +
+                   names_of_kinds());
+  }
+  std::vector<const Kind*> found;
+  for (const Kind& kind : kKinds) {
+    const bool alone = !kind.joins;
+    if ((alone && !found.empty()) || !kind.recognises(log)) continue;
+    found.push_back(&kind);
+    if (alone) break;
+  }
+  if (found.size() > 1) {
+    read_joined(std::move(found), log, selection, visit, notes, progress);
+    return;
+  }
+  if (!found.empty()) {
+    found.front()->read(log, selection, visit, notes, progress);
+    return;
+  }
+  log::RunLog::is_one(log);  // where it is laid out as one, it says what is missing
+  throw BadInput(printable(log.string()) + ": holds none of the files that are understood; want " +
+                 names_of_kinds() + " (docs/logs.md)" + hint_below(log));
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// By msprobe/pytorch/monitor/data_writers.py (CSVWriterWithAD) and docs/en/monitor_instruct.md:
+//   vpp_stage,name,step[,micro_step],OPS...
+// in files WHAT_A-B.csv, where WHAT is grad_unreduced, grad_reduced, actv, actv_grad, param_origin,
+// param_updated, exp_avg or exp_avg_sq, and the steps A to B; a folder for each rank. Numbers are
+// rounded to `ndigits` decimals, 6 by default. `zeros` is the share below 1e-8, not of zeros, and
+// is not read.
+#include "analyzers/readers/msprobe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/peak_table.hpp"
+#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/timeline.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using log::Role;
+
+constexpr std::string_view kHeader = "vpp_stage,name,step";
+constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+
+constexpr std::pair<std::string_view, Role> kFiles[] = {
+    {"grad_unreduced", Role::weight_grad}, {"grad_reduced", Role::weight_grad},
+    {"actv_grad", Role::activation_grad},  {"actv", Role::activation},
+    {"param_origin", Role::weight},        {"param_updated", Role::weight_after},
+    {"exp_avg_sq", Role::optimizer_state}, {"exp_avg", Role::optimizer_state}};
+
+/// grad_reduced of grad_reduced_0-9.csv.
+std::string what_is_in(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  const std::size_t steps = stem.find_last_of('_');
+  const bool has_steps = steps != std::string::npos && steps + 1 < stem.size() &&
+                         stem.find_first_not_of("0123456789-", steps + 1) == std::string::npos;
+  return has_steps ? stem.substr(0, steps) : stem;
+}
+
+Role role_of(std::string_view what) {
+  const auto* const found = std::find_if(std::begin(kFiles), std::end(kFiles),
+                                         [what](const auto& row) { return row.first == what; });
+  return found == std::end(kFiles) ? Role::unknown : found->second;
+}
+
+/// The cells of a line. pandas quotes those that hold a comma, as shapes do.
+void split(std::string_view line, std::vector<std::string_view>& cells) {
+  cells.clear();
+  for (;;) {
+    std::size_t end = line.find(',');
+    if (line.starts_with('"')) end = line.find(',', line.find('"', 1));
+    cells.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return;
+    line.remove_prefix(end + 1);
+  }
+}
+
+/// A column by its name, and the last decimal that any of its cells has: no more than it is rounded
+/// to, so that half a unit of it bounds the rounding.
+struct Column {
+  std::optional<std::size_t> index;
+  int last_digit = 0;
+
+  std::optional<std::string_view> in(const std::vector<std::string_view>& cells) const {
+    return index && *index < cells.size() ? std::optional(cells[*index]) : std::nullopt;
+  }
+  void see(const std::vector<std::string_view>& cells) {
+    const auto cell = in(cells);
+    const auto digit = cell ? last_digit_of(*cell) : std::nullopt;
+    if (digit) last_digit = std::min(last_digit, *digit);
+  }
+  /// Empty where there is no number.
+  std::optional<Bounds> bounds(const std::vector<std::string_view>& cells) const {
+    const auto cell = in(cells);
+    const auto number = cell ? number_in(*cell) : std::nullopt;
+    if (!number) return std::nullopt;
+    return printed_bounds(*number, last_digit);
+  }
+};
+
+class MsprobeFile {
+ public:
+  explicit MsprobeFile(const fs::path& file)
+      : file_(file), what_(what_is_in(file)), role_(role_of(what_)) {}
+
+  void read(std::uint64_t before, std::uint64_t in_all, PeakTable& peaks, analyzers::Notes& notes,
+            const analyzers::Progress& progress) {
+    see_decimals();
+    TextLines lines(file_, progress, before, in_all);
+    BadLines bad;
+    lines.next();  // the header
+    while (const auto line = lines.next()) {
+      if (line->empty()) continue;
+      const std::string_view why = take(*line, peaks);
+      if (!why.empty()) bad.add(lines.number(), why);
+    }
+    bad.tell(lines.name(), notes);
+    if (!(min_.index && max_.index) && !norm_.index) {
+      notes.push_back(lines.name() + ": has neither the ops min and max nor norm; left out");
+    }
+  }
+
+ private:
+  void see_decimals() {
+    TextLines lines(file_);
+    split(lines.next().value_or(""), cells_);
+    const auto column = [this](std::string_view name) {
+      const auto found = std::find(cells_.begin(), cells_.end(), name);
+      Column c;
+      if (found != cells_.end()) c.index = static_cast<std::size_t>(found - cells_.begin());
+      return c;
+    };
+    stage_ = column("vpp_stage");
+    name_ = column("name");
+    step_ = column("step");
+    min_ = column("min");
+    max_ = column("max");
+    norm_ = column("norm");
+    nans_ = column("nans");
+    while (const auto line = lines.next()) {
+      if (line->size() > kLongestLine) continue;
+      split(*line, cells_);
+      min_.see(cells_);
+      max_.see(cells_);
+      norm_.see(cells_);
+    }
+  }
+
+  /// What is wrong with a line; empty where nothing is.
+  std::string_view take(std::string_view line, PeakTable& peaks) {
+    if (line.size() > kLongestLine) return "is longer than 64 KiB";
+    split(line, cells_);
+    const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
+    if (!name || name->empty() || !step_text || !stage) return "has too few cells";
+    const auto step = integer_in(*step_text);
+    if (!step) return "its step is no integer";
+    const auto norm = norm_.bounds(cells_);
+    if (norm && norm->high < 0) return "its norm is negative";
+    const std::optional<Magnitudes> found = magnitudes();
+    // nan in every cell stands for an input or output that is no tensor.
+    if (!found) return is_no_tensor() ? "" : "a cell is no number";
+    peaks.add(tensor_name(*stage, *name), role_, *step, *found);
+    return {};
+  }
+
+  std::string tensor_name(std::string_view stage, std::string_view name) const {
+    const bool first = stage == "0";
+    return fmt::format("{}/{}{}", what_, first ? "" : fmt::format("vpp_stage_{}/", stage), name);
+  }
+
+  bool is_no_tensor() const {
+    const auto nans = nans_.bounds(cells_);
+    if (nans) return std::isnan(nans->low);
+    return role_ == Role::activation || role_ == Role::activation_grad;
+  }
+
+  std::optional<Magnitudes> magnitudes() const {
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    const auto nans = nans_.bounds(cells_);
+    if (nans && nans->low > 0) return Magnitudes{{kNan, kNan}, {}};
+    const auto min = min_.bounds(cells_), max = max_.bounds(cells_), norm = norm_.bounds(cells_);
+    std::optional<Magnitudes> found;
+    if (min && max) {
+      found = magnitudes_between(*min, *max);
+    } else if (norm) {
+      // Taken in binary64; no value is larger. An infinite norm is that of an infinite value.
+      const double most = norm->high * (1 + 0x1p-20);
+      found = Magnitudes{{std::isfinite(most) ? 0 : most, most}, {}};
+    }
+    if (found && std::isnan(found->largest.high) && is_no_tensor()) return std::nullopt;
+    return found;
+  }
+
+  fs::path file_;
+  std::string what_;
+  Role role_;
+  Column stage_, name_, step_, min_, max_, norm_, nans_;
+  std::vector<std::string_view> cells_;
+};
+
+bool is_one_file(const fs::path& file) { return beginning_of(file, kHeader.size()) == kHeader; }
+
+constexpr int kLevels = 2;  // MONITOR_OUTPUT_DIR/TIME-rankR-X/WHAT_A-B.csv
+
+}  // namespace
+
+bool is_msprobe(const fs::path& log) { return any_file_below(log, kLevels, is_one_file); }
+
+void read_msprobe(const fs::path& log, const analyzers::Selection& selection,
+                  const analyzers::Visitor& visit, analyzers::Notes& notes,
+                  const analyzers::Progress& progress) {
+  const std::vector<fs::path> files = files_below(log, kLevels, is_one_file);
+  PeakTable peaks;
+  const std::uint64_t in_all = bytes_of(files);
+  std::uint64_t before = 0;
+  for (const fs::path& file : files) {
+    MsprobeFile(file).read(before, in_all, peaks, notes, progress);
+    before += bytes_of({file});
+  }
+  Timeline timeline(log.string(), selection, visit);
+  peaks.tell(timeline);
+  tell_kind("msprobe monitor tables", peaks, selection, visit);
+  timeline.finish(notes);
+}
+
+}  // namespace halfscope::readers

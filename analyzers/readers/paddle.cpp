@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// By paddle/phi/kernels/check_numerics_kernel (check_numerics_utils.h) and
+// paddle/fluid/eager/nan_inf_utils:
+//   [PRECISION] [ERROR] in [device=gpu:0, op=divide, tensor=, dtype=fp32], numel=40, num_nan=0,
+//   num_inf=4, num_zero=0, max=inf, min=1.048930e+00, mean=inf
+// on one line; without [ERROR], num_nan and num_inf where there are neither. Six decimals (%e) of
+// the binary32 value. max and min are over infinities too; NaN may hide values from them.
+#include "analyzers/readers/paddle.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/timeline.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using analyzers::Gap;
+using log::Role;
+
+constexpr std::string_view kMark = "[PRECISION]";
+constexpr std::size_t kLookedAt = std::size_t{1} << 20;
+constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+
+/// A format by Paddle's name, with the ends of its finite nonzero magnitudes.
+struct Held {
+  std::string_view name;
+  Dtype dtype;
+  Magnitude least, most;
+};
+constexpr std::uint64_t kAllOnes = kFractionUnit - 1;
+/// The fraction of a largest finite number with so many bits of precision.
+constexpr std::uint64_t ones(int precision) { return kAllOnes - (kAllOnes >> (precision - 1)); }
+constexpr Held kHeld[] = {{"fp16", Dtype::f16, {-24, 0}, {15, ones(11)}},
+                          {"bf16", Dtype::bf16, {-133, 0}, {127, ones(8)}},
+                          {"fp32", Dtype::f32, {-149, 0}, {127, ones(24)}},
+                          {"fp64", Dtype::f64, {-1074, 0}, {1023, ones(53)}}};
+
+/// What follows KEY= up to the next comma, bracket or space.
+std::optional<std::string_view> text_of(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    const std::size_t value = at + key.size();
+    const bool is_word = at > 0 && (line[at - 1] == ' ' || line[at - 1] == '[');
+    if (!is_word || value >= line.size() || line[value] != '=') continue;
+    const std::string_view rest = line.substr(value + 1);
+    return rest.substr(0, std::min(rest.find_first_of(",] "), rest.size()));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> count_of(std::string_view line, std::string_view key) {
+  const auto text = text_of(line, key);
+  const auto number = text ? integer_in(*text) : std::nullopt;
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*number);
+}
+
+/// max or min as a range; NaN and infinities are themselves, and so is zero: %e prints no other
+/// number as 0.
+std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
+  const auto text = text_of(line, key);
+  const auto number = text ? number_in(*text) : std::nullopt;
+  if (!number) return std::nullopt;
+  const auto digit = last_digit_of(*text);
+  return *number == 0 || !digit ? Bounds{*number, *number} : printed_bounds(*number, *digit);
+}
+
+/// What is printed of a binary64 number is that number rounded to binary32.
+Bounds in_binary64(const Bounds& printed, Dtype dtype) {
+  if (dtype != Dtype::f64) return printed;
+  const auto error = [](double x) { return std::abs(x) * 0x1p-23 + 0x1p-149; };
+  return {printed.low - error(printed.low), printed.high + error(printed.high)};
+}
+
+struct Entry {
+  std::string_view op, tensor;
+  const Held* held = nullptr;
+  std::uint64_t numel = 0, nan = 0, inf = 0, zero = 0;
+  Bounds max, min;
+  std::uint64_t finite_nonzero() const { return numel - nan - inf - zero; }
+};
+
+/// Returns what is wrong with a line; empty where nothing is.
+std::string_view parse(std::string_view line, Entry& entry) {
+  entry.op = text_of(line, "op").value_or("");
+  entry.tensor = text_of(line, "tensor").value_or("");
+  const std::string_view dtype = text_of(line, "dtype").value_or("");
+  const auto* const held = std::find_if(std::begin(kHeld), std::end(kHeld),
+                                        [dtype](const Held& h) { return h.name == dtype; });
+  const auto numel = count_of(line, "numel"), zero = count_of(line, "num_zero");
+  const auto max = extreme_of(line, "max"), min = extreme_of(line, "min");
+  if (entry.op.empty() || !numel || !max || !min) return "has no op, numel, max or min";
+  if (held == std::end(kHeld)) return "its dtype is none of fp16, bf16, fp32 and fp64";
+  if (!zero) return "has no num_zero, as those of Paddle before 2.5";
+  const bool fine = line.find("[ERROR]") == std::string_view::npos;
+  const auto none = fine ? std::optional<std::uint64_t>(0) : std::nullopt;
+  const auto nan = count_of(line, "num_nan"), inf = count_of(line, "num_inf");
+  if ((!nan && !none) || (!inf && !none)) return "has no num_nan or num_inf";
+  entry.held = held;
+  entry.numel = *numel;
+  entry.zero = *zero;
+  entry.nan = nan.value_or(0);
+  entry.inf = inf.value_or(0);
+  entry.max = in_binary64(*max, held->dtype);
+  entry.min = in_binary64(*min, held->dtype);
+  const std::uint64_t most = *numel;
+  if (entry.nan > most || entry.inf > most || entry.zero > most ||
+      entry.nan + entry.inf + entry.zero > most) {
+    return "counts more than its numel";
+  }
+  return {};
+}
+
+/// An entry as a table: the specials are exact, and the others lie where max and min leave room.
+class Filler {
+ public:
+  explicit Filler(const Entry& entry) : entry_(entry), least_(entry.held->least) {
+    const Bounds max = magnitude_bounds(entry.max), min = magnitude_bounds(entry.min);
+    const bool known = entry.nan == 0;
+    const bool ends = std::isfinite(max.high) && std::isfinite(min.high);
+    most_ = known && ends ? clipped(std::max(max.high, min.high)) : entry.held->most;
+    if (known && entry.min.low > 0) least_ = clipped(entry.min.low);
+    if (known && entry.max.high < 0) least_ = clipped(-entry.max.high);
+  }
+
+  /// Two of the values are max and min themselves, where they are neither zero nor infinite.
+  BoundedTable table() const {
+    BinadeTable exact;
+    SpecialCounts specials;
+    specials.nan = entry_.nan;
+    specials.zero = entry_.zero;
+    // Where there are both, how many of each is not told; no count here is by sign.
+    (std::isinf(entry_.max.high) ? specials.positive_infinity : specials.negative_infinity) =
+        entry_.inf;
+    exact.add_specials(specials);
+    BoundedTable table(std::move(exact));
+    std::uint64_t left = entry_.finite_nonzero();
+    if (is_there(entry_.max)) take_one(entry_.max, left, table);
+    const bool apart = entry_.min.high < entry_.max.low;
+    if (apart && is_there(entry_.min)) take_one(entry_.min, left, table);
+    if (left > 0) table.add({least_, most_, false, left});
+    return table;
+  }
+
+ private:
+  Magnitude clipped(double m) const {
+    if (!(m > 0)) return entry_.held->least;
+    return std::clamp(std::isinf(m) ? entry_.held->most : magnitude_of(m), entry_.held->least,
+                      entry_.held->most);
+  }
+  static bool is_there(const Bounds& extreme) {
+    return std::isfinite(extreme.low) && magnitude_bounds(extreme).low > 0;
+  }
+  void take_one(const Bounds& extreme, std::uint64_t& left, BoundedTable& table) const {
+    if (left == 0) return;
+    const Bounds m = magnitude_bounds(extreme);
+    table.add({clipped(m.low), clipped(m.high), false, 1});
+    --left;
+  }
+
+  const Entry& entry_;
+  Magnitude least_, most_;
+};
+
+/// Backward operators are called OP_grad; of what a gradient is only a tensor's name says. What an
+/// optimizer's operators make are no activations.
+Role role_of(const Entry& entry) {
+  if (entry.op.ends_with("_grad")) {
+    const bool of_parameter = entry.tensor.find(".w_") != std::string_view::npos ||
+                              entry.tensor.find(".b_") != std::string_view::npos;
+    return of_parameter ? Role::weight_grad : Role::activation_grad;
+  }
+  constexpr std::string_view optimizers[] = {"adam",  "sgd",     "momentum", "lamb", "lars",
+                                             "adagr", "rmsprop", "adadelta", "ftrl", "merged_"};
+  const bool of_optimizer =
+      std::any_of(std::begin(optimizers), std::end(optimizers),
+                  [&entry](std::string_view name) { return entry.op.starts_with(name); });
+  return of_optimizer ? Role::unknown : Role::activation;
+}
+
+/// The entries of one worker. A line has no step: the n-th of an operator and tensor is entry n.
+class Worker {
+ public:
+  Worker(std::string prefix, Timeline& timeline)
+      : prefix_(std::move(prefix)), timeline_(timeline) {}
+
+  void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all,
+            analyzers::Notes& notes, const analyzers::Progress& progress) {
+    TextLines lines(file, progress, before, in_all);
+    BadLines bad;
+    while (const auto line = lines.next()) {
+      const std::size_t mark = line->substr(0, kLongestLine).find(kMark);
+      if (mark == std::string_view::npos) continue;
+      const std::string_view why =
+          line->size() > kLongestLine ? "is longer than 64 KiB" : take(line->substr(mark));
+      if (!why.empty()) bad.add(lines.number(), why);
+    }
+    bad.tell(lines.name(), notes);
+  }
+
+ private:
+  std::string_view take(std::string_view line) {
+    Entry entry;
+    const std::string_view why = parse(line, entry);
+    if (!why.empty()) return why;
+    const std::string slash = entry.tensor.empty() ? "" : "/";
+    analyzers::Frame frame;
+    frame.name = fmt::format("{}{}{}{}", prefix_, entry.op, slash, entry.tensor);
+    frame.step = entries_[frame.name]++;
+    if (!timeline_.wants(frame.name, frame.step)) return {};
+    frame.role = role_of(entry);
+    frame.source_dtype = entry.held->dtype;
+    frame.table = Filler(entry).table();
+    timeline_.tensor(std::move(frame));
+    return {};
+  }
+
+  std::string prefix_;
+  Timeline& timeline_;
+  std::map<std::string, std::int64_t> entries_;
+};
+
+bool is_one_file(const fs::path& file) {
+  const std::string text = beginning_of(file, kLookedAt);
+  const std::size_t mark = text.find(kMark);
+  return mark != std::string::npos && text.find("numel=", mark) != std::string::npos;
+}
+
+}  // namespace
+
+bool is_paddle(const fs::path& log) { return any_file_below(log, 0, is_one_file); }
+
+void read_paddle(const fs::path& log, const analyzers::Selection& selection,
+                 const analyzers::Visitor& visit, analyzers::Notes& notes,
+                 const analyzers::Progress& progress) {
+  const std::vector<fs::path> files = files_below(log, 0, is_one_file);
+  Timeline timeline(log.string(), selection, visit);
+  const std::uint64_t in_all = bytes_of(files);
+  std::uint64_t before = 0;
+  for (const fs::path& file : files) {
+    const std::string prefix = files.size() > 1 ? file.filename().string() + "/" : "";
+    Worker(prefix, timeline).read(file, before, in_all, notes, progress);
+    before += bytes_of({file});
+  }
+  if (visit.kind) {
+    analyzers::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};
+    if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
+    for (const Gap gap : {Gap::counts, Gap::updates, Gap::steps}) kind.gaps.push_back(gap);
+    visit.kind(kind);
+  }
+  timeline.finish(notes);
+}
+
+}  // namespace halfscope::readers

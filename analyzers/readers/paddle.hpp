@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines that Paddle's tensor checker (paddle.amp.debugging) prints of every operator's outputs.
+#pragma once
+
+#include <filesystem>
+
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+bool is_paddle(const std::filesystem::path& log);
+
+/// As Kind::read: what a run printed, or the output_dir with a file for each worker.
+void read_paddle(const std::filesystem::path& log, const analyzers::Selection& selection,
+                 const analyzers::Visitor& visit, analyzers::Notes& notes,
+                 const analyzers::Progress& progress);
+
+}  // namespace halfscope::readers

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/peak_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace halfscope::readers {
+namespace {
+
+bool is_nan(const Bounds& b) { return std::isnan(b.low) || std::isnan(b.high); }
+
+/// The larger of two magnitudes; NaN where one is.
+Bounds larger(const Bounds& a, const Bounds& b) {
+  if (is_nan(a)) return a;
+  if (is_nan(b)) return b;
+  return {std::max(a.low, b.low), std::max(a.high, b.high)};
+}
+
+}  // namespace
+
+Magnitudes magnitudes_between(const Bounds& min, const Bounds& max) {
+  Magnitudes found;
+  found.largest = larger(magnitude_bounds(min), magnitude_bounds(max));
+  if (is_nan(found.largest)) return found;
+  if (min.low > 0) found.smallest_nonzero = min.low;
+  if (max.high < 0) found.smallest_nonzero = -max.high;
+  return found;
+}
+
+void PeakTable::add(const std::string& tensor, log::Role role, std::int64_t step,
+                    const Magnitudes& found) {
+  Tensor& of = tensors_.try_emplace(tensor, Tensor{role, {}}).first->second;
+  const auto [place, is_new] = of.steps.try_emplace(step, found);
+  if (is_new) return;
+  Magnitudes& known = place->second;
+  known.largest = larger(known.largest, found.largest);
+  if (known.smallest_nonzero && found.smallest_nonzero) {
+    *known.smallest_nonzero = std::min(*known.smallest_nonzero, *found.smallest_nonzero);
+  } else {
+    known.smallest_nonzero.reset();
+  }
+}
+
+bool PeakTable::skips_steps() const {
+  return std::any_of(tensors_.begin(), tensors_.end(), [](const auto& named) {
+    const auto& steps = named.second.steps;
+    const auto skipped = [](const auto& a, const auto& b) { return b.first - 1 != a.first; };
+    return std::adjacent_find(steps.begin(), steps.end(), skipped) != steps.end();
+  });
+}
+
+void PeakTable::tell(Timeline& timeline) const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) {
+    // A role that is known is as good as a name that says it.
+    if (tensor.role == log::Role::unknown) names.push_back(name);
+  }
+  if (names.size() == tensors_.size()) timeline.names(names);
+  for (const auto& [name, tensor] : tensors_) {
+    for (const auto& [step, found] : tensor.steps) {
+      analyzers::StepPeak peak;
+      peak.role = tensor.role;
+      peak.step = step;
+      peak.tensor = name;
+      peak.max_abs = found.largest.high;
+      if (found.largest.low < found.largest.high) peak.at_least = found.largest.low;
+      if (std::isfinite(peak.max_abs)) peak.min_abs_nonzero = found.smallest_nonzero;
+      timeline.peak(std::move(peak));
+    }
+  }
+}
+
+void tell_kind(const std::string& name, const PeakTable& peaks,
+               const analyzers::Selection& selection, const analyzers::Visitor& visit) {
+  if (!visit.kind) return;
+  using analyzers::Gap;
+  analyzers::LogKind kind{name, {Gap::rounded, Gap::dtype}};
+  if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
+  kind.gaps.push_back(Gap::counts);
+  kind.gaps.push_back(Gap::updates);
+  if (peaks.skips_steps()) kind.gaps.push_back(Gap::every_step);
+  visit.kind(kind);
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/scalar_tags.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+namespace halfscope::readers {
+namespace {
+
+/// The parts of a tag between slashes and dots, in lower case, words joined by '_'.
+std::vector<std::string> parts_of(std::string_view tag) {
+  std::vector<std::string> parts(1);
+  for (const char c : tag) {
+    if (c == '/' || c == '.') {
+      parts.emplace_back();
+    } else if (c == '-' || c == ' ') {
+      parts.back().push_back('_');
+    } else {
+      parts.back().push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    }
+  }
+  return parts;
+}
+
+template <std::size_t n>
+bool is_one_of(const std::string& part, const std::string_view (&names)[n]) {
+  return std::find(std::begin(names), std::end(names), part) != std::end(names);
+}
+
+bool is_validation(const std::string& part) {
+  static constexpr std::string_view names[] = {"val", "valid", "validation", "eval", "test", "dev"};
+  return is_one_of(part, names);
+}
+
+/// Lightning's LearningRateMonitor: lr-AdamW, of several parameter groups lr-AdamW/pg1.
+bool is_learning_rate(const std::vector<std::string>& parts) {
+  static constexpr std::string_view names[] = {"lr", "learning_rate"};
+  const std::string& last = parts.back();
+  if (is_one_of(last, names)) return true;
+  const bool first_group = last == "pg1" && parts.size() > 1;
+  const std::string& of_optimizer = first_group ? parts[parts.size() - 2] : last;
+  return of_optimizer.starts_with("lr_") && of_optimizer.size() > 3;
+}
+
+/// DeepSpeed Train/Samples/loss_scale, Megatron loss-scale, fairseq loss_scale, and what users of
+/// GradScaler.get_scale() call it.
+bool is_loss_scale(const std::vector<std::string>& parts) {
+  static constexpr std::string_view names[] = {"loss_scale", "lossscale",   "grad_scale",
+                                               "amp_scale",  "grad_scaler", "scaler_scale"};
+  static constexpr std::string_view scalers[] = {"amp", "scaler", "grad_scaler", "gradscaler"};
+  if (is_one_of(parts.back(), names)) return true;
+  return parts.back() == "scale" && parts.size() > 1 && is_one_of(parts[parts.size() - 2], scalers);
+}
+
+}  // namespace
+
+std::optional<ScalarMeaning> scalar_meaning(std::string_view tag) {
+  static constexpr std::string_view losses[] = {"loss", "train_loss", "training_loss", "lm_loss",
+                                                "train_loss_step"};
+  const std::vector<std::string> parts = parts_of(tag);
+  if (is_loss_scale(parts)) return ScalarMeaning::loss_scale;
+  if (is_learning_rate(parts)) return ScalarMeaning::learning_rate;
+  if (parts.back() == "found_inf") return ScalarMeaning::found_inf;
+  if (is_one_of(parts.back(), losses) &&
+      std::none_of(parts.begin(), parts.end() - 1, is_validation)) {
+    return ScalarMeaning::loss;
+  }
+  return std::nullopt;
+}
+
+void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
+  timeline_.recorded_scale(tag, step, value);
+  const std::optional<ScalarMeaning> meaning = scalar_meaning(tag);
+  if (!meaning) return;
+  std::string& chosen = chosen_[static_cast<std::size_t>(*meaning)];
+  if (chosen.empty()) chosen = tag;
+  if (chosen != tag) return;
+  switch (*meaning) {
+    case ScalarMeaning::loss: timeline_.loss(step, value); break;
+    case ScalarMeaning::learning_rate: timeline_.learning_rate(step, value); break;
+    case ScalarMeaning::loss_scale: timeline_.loss_scale(step, value); break;
+    case ScalarMeaning::found_inf: timeline_.found_inf(step, value != 0); break;
+  }
+}
+
+}  // namespace halfscope::readers

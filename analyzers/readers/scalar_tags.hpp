@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which scalars of a log are the loss, the learning rate, the loss scale: by the names that
+// frameworks give them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "analyzers/readers/timeline.hpp"
+
+namespace halfscope::readers {
+
+enum class ScalarMeaning : std::uint8_t { loss, learning_rate, loss_scale, found_inf };
+
+/// By the last part of a tag, whatever its case and separators: "train/loss", "lm loss",
+/// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale".
+/// Empty for all else, and for a loss of validation ("eval/loss").
+std::optional<ScalarMeaning> scalar_meaning(std::string_view tag);
+
+/// Hands a log's scalars to a timeline. Of several tags that mean the same the first one holds.
+class ScalarTags {
+ public:
+  explicit ScalarTags(Timeline& timeline) : timeline_(timeline) {}
+  void take(const std::string& tag, std::int64_t step, double value);
+
+ private:
+  Timeline& timeline_;
+  std::array<std::string, 4> chosen_;  // by meaning; empty: none yet
+};
+
+}  // namespace halfscope::readers

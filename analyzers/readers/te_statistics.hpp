@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics that Transformer Engine's debug features log to text files by nvidia-dlfw-inspect.
+#pragma once
+
+#include <filesystem>
+
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+bool is_te_statistics(const std::filesystem::path& log);
+
+/// As Kind::read: a file, or the folder of a run with a file for each rank.
+void read_te_statistics(const std::filesystem::path& log, const analyzers::Selection& selection,
+                        const analyzers::Visitor& visit, analyzers::Notes& notes,
+                        const analyzers::Progress& progress);
+
+}  // namespace halfscope::readers

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/tensorboard.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+
+#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/tensorboard_files.hpp"
+#include "analyzers/readers/tensorboard_histogram.hpp"
+#include "analyzers/readers/tensorboard_index.hpp"
+#include "analyzers/readers/timeline.hpp"
+#include "halfscope/log/event_file.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+using analyzers::Gap;
+using analyzers::Notes;
+using log::BadInput;
+using log::printable;
+using What = KnownScalar::What;
+
+/// One pass over the histograms an index found.
+class FrameReader {
+ public:
+  FrameReader(const TensorBoardIndex& index, Timeline& timeline) : index_(index), to_(timeline) {}
+
+  void read(const analyzers::Progress& progress) {
+    std::uint64_t done = 0;
+    for (const TensorBoardIndex::Place& place : index_.histograms()) {
+      const std::uint64_t all = index_.histograms().size();
+      if (progress && done % 64 == 0) {
+        progress(index_.bytes() + index_.bytes() * done / all, 2 * index_.bytes());
+      }
+      ++done;
+      steps_.insert(place.step);
+      if (to_.wants(index_.tags()[place.tag].name, place.step)) pass_on(place);
+    }
+    if (progress) progress(2 * index_.bytes(), 2 * index_.bytes());
+  }
+
+  std::set<Gap> gaps() const {
+    std::set<Gap> gaps = gaps_;
+    const bool some = !steps_.empty();
+    if (some && static_cast<std::uint64_t>(*steps_.rbegin()) -
+                        static_cast<std::uint64_t>(*steps_.begin()) >=
+                    steps_.size()) {
+      gaps.insert(Gap::every_step);
+    }
+    return gaps;
+  }
+  const Notes& notes() const { return notes_; }
+
+ private:
+  void pass_on(const TensorBoardIndex::Place& place) {
+    const TensorBoardIndex::Tag& tag = index_.tags()[place.tag];
+    analyzers::Frame frame;
+    try {
+      frame.table = table_at(place, tag.of_run_log);
+    } catch (const std::invalid_argument& error) {
+      return skip(place, tag.name, error.what());
+    }
+    frame.name = tag.name;
+    frame.step = place.step;
+    note_gaps(frame.table);
+    to_.tensor(std::move(frame));
+  }
+
+  BoundedTable table_at(const TensorBoardIndex::Place& place, bool of_run_log) {
+    if (!reader_ || file_ != place.file) {
+      reader_.emplace(index_.files()[place.file]);
+      file_ = place.file;
+    }
+    const auto bytes = reader_->bytes(place.offset, place.size);
+    const auto parse = [&](auto& message) {
+      if (!bytes || !message.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
+        throw std::invalid_argument("it cannot be read");
+      }
+    };
+    if (place.form == TensorBoardIndex::Form::tensor) {
+      parse(tensor_);
+      return table_of(tensor_);
+    }
+    parse(histogram_);
+    return of_run_log ? table_of_run_log(histogram_) : table_of(histogram_);
+  }
+
+  void skip(const TensorBoardIndex::Place& place, const std::string& name, const char* why) {
+    constexpr std::size_t kMost = 20;
+    if (notes_.size() > kMost) return;
+    const std::string file = printable(index_.files()[place.file].string());
+    notes_.push_back(notes_.size() == kMost
+                         ? file + ": more histograms are skipped than are listed here"
+                         : fmt::format("{}: histogram '{}' at step {}, byte {}, skipped: {}", file,
+                                       printable(name), place.step, place.offset, why));
+  }
+
+  void note_gaps(const BoundedTable& table) {
+    const auto may_be_zero = [](const Span& span) { return !span.first; };
+    if (std::any_of(table.spans().begin(), table.spans().end(), may_be_zero)) {
+      gaps_.insert(Gap::zeros);
+    }
+    if (hides_underflow(table)) gaps_.insert(Gap::underflow);
+    if (!table.nonfinite_known()) gaps_.insert(Gap::nonfinite);
+  }
+
+  const TensorBoardIndex& index_;
+  Timeline& to_;
+  std::optional<log::EventReader> reader_;
+  std::uint32_t file_ = 0;
+  log::proto::HistogramProto histogram_;  // one of each, so that their memory is used again
+  log::proto::TensorProto tensor_;
+  std::set<std::int64_t> steps_;
+  std::set<Gap> gaps_;
+  Notes notes_;
+};
+
+void tell(Timeline& timeline, What what, std::int64_t step, double value) {
+  switch (what) {
+    case What::loss: return timeline.loss(step, value);
+    case What::learning_rate: return timeline.learning_rate(step, value);
+    case What::loss_scale: return timeline.loss_scale(step, value);
+    case What::found_inf: return timeline.found_inf(step, value != 0);
+  }
+}
+
+/// The tag that is taken for each thing, of those that are there.
+using Taken = std::array<const TensorBoardIndex::Tag*, 4>;
+Taken taken_scalars(const TensorBoardIndex& index) {
+  Taken taken = {};
+  for (const TensorBoardIndex::Tag& tag : index.tags()) {
+    if (!tag.known || !tag.scalar) continue;
+    const TensorBoardIndex::Tag*& best = taken.at(static_cast<std::size_t>(tag.known->what));
+    if (best == nullptr || tag.known->rank < best->known->rank) best = &tag;
+  }
+  return taken;
+}
+
+void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
+  std::string list;
+  for (const TensorBoardIndex::Tag* tag : taken) {
+    if (tag == nullptr) continue;
+    list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(tag->known->what),
+                        printable(tag->name));
+  }
+  if (!list.empty()) notes.push_back(printable(log.string()) + ": by their tags, " + list);
+}
+
+void tell_scalars(const TensorBoardIndex& index, const std::optional<std::string>& scale_tag,
+                  const fs::path& log, Timeline& timeline, Notes& notes) {
+  const Taken taken = taken_scalars(index);
+  note_taken(taken, log, notes);
+  for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
+    const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
+    if (std::find(taken.begin(), taken.end(), &tag) != taken.end()) {
+      tell(timeline, tag.known->what, scalar.step, scalar.value);
+    }
+  }
+  for (const TensorBoardIndex::Tag& tag : index.tags()) {  // for a list of those that are there
+    if (tag.scalar && tag.name != scale_tag) timeline.recorded_scale(tag.name, 0, 0);
+  }
+  for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
+    const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
+    if (tag.name == scale_tag) timeline.recorded_scale(tag.name, scalar.step, scalar.value);
+  }
+}
+
+std::vector<std::string> names_of_histograms(const TensorBoardIndex& index) {
+  std::vector<std::string> names;
+  for (const TensorBoardIndex::Tag& tag : index.tags()) {
+    if (tag.histogram) names.push_back(tag.name);
+  }
+  return names;
+}
+
+void refuse_empty(const TensorBoardIndex& index, const fs::path& log) {
+  const bool scalars = std::any_of(index.tags().begin(), index.tags().end(),
+                                   [](const TensorBoardIndex::Tag& tag) { return tag.scalar; });
+  if (scalars || !index.histograms().empty()) return;
+  throw BadInput(
+      printable(log.string()) + ": its event files hold " +
+      (index.any_record() ? "neither histograms nor scalars" : "no record that can be read") +
+      "; want what SummaryWriter.add_histogram and add_scalar or tf.summary write" +
+      (index.notes().empty() ? "" : " (" + index.notes().front() + ")"));
+}
+
+}  // namespace
+
+bool is_tensorboard(const fs::path& log) { return !event_files_of(log).empty(); }
+
+void read_tensorboard(const fs::path& log, const analyzers::Selection& selection,
+                      const analyzers::Visitor& visit, Notes& notes,
+                      const analyzers::Progress& progress) {
+  const TensorBoardIndex index(event_files_of(log), selection.scale_tag, progress);
+  refuse_empty(index, log);
+  Timeline timeline(log.string(), selection, visit);
+  tell_scalars(index, selection.scale_tag, log, timeline, notes);
+  timeline.names(names_of_histograms(index));
+  FrameReader frames(index, timeline);
+  frames.read(progress);
+
+  std::set<Gap> gaps = frames.gaps();
+  const bool any = !index.histograms().empty();
+  gaps.insert({Gap::updates, any ? Gap::dtype : Gap::tensors});
+  if (any && !selection.recorded_scale && !selection.scale_tag) gaps.insert(Gap::loss_scale);
+  if (visit.kind) {
+    visit.kind(
+        {any ? "TensorBoard histograms" : "TensorBoard scalars", {gaps.begin(), gaps.end()}});
+  }
+  for (const Notes& more : {index.notes(), frames.notes()}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  if (const auto below = folder_with_events_in(log)) {
+    notes.push_back(
+        fmt::format("{}: folders in it hold event files too ('{}'): other runs, not read",
+                    printable(log.string()), printable(below->string())));
+  }
+  if (std::any_of(index.tags().begin(), index.tags().end(),
+                  [](const TensorBoardIndex::Tag& tag) { return tag.of_run_log; })) {
+    notes.push_back(printable(log.string()) +
+                    ": is of a run log of Halfscope; its folder, with run.json, has exact tables "
+                    "and their scales: name that");
+  }
+  timeline.finish(notes);
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/tensorboard_files.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "analyzers/readers/kinds.hpp"
+#include "halfscope/log/event_file.hpp"
+#include "halfscope/log/event_outline.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether the first record has right checksums and is an event. Records of other kinds come in the
+/// same framing (TFRecord).
+bool begins_with_event(const fs::path& file) {
+  constexpr std::size_t kHeaderBytes = 12;
+  constexpr std::uint64_t kMost = 1 << 20;
+  const std::string header = beginning_of(file, kHeaderBytes);
+  const auto length = log::record_length(header);
+  if (!length) return false;
+  if (*length > kMost) return true;  // a record to be sure, and too large to look into
+  const std::string begin = beginning_of(file, kHeaderBytes + static_cast<std::size_t>(*length));
+  log::EventOutline event;
+  return begin.size() == kHeaderBytes + *length &&
+         event.read(std::string_view(begin).substr(kHeaderBytes));
+}
+
+bool is_named_as_one(const fs::path& file) {
+  return file.filename().string().find("tfevents") != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<fs::path> event_files_of(const fs::path& log) {
+  std::vector<fs::path> files = files_of(log);
+  const bool alone = files.size() == 1 && files.front() == log;
+  std::erase_if(files, [alone](const fs::path& file) {
+    return !begins_with_event(file) && (alone || !is_named_as_one(file));
+  });
+  return files;
+}
+
+std::optional<fs::path> folder_with_events_in(const fs::path& folder) {
+  constexpr int kMostFolders = 200, kDepth = 3;
+  int seen = 0;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return std::nullopt;
+  std::optional<fs::path> first;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
+                                         error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    std::error_code unreadable;
+    if (!entry->is_directory(unreadable)) continue;
+    if (++seen > kMostFolders) break;
+    const bool hidden = entry->path().filename().string().starts_with('.');
+    if (hidden || is_run_log(entry->path())) {
+      entry.disable_recursion_pending();
+      continue;
+    }
+    if (entry.depth() + 1 >= kDepth) entry.disable_recursion_pending();
+    if (first && *first < entry->path()) continue;
+    if (!event_files_of(entry->path()).empty()) first = entry->path();
+  }
+  return first;
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files of a folder are event files of TensorBoard.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace halfscope::readers {
+
+/// The event files of a folder, in the order of their names; the file itself where it is one. By
+/// what they begin with; and those of a folder whose names say so, since their beginning may be
+/// damaged. Throws nothing.
+std::vector<std::filesystem::path> event_files_of(const std::filesystem::path& log);
+
+/// The first folder below that holds event files and is no run log of Halfscope, if there is one;
+/// looked for among so many that it takes no time.
+std::optional<std::filesystem::path> folder_with_events_in(const std::filesystem::path& folder);
+
+}  // namespace halfscope::readers

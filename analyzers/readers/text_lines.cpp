@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/text_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "analyzers/readers/kinds.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+constexpr std::size_t kBytesATell = std::size_t{1} << 20;
+
+template <typename Number>
+std::optional<Number> parse(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);  // from_chars takes none
+  Number value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+constexpr std::size_t kFilesLookedAt = 64;  // to tell what a folder is
+constexpr std::size_t kFoldersLookedAt = 64;
+
+/// The folders in a folder that are neither hidden nor links, by name.
+std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> folders;
+  std::error_code error, unreadable;
+  std::filesystem::directory_iterator entries(folder, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const bool hidden = entries->path().filename().string().starts_with('.');
+    const auto status = entries->symlink_status(unreadable);
+    if (!hidden && std::filesystem::is_directory(status)) folders.push_back(entries->path());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& log, int levels,
+                                               bool (*is_one)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files = files_of(log);
+  std::erase_if(files, [is_one](const auto& file) { return !is_one(file); });
+  if (levels == 0) return files;
+  for (const std::filesystem::path& folder : folders_of(log)) {
+    for (std::filesystem::path& file : files_below(folder, levels - 1, is_one)) {
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+bool any_file_below(const std::filesystem::path& log, int levels,
+                    bool (*is_one)(const std::filesystem::path& file)) {
+  std::vector<std::filesystem::path> files = files_of(log);
+  files.resize(std::min(files.size(), kFilesLookedAt));
+  if (std::any_of(files.begin(), files.end(), is_one)) return true;
+  if (levels == 0) return false;
+  std::vector<std::filesystem::path> folders = folders_of(log);
+  folders.resize(std::min(folders.size(), kFoldersLookedAt));
+  return std::any_of(folders.begin(), folders.end(), [levels, is_one](const auto& folder) {
+    return any_file_below(folder, levels - 1, is_one);
+  });
+}
+
+std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
+  std::uint64_t bytes = 0;
+  for (const std::filesystem::path& file : files) {
+    std::error_code unreadable;
+    const std::uintmax_t size = std::filesystem::file_size(file, unreadable);
+    if (!unreadable) bytes += size;
+  }
+  return bytes;
+}
+
+TextLines::TextLines(const std::filesystem::path& file, analyzers::Progress progress,
+                     std::uint64_t before, std::uint64_t in_all)
+    : file_(file), progress_(std::move(progress)), before_(before), in_all_(in_all) {
+  const auto bytes = file_.bytes();
+  text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::optional<std::string_view> TextLines::next() {
+  if (at_ >= text_.size()) return std::nullopt;
+  const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+  std::string_view line = text_.substr(at_, end - at_);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  at_ = end + 1;
+  ++number_;
+  if (progress_ && at_ >= tell_at_) {
+    progress_(before_ + std::min(at_, text_.size()), std::max<std::uint64_t>(in_all_, bytes()));
+    tell_at_ = at_ + kBytesATell;
+  }
+  return line;
+}
+
+void BadLines::add(std::uint64_t line, std::string_view why) {
+  if (count_++ > 0) return;
+  first_ = line;
+  why_ = why;
+}
+
+void BadLines::tell(const std::string& file, analyzers::Notes& notes) const {
+  if (count_ == 0) return;
+  notes.push_back(fmt::format("{}: {} left out; the first is line {}: {}", file,
+                              count_ == 1 ? "a line is" : fmt::format("{} lines are", count_),
+                              first_, why_));
+}
+
+std::optional<double> number_in(std::string_view text) { return parse<double>(text); }
+
+std::optional<std::int64_t> integer_in(std::string_view text) { return parse<std::int64_t>(text); }
+
+std::optional<int> last_digit_of(std::string_view text) {
+  const std::size_t mark = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, mark);
+  if (digits.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
+  int exponent = 0;
+  if (mark < text.size()) {
+    const std::optional<std::int64_t> written = integer_in(text.substr(mark + 1));
+    if (!written || std::abs(*written) > 400) return std::nullopt;
+    exponent = static_cast<int>(*written);
+  }
+  const std::size_t point = digits.find('.');
+  const std::size_t decimals = point == std::string_view::npos ? 0 : digits.size() - point - 1;
+  return exponent - static_cast<int>(std::min<std::size_t>(decimals, 400));
+}
+
+Bounds printed_bounds(double printed, int last_digit) {
+  if (!std::isfinite(printed)) return {printed, printed};
+  // Reading the decimal, 10^n and the sum are each rounded by less than 2^-52 of an operand.
+  const double half = 0.5 * std::pow(10.0, last_digit) + std::numeric_limits<double>::denorm_min();
+  const double more = half + std::ldexp(half + std::abs(printed), -49);
+  return {printed - more, printed + more};
+}
+
+Bounds magnitude_bounds(const Bounds& value) {
+  if (std::isnan(value.low) || std::isnan(value.high)) return value;
+  const double low = std::abs(value.low), high = std::abs(value.high);
+  const bool holds_zero = value.low <= 0 && value.high >= 0;
+  return {holds_zero ? 0 : std::min(low, high), std::max(low, high)};
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text logs, line by line, and the numbers that are printed in them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/source.hpp"
+#include "halfscope/log/mapped_file.hpp"
+
+namespace halfscope::readers {
+
+/// The regular files of a folder and of the folders in it, so many levels down, that `is_one`
+/// takes: by path. The file itself where it is one. Hidden ones and links to folders are left out.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& log, int levels,
+                                               bool (*is_one)(const std::filesystem::path& file));
+/// Whether there is such a file among the first ones. Never throws.
+bool any_file_below(const std::filesystem::path& log, int levels,
+                    bool (*is_one)(const std::filesystem::path& file));
+
+/// Their bytes together, as far as they can be asked.
+std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files);
+
+/// The lines of a file of any size; the file is mapped, nothing is copied.
+class TextLines {
+ public:
+  /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
+  /// the file cannot be read.
+  explicit TextLines(const std::filesystem::path& file, analyzers::Progress progress = {},
+                     std::uint64_t before = 0, std::uint64_t in_all = 0);
+
+  /// The next line without its end (LF or CRLF); empty after the last one.
+  std::optional<std::string_view> next();
+  /// Of the line that next() gave last; from 1.
+  std::uint64_t number() const { return number_; }
+  const std::string& name() const { return file_.name(); }
+  std::uint64_t bytes() const { return text_.size(); }
+
+ private:
+  log::MappedFile file_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::uint64_t number_ = 0;
+  analyzers::Progress progress_;
+  std::uint64_t before_, in_all_;
+  std::size_t tell_at_ = 0;
+};
+
+/// Lines of one file that could not be read, told in one note.
+class BadLines {
+ public:
+  void add(std::uint64_t line, std::string_view why);
+  /// Nothing where there are none.
+  void tell(const std::string& file, analyzers::Notes& notes) const;
+
+ private:
+  std::uint64_t count_ = 0, first_ = 0;
+  std::string why_;  // of the first
+};
+
+/// The number that is all of a text: decimal, inf, nan, either sign; empty for anything else, and
+/// for what binary64 cannot hold.
+std::optional<double> number_in(std::string_view text);
+std::optional<std::int64_t> integer_in(std::string_view text);
+
+/// The exponent of ten of a printed decimal's last digit: -4 of "0.1234", -7 of "1.5e-06", 0 of
+/// "12"; empty where there are no digits ("inf").
+std::optional<int> last_digit_of(std::string_view text);
+
+/// Where a number lies that was printed rounded.
+struct Bounds {
+  double low = 0, high = 0;
+};
+/// Half a unit of 10^last_digit to both sides, outward where binary64 must round. Infinities and
+/// NaN stand for themselves.
+Bounds printed_bounds(double printed, int last_digit);
+/// Where the magnitude of such a number lies.
+Bounds magnitude_bounds(const Bounds& value);
+
+}  // namespace halfscope::readers

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log holds, step by step, put in order for the analyzers: what readers of logs that are no
+// run logs hand their findings to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+/// A role by the words of a tag: "gradients/conv1.weight", "conv1.weight.grad", "grad_norm/..." say
+/// weight_grad, "parameters/fc.bias" and "weights/fc" say weight, "activations/relu" activation,
+/// "grad_output/fc" and "conv1/activation_grad" activation_grad. A word is between anything but
+/// letters. A word for gradients holds over others, else the first that is known.
+std::optional<log::Role> role_in_words(std::string_view tag);
+
+/// The loss scale that recorded values carry at each step, told by a scalar.
+class ScaleSeries {
+ public:
+  void add(std::int64_t step, double scale) { scales_[step] = scale; }
+  bool empty() const { return scales_.empty(); }
+  /// At a step without one: where the steps around it have the same. Empty: not known.
+  std::optional<double> at(std::int64_t step) const;
+
+ private:
+  std::map<std::int64_t, double> scales_;  // the last value of a step holds
+};
+
+/// The bounds of the largest unscaled magnitude of a role at a step.
+struct Extreme {
+  bool any = false;  ///< some tensor was there
+  double at_least = 0, at_most = 0;
+  bool nan = false, infinite = false;  ///< some value surely is
+  bool unknown = false;  ///< some tensor's largest has no bound, or may be infinite or NaN
+};
+
+/// What is collected of a log, or of several that are one timeline (Selection::joined).
+struct TimelineState {
+  bool joined = false;                ///< told by whoever joins, not at the end of each log
+  ScaleSeries carried;                ///< --recorded-scale TAG
+  ScaleSeries of_steps;               ///< the loss scale the log tells
+  std::set<std::string> scalar_tags;  ///< a few, for messages
+  std::map<std::int64_t, log::StepScalars> scalars;
+  std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< of weights, of activations
+  std::vector<analyzers::StepPeak> peaks;                   ///< of single tensors, unscaled
+  std::vector<analyzers::SkippedSteps> skips;
+  std::set<std::int64_t> without_scale;
+  std::uint64_t left_out = 0;  ///< tables and magnitudes of these steps
+  bool any_assumed = false, any_gradient = false;
+};
+
+/// Collects a log and tells the visitor. Scalars and magnitudes may come in any order and again;
+/// frames are passed on at once, so that scalars are to be told before them. Only selected steps
+/// and tensors are told.
+class Timeline {
+ public:
+  Timeline(std::string log, const analyzers::Selection& selection, const analyzers::Visitor& visit);
+
+  /// Scalars of a step; those that are there already are replaced.
+  void loss(std::int64_t step, double value);
+  void learning_rate(std::int64_t step, double value);
+  void loss_scale(std::int64_t step, double value);
+  void found_inf(std::int64_t step, bool value);
+
+  /// Steps among which some were skipped, nobody knows which.
+  void skipped(const analyzers::SkippedSteps& steps);
+
+  /// Whether a tensor of this step is wanted: before its table is made.
+  bool wants(const std::string& name, std::int64_t step) const;
+  /// A tensor's counts at a step. The timeline sets the role (unless it is known), its source,
+  /// `counted`, the shape, and the scales, and takes the largest magnitude for the step's scalars.
+  /// Tables of a name and step that come again are told again: readers keep the last.
+  void tensor(analyzers::Frame&& frame);
+  /// The same of a frame that is complete but for `counted` and Frame::run_scale. scale_told:
+  /// somebody said which scale its values carry.
+  void pass_on(analyzers::Frame&& frame, bool scale_told);
+  /// A tensor's largest magnitude where there are no counts; as recorded: role and scales as above.
+  void peak(analyzers::StepPeak peak);
+
+  /// Whether some name carries a role; otherwise all are taken as weight_grad. Tell it before the
+  /// first tensor: all names, selected or not.
+  void names(const std::vector<std::string>& all);
+
+  /// Whether the scalars hold what --recorded-scale TAG names; readers tell each scalar by its tag,
+  /// before the first tensor. Returns true where the tag is the one: it is then the loss scale of
+  /// the step as well.
+  bool recorded_scale(const std::string& tag, std::int64_t step, double value);
+
+  /// Tells peaks and scalars, and notes what was assumed. Throws log::BadInput where
+  /// --recorded-scale names a scalar that was not there, listing those that were.
+  void finish(analyzers::Notes& notes);
+
+ private:
+  std::pair<log::Role, analyzers::RoleSource> role_of(const std::string& name,
+                                                      log::Role known) const;
+  /// The scale that values of a gradient carry. Empty where nobody knows: then it is counted.
+  std::optional<double> scale_of(std::int64_t step);
+  void add_extreme(log::Role role, std::int64_t step, const Extreme& found);
+  void tell_step(log::StepScalars& scalars) const;
+  void tell_assumptions(analyzers::Notes& notes) const;
+
+  std::string log_;
+  const analyzers::Selection& selection_;
+  const analyzers::Visitor& visit_;
+  bool assume_roles_ = false;
+  std::shared_ptr<TimelineState> state_;
+};
+
+}  // namespace halfscope::readers

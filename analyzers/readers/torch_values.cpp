@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/torch_values.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halfscope::readers {
+namespace {
+
+/// PyTorch's own limit is 64.
+constexpr std::size_t kMostAxes = 64;
+
+constexpr std::string_view kOddTensor = "is a tensor that is described in an unknown way";
+
+}  // namespace
+
+std::span<const ValueId> PickleValues::items(ValueId id) const {
+  const PickleValue& value = values[id];
+  switch (value.kind) {
+    case ValueKind::tuple:
+      return std::span(tuples).subspan(value.index, static_cast<std::size_t>(value.number));
+    case ValueKind::list:
+    case ValueKind::dict: return lists[value.index];
+    default: return {};
+  }
+}
+
+TorchValues::TorchValues() { result.values.emplace_back(); }
+
+template <class Table, class Entry>
+ValueId TorchValues::put(ValueKind kind, Table& table, Entry&& entry) {
+  result.values.push_back({kind, static_cast<std::uint32_t>(table.size())});
+  table.push_back(std::forward<Entry>(entry));
+  return static_cast<ValueId>(result.values.size() - 1);
+}
+
+ValueId TorchValues::integer(std::int64_t number) {
+  result.values.push_back({ValueKind::integer, 0, number});
+  return static_cast<ValueId>(result.values.size() - 1);
+}
+
+ValueId TorchValues::text(std::string_view text) {
+  return put(ValueKind::text, result.texts, text);
+}
+
+ValueId TorchValues::tuple(const std::vector<ValueId>& items) {
+  result.values.push_back({ValueKind::tuple, static_cast<std::uint32_t>(result.tuples.size()),
+                           static_cast<std::int64_t>(items.size())});
+  result.tuples.insert(result.tuples.end(), items.begin(), items.end());
+  return static_cast<ValueId>(result.values.size() - 1);
+}
+
+ValueId TorchValues::container(ValueKind kind, std::vector<ValueId>&& items) {
+  return put(kind, result.lists, std::move(items));
+}
+
+void TorchValues::add(ValueId container, const std::vector<ValueId>& items) {
+  std::vector<ValueId>& to = result.lists[result.values[container].index];
+  to.insert(to.end(), items.begin(), items.end());
+}
+
+ValueId TorchValues::global(std::string_view module, std::string_view name) {
+  const auto known = find_torch_global(module, name);
+  return known ? put(ValueKind::global, result.globals, *known)
+               : put(ValueKind::opaque, result.opaque, OpaqueObject{module, name});
+}
+
+ValueId TorchValues::opaque(std::string_view reason) {
+  return put(ValueKind::opaque, result.opaque, OpaqueObject{{}, reason});
+}
+
+ValueId TorchValues::object_of(ValueId its_class) {
+  return is(its_class, ValueKind::opaque) ? its_class : opaque("is a Python object");
+}
+
+const TorchGlobal* TorchValues::global_at(ValueId id) const {
+  return is(id, ValueKind::global) ? &result.globals[result.values[id].index] : nullptr;
+}
+
+ValueId TorchValues::made_by(ValueId callee, ValueId arguments) {
+  if (const TorchGlobal* const known = global_at(callee))
+    return made_by(TorchGlobal(*known), arguments);
+  return object_of(callee);
+}
+
+ValueId TorchValues::made_by(const TorchGlobal& function, ValueId arguments) {
+  if (!is(arguments, ValueKind::tuple)) return opaque("is made of what is no tuple");
+  const Items items = result.items(arguments);
+  switch (function.what) {
+    case TorchName::ordered_dict: return ordered_dict(items);
+    case TorchName::size:
+      return items.size() == 1 && is(items[0], ValueKind::tuple) ? items[0] : plain();
+    case TorchName::tensor:
+    case TorchName::tensor_v2:
+    case TorchName::tensor_v3: return tensor(items, function.what);
+    case TorchName::parameter: return items.empty() ? opaque(kOddTensor) : items[0];
+    case TorchName::from_type: return from_type(items);
+    case TorchName::other: return plain();
+    default: return opaque("is a Python object");
+  }
+}
+
+/// Empty, or of a list of pairs, as Python 2 wrote it.
+ValueId TorchValues::ordered_dict(Items arguments) {
+  std::vector<ValueId> items;
+  if (!arguments.empty()) {
+    for (const ValueId pair : result.items(arguments[0])) {
+      const Items both = result.items(pair);
+      if (both.size() != 2) return opaque("is a dictionary that is described in an unknown way");
+      items.insert(items.end(), both.begin(), both.end());
+    }
+  }
+  return container(ValueKind::dict, std::move(items));
+}
+
+bool TorchValues::are_extents(ValueId tuple) const {
+  const Items items = result.items(tuple);
+  return is(tuple, ValueKind::tuple) && items.size() <= kMostAxes &&
+         std::all_of(items.begin(), items.end(), [&](ValueId id) {
+           return is(id, ValueKind::integer) && result.values[id].number >= 0;
+         });
+}
+
+/// A conjugation or negation that is still to be done.
+bool TorchValues::has_metadata(Items arguments, std::size_t at) const {
+  return arguments.size() > at && !result.items(arguments[at]).empty();
+}
+
+ValueId TorchValues::tensor(Items arguments, TorchName function) {
+  const bool own_type = function == TorchName::tensor_v3;
+  const std::size_t least = own_type ? 7 : 4;
+  if (arguments.size() < least || !is(arguments[0], ValueKind::storage) ||
+      !is(arguments[1], ValueKind::integer) || result.values[arguments[1]].number < 0 ||
+      !are_extents(arguments[2]) || !are_extents(arguments[3]) ||
+      result.items(arguments[2]).size() != result.items(arguments[3]).size()) {
+    return opaque(kOddTensor);
+  }
+  TorchTensor tensor;
+  tensor.storage = result.values[arguments[0]].index;
+  tensor.type = result.storages[tensor.storage].type;
+  if (own_type) {
+    const TorchGlobal* const type = global_at(arguments[6]);
+    tensor.type = type != nullptr && type->what == TorchName::dtype ? type->type : nullptr;
+  }
+  if (tensor.type == nullptr) return opaque("is a tensor of an unknown dtype");
+  const bool real = tensor.type->counted.has_value();
+  if (real && has_metadata(arguments, own_type ? 7 : 6)) {
+    return opaque("is a view whose values are still to be negated; save a copy of it");
+  }
+  tensor.offset = static_cast<std::uint64_t>(result.values[arguments[1]].number);
+  tensor.shape = arguments[2];
+  tensor.strides = arguments[3];
+  return put(ValueKind::tensor, result.tensors, tensor);
+}
+
+/// A tensor with attributes, which are left out; of a class of somebody's own it may be anything.
+ValueId TorchValues::from_type(Items arguments) {
+  if (arguments.size() < 3) return opaque(kOddTensor);
+  const TorchGlobal* const function = global_at(arguments[0]);
+  const TorchGlobal* const its_class = global_at(arguments[1]);
+  if (its_class == nullptr) return object_of(arguments[1]);
+  if (function == nullptr || its_class->what != TorchName::tensor_class ||
+      function->what == TorchName::from_type) {  // which nothing nests
+    return opaque(kOddTensor);
+  }
+  return made_by(TorchGlobal(*function), arguments[2]);
+}
+
+ValueId TorchValues::persistent(ValueId id) {
+  const Items items = result.items(id);
+  const TorchGlobal* const type = items.size() < 5 ? nullptr : global_at(items[1]);
+  if (type == nullptr || type->what != TorchName::storage || !is(items[0], ValueKind::text) ||
+      text_of(items[0]) != "storage" || !is(items[2], ValueKind::text) ||
+      !is(items[4], ValueKind::integer) || result.values[items[4]].number < 0) {
+    return opaque("is kept outside of the file's pickle");
+  }
+  const TorchStorage storage{text_of(items[2]), type->type,
+                             static_cast<std::uint64_t>(result.values[items[4]].number)};
+  return put(ValueKind::storage, result.storages, storage);
+}
+
+}  // namespace halfscope::readers

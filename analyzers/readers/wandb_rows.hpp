@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of a Weights & Biases history in JSON.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/histogram.hpp"
+#include "analyzers/readers/text_lines.hpp"
+
+namespace halfscope::readers {
+
+/// What was logged at one step. Names of nested values are joined by dots, as W&B does.
+struct HistoryRow {
+  std::optional<std::int64_t> step;  ///< "_step"
+  std::vector<std::pair<std::string, double>> scalars;
+  /// Edges and counts alone, not checked.
+  std::vector<std::pair<std::string, Histogram>> histograms;
+};
+
+/// A file of one object a line, or one array of objects, or one object, as the Python module json
+/// writes them: NaN and Infinity are numbers, and so are strings of these words. Of other values
+/// nothing is kept, however deep they are. Holds one row at a time. Throws log::BadInput where the
+/// file cannot be read; what is no JSON goes to `bad`, and of an array all that follows it.
+void for_each_history_row(const std::filesystem::path& file,
+                          const std::function<void(HistoryRow&&)>& visit, BadLines& bad,
+                          const analyzers::Progress& progress, std::uint64_t before,
+                          std::uint64_t in_all);
+
+}  // namespace halfscope::readers

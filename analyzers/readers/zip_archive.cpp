@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/zip_archive.hpp"
+
+#include <fmt/format.h>
+#include <zip.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <unordered_set>
+#include <utility>
+
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/tensor_file.hpp"
+
+namespace halfscope::readers {
+
+using log::BadInput;
+
+namespace {
+
+constexpr std::string_view kArraySuffix = ".npy";
+
+// Deflate codes at most 258 bytes in two bits, so nothing unpacks to more than 1032 times its size.
+constexpr std::uint64_t kDeflateLimit = 1032;
+// All of it is memory, so a large member must also unpack to no more than sparse data would.
+constexpr std::uint64_t kLargeMember = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargeMemberLimit = 200;
+
+std::uint32_t crc_of(std::span<const std::byte> bytes) {
+  return static_cast<std::uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace
+
+/// The mapped file as libzip reads it. libzip does not say where a member's data begins; where it
+/// reads when it is asked for the first byte does.
+struct ZipArchive::Source {
+  std::span<const std::byte> bytes;
+  std::uint64_t at = 0;
+  std::uint64_t last_read = 0;  ///< where the last read began
+  zip_error_t error = {};
+
+  zip_int64_t read(void* to, zip_uint64_t length) {
+    length = std::min<zip_uint64_t>(length, bytes.size() - at);
+    last_read = at;
+    if (length > 0) std::memcpy(to, bytes.data() + at, length);
+    at += length;
+    return static_cast<zip_int64_t>(length);
+  }
+
+  zip_int64_t seek(void* arguments, zip_uint64_t length) {
+    const zip_int64_t to =
+        zip_source_seek_compute_offset(at, bytes.size(), arguments, length, &error);
+    if (to < 0) return -1;
+    at = static_cast<zip_uint64_t>(to);
+    return 0;
+  }
+
+  zip_int64_t describe(void* to) const {
+    auto* const status = static_cast<zip_stat_t*>(to);
+    zip_stat_init(status);
+    status->valid = ZIP_STAT_SIZE;
+    status->size = bytes.size();
+    return sizeof(zip_stat_t);
+  }
+
+  static zip_int64_t serve(void* state, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+    auto* const source = static_cast<Source*>(state);
+    switch (command) {
+      case ZIP_SOURCE_OPEN: source->at = 0; return 0;
+      case ZIP_SOURCE_READ: return source->read(data, length);
+      case ZIP_SOURCE_SEEK: return source->seek(data, length);
+      case ZIP_SOURCE_TELL: return static_cast<zip_int64_t>(source->at);
+      case ZIP_SOURCE_STAT: return source->describe(data);
+      case ZIP_SOURCE_ERROR: return zip_error_to_data(&source->error, data, length);
+      case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(
+            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
+            ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
+      default: return 0;  // to close and to free needs nothing
+    }
+  }
+};
+
+void ZipArchive::CloseZip::operator()(zip* archive) const { zip_discard(archive); }
+void ZipArchive::CloseMember::operator()(zip_file* member) const { zip_fclose(member); }
+
+ZipArchive::ZipArchive(const std::filesystem::path& path, std::string wanted)
+    : mapped_(path), wanted_(std::move(wanted)), source_(std::make_unique<Source>()) {
+  if (mapped_.bytes().empty()) {  // which libzip takes for an archive still to be written
+    throw BadInput(
+        fmt::format("{}: holds 0 bytes, want {}; copy or write it again", file(), wanted_));
+  }
+  source_->bytes = mapped_.bytes();
+  open();
+  const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
+  members_.reserve(static_cast<std::size_t>(count));
+  for (zip_int64_t i = 0; i < count; ++i) {
+    members_.push_back(describe(static_cast<std::uint64_t>(i)));
+  }
+  check_all();
+}
+
+ZipArchive::~ZipArchive() = default;
+
+void ZipArchive::open() {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* const source = zip_source_function_create(Source::serve, source_.get(), &error);
+  if (source == nullptr) refuse_zip(&error);
+  zip_.reset(zip_open_from_source(source, ZIP_RDONLY, &error));
+  if (!zip_) {
+    zip_source_free(source);
+    refuse_zip(&error);
+  }
+  zip_error_fini(&error);
+}
+
+void ZipArchive::refuse_zip(zip_error* error) const {
+  const std::string found = log::printable(zip_error_strerror(error));
+  zip_error_fini(error);
+  throw BadInput(
+      fmt::format("{}: is no ZIP archive that can be read ({}), want {}; the file is damaged or "
+                  "cut short, copy or write it again",
+                  file(), found, wanted_));
+}
+
+ZipMember ZipArchive::describe(std::uint64_t index) const {
+  zip_stat_t status;
+  zip_stat_init(&status);
+  const bool known = zip_stat_index(zip_.get(), index, 0, &status) == 0;
+  constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
+                                   ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+  if (!known || (status.valid & kNeeded) != kNeeded) {
+    throw BadInput(
+        fmt::format("{}: ZIP member {} has no name or size, want both; the file is damaged, write "
+                    "it again",
+                    file(), index));
+  }
+  ZipMember member{index,       status.name, status.comp_size,
+                   status.size, status.crc,  status.comp_method == ZIP_CM_STORE};
+  if (status.encryption_method != ZIP_EM_NONE) {
+    throw BadInput(
+        fmt::format("{} is encrypted, want plain data; unpack it and pack it without a password",
+                    place(member)));
+  }
+  check(member, status.comp_method);
+  return member;
+}
+
+void ZipArchive::check(const ZipMember& member, unsigned method) const {
+  if (!member.stored && method != ZIP_CM_DEFLATE) {
+    throw BadInput(
+        fmt::format("{} is packed by ZIP method {}, want 0 (stored) or 8 (deflated); write it with "
+                    "numpy.savez",
+                    place(member), method));
+  }
+  if (member.packed > file_bytes()) {
+    throw BadInput(
+        fmt::format("{} names {} packed bytes, but the file holds {}; the file is damaged, write "
+                    "it again",
+                    place(member), member.packed, file_bytes()));
+  }
+  const std::uint64_t times = member.stored                     ? 1
+                              : member.unpacked >= kLargeMember ? kLargeMemberLimit
+                                                                : kDeflateLimit;
+  const bool differ = member.stored && member.unpacked != member.packed;
+  if (member.unpacked / times > member.packed || differ) {
+    throw BadInput(fmt::format(
+        "{} claims to unpack from {} bytes to {}, want {}{} at most; the file is damaged or a ZIP "
+        "bomb, write it again with numpy.savez",
+        place(member), member.packed, member.unpacked,
+        member.stored ? "the same" : fmt::to_string(times),
+        member.stored ? ", stored," : " times as many"));
+  }
+}
+
+void ZipArchive::check_all() const {
+  std::unordered_set<std::string_view> names;
+  std::uint64_t packed = 0;
+  for (const ZipMember& member : members_) {
+    if (!names.insert(member.name).second) {
+      throw BadInput(fmt::format("{} is there twice, want every name once; rename one of them",
+                                 place(member)));
+    }
+    packed += member.packed;  // each is at most the file's size: no overflow before it is refused
+    if (packed > file_bytes()) {
+      throw BadInput(
+          fmt::format("{}: its members take {} bytes and more, but it holds {}, so they overlap; "
+                      "the file is damaged or a ZIP bomb, write it again",
+                      file(), packed, file_bytes()));
+    }
+  }
+}
+
+std::string ZipArchive::place(const ZipMember& member) const {
+  std::string_view name = member.name;
+  if (!name.ends_with(kArraySuffix)) {
+    return fmt::format("{}: member '{}'", file(), log::printable(name.substr(0, 200)));
+  }
+  name.remove_suffix(kArraySuffix.size());
+  return log::place_text(file(), name);
+}
+
+ZipArchive::OpenMember ZipArchive::start(const ZipMember& member) const {
+  OpenMember open(zip_fopen_index(zip_.get(), member.index, 0));
+  if (!open) refuse_data(zip_strerror(zip_.get()), member);
+  return open;
+}
+
+std::span<const std::byte> ZipArchive::stored(const ZipMember& member) const {
+  if (member.unpacked == 0) return {};
+  const OpenMember open = start(member);
+  std::byte first{};
+  read(open.get(), &first, 1, member);
+  const std::uint64_t begin = source_->last_read;
+  if (begin > file_bytes() || member.unpacked > file_bytes() - begin) {
+    refuse_data("it ends after the file does", member);
+  }
+  return mapped_.bytes().subspan(static_cast<std::size_t>(begin),
+                                 static_cast<std::size_t>(member.unpacked));
+}
+
+std::vector<std::byte> ZipArchive::beginning(const ZipMember& member, std::size_t most) const {
+  std::vector<std::byte> bytes(
+      static_cast<std::size_t>(std::min<std::uint64_t>(most, member.unpacked)));
+  const OpenMember open = start(member);
+  read(open.get(), bytes.data(), bytes.size(), member);
+  return bytes;
+}
+
+ZipBytes ZipArchive::whole(const ZipMember& member) const {
+  if (!member.stored) {
+    ZipBytes held{unpack(member), {}};
+    held.bytes = {held.unpacked.get(), static_cast<std::size_t>(member.unpacked)};
+    return held;
+  }
+  const std::span<const std::byte> bytes = stored(member);
+  if (crc_of(bytes) != member.crc) refuse_data("CRC error", member);
+  return {nullptr, bytes};
+}
+
+/// Reading on to the end makes libzip compare the checksum.
+std::shared_ptr<const std::byte[]> ZipArchive::unpack(const ZipMember& member) const {
+  const auto size = static_cast<std::size_t>(member.unpacked);
+  std::shared_ptr<std::byte[]> bytes;
+  try {
+    bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  } catch (const std::bad_alloc&) {
+    throw BadInput(
+        fmt::format("{} unpacks to {} bytes, want no more than memory has; save it as .npy or "
+                    ".safetensors, which are not unpacked",
+                    place(member), size));
+  }
+  const OpenMember open = start(member);
+  read(open.get(), bytes.get(), size, member);
+  char more = 0;
+  const zip_int64_t left = zip_fread(open.get(), &more, 1);
+  if (left < 0) refuse_data(zip_file_strerror(open.get()), member);
+  if (left > 0) refuse_data("more bytes than its directory says", member);
+  return bytes;
+}
+
+void ZipArchive::read(zip_file* open, std::byte* to, std::size_t size,
+                      const ZipMember& member) const {
+  while (size > 0) {
+    const zip_int64_t got = zip_fread(open, to, size);
+    if (got < 0) refuse_data(zip_file_strerror(open), member);
+    if (got == 0) refuse_data("fewer bytes than its directory says", member);
+    to += got;
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+void ZipArchive::refuse_data(std::string_view found, const ZipMember& member) const {
+  throw BadInput(
+      fmt::format("{} cannot be unpacked ({}), want {} bytes; the file is damaged, write it again",
+                  place(member), log::printable(found), member.unpacked));
+}
+
+}  // namespace halfscope::readers

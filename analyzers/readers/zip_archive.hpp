@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a ZIP archive, by its central directory. They are bytes under a name: nothing is
+// ever written to disk, so that a name may be any path. Format: PKWARE APPNOTE 6.3, ZIP64 included.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halfscope/log/mapped_file.hpp"
+
+struct zip;
+struct zip_error;
+struct zip_file;
+
+namespace halfscope::readers {
+
+/// A member as the directory describes it, its sizes checked against the file.
+struct ZipMember {
+  std::uint64_t index = 0;
+  std::string name;  ///< every member has another one
+  std::uint64_t packed = 0;
+  std::uint64_t unpacked = 0;
+  std::uint32_t crc = 0;
+  bool stored = true;  ///< as it is; else deflated
+};
+
+/// A member's bytes: mapped, or unpacked into memory that goes with the pointer.
+struct ZipBytes {
+  std::shared_ptr<const std::byte[]> unpacked;  ///< null where they are mapped
+  std::span<const std::byte> bytes;
+};
+
+/// Opening reads the directory and no data. A member is refused that is encrypted, packed by
+/// another method than deflate, or claims to unpack to more than its data can hold: before anything
+/// is allocated for it. Throws log::BadInput. Not for use by two threads at once.
+class ZipArchive {
+ public:
+  /// `wanted` is what the file should have been, in messages: "an NPZ file".
+  ZipArchive(const std::filesystem::path& path, std::string wanted);
+  ~ZipArchive();
+  ZipArchive(const ZipArchive&) = delete;
+  ZipArchive& operator=(const ZipArchive&) = delete;
+
+  std::span<const ZipMember> members() const { return members_; }
+  /// The file as messages show it.
+  const std::string& file() const { return mapped_.name(); }
+  std::uint64_t file_bytes() const { return mapped_.bytes().size(); }
+  /// How messages about a member begin. Of arrays, the name is without ".npy".
+  std::string place(const ZipMember& member) const;
+
+  /// The bytes of a stored member, mapped; its checksum is not looked at.
+  std::span<const std::byte> stored(const ZipMember& member) const;
+  /// The first bytes, at most `most`.
+  std::vector<std::byte> beginning(const ZipMember& member, std::size_t most) const;
+  /// All bytes, which have the checksum that the directory names.
+  ZipBytes whole(const ZipMember& member) const;
+
+ private:
+  struct Source;
+  struct CloseZip {
+    void operator()(zip* archive) const;
+  };
+  struct CloseMember {
+    void operator()(zip_file* member) const;
+  };
+  using OpenMember = std::unique_ptr<zip_file, CloseMember>;
+
+  void open();
+  ZipMember describe(std::uint64_t index) const;
+  void check(const ZipMember& member, unsigned method) const;
+  void check_all() const;
+  OpenMember start(const ZipMember& member) const;
+  void read(zip_file* open, std::byte* to, std::size_t size, const ZipMember& member) const;
+  std::shared_ptr<const std::byte[]> unpack(const ZipMember& member) const;
+  [[noreturn]] void refuse_zip(zip_error* error) const;
+  [[noreturn]] void refuse_data(std::string_view found, const ZipMember& member) const;
+
+  log::MappedFile mapped_;
+  std::string wanted_;
+  std::unique_ptr<Source> source_;  // outlives the archive that reads from it
+  std::unique_ptr<zip, CloseZip> zip_;
+  std::vector<ZipMember> members_;
+};
+
+}  // namespace halfscope::readers

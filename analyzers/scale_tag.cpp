@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/scale_tag.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace halfscope::analyzers {
+
+ScaleTag::ScaleTag(const log::RunLog& log, const Selection& selection) {
+  if (!selection.scale_tag) return;
+  constexpr const char* kLossScale = "loss_scale";  // docs/run-log.md
+  scales_.emplace();
+  std::set<std::string> tags;
+  for (const log::StepScalars& scalars : log.scalars()) {
+    std::map<std::string, double> all = scalars.more;
+    if (scalars.loss_scale) all[kLossScale] = *scalars.loss_scale;
+    for (const auto& [tag, value] : all) {
+      tags.insert(tag);
+      if (tag == *selection.scale_tag) (*scales_)[scalars.step] = value;
+    }
+  }
+  if (!scales_->empty()) return;
+  constexpr std::size_t kMostNames = 12;
+  std::string list;
+  std::size_t named = 0;
+  for (const std::string& tag : tags) {
+    if (named++ == kMostNames) break;
+    list += (list.empty() ? "it has '" : ", '") + log::printable(tag) + "'";
+  }
+  if (tags.size() > kMostNames) list += fmt::format(" and {} more", tags.size() - kMostNames);
+  throw log::BadInput(
+      fmt::format("{}: has no scalar '{}', which --recorded-scale names; {}",
+                  log::printable(log.folder().string()), log::printable(*selection.scale_tag),
+                  list.empty() ? "it has none that may be a loss scale: give a number" : list));
+}
+
+void ScaleTag::set(log::TensorRecord& record) const {
+  if (!scales_ || record.state == log::ScaleState::unscaled) return;
+  const auto of_step = scales_->find(record.step);
+  record.scale_known = of_step != scales_->end();
+  if (record.scale_known) record.scale = of_step->second;
+}
+
+}  // namespace halfscope::analyzers

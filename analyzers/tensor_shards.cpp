@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/tensor_shards.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace halfscope::analyzers {
+namespace {
+
+namespace fs = std::filesystem;
+using log::BadInput;
+using log::printable;
+
+bool is_safetensors(const readers::ShardIndex& index) {
+  return std::all_of(index.shards.begin(), index.shards.end(), [](const auto& shard) {
+    return fs::path(shard.first).extension() == ".safetensors";
+  });
+}
+
+std::string shown(const readers::ShardIndex& index) {
+  return printable(index.path.filename().string());
+}
+
+std::vector<std::string> all_names(const log::TensorFile& file) {
+  std::vector<std::string> names = file.names();
+  for (const log::SkippedTensor& skipped : file.skipped()) names.push_back(skipped.name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& notes) {
+  std::vector<Index> all, read;
+  for (const fs::path& path : paths) {
+    all.push_back(std::make_shared<readers::ShardIndex>(readers::read_shard_index(path)));
+  }
+  std::stable_partition(all.begin(), all.end(), [](const Index& i) { return is_safetensors(*i); });
+  std::unordered_map<std::string_view, const readers::ShardIndex*> named;
+  for (const Index& index : all) {
+    const readers::ShardIndex* before = nullptr;
+    std::string_view tensor;
+    for (const auto& [file, tensors] : index->shards) {
+      for (const std::string& name : tensors) {
+        const auto [at, is_new] = named.try_emplace(name, index.get());
+        if (!is_new && before == nullptr) before = at->second, tensor = name;
+      }
+    }
+    if (before == nullptr) {
+      read.push_back(index);
+    } else if (is_safetensors(*before) && !is_safetensors(*index)) {
+      notes.push_back(fmt::format("{}: names tensors that {} names too, and is left out",
+                                  printable(index->path.string()), shown(*before)));
+    } else {
+      throw BadInput(fmt::format(
+          "{} is named by {} too, want every tensor in one index; give one of the two as LOG",
+          log::place_text(printable(index->path.string()), tensor), shown(*before)));
+    }
+  }
+  return read;
+}
+
+std::string unnamed_note(const std::vector<fs::path>& files) {
+  return fmt::format("{}{} by no index beside it, and left out", printable(files.front().string()),
+                     files.size() == 1
+                         ? ": is named"
+                         : fmt::format(" and {} more tensor files: are named", files.size() - 1));
+}
+
+void require_shard(const fs::path& shard, const readers::ShardIndex& index) {
+  std::error_code unreadable;
+  if (fs::exists(shard, unreadable)) return;
+  throw BadInput(fmt::format(
+      "{}: names the file '{}', which is not there; copy or download it too, or name the tensor "
+      "files that are there",
+      printable(index.path.string()), printable(shard.filename().string())));
+}
+
+void check_shard(const fs::path& shard, const log::TensorFile& opened,
+                 const readers::ShardIndex& index, Notes& notes) {
+  const auto& wanted = index.shards.at(shard.filename().string());
+  const std::vector<std::string> names = all_names(opened);
+  const std::unordered_set<std::string_view> held(names.begin(), names.end());
+  for (const std::string& name : wanted) {
+    if (held.contains(name)) continue;
+    throw BadInput(fmt::format(
+        "{} is not there, but {} says so; they are not of one checkpoint: download or save it "
+        "again, or name the tensor files themselves",
+        log::place_text(printable(shard.string()), name), shown(index)));
+  }
+  if (held.size() <= wanted.size()) return;
+  const auto other = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& name) { return !wanted.contains(name); });
+  const std::size_t more = held.size() - wanted.size();
+  notes.push_back(fmt::format(
+      "{}: {} {} does not name, {} left out", printable(shard.string()),
+      more == 1
+          ? fmt::format("tensor '{}', which", printable(other->substr(0, 200)))
+          : fmt::format("{} tensors ('{}' first), which", more, printable(other->substr(0, 200))),
+      shown(index), more == 1 ? "is" : "are"));
+}
+
+void check_size(const Index& index, const std::vector<StepFile>& files, Notes& notes) {
+  if (!index->total_size) return;
+  std::uint64_t bytes = 0;
+  for (const StepFile& file : files) {
+    if (file.index != index) continue;
+    if (!file.tensor_bytes) return;
+    bytes += *file.tensor_bytes;
+  }
+  if (bytes == *index->total_size) return;
+  notes.push_back(fmt::format(
+      "{}: says that its tensors take {} bytes, but its files' take {}: some tensors may be "
+      "counted twice there, or be of another checkpoint",
+      printable(index->path.string()), *index->total_size, bytes));
+}
+
+}  // namespace halfscope::analyzers

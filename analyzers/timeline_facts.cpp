@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/timeline_facts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace halfscope::analyzers {
+namespace {
+
+constexpr double kCollapse = 4;  // one halving is the everyday probe of a dynamic policy
+constexpr std::size_t kMostFalls = 5;
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+bool is_gradient(log::Role role) {
+  return role == log::Role::weight_grad || role == log::Role::activation_grad;
+}
+
+/// A scale that the log tells, at a step; empty: after all steps.
+struct Point {
+  std::optional<std::int64_t> step;
+  double scale;
+};
+
+std::vector<Point> points_of(const Analysis& analysis, const TimelineFacts& facts) {
+  std::vector<Point> points;
+  for (const auto& [log, scalars] : analysis.scalars) {
+    if (log == facts.log && scalars.loss_scale)
+      points.push_back({scalars.step, *scalars.loss_scale});
+  }
+  for (const SkippedSteps& range : facts.ranges) {
+    if (range.scale_from) points.push_back({range.first, *range.scale_from});
+    if (!range.scale_to) continue;
+    points.push_back({range.last ? std::optional(*range.last + 1) : std::nullopt, *range.scale_to});
+  }
+  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return a.step.value_or(kEnd) < b.step.value_or(kEnd);
+  });
+  return points;
+}
+
+void set_scales(const std::vector<Point>& points, TimelineFacts& facts) {
+  for (const Point& point : points) {
+    if (!facts.scale_first) facts.scale_first = point.scale;
+    facts.scale_last = point.scale;
+    facts.scale_least = std::min(facts.scale_least.value_or(point.scale), point.scale);
+    facts.scale_most = std::max(facts.scale_most.value_or(point.scale), point.scale);
+  }
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const Point& before = points[i - 1];
+    if (before.scale == points[i].scale || !before.step) continue;
+    facts.changes.push_back({*before.step, points[i].step, before.scale, points[i].scale});
+  }
+}
+
+void set_falls(TimelineFacts& facts) {
+  std::optional<ScaleFall> fall;
+  const auto close = [&] {
+    if (fall && (fall->to == 0 || fall->from / fall->to >= kCollapse)) facts.falls.push_back(*fall);
+    fall.reset();
+  };
+  for (const ScaleChange& change : facts.changes) {
+    if (!(change.to < change.from)) {
+      close();
+      continue;
+    }
+    if (!fall) fall = ScaleFall{change.after, change.by, change.from, change.to, 0, std::nullopt};
+    fall->last = change.by;
+    fall->to = change.to;
+    ++fall->reductions;
+  }
+  close();
+  std::stable_sort(facts.falls.begin(), facts.falls.end(), [](const auto& a, const auto& b) {
+    return a.from * b.to > b.from * a.to;  // by from / to, which may be infinite
+  });
+  if (facts.falls.size() > kMostFalls) facts.falls.resize(kMostFalls);
+}
+
+/// The largest magnitude that a log has of a gradient tensor at a step.
+struct Seen {
+  const std::string* tensor;
+  log::Role role;
+  double max_abs;
+};
+using SeenByStep = std::map<std::int64_t, std::vector<Seen>>;
+
+SeenByStep magnitudes_of(const Analysis& analysis, const std::string& log) {
+  SeenByStep seen;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.log != log || !is_gradient(tensor.role)) continue;
+    for (const StepFindings& step : tensor.per_step) {
+      const bool not_finite = step.counts.nan.low + step.counts.inf.low > 0;
+      const double max_abs =
+          not_finite ? std::numeric_limits<double>::infinity() : step.max_abs.value_or(0);
+      seen[step.step].push_back({&tensor.name, tensor.role, max_abs});
+    }
+  }
+  for (const auto& [of, peak] : analysis.peaks) {
+    if (of != log || peak.tensor.empty() || !is_gradient(peak.role)) continue;
+    seen[peak.step].push_back({&peak.tensor, peak.role, peak.max_abs});
+  }
+  return seen;
+}
+
+/// Of one step; nothing where all is zero.
+std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>& seen) {
+  std::optional<ScaleDriver> driver;
+  for (const Seen& s : seen) {
+    const bool not_finite = !std::isfinite(s.max_abs);
+    if (driver && !std::isfinite(driver->max_abs)) {
+      driver->also += not_finite ? 1 : 0;
+    } else if (not_finite || s.max_abs > (driver ? driver->max_abs : 0)) {
+      driver = ScaleDriver{*s.tensor, s.role, step, s.max_abs};
+    }
+  }
+  return driver;
+}
+
+std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& seen) {
+  std::optional<ScaleDriver> driver;
+  auto at = seen.lower_bound(fall.first);
+  for (; at != seen.end() && (!fall.last || at->first < *fall.last); ++at) {
+    const auto of_step = driver_at(at->first, at->second);
+    if (!of_step) continue;
+    if (!driver || !(of_step->max_abs <= driver->max_abs)) driver = of_step;
+    if (!std::isfinite(driver->max_abs)) return driver;
+  }
+  const auto before = seen.lower_bound(fall.first);
+  if (driver || before == seen.begin()) return driver;
+  driver = driver_at(std::prev(before)->first, std::prev(before)->second);
+  if (driver) driver->before = true;
+  return driver;
+}
+
+void set_steps(const Analysis& analysis, TimelineFacts& facts) {
+  for (const auto& [log, scalars] : analysis.scalars) {
+    if (log != facts.log) continue;
+    ++facts.steps;
+    if (!facts.first) facts.first = scalars.step;
+    facts.last = scalars.step;
+    if (scalars.found_inf.value_or(false)) facts.skipped.push_back(scalars.step);
+  }
+  facts.skipped_in_all = facts.skipped.size();
+  for (const auto& [log, range] : analysis.skips) {
+    if (log != facts.log) continue;
+    facts.ranges.push_back(range);
+    facts.skipped_in_all += range.count;
+  }
+}
+
+TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
+  TimelineFacts facts;
+  facts.log = log;
+  bool steps_open = false;
+  for (const auto& [of, kind] : analysis.kinds) {
+    if (of != log) continue;
+    facts.kinds.push_back(kind.name);
+    steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
+  }
+  set_steps(analysis, facts);
+  facts.numbered = steps_open && facts.ranges.empty();
+  set_scales(points_of(analysis, facts), facts);
+  set_falls(facts);
+  const SeenByStep seen = magnitudes_of(analysis, log);
+  facts.magnitudes = !seen.empty();
+  for (ScaleFall& fall : facts.falls) {
+    if (!facts.numbered) fall.driver = driver_of(fall, seen);
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::vector<TimelineFacts> timeline_facts(const Analysis& analysis) {
+  std::vector<TimelineFacts> all;
+  for (const std::string& log : analysis.logs) {
+    const bool foreign = std::any_of(analysis.kinds.begin(), analysis.kinds.end(),
+                                     [&](const auto& kind) { return kind.first == log; });
+    if (!foreign) continue;
+    TimelineFacts facts = facts_of(analysis, log);
+    if (facts.scale_first || facts.skipped_in_all > 0) all.push_back(std::move(facts));
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers

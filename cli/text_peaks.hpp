@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `analyze` says of tensors of which a log has the largest magnitudes and no counts.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::cli {
+
+/// A screenful; more of it is in the JSON. Empty where there are none.
+std::string peaks_text(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::cli

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/table/bounded_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <tuple>
+
+namespace halfscope {
+namespace {
+
+constexpr Magnitude kLeast{-1'000'000'000, 0};  // below every magnitude that a source has
+
+/// Spans with open ends come first and last.
+auto order_of(const Span& s) {
+  return std::tuple(s.first.has_value(), s.first.value_or(kLeast), !s.last.has_value(),
+                    s.last.value_or(kLeast), s.nan && !s.last);
+}
+
+bool may_be_zero(const Span& s) { return !s.first; }
+bool may_be_infinite(const Span& s) { return !s.last; }
+
+/// Values of a span that are perhaps of a kind: all of them, or none.
+Interval perhaps(bool may_be, std::uint64_t count) { return {0, may_be ? count : 0}; }
+
+std::optional<Magnitude> shifted(std::optional<Magnitude> m, int k) {
+  if (m) m->exponent += k;
+  return m;
+}
+
+/// The larger, where empty is the largest of all.
+std::optional<Magnitude> larger_or_open(const std::optional<Magnitude>& a,
+                                        const std::optional<Magnitude>& b) {
+  if (!a || !b) return std::nullopt;
+  return std::max(*a, *b);
+}
+
+}  // namespace
+
+BoundedTable::BoundedTable(BinadeTable exact) : exact_(std::move(exact)) {}
+
+void BoundedTable::add(const Span& span) {
+  if (span.count == 0) return;
+  if (span.first && span.last && *span.last < *span.first) {
+    throw std::invalid_argument("bounded table: a span ends below where it begins");
+  }
+  const auto at =
+      std::lower_bound(spans_.begin(), spans_.end(), span,
+                       [](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
+  if (at != spans_.end() && order_of(*at) == order_of(span)) {
+    at->count += span.count;
+  } else {
+    spans_.insert(at, span);
+  }
+}
+
+void BoundedTable::limit_largest(Magnitude m) { limit_ = limit_ ? std::min(*limit_, m) : m; }
+
+void BoundedTable::merge(const BoundedTable& other) {
+  const bool none = finite_nonzero().high == 0, none_there = other.finite_nonzero().high == 0;
+  const auto limit = none         ? other.largest()
+                     : none_there ? largest()
+                                  : larger_or_open(largest(), other.largest());
+  exact_.merge(other.exact_);
+  for (const Span& span : other.spans_) add(span);
+  limit_ = limit;
+  nonfinite_known_ = nonfinite_known_ && other.nonfinite_known_;
+}
+
+BoundedTable BoundedTable::scaled_by_power_of_two(int k) const {
+  BoundedTable scaled = *this;
+  scaled.exact_ = exact_.scaled_by_power_of_two(k);
+  for (Span& span : scaled.spans_) {
+    span.first = shifted(span.first, k);
+    span.last = shifted(span.last, k);
+  }
+  scaled.limit_ = shifted(limit_, k);
+  return scaled;
+}
+
+std::uint64_t BoundedTable::total() const {
+  std::uint64_t count = exact_.total();
+  for (const Span& span : spans_) count += span.count;
+  return count;
+}
+
+Interval BoundedTable::zero() const {
+  Interval count = exact_.specials().zero;
+  for (const Span& span : spans_) count += perhaps(may_be_zero(span), span.count);
+  return count;
+}
+
+Interval BoundedTable::nan() const {
+  Interval count = exact_.specials().nan;
+  for (const Span& span : spans_) {
+    count += perhaps(may_be_infinite(span) && span.nan, span.count);
+  }
+  return count;
+}
+
+Interval BoundedTable::inf() const {
+  Interval count = exact_.infinities();
+  for (const Span& span : spans_) count += perhaps(may_be_infinite(span), span.count);
+  return count;
+}
+
+Interval BoundedTable::finite_nonzero() const {
+  Interval count = exact_.finite_nonzero();
+  for (const Span& span : spans_) {
+    const bool sure = !may_be_zero(span) && !may_be_infinite(span);
+    count += Interval(sure ? span.count : 0, span.count);
+  }
+  return count;
+}
+
+bool BoundedTable::none_reaches(Magnitude m) const {
+  const auto most = largest();
+  return most ? *most < m : finite_nonzero().high == 0;
+}
+
+Interval BoundedTable::at_or_above(Magnitude m) const {
+  if (none_reaches(m)) return 0;
+  Interval count = exact_.at_or_above(m);
+  for (const Span& span : spans_) {
+    if (span.last && *span.last < m) continue;
+    const bool sure = span.first && *span.first >= m && !may_be_infinite(span);
+    count += Interval(sure ? span.count : 0, span.count);
+  }
+  return count;
+}
+
+std::optional<Magnitude> BoundedTable::largest() const {
+  std::optional<Magnitude> most = exact_.largest();
+  for (const Span& span : spans_) {
+    if (may_be_infinite(span)) return limit_;
+    most = most ? std::max(*most, *span.last) : span.last;
+  }
+  return most && limit_ ? std::min(*most, *limit_) : most;
+}
+
+std::optional<Magnitude> BoundedTable::largest_at_least() const {
+  std::optional<Magnitude> least = exact_.largest();
+  for (const Span& span : spans_) {
+    if (!span.first || may_be_infinite(span)) continue;
+    least = least ? std::max(*least, *span.first) : span.first;
+  }
+  return least;
+}
+
+std::optional<Magnitude> BoundedTable::smallest() const {
+  std::optional<Magnitude> least = exact_.smallest();
+  for (const Span& span : spans_) {
+    if (!span.first) return std::nullopt;
+    least = least ? std::min(*least, *span.first) : span.first;
+  }
+  return least;
+}
+
+std::optional<Magnitude> BoundedTable::smallest_at_most() const {
+  std::optional<Magnitude> most = exact_.smallest();
+  for (const Span& span : spans_) {
+    if (may_be_zero(span) || may_be_infinite(span)) continue;
+    most = most ? std::min(*most, *span.last) : span.last;
+  }
+  return most;
+}
+
+void BoundedTable::for_each_part(const PartVisitor& visit) const {
+  const std::vector<std::uint64_t>& cuts = exact_.cuts();
+  for (const BinadeTable::Row& row : exact_.rows()) {
+    for (std::size_t i = 0; i < row.segments.size(); ++i) {
+      if (row.segments[i] == 0) continue;
+      const Magnitude start{row.exponent, i == 0 ? 0 : cuts[i - 1]};
+      const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
+      visit(std::max(start, *exact_.smallest()), std::min(last, *exact_.largest()),
+            row.segments[i]);
+    }
+  }
+  const auto most = largest();
+  for (const Span& span : spans_) {
+    const bool sure = !may_be_zero(span) && !may_be_infinite(span);
+    const auto last = span.last && most ? std::min(span.last, most) : span.last;
+    visit(span.first, last, Interval(sure ? span.count : 0, span.count));
+  }
+}
+
+bool operator==(const BoundedTable& a, const BoundedTable& b) {
+  const auto same = [](const Span& x, const Span& y) {
+    return order_of(x) == order_of(y) && x.count == y.count;
+  };
+  return a.exact_ == b.exact_ && a.largest() == b.largest() &&
+         a.nonfinite_known_ == b.nonfinite_known_ &&
+         std::equal(a.spans_.begin(), a.spans_.end(), b.spans_.begin(), b.spans_.end(), same);
+}
+
+namespace {
+
+/// Where the classes of a value in a span begin and end: the first it can have, and the last.
+struct ClassRange {
+  int first = 0, last = 3;  // 0: flushed to zero, ... 3: overflow
+};
+
+ClassRange classes_of(const Span& span, const std::array<Magnitude, 3>& starts) {
+  ClassRange range{0, 3};
+  for (int k = 0; k < 3; ++k) {
+    const Magnitude& start = starts[static_cast<std::size_t>(k)];
+    if (span.first && *span.first >= start) range.first = k + 1;
+    if (span.last && *span.last < start) range.last = std::min(range.last, k);
+  }
+  return range;
+}
+
+}  // namespace
+
+/// Each span's values are surely of a class where that is the only one that they can have. The
+/// limit on the largest value narrows what a span can reach.
+Classes classify(const BoundedTable& table, const Boundaries& limits) {
+  Classes sum = classify(table.exact(), limits);
+  const std::array<Magnitude, 3> starts = {limits.nonzero, limits.normal, limits.overflow};
+  const std::array<Interval*, 4> counts = {&sum.flushed_to_zero, &sum.subnormal, &sum.normal,
+                                           &sum.overflow};
+  const auto most = table.spans().empty() ? std::nullopt : table.largest();
+  for (Span span : table.spans()) {
+    const bool uncertain = may_be_zero(span) || may_be_infinite(span);
+    if (most && (!span.last || *most < *span.last))
+      span.last = std::max(*most, span.first.value_or(*most));
+    const ClassRange range = classes_of(span, starts);
+    for (int k = range.first; k <= range.last; ++k) {
+      const bool sure = range.first == range.last && !uncertain;
+      *counts[static_cast<std::size_t>(k)] += Interval(sure ? span.count : 0, span.count);
+    }
+  }
+  return sum;
+}
+
+}  // namespace halfscope

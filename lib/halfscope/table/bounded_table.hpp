@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of values of which some are known only between bounds, as a histogram has them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "halfscope/table/binade_table.hpp"
+
+namespace halfscope {
+
+/// `count` values of which each has a magnitude in [first, last].
+struct Span {
+  std::optional<Magnitude> first;  ///< empty: zeros may be among them
+  std::optional<Magnitude> last;   ///< empty: infinities and NaN may be among them
+  bool nan = true;                 ///< whether NaN may be, where `last` is empty
+  std::uint64_t count = 0;
+};
+
+/// A binade table, exact, and beside it spans. Tables add: in any order and any split the result is
+/// the same. What is asked of it is answered by the narrowest interval that the spans allow.
+class BoundedTable {
+ public:
+  BoundedTable(BinadeTable exact = BinadeTable());  // NOLINT: a table is one without spans
+
+  /// Throws std::invalid_argument where first is above last. Spans of the same ends are one.
+  void add(const Span& span);
+  /// Says that no finite value is larger, whatever the spans allow.
+  void limit_largest(Magnitude m);
+  /// Says that infinities and NaN were left out of the source without a count.
+  void set_nonfinite_unknown() { nonfinite_known_ = false; }
+
+  /// As BinadeTable::merge and scaled_by_power_of_two.
+  void merge(const BoundedTable& other);
+  BoundedTable scaled_by_power_of_two(int k) const;
+
+  /// The values that are known exactly, and the others, ascending.
+  const BinadeTable& exact() const { return exact_; }
+  const std::vector<Span>& spans() const { return spans_; }
+  bool is_exact() const { return spans_.empty(); }
+  bool nonfinite_known() const { return nonfinite_known_; }
+
+  std::uint64_t total() const;
+  Interval zero() const;
+  Interval nan() const;
+  Interval inf() const;
+  Interval finite_nonzero() const;
+  /// Finite values with magnitude at or above m; those of a span that may be infinite count as
+  /// perhaps.
+  Interval at_or_above(Magnitude m) const;
+
+  /// The largest finite magnitude: the most and the least that it can be. Empty where there is no
+  /// finite nonzero value, or none for sure; `largest` also where nothing bounds it.
+  std::optional<Magnitude> largest() const;
+  std::optional<Magnitude> largest_at_least() const;
+  /// The smallest nonzero magnitude: the least and the most that it can be; `smallest` is empty
+  /// where values may be as small as one likes.
+  std::optional<Magnitude> smallest() const;
+  std::optional<Magnitude> smallest_at_most() const;
+
+  /// Calls `visit` for all finite nonzero values, part by part: the magnitudes between which they
+  /// lie (empty: as small, as large as one likes), and how many surely and perhaps do.
+  using PartVisitor = std::function<void(const std::optional<Magnitude>& first,
+                                         const std::optional<Magnitude>& last, Interval)>;
+  void for_each_part(const PartVisitor& visit) const;
+
+  friend bool operator==(const BoundedTable& a, const BoundedTable& b);
+
+ private:
+  bool none_reaches(Magnitude m) const;
+
+  BinadeTable exact_;
+  std::vector<Span> spans_;         // ascending by (first, last, nan), all different
+  std::optional<Magnitude> limit_;  ///< limit_largest()
+  bool nonfinite_known_ = true;
+};
+
+/// As of a BinadeTable. Values that may be zero, infinite or NaN count as perhaps.
+Classes classify(const BoundedTable& table, const Boundaries& limits);
+
+}  // namespace halfscope

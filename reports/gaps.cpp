@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/gaps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "halfscope/log/error.hpp"
+#include "reports/formats.hpp"
+#include "reports/shares.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::Analysis;
+using analyzers::Gap;
+using analyzers::StepPeak;
+using analyzers::TensorFindings;
+
+namespace {
+
+/// Of one log: its gradients where it has any, else all of its tensors.
+struct View {
+  const Analysis& analysis;
+  std::string log;
+  std::vector<const TensorFindings*> tensors;
+  std::vector<const StepPeak*> peaks;
+  std::set<std::int64_t> steps;  ///< with tables or magnitudes
+  bool gradients = false;
+
+  std::string_view values() const { return gradients ? "gradient values" : "values"; }
+  std::string format() const { return people_say(analysis.target.name); }
+  std::string scale() const { return scale_text(analysis.loss_scale); }
+};
+
+View view_of(const Analysis& analysis, const std::string& log) {
+  View view{analysis, log, {}, {}, {}, false};
+  const auto is_gradient = [&](const TensorFindings& t) { return t.log == log && t.counted; };
+  view.gradients = std::ranges::any_of(analysis.tensors, is_gradient);
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log != log) continue;
+    for (const analyzers::StepFindings& step : t.per_step) view.steps.insert(step.step);
+    if (t.counted == view.gradients) view.tensors.push_back(&t);
+  }
+  for (const auto& [of, peak] : analysis.peaks) {
+    if (of != log) continue;
+    view.peaks.push_back(&peak);
+    view.steps.insert(peak.step);
+  }
+  return view;
+}
+
+std::string named(const TensorFindings& tensor) { return log::printable(tensor.name); }
+
+/// Values of a tensor in buckets that hold zero, and the largest magnitude that these reach.
+struct NearZero {
+  std::uint64_t count = 0;
+  double below = 0;
+};
+
+NearZero near_zero(const TensorFindings& tensor) {
+  NearZero out;
+  for (const analyzers::ScaledTable& scaled : tensor.tables) {
+    for (const Span& span : scaled.table.spans()) {
+      if (span.first || !span.last) continue;
+      out.count += span.count;
+      out.below = std::max(out.below, to_double(*span.last) / scaled.scale);
+    }
+  }
+  return out;
+}
+
+std::string zeros_text(const View& view) {
+  NearZero all;
+  std::uint64_t of = 0;
+  Interval flushed, nonzero;
+  for (const TensorFindings* t : view.tensors) {
+    if (t->hidden_by_buckets) continue;  // told by underflow_text()
+    const NearZero found = near_zero(*t);
+    all.count += found.count;
+    all.below = std::max(all.below, found.below);
+    of += t->counts.total;
+    flushed += t->counts.classes.flushed_to_zero;
+    nonzero += t->counts.finite_nonzero;
+  }
+  if (all.count == 0) return "";
+  std::string text = fmt::format(
+      "{} of {} {} lie in a bucket with zero: whether they are zeros or smaller than {:.3g} is not "
+      "known.",
+      count_text(all.count), count_text(of), view.values(), all.below);
+  if (nonzero.low == 0 || flushed.high < all.count) return text;
+  return text + fmt::format(
+                    " If they are zeros, {} of the others become zero in {} at scale {}; "
+                    "if none is, {} of all.",
+                    share_text({flushed.low, flushed.high - all.count}, nonzero.low), view.format(),
+                    view.scale(), share_text(flushed.high, nonzero.high));
+}
+
+std::string underflow_text(const View& view) {
+  const TensorFindings* worst = nullptr;
+  std::size_t hidden = 0;
+  for (const TensorFindings* t : view.tensors) {
+    if (!t->hidden_by_buckets) continue;
+    ++hidden;
+    const auto share = [](const TensorFindings& x) { return flushed_share(x.counts).high; };
+    if (!worst || share(*t) > share(*worst)) worst = t;
+  }
+  if (!worst) return "";
+  const Bounds share = flushed_share(worst->counts);
+  return fmt::format(
+      "What {} flushes is not identifiable where a bucket holds zero and values that {} keeps: "
+      "between {} and {} of {} at scale {}{}.",
+      view.format(), view.format(), share_text(share.low), share_text(share.high), named(*worst),
+      view.scale(),
+      hidden == 1 ? "" : fmt::format(", and in {} more", plural(hidden - 1, "tensor")));
+}
+
+std::string nonfinite_text(const View& view) {
+  const auto unknown = std::ranges::count_if(
+      view.tensors, [](const TensorFindings* t) { return !t->counts.nonfinite_known; });
+  return fmt::format(
+      "Infinities and NaN were left out without a count{}: overflow in the run "
+      "itself does not show.",
+      unknown == 0 ? ""
+                   : fmt::format(" in {}", plural(static_cast<std::uint64_t>(unknown), "tensor")));
+}
+
+std::string rounded_text(const View& view) {
+  std::uint64_t bounded = 0, zero = 0;
+  double most = 0;
+  for (const StepPeak* peak : view.peaks) {
+    if (!peak->at_least) continue;
+    ++bounded;
+    if (*peak->at_least > 0) continue;
+    ++zero;
+    most = std::max(most, peak->max_abs);
+  }
+  if (bounded == 0) return "Numbers are printed with few digits: magnitudes are bounds.";
+  std::string text = fmt::format(
+      "Numbers are printed with few digits: {} of {} magnitudes are known between two bounds only",
+      count_text(bounded), count_text(view.peaks.size()));
+  if (zero != 0) {
+    text += fmt::format(", {} of them only to be at most {:.3g}", count_text(zero), most);
+  }
+  return text + ".";
+}
+
+std::string dtype_text(const View& view) {
+  Interval zeros;
+  std::uint64_t of = 0;
+  for (const TensorFindings* t : view.tensors) {
+    zeros += t->counts.zero;
+    of += t->counts.total;
+  }
+  const std::string text = fmt::format(
+      "Which format values were computed in is not in it: if {} computed them, what it flushed is "
+      "zero already",
+      view.format());
+  if (zeros.high == 0) return text + ".";
+  return text + fmt::format(" ({} of the {} are zero).", share_text(zeros, of), view.values());
+}
+
+std::string loss_scale_text(const View& view) {
+  const auto carries = [](const TensorFindings* t) {
+    return std::ranges::any_of(t->per_step, [](const auto& step) { return step.scale != 1; });
+  };
+  if (view.gradients && std::ranges::any_of(view.tensors, carries)) return "";  // it was told
+  return "Which loss scale the gradients carry is not in it: they are taken as unscaled. If they "
+         "carry one, every scale here is off by it: tell it with --recorded-scale S, or the scalar "
+         "that has it with --recorded-scale TAG.";
+}
+
+std::string counts_text(const View& view) {
+  if (view.peaks.empty() && !view.tensors.empty()) return "";
+  std::set<std::string> tensors;
+  for (const StepPeak* peak : view.peaks) tensors.insert(peak->tensor);
+  std::string text = "How many values are how large is not in it: what becomes zero is not known";
+  if (view.peaks.empty()) return text + ".";
+  return text + fmt::format("; the largest magnitudes of {} at {} bound a loss scale from above.",
+                            plural(tensors.size(), "tensor"), plural(view.steps.size(), "step"));
+}
+
+std::string tensors_text(const View& view) {
+  if (!view.peaks.empty() || !view.tensors.empty()) return "";
+  const auto steps = std::ranges::count_if(
+      view.analysis.scalars, [&](const auto& entry) { return entry.first == view.log; });
+  return fmt::format(
+      "Magnitudes of tensors are not in it: what becomes zero or overflows is not "
+      "known{}.",
+      steps == 0 ? ""
+                 : fmt::format("; the scalars of {} say what the loss scale did",
+                               plural(static_cast<std::uint64_t>(steps), "step")));
+}
+
+std::string steps_text(const View& view) {
+  return fmt::format("Which step an entry is of is not in it: {} are counted from 0 instead.",
+                     view.steps.empty() ? "entries" : plural(view.steps.size(), "entry"));
+}
+
+std::string every_step_text(const View& view) {
+  if (view.steps.size() < 2) {
+    return "Only one step is in it: how magnitudes change, and how often a step would overflow, is "
+           "not known.";
+  }
+  const std::int64_t first = *view.steps.begin(), last = *view.steps.rbegin();
+  const auto between = static_cast<std::uint64_t>(last - first) + 1;
+  if (between == view.steps.size()) return "";
+  return fmt::format("{} of the steps from {} to {} are in it: an overflow at another goes unseen.",
+                     count_text(view.steps.size()), first, last);
+}
+
+std::string updates_text(const View& view) {
+  return fmt::format(
+      "Weights beside their updates are not in it: whether updates are lost in {} "
+      "weights is not known.",
+      view.format());
+}
+
+/// The words of a gap; what most depends on first.
+struct Words {
+  Gap gap;
+  std::string_view name, what;
+  std::string (*text)(const View& view);
+};
+constexpr Words kWords[] = {
+    {Gap::tensors, "tensors", "magnitudes of tensors", tensors_text},
+    {Gap::counts, "counts", "how many values are how large", counts_text},
+    {Gap::underflow, "underflow", "what is flushed to zero", underflow_text},
+    {Gap::zeros, "zeros", "which of the smallest values are zeros", zeros_text},
+    {Gap::rounded, "rounded", "digits that were not printed", rounded_text},
+    {Gap::nonfinite, "nonfinite", "how many infinities and NaN there were", nonfinite_text},
+    {Gap::loss_scale, "loss_scale", "which loss scale gradients carry", loss_scale_text},
+    {Gap::dtype, "dtype", "which format values were computed in", dtype_text},
+    {Gap::steps, "steps", "which step an entry is of", steps_text},
+    {Gap::every_step, "every_step", "the steps between those recorded", every_step_text},
+    {Gap::updates, "updates", "what becomes of weight updates", updates_text}};
+
+/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
+/// where PyTorch has a weight, Keras has a kernel.
+std::string writer_of(const std::string& kind, const View& view) {
+  const bool keras = std::ranges::any_of(
+      view.tensors, [](const auto* t) { return t->name.find("kernel") != std::string::npos; });
+  return kind.starts_with("TensorBoard") && keras ? kind + " of TensorFlow" : kind;
+}
+
+/// The kinds of one log: a folder may hold several, of which one tells what another leaves open.
+struct Kinds {
+  std::string log, name;
+  std::set<Gap> gaps;
+};
+
+std::vector<Kinds> kinds_of(const Analysis& analysis) {
+  std::vector<Kinds> out;
+  for (const auto& [log, kind] : analysis.kinds) {
+    auto at = std::ranges::find(out, log, &Kinds::log);
+    if (at == out.end()) at = out.insert(at, {log, "", {}});
+    at->name += (at->name.empty() ? "" : " and ") + kind.name;
+    at->gaps.insert(kind.gaps.begin(), kind.gaps.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Gap gap) { return std::ranges::find(kWords, gap, &Words::gap)->name; }
+
+std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
+  std::vector<LogGaps> out;
+  for (const Kinds& kinds : kinds_of(analysis)) {
+    const View view = view_of(analysis, kinds.log);
+    LogGaps found{kinds.log, kinds.name, {}, recording_for(writer_of(kinds.name, view))};
+    for (const Words& words : kWords) {
+      if (!kinds.gaps.contains(words.gap)) continue;
+      const std::string text = words.text(view);
+      if (!text.empty()) found.unknown.push_back({words.gap, words.what, text});
+    }
+    if (!found.unknown.empty()) out.push_back(std::move(found));
+  }
+  return out;
+}
+
+}  // namespace halfscope::reports

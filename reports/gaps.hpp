@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the log of another tool could not tell, what that means for the answers, and how to record
+// it. Plain text; names from logs are printable.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// "zeros", "underflow", ...: as JSON has it.
+std::string_view name_of(analyzers::Gap gap);
+
+/// One thing a log could not tell.
+struct Unknown {
+  analyzers::Gap gap;
+  std::string_view what;  ///< in few words: "which scale gradients carry"
+  std::string text;       ///< a sentence: what is not known, and what follows for this log
+};
+
+/// Lines that record what is missing, next time.
+struct Recording {
+  std::string_view where;  ///< a sentence without its end: what they are put around
+  std::string_view lines;  ///< three, of Python
+};
+
+/// Lines for whoever wrote a log of this kind.
+Recording recording_for(std::string_view kind);
+
+struct LogGaps {
+  std::string log;
+  std::string kind;              ///< "TensorBoard histograms"
+  std::vector<Unknown> unknown;  ///< what most depends on first
+  Recording recording;
+};
+
+/// Of every log that is neither a run log nor of tensors. A gap that has no consequence for what
+/// the log holds is left out: no value near zero, a scale that --recorded-scale told.
+std::vector<LogGaps> could_not_tell(const analyzers::Analysis& analysis);
+
+/// The block of a page; empty where nothing is missing.
+std::string gaps_html(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::reports

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a log could not tell, as JSON.
+#include "reports/gaps.hpp"
+#include "reports/json_parts.hpp"
+
+namespace halfscope::reports {
+
+void put_gaps(Json& to, const analyzers::Analysis& analysis) {
+  for (const LogGaps& gaps : could_not_tell(analysis)) {
+    Json names = Json::array();
+    std::string text;
+    for (const Unknown& unknown : gaps.unknown) {
+      names.push_back(name_of(unknown.gap));
+      text += (text.empty() ? "" : " ") + unknown.text;
+    }
+    to["could_not_tell"].push_back(
+        {{"log", gaps.log},
+         {"kind", gaps.kind},
+         {"gaps", names},
+         {"text", text},
+         {"next_time", {{"where", gaps.recording.where}, {"lines", gaps.recording.lines}}}});
+  }
+}
+
+}  // namespace halfscope::reports

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/msprobe.hpp"
+
+#include <cmath>
+
+#include "analyzers/reading.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::test;
+using analyzers::Gap;
+using log::Role;
+
+TEST_CASE("msprobe: decimals are bounds, roles by the file") {
+  const TempFolder folder;
+  const std::string rows =
+      "0,layers.0.weight,3,-0.000123,0.5,0.000001,12.25,0.1,0\n"
+      "1,layers.0.weight,3,0.25,2.0,0.5,3.0,0.0,0\n";
+  const std::string header = "vpp_stage,name,step,min,max,mean,norm,zeros,nans\n";
+  folder.write("grad_unreduced_0-9.csv", header + rows);
+  folder.write("param_origin_0-9.csv", header + rows);
+  folder.write("exp_avg_sq_0-9.csv", header + rows);
+  const Told told = told_of(folder / "");
+  const auto* const peak = told.peak("grad_unreduced/layers.0.weight", 3);
+  REQUIRE(peak != nullptr);
+  CHECK(peak->role == Role::weight_grad);
+  // The column max has one decimal in all of the file, so that is all that is sure of its rounding.
+  CHECK(peak->max_abs >= 0.55);
+  CHECK(peak->max_abs < 0.5501);
+  CHECK(peak->at_least.value() <= 0.45);
+  CHECK(!peak->min_abs_nonzero);
+  const auto* const stage = told.peak("grad_unreduced/vpp_stage_1/layers.0.weight", 3);
+  REQUIRE(stage != nullptr);
+  CHECK(stage->min_abs_nonzero.value() <= 0.2499995);
+  CHECK(stage->min_abs_nonzero.value() > 0.249999);
+  REQUIRE(told.peak("param_origin/layers.0.weight", 3) != nullptr);
+  CHECK(told.peak("param_origin/layers.0.weight", 3)->role == Role::weight);
+  REQUIRE(told.peak("exp_avg_sq/layers.0.weight", 3) != nullptr);
+  CHECK(told.peak("exp_avg_sq/layers.0.weight", 3)->role == Role::optimizer_state);
+  CHECK(told.leaves_open(Gap::rounded));
+  CHECK(told.leaves_open(Gap::counts));
+}
+
+TEST_CASE("msprobe: micro-steps and ranks, NaN, what is no tensor, norms alone") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "out/Dec03_21-34-40-rank0-ab");
+  std::filesystem::create_directories(folder / "out/Dec03_21-34-40-rank1-cd");
+  const std::string header = "vpp_stage,name,step,micro_step,norm,min,max,nans,shape\n";
+  folder.write("out/Dec03_21-34-40-rank0-ab/actv_grad_0-0.csv",
+               header + "0,fc.output_grad,0,0,1.000001,-1.000001,0.000001,0,\"[3, 4]\"\n" +
+                   "0,fc.output_grad,0,1,1.000001,-2.000001,0.000001,0,\"[3, 4]\"\n" +
+                   "0,fc.mask,0,0,nan,nan,nan,nan,nan\n" +
+                   "0,fc.bad,0,0,nan,nan,nan,7,\"[3, 4]\"\n" +
+                   "0,fc.hidden,0,0,1.000001,-1.000001,1.0,2,\"[3, 4]\"\n" +
+                   "0,fc.late,0,0,1.000001,-1.000001,1.0,0,\"[3, 4]\"\n" +
+                   "0,fc.inf,0,0,inf,-inf,1.000001,0,\"[3, 4]\"\n");
+  folder.write("out/Dec03_21-34-40-rank1-cd/actv_grad_0-0.csv",
+               header + "0,fc.output_grad,0,0,8.0,-4.000001,0.000001,0,\"[3, 4]\"\n" +
+                   "0,fc.late,0,0,nan,nan,nan,1,\"[3, 4]\"\n");
+  folder.write("out/Dec03_21-34-40-rank1-cd/actv_0-0.csv",
+               "vpp_stage,name,step,micro_step,norm\n0,fc.output,0,0,8.123456\n");
+  const Told told = told_of(folder / "out");
+  const auto* const peak = told.peak("actv_grad/fc.output_grad", 0);
+  REQUIRE(peak != nullptr);
+  CHECK(peak->role == Role::activation_grad);
+  CHECK(peak->max_abs >= 4.0000015);
+  CHECK(peak->max_abs < 4.0000016);
+  CHECK(told.peak("actv_grad/fc.mask", 0) == nullptr);
+  for (const char* name : {"actv_grad/fc.bad", "actv_grad/fc.hidden", "actv_grad/fc.late"}) {
+    INFO(name);
+    REQUIRE(told.peak(name, 0) != nullptr);
+    CHECK(std::isnan(told.peak(name, 0)->max_abs));
+  }
+  REQUIRE(told.peak("actv_grad/fc.inf", 0) != nullptr);
+  CHECK(std::isinf(told.peak("actv_grad/fc.inf", 0)->max_abs));
+  const auto* const norm = told.peak("actv/fc.output", 0);
+  REQUIRE(norm != nullptr);
+  CHECK(norm->at_least == 0.0);
+  CHECK(norm->max_abs > 8.1234564);
+  CHECK(norm->max_abs < 8.12347);
+}
+
+TEST_CASE("msprobe: hostile files are told, not crashed on") {
+  const TempFolder folder;
+  const std::string header = "vpp_stage,name,step,min,max\n";
+  const auto log = folder.write(
+      "grad_reduced_0-9.csv", header + "0,w,1,0.1,0.2\n" + "0\n" + "0,w\n" + "0,w,x,0.1,0.2\n" +
+                                  "0,w,1,a,b\n" + "0,\"w,1,0.1,0.2\n" + std::string(100'000, ',') +
+                                  "\n" + std::string("\0,\0,\0\n", 6));
+  const Told told = told_of(log);
+  CHECK(told.peak("grad_reduced/w", 1) != nullptr);
+  CHECK(told.noted("7 lines are left out; the first is line 3: has too few cells"));
+  const Told none =
+      told_of(folder.write("grad_reduced_1-1.csv", "vpp_stage,name,step,mean\n0,w,1,2\n"));
+  CHECK(none.noted("has neither the ops min and max nor norm"));
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/console_log.hpp"
+#include "log_reader.hpp"
+
+HALFSCOPE_FUZZ_TARGET(console) {
+  using namespace halfscope;
+  fuzz::read_files(readers::is_console_log, readers::read_console_log, bytes);
+}

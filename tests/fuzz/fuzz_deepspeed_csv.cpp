@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/deepspeed_csv.hpp"
+#include "log_reader.hpp"
+
+HALFSCOPE_FUZZ_TARGET(deepspeed_csv) {
+  using namespace halfscope;
+  fuzz::read_files(readers::is_deepspeed_csv, readers::read_deepspeed_csv, bytes);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/paddle.hpp"
+#include "log_reader.hpp"
+
+HALFSCOPE_FUZZ_TARGET(paddle) {
+  using namespace halfscope;
+  fuzz::read_files(readers::is_paddle, readers::read_paddle, bytes);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/te_statistics.hpp"
+#include "log_reader.hpp"
+
+HALFSCOPE_FUZZ_TARGET(te_statistics) {
+  using namespace halfscope;
+  fuzz::read_files(readers::is_te_statistics, readers::read_te_statistics, bytes);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "log_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope::fuzz {
+namespace {
+
+void check(const Interval& interval, std::uint64_t most) {
+  require(interval.low <= interval.high && interval.high <= most);
+}
+
+void check_table(const BoundedTable& table) {
+  const std::uint64_t total = table.total();
+  std::uint64_t in_spans = 0;
+  for (const Span& span : table.spans()) {
+    require(!span.first || !span.last || *span.first <= *span.last);
+    in_spans += span.count;
+  }
+  require(table.exact().total() + in_spans == total);
+  check(table.zero(), total);
+  check(table.nan(), total);
+  check(table.inf(), total);
+  check(table.finite_nonzero(), total);
+  check(table.at_or_above({0, 0}), total);
+  const auto largest = table.largest(), at_least = table.largest_at_least();
+  require(!largest || !at_least || *at_least <= *largest);
+  const auto smallest = table.smallest(), at_most = table.smallest_at_most();
+  require(!smallest || !at_most || *smallest <= *at_most);
+  std::uint64_t surely = 0;
+  table.for_each_part([&](const auto& first, const auto& last, const Interval& count) {
+    require(!first || !last || *first <= *last);
+    check(count, total);
+    surely += count.low;
+  });
+  require(surely <= total);
+}
+
+void check_frame(const analyzers::Frame& frame) {
+  require(analyzers::usable_scale(frame.scale) && analyzers::usable_scale(frame.run_scale));
+  check_table(frame.table);
+}
+
+void check_peak(const analyzers::StepPeak& peak) {
+  require(!(peak.max_abs < 0));
+  require(!peak.at_least || !(*peak.at_least > peak.max_abs));
+  require(!peak.min_abs_nonzero || *peak.min_abs_nonzero >= 0);
+}
+
+void check_kind(const analyzers::LogKind& kind) {
+  require(!kind.name.empty() && log::printable(kind.name) == kind.name);
+  require(std::is_sorted(kind.gaps.begin(), kind.gaps.end()));
+}
+
+void read_once(Read& read, const std::filesystem::path& log, const analyzers::Selection& s) {
+  analyzers::Visitor visit;
+  visit.frame = [&](analyzers::Frame&& frame) {
+    require(analyzers::in_steps(s, frame.step));
+    check_frame(frame);
+  };
+  visit.peak = [&](const analyzers::StepPeak& peak) {
+    require(analyzers::in_steps(s, peak.step));
+    check_peak(peak);
+  };
+  visit.scalars = [&](const log::StepScalars& scalars) {
+    require(analyzers::in_steps(s, scalars.step));
+  };
+  visit.kind = check_kind;
+  analyzers::Notes notes;
+  const analyzers::Progress progress = [](std::uint64_t done, std::uint64_t all) {
+    require(done <= all);
+  };
+  read_or_refuse(log, [&] { read(log, s, visit, notes, progress); });
+  for (const std::string& note : notes) {
+    require(log::printable(note) == note && note.size() < 4096);
+  }
+}
+
+}  // namespace
+
+void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log) {
+  static_cast<void>(recognises(log));
+  analyzers::Selection selection;
+  read_once(read, log, selection);
+  selection.recorded_scale = 1024;
+  selection.first_step = 1;
+  read_once(read, log, selection);
+}
+
+void read_files(Recognises& recognises, Read& read, Bytes bytes) {
+  const auto files = files_in(bytes);
+  const Folder folder;
+  for (const auto& [name, contents] : files) folder.write(name, contents);
+  const bool one = files.size() == 1;
+  read_log(recognises, read, one ? folder.path() / files.front().first : folder.path());
+}
+
+}  // namespace halfscope::fuzz

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold of everything a reader of a foreign log hands on.
+#pragma once
+
+#include <filesystem>
+
+#include "analyzers/source.hpp"
+#include "input.hpp"
+
+namespace halfscope::fuzz {
+
+/// As readers::Kind has them.
+using Recognises = bool(const std::filesystem::path& log);
+using Read = void(const std::filesystem::path& log, const analyzers::Selection& selection,
+                  const analyzers::Visitor& visit, analyzers::Notes& notes,
+                  const analyzers::Progress& progress);
+
+/// Asks the reader whether a file or folder is its log, and reads it whatever the answer: as it is,
+/// and with a loss scale given.
+void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log);
+
+/// The same of a folder of the input's files (files_in()), or of its one file.
+void read_files(Recognises& recognises, Read& read, Bytes bytes);
+
+}  // namespace halfscope::fuzz

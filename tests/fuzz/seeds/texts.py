@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs that are text: files as input.hpp's files_in() takes them apart, "name\\ncontents"."""
+
+import json
+
+from .tensors import safetensors
+
+
+def folder(files):
+    return b"\x1e".join(name.encode() + b"\n" + text.encode() for name, text in files)
+
+
+def wandb():
+    rows = [
+        {"_step": 0, "loss": 2.5, "loss_scale": 65536.0},
+        {
+            "_step": 1,
+            "loss": "NaN",
+            "gradients/fc.weight": {"_type": "histogram", "values": [0, 7, 3],
+                                    "bins": [-1e-7, 0.0, 1e-7, 2e-7]},
+        },
+        {
+            "_step": 2,
+            "parameters/fc.weight": {"_type": "histogram", "values": [1, 2],
+                                     "packedBins": {"min": -1.0, "size": 1.0, "count": 2}},
+        },
+        {"_step": 3, "nested": {"gradients/a": {"_type": "histogram", "values": [], "bins": []}}},
+    ]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    yield "lines", folder([("history.jsonl", lines)])
+    yield "words", folder([("history.jsonl", '{"_step": 1, "a": NaN, "b": -Infinity}\n')])
+    yield "array", folder([("history.json", json.dumps(rows))])
+    columns = {key: [row.get(key) for row in rows] for key in ("_step", "loss")}
+    yield "columns", folder([("history.json", json.dumps(columns))])
+    yield "two", folder([("a.jsonl", lines), ("b.jsonl", lines)])
+
+
+def te_statistics():
+    line = "2026-01-01 00:00:00,000 - INFO - {} \t\t\t\t iteration={:06d} \t\t\t\t value={}\n"
+    names = ("layer1.fc_gradient_max", "layer1.fc_gradient_min", "layer1.fc_wgrad_cur_amax",
+             "layer1.fc_wgrad_underflows%", "layer1.fc_activation_dynamic_range")
+    text = "".join(line.format(name, step, value) for step in (0, 2)
+                   for name, value in zip(names, ("0.0012", "-0.5000", "12.2500", "3.1250", "inf")))
+    name = "nvdlfw_inspect_globalrank-{}.log"
+    yield "rank", folder([(name.format(0), text)])
+    yield "ranks", folder([(name.format(0), text), (name.format(1), text.replace("12.2500", "0.0000"))])
+    yield "bare", folder([(name.format(0), text.replace("2026-01-01 00:00:00,000 - ", ""))])
+
+
+def deepspeed_csv():
+    scale = "step,Train/Samples/loss_scale\n1,65536\n2,32768.0\n3,nan\n"
+    loss = "step,Train/Samples/train_loss\n1,2.5\n2,inf\n"
+    again = loss + loss
+    yield "scale", folder([("Train_Samples_loss_scale.csv", scale)])
+    yield "folder", folder([("Train_Samples_loss_scale.csv", scale),
+                            ("Train_Samples_train_loss.csv", again),
+                            ("Train_Samples_lr.csv", "step,lr\r\n1,1e-3\r\n")])
+
+
+def console():
+    lines = [
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+        "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. "
+        "Reducing hysteresis to 1",
+        "Grad overflow on iteration 7",
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        "step=10, skipped=2, lr=[0.001], mom=[(0.9, 0.999)]",
+        " iteration       10/   100 | consumed samples: 160 | learning rate: 1.0E-04 | lm loss: "
+        "6.9E+00 | loss scale: 65536.0 | number of skipped iterations:   1 |",
+    ]
+    yield "lines", folder([("train.log", "\n".join(lines) + "\n")])
+    for number, line in enumerate(lines):
+        yield f"line-{number}", folder([("train.log", line + "\n" + line)])
+
+
+def paddle():
+    line = ("[PRECISION] [ERROR] in [device=gpu:0, op={}, tensor={}, dtype={}], numel=40, "
+            "num_nan=0, num_inf={}, num_zero=2, max={}, min={}, mean={}\n")
+    text = (line.format("divide", "", "fp32", 4, "inf", "1.048930e+00", "inf")
+            + line.format("matmul_grad", "x@GRAD", "fp16", 0, "6.0e-08", "-1.0e-03", "nan"))
+    yield "lines", folder([("log", text)])
+    yield "workers", folder([("worker_gpu.0", text), ("worker_gpu.1", text)])
+
+
+def msprobe():
+    unreduced = ("vpp_stage,name,step,min,max,norm,zeros,nans\n"
+                 "0,layer.weight,0,-1e-7,1e-3,0.5,0.25,0\n0,layer.weight,1,0,inf,nan,1,3\n")
+    micro = "vpp_stage,name,step,micro_step,norm\n0,layer.bias,0,0,0.125\n0,layer.bias,0,1,0.25\n"
+    yield "folder", folder([("grad_unreduced_0-1.csv", unreduced), ("actv_0-1.csv", micro)])
+    yield "one", folder([("grad_reduced_0-99.csv", unreduced)])
+
+
+def shards():
+    """Of a sharded checkpoint, for the target that takes any folder."""
+    index = {"metadata": {"total_size": 4}, "weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}
+    shard = [safetensors([(name, "F32", [1], [0, 4])], b"\0\0\x80\x3f") for name in ("w", "b")]
+    names = ("a.safetensors", "b.safetensors")
+    yield folder([("model.safetensors.index.json", json.dumps(index))]) + b"".join(
+        b"\x1e" + name.encode() + b"\n" + data for name, data in zip(names, shard))
+
+
+def seeds():
+    for data in shards():
+        yield "any_log", "shards", data
+    for kind in (wandb, te_statistics, deepspeed_csv, console, paddle, msprobe):
+        for name, data in kind():
+            yield kind.__name__, name, data
+            yield kind.__name__, f"{name}-cut", data[:-3]
+            yield "any_log", f"{kind.__name__}-{name}", data

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs without tensors: console lines and DeepSpeed's CSV metrics, alone and beside gradients."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import numpy as np
+import pytest
+
+from halfscope import _halfscope
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr + done.stdout
+    return done
+
+
+def words(text):
+    return " ".join(text.split())  # lines may break anywhere
+
+
+def analyzed(*arguments):
+    found = json.loads(run("analyze", *arguments, "--json", "-").stdout)
+    schema = json.loads((ROOT / "docs/schema/analyze.schema.json").read_text())
+    jsonschema.validate(found, schema)
+    return found
+
+
+def dynamic_scale(maxima, scale=65536.0, window=1000):
+    """DeepSpeed's rule without hysteresis: (scale, skipped) of each step, and the scale after all."""
+    trace, last_overflow = [], -1
+    for step, largest in enumerate(maxima):
+        overflow = not largest * scale < 65520
+        trace.append((scale, overflow))
+        if overflow:
+            scale, last_overflow = max(scale / 2, 1), step
+        elif (step - last_overflow) % window == 0:
+            scale *= 2
+    return trace, scale
+
+
+@pytest.fixture
+def collapse():
+    """From step 20 on one tensor's gradients grow by 4 each step."""
+    return [0.5 if step < 20 else 0.5 * 4 ** (step - 19) for step in range(26)]
+
+
+def write_console(folder, maxima, every):
+    """As DeepSpeed prints with steps_per_print=every."""
+    trace, after = dynamic_scale(maxima)
+    skipped = 0
+    with open(folder / "train.out", "w") as out:
+        out.write("[2024-01-01 00:00:00,000] [INFO] [config.py:986:print_user_config]   json = {\n")
+        for step, (scale, overflow) in enumerate(trace):
+            following = trace[step + 1][0] if step + 1 < len(trace) else after
+            if overflow:
+                skipped += 1
+                out.write("[2024-01-01 00:00:01,000] [INFO] [loss_scaler.py:183:update_scale] "
+                          "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
+                          f"{scale:g}, reducing to {following:g}\n")
+            if (step + 1) % every == 0:
+                out.write(f"[2024-01-01 00:00:01,000] [INFO] [logging.py:96:log_dist] [Rank 0] "
+                          f"step={step + 1}, skipped={skipped}, lr=[0.001], mom=[(0.9, 0.999)]\n")
+    return trace, after
+
+
+def write_csv(folder, maxima, batch):
+    """As DeepSpeed's csv_monitor writes: after every step, by samples."""
+    trace, after = dynamic_scale(maxima)
+    scales = [scale for scale, _ in trace[1:]] + [after]
+    with open(folder / "Train_Samples_loss_scale.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["step", "loss_scale"])
+        writer.writerows([(n + 1) * batch, scale] for n, scale in enumerate(scales))
+    return trace, after
+
+
+def test_a_console_log_that_prints_every_step(tmp_path, collapse):
+    trace, after = write_console(tmp_path, collapse, every=1)
+    [timeline] = analyzed(tmp_path)["timeline"]
+    assert timeline["skipped_steps"] == [n + 1 for n, (_, skip) in enumerate(trace) if skip]
+    assert timeline["skipped"] == len(timeline["skipped_steps"]) > 6
+    assert timeline["loss_scale"]["last"] == after
+    assert "skipped_between" not in timeline and "numbered" not in timeline
+    # One halving at the start is an everyday probe.
+    [fall] = timeline["falls"]
+    assert fall["from"] == max(s for s, skip in trace[10:]) and fall["to"] == after
+    assert fall["first"] >= 20
+    text = words(run("analyze", tmp_path).stdout)
+    assert "What drove it the log cannot show: it has no magnitudes of tensors." in text
+
+
+def test_between_printed_steps_skipped_ones_are_counted(tmp_path, collapse):
+    trace, _ = write_console(tmp_path, collapse, every=13)
+    [timeline] = analyzed(tmp_path)["timeline"]
+    assert timeline["skipped_steps"] == []
+    between = timeline["skipped_between"]
+    assert [(r["first"], r["last"]) for r in between] == [(1, 13), (14, 26)]
+    assert [r["count"] for r in between] == [sum(skip for _, skip in trace[:13]),
+                                             sum(skip for _, skip in trace[13:])]
+    assert timeline["skipped"] == sum(skip for _, skip in trace)
+    assert "of steps 14 to 26" in words(run("analyze", tmp_path).stdout)
+
+
+def test_csv_metrics_tell_the_same_steps(tmp_path, collapse):
+    trace, after = write_csv(tmp_path, collapse, batch=32)
+    [timeline] = analyzed(tmp_path)["timeline"]
+    # The scale before the first step is not in the file, so whether it was skipped is not known.
+    assert timeline["skipped_steps"] == [n + 1 for n, (_, skip) in enumerate(trace)
+                                         if skip and n > 0]
+    assert timeline["loss_scale"]["last"] == after
+    assert [c["from"] for c in timeline["changes"]] != []
+
+
+def test_gradients_beside_a_log_name_what_drove_the_fall(tmp_path, collapse):
+    write_csv(tmp_path, collapse, batch=8)
+    rng = np.random.default_rng(1)
+    for step in (10, 21, 24):
+        largest = collapse[step - 1]
+        np.savez(tmp_path / f"grads-step-{step}.npz",
+                 **{"weight_grad/embedding": np.float32([largest, -largest / 3, 1e-3]),
+                    "weight_grad/head": rng.normal(0, 1e-3, 100).astype(np.float32)})
+    done = run("analyze", tmp_path)
+    assert "taken as one run, joined by step" in done.stderr
+    [timeline] = analyzed(tmp_path)["timeline"]
+    driver = timeline["falls"][0]["driver"]
+    assert driver["tensor"] == "weight_grad/embedding" and driver["step"] == 24
+    assert driver["max_abs"] == collapse[23] and "before" not in driver
+    assert "weight_grad/embedding has the largest magnitude" in words(done.stdout)
+    # The tensor's infinities come before larger finite ones.
+    np.savez(tmp_path / "grads-step-22.npz",
+             **{"weight_grad/head": np.float32([np.inf]), "weight_grad/embedding": np.float32([9])})
+    driver = analyzed(tmp_path)["timeline"][0]["falls"][0]["driver"]
+    assert driver["tensor"] == "weight_grad/head" and driver["step"] == 22
+    assert driver["max_abs"] is None
+
+
+def test_apex_lines_have_no_steps(tmp_path):
+    lines = [f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {2.0 ** k}"
+             for k in range(15, 9, -1)]
+    (tmp_path / "log.txt").write_text("opt_level : O1\n" + "\n".join(lines) + "\n")
+    [timeline] = analyzed(tmp_path / "log.txt")["timeline"]
+    assert timeline["numbered"] is True and timeline["skipped"] == 6
+    assert timeline["falls"][0]["to"] == 1024
+    text = words(run("analyze", tmp_path).stdout)
+    assert "6 steps skipped; the log does not say which" in text
+
+
+@pytest.mark.parametrize("command", ["recommend", "report", "policies"])
+def test_other_commands_say_what_is_missing(tmp_path, collapse, command):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_console(logs, collapse, every=1)
+    if command == "recommend":
+        done = run(command, logs)
+        assert "The scale fell from" in words(done.stdout)
+        found = json.loads(run(command, logs, "--json", "-").stdout)
+        assert found["reason"] == "no_gradients"
+    elif command == "report":
+        run(command, logs, "--out", tmp_path / "page.html")
+        assert (tmp_path / "page.html").stat().st_size > 10000
+    else:
+        message = run(command, logs, code=1).stderr
+        assert "magnitude" in message
+
+
+def test_a_tag_tells_the_scale_of_a_run_log(tmp_path):
+    writer = _halfscope.RunLogWriter(tmp_path / "run", json.dumps(
+        {"scaled": True, "rank": 0, "world_size": 1, "sharded": [], "about": {}}))
+    for step in range(3):
+        writer.write_scalars(step=step, loss=1.0, learning_rate=0.1, loss_scale=1024.0,
+                             found_inf=False, max_abs_weight_grad=None,
+                             max_abs_activation_grad=None, more={"amp/scale": 2.0 ** step})
+    del writer
+    message = run("analyze", tmp_path / "run", "--recorded-scale", "amp/scal", code=1).stderr
+    assert "has no scalar 'amp/scal'" in message and "'amp/scale', 'loss_scale'" in message
+
+
+def test_tensor_files_have_no_tags(tmp_path):
+    np.save(tmp_path / "a.npy", np.float32([1]))
+    message = run("analyze", tmp_path / "a.npy", "--recorded-scale", "amp/scale", code=1).stderr
+    assert "tensor files have no scalars" in message and "2^10" in message
+    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "-3", code=2).stderr
+    assert run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^x", code=2).stderr
+    run("analyze", tmp_path / "a.npy", "--recorded-scale", "2^4")
+
+
+def test_a_file_of_no_kind_lists_what_is_understood(tmp_path):
+    (tmp_path / "notes.txt").write_text("dear diary\n")
+    for log in (tmp_path, tmp_path / "notes.txt"):
+        message = run("analyze", log, code=1).stderr
+        for kind in ("run logs", "Apex", "safetensors"):
+            assert kind in message
