@@ -222,7 +222,12 @@ std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
   const int k = highest_log2(peak, format, options.headroom_bits);
   r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
-  if (!r.limited_by || peak.limit.max_abs > r.limited_by->max_abs) r.limited_by = peak.limit;
+  // A tensor says more than its role does.
+  const bool says_more = r.limited_by && peak.limit.max_abs == r.limited_by->max_abs &&
+                         r.limited_by->from_scalars && !peak.limit.from_scalars;
+  if (!r.limited_by || says_more || peak.limit.max_abs > r.limited_by->max_abs) {
+    r.limited_by = peak.limit;
+  }
 }
 
 /// Sets limited_by and highest_log2 from the tables.

@@ -241,16 +241,22 @@ std::vector<Found> each_once(std::vector<Found> all, const fs::path& folder, Ten
   return once;
 }
 
+bool may_be_left_out(const Found& found) {
+  return has_extension(found.path, kTorchFiles) && !found.index;
+}
+
 /// Adds what of a folder's files can be read. Beside others, files of torch.save that hold none but
 /// their tensors are left out (the two formats of one checkpoint), as are those that are not read.
 class Adder {
  public:
-  Adder(std::optional<Dtype> as, TensorFolder& all) : as_(as), all_(all) {}
+  /// `has_torch`: only then names are kept.
+  Adder(std::optional<Dtype> as, bool has_torch, TensorFolder& all)
+      : as_(as), has_torch_(has_torch), all_(all) {}
 
   void add(const Found& found) {
-    const bool torch = has_extension(found.path, kTorchFiles) && !found.index;
-    if (!torch) {
+    if (!may_be_left_out(found)) {
       std::vector<std::string> names = add_file(found, as_, all_);
+      if (!has_torch_) return;
       std::set<std::string>& of_step = names_[all_.files.back().step];
       of_step.insert(std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
       return;
@@ -281,16 +287,16 @@ class Adder {
   }
 
   std::optional<Dtype> as_;
+  bool has_torch_;
   TensorFolder& all_;
   std::map<std::int64_t, std::set<std::string>> names_;  ///< by step, but of torch.save
   std::string refused_;                                  ///< the first message
 };
 
 void add_files(std::vector<Found> found, std::optional<Dtype> as, TensorFolder& all) {
-  std::stable_partition(found.begin(), found.end(), [](const Found& file) {
-    return !has_extension(file.path, kTorchFiles) || file.index;
-  });
-  Adder adder(as, all);
+  const auto torch = std::stable_partition(
+      found.begin(), found.end(), [](const Found& file) { return !may_be_left_out(file); });
+  Adder adder(as, torch != found.end(), all);
   std::set<Index> indexes;
   for (const Found& file : found) {
     adder.add(file);

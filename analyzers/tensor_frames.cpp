@@ -79,8 +79,9 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   return frame;
 }
 
+/// `take` is handed each frame; what else there is to say goes to `out`.
 void read_file(const StepFile& file, const Selection& s, bool assume, Meter& meter,
-               FileFrames& out) {
+               const FrameVisitor& take, FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
@@ -94,8 +95,9 @@ void read_file(const StepFile& file, const Selection& s, bool assume, Meter& met
       read(tensor.view.bytes());
       return;
     }
-    out.frames.push_back(frame_of(file, tensor, s, assume, read));
-    out.assumed |= out.frames.back().role_source == RoleSource::assumed;
+    Frame frame = frame_of(file, tensor, s, assume, read);
+    out.assumed |= frame.role_source == RoleSource::assumed;
+    take(std::move(frame));
   });
   meter.add(file.bytes - told);
 }
@@ -180,7 +182,8 @@ std::vector<FileFrames> read_files(std::span<const StepFile> files, const Select
   std::vector<FileFrames> read(files.size());
   tbb::parallel_for(std::size_t{0}, files.size(), [&](std::size_t i) {
     try {
-      read_file(files[i], s, assume, meter, read[i]);
+      const auto keep = [&](Frame&& frame) { read[i].frames.push_back(std::move(frame)); };
+      read_file(files[i], s, assume, meter, keep, read[i]);
     } catch (...) {
       read[i].failed = std::current_exception();
     }
@@ -229,7 +232,7 @@ class FolderFrames {
     }
     if (!folder.again.empty()) notes_.push_back(again_note(shown, folder.again));
     if (folder.names_cut) {
-      notes_.push_back(shown + ": the step in an NPY file's name is no part of its tensor's name");
+      notes_.push_back(shown + ": the step in a file's name is no part of its tensor's name");
     }
     notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
     if (assumed_) notes_.push_back(assumed_note(shown));
@@ -283,8 +286,7 @@ void read_tensor_file(const std::filesystem::path& path, const Selection& s, con
   if (!in_steps(s, 0)) return;
   Meter meter(progress, file.bytes);
   FileFrames read;
-  read_file(file, s, assume, meter, read);
-  for (Frame& frame : read.frames) visit.frame(std::move(frame));
+  read_file(file, s, assume, meter, visit.frame, read);
   const std::string shown = printable(path.string());
   SkippedNotes told(notes);
   for (const log::SkippedTensor& skipped : read.skipped) told.tell(path, skipped);

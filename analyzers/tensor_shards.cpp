@@ -32,6 +32,18 @@ std::vector<std::string> all_names(const log::TensorFile& file) {
   return names;
 }
 
+/// A file's tensors are of one index.
+void require_own_files(const readers::ShardIndex& index,
+                       std::unordered_map<std::string_view, const readers::ShardIndex*>& files) {
+  for (const auto& [file, unused] : index.shards) {
+    const auto [at, is_new] = files.try_emplace(file, &index);
+    if (is_new) continue;
+    throw BadInput(
+        fmt::format("{}: names the file '{}', which {} names too; give one of the two as LOG",
+                    printable(index.path.string()), printable(file), shown(*at->second)));
+  }
+}
+
 }  // namespace
 
 std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& notes) {
@@ -40,7 +52,7 @@ std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& no
     all.push_back(std::make_shared<readers::ShardIndex>(readers::read_shard_index(path)));
   }
   std::stable_partition(all.begin(), all.end(), [](const Index& i) { return is_safetensors(*i); });
-  std::unordered_map<std::string_view, const readers::ShardIndex*> named;
+  std::unordered_map<std::string_view, const readers::ShardIndex*> named, files;
   for (const Index& index : all) {
     const readers::ShardIndex* before = nullptr;
     std::string_view tensor;
@@ -51,6 +63,7 @@ std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& no
       }
     }
     if (before == nullptr) {
+      require_own_files(*index, files);
       read.push_back(index);
     } else if (is_safetensors(*before) && !is_safetensors(*index)) {
       notes.push_back(fmt::format("{}: names tensors that {} names too, and is left out",

@@ -133,13 +133,27 @@ std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& se
   return driver;
 }
 
+/// A last entry that tells no more than what the scale became after a skipped step is of a step
+/// that the run may not have come to.
+bool is_only_scale(const log::StepScalars& s) {
+  return s.loss_scale && !s.loss && !s.learning_rate && !s.found_inf && !s.max_abs_weight_grad &&
+         !s.max_abs_activation_grad;
+}
+
 void set_steps(const Analysis& analysis, TimelineFacts& facts) {
+  const log::StepScalars* last = nullptr;
   for (const auto& [log, scalars] : analysis.scalars) {
     if (log != facts.log) continue;
     ++facts.steps;
     if (!facts.first) facts.first = scalars.step;
     facts.last = scalars.step;
+    last = &scalars;
     if (scalars.found_inf.value_or(false)) facts.skipped.push_back(scalars.step);
+  }
+  if (last && is_only_scale(*last) && !facts.skipped.empty() &&
+      facts.skipped.back() == last->step - 1) {
+    --facts.steps;
+    facts.last = facts.skipped.back();
   }
   facts.skipped_in_all = facts.skipped.size();
   for (const auto& [log, range] : analysis.skips) {

@@ -123,8 +123,8 @@ std::string percent_to_share(std::string& text) {
 void add_logs(CLI::App& command, LogOptions& options) {
   command
       .add_option("LOG", options.logs,
-                  "run log folders, folders of tensor files, or .safetensors, .npy, .npz files; "
-                  "several stay apart")
+                  "run log folders, files of tensors and folders of them, or other tools' logs "
+                  "(docs/logs.md); several stay apart")
       ->required();
   add_reading(command, options);
 }

@@ -27,7 +27,7 @@ std::string cause_text(const OverflowEvent& event) {
     case Cause::at_scale_1: return "it overflows without any loss scale";
     case Cause::nan_in_model:
       return fmt::format("{} in the model; no loss scale helps",
-                         event.nan != 0 || event.inf == 0 ? "NaN" : "infinity");
+                         event.nan.low != 0 || event.inf.low == 0 ? "NaN" : "infinity");
     case Cause::undetermined: return "the log does not tell why";
   }
   return "";
@@ -37,8 +37,8 @@ std::string glimpse_text(const Glimpse& glimpse) {
   std::string text = fmt::format(
       "step {}: {}", glimpse.step,
       glimpse.max_abs ? reports::magnitude_text(*glimpse.max_abs) : "nothing finite and nonzero");
-  if (glimpse.inf != 0) text += fmt::format(", {} inf", reports::count_text(glimpse.inf));
-  if (glimpse.nan != 0) text += fmt::format(", {} NaN", reports::count_text(glimpse.nan));
+  if (glimpse.inf.high != 0) text += fmt::format(", {} inf", reports::count_text(glimpse.inf));
+  if (glimpse.nan.high != 0) text += fmt::format(", {} NaN", reports::count_text(glimpse.nan));
   if (glimpse.overflow.high != 0) {
     text += fmt::format(", {} overflow", reports::count_text(glimpse.overflow));
   }

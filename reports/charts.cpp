@@ -207,8 +207,17 @@ json histogram(const Window& window, Axis counts) {
   return out;
 }
 
+namespace {
+
 /// How faint a cell is of which less than half is surely there.
 constexpr double kHardlySure = 0.35;
+
+json where_hardly_sure(double opacity) {
+  return {{"condition", {{"test", "2 * datum.low < datum.high"}, {"value", opacity}}},
+          {"value", 1}};
+}
+
+}  // namespace
 
 json heat_map(const Window& window) {
   json out = chart("cells", "Heat map of magnitudes by recorded step", 260);
@@ -230,9 +239,8 @@ json heat_map(const Window& window) {
       {"y", magnitude(window, "e")},
       {"y2", {{"field", "end"}}},
       {"color", colour},
-      {"opacity",
-       {{"condition", {{"test", "2 * datum.low < datum.high"}, {"value", kHardlySure}}},
-        {"value", 1}}},
+      {"fillOpacity", where_hardly_sure(kHardlySure)},
+      {"strokeOpacity", where_hardly_sure(0)},  // faint edges would lie on one another
       {"tooltip", tooltip({{"steps", "step"}, {"magnitude", "magnitude"}, {"values", "values"}})}};
   json cells = layer({{"type", "rect"},
                       {"clip", true},

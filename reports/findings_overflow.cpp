@@ -41,8 +41,8 @@ std::string verb(const OverflowEvent& event) {
 }
 
 std::string what(const OverflowEvent& event) {
-  if (event.nan > 0) return "NaN";
-  return event.inf > 0 ? "Infinity" : "Overflow";
+  if (event.nan.low > 0) return "NaN";
+  return event.inf.low > 0 ? "Infinity" : "Overflow";
 }
 
 void in_model(const Study& study, List& to) {

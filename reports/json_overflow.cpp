@@ -22,8 +22,8 @@ Json lead_json(const Lead& lead) {
   for (const Glimpse& glimpse : lead.glimpses) {
     to["steps"].push_back({{"step", glimpse.step},
                            {"max_abs", number_json(glimpse.max_abs)},
-                           {"nan", glimpse.nan},
-                           {"inf", glimpse.inf},
+                           {"nan", to_json(glimpse.nan)},
+                           {"inf", to_json(glimpse.inf)},
                            {"overflow", to_json(glimpse.overflow)}});
   }
   return to;
@@ -40,8 +40,8 @@ Json event_json(const OverflowEvent& event, bool several_logs) {
   if (event.from_scalars) {
     to["from_scalars"] = true;
   } else {
-    to["nan"] = event.nan;
-    to["inf"] = event.inf;
+    to["nan"] = to_json(event.nan);
+    to["inf"] = to_json(event.inf);
     to["overflow"] = to_json(event.overflow);
   }
   if (event.loss_scale) to["loss_scale"] = *event.loss_scale;

@@ -33,7 +33,7 @@ std::string steps_text(const OverflowEvent& event) {
                                        : fmt::format("steps {} to {}", event.step, event.last_step);
 }
 
-std::string counts_text(std::uint64_t nan, std::uint64_t inf, const Interval& overflow) {
+std::string counts_text(const Interval& nan, const Interval& inf, const Interval& overflow) {
   std::string out;
   const auto tell = [&](const Interval& count, const char* what) {
     if (count.high > 0) out += (out.empty() ? "" : ", ") + count_text(count) + " " + what;

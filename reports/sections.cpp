@@ -9,6 +9,7 @@
 #include "reports/evidence.hpp"
 #include "reports/findings.hpp"
 #include "reports/formats.hpp"
+#include "reports/peaks_words.hpp"
 #include "reports/text.hpp"
 #include "reports/update_sums.hpp"
 
@@ -91,6 +92,15 @@ std::string updates_section(const Study& study) {
       fmt::format("{} of {} lost in pure {}", share_text(counts.half.lost(), counts.updates()),
                   plural(counts.updates(), "update"), people_say(study.analysis.target.name)),
       updates_charts(study, sum) + updates_html(study.analysis));
+}
+
+/// Of logs without counts.
+std::string peaks_section(const Study& study) {
+  const std::string body = peaks_html(study.analysis);
+  if (body.empty()) return "";
+  const auto tensors = tensor_peaks(study.analysis).size();
+  return section("peaks", "Largest magnitudes", plural(tensors, "tensor") + " without counts",
+                 body);
 }
 
 std::string overflow_section(const Study& study) {
@@ -220,8 +230,8 @@ std::string scales_digest(const analyzers::Recommendation& advice) {
 }
 
 std::string sections_html(const Study& study) {
-  return updates_section(study) + overflow_section(study) + policies_section(study) +
-         formats_section(study) + advice_section(study);
+  return peaks_section(study) + updates_section(study) + overflow_section(study) +
+         policies_section(study) + formats_section(study) + advice_section(study);
 }
 
 }  // namespace halfscope::reports

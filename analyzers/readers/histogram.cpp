@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace halfscope::readers {
@@ -44,7 +45,7 @@ struct LeftOut {
   bool nan;  ///< whether NaN may be among them
 };
 
-std::uint64_t whole(double count, const std::string& what) {
+std::uint64_t whole(double count, std::string_view what) {
   if (!(count >= 0 && count <= kMostCounted) || count != std::floor(count)) {
     throw std::invalid_argument(
         fmt::format("{} is {}, want a whole number from 0 to 2^53", what, count));
@@ -68,7 +69,7 @@ void check_edges(const Histogram& h) {
 std::vector<Part> parts_of(const Histogram& h) {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < h.counts.size(); ++i) {
-    const std::uint64_t count = whole(h.counts[i], fmt::format("count {}", i));
+    const std::uint64_t count = whole(h.counts[i], "a count");
     if (count == 0) continue;
     const double left = h.edges[i], right = h.edges[i + 1];
     const bool closed = left == right || (h.last_closed && i + 1 == h.counts.size());
@@ -118,8 +119,10 @@ class Filler {
   void add(const LeftOut& left) {
     if (left.count == 0) return;
     const bool below = !left.below.empty(), above = !left.above.empty();
-    if (!left.nan && !(below && above))
-      return add(Part{below ? left.below : left.above, left.count});
+    if (!left.nan && below != above) {
+      add(Part{below ? left.below : left.above, left.count});
+      return;
+    }
     Span span = span_of(below ? left.below : left.above, left.count);
     if (below && above) {
       const Span other = span_of(left.above, left.count);
@@ -245,6 +248,12 @@ BoundedTable table_of(const Histogram& h) {
   if (sum + left.count == 0) return table;
   Filler filler(table);
   apply_extremes(h, parts, left, filler);
+  // By magnitude, as the table has them: each is then added at the end.
+  const auto least = [](const Part& p) {
+    return p.range.holds(0) ? 0 : std::min(std::abs(p.range.low), std::abs(p.range.high));
+  };
+  std::sort(parts.begin(), parts.end(),
+            [&](const Part& a, const Part& b) { return least(a) < least(b); });
   for (const Part& part : parts) filler.add(part);
   filler.add(left);
   filler.finish();

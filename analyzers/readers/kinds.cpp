@@ -138,7 +138,8 @@ std::string hint_below(const fs::path& folder) {
     }
   }
   if (const auto run = folder_with_events_in(folder)) {
-    return "; folders in it hold TensorBoard event files, each of a run of its own: name one, as '" +
+    return "; folders in it hold TensorBoard event files, each of a run of its own: name one, as "
+           "'" +
            printable(run->string()) + "'";
   }
   return "";
@@ -216,7 +217,8 @@ std::vector<fs::path> files_of(const fs::path& log) {
 
 void read_any(const fs::path& log, const Selection& selection, const Visitor& visit, Notes& notes,
               const Progress& progress) {
-  if (!fs::exists(log)) {
+  std::error_code unreadable;  // links in a circle
+  if (!fs::exists(log, unreadable)) {
     throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +
                    names_of_kinds());
   }

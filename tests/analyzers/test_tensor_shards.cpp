@@ -148,6 +148,11 @@ TEST_CASE("tensor shards: several indexes") {
     CHECK_THAT(notes_of(found), Catch::Contains("pytorch_model.bin.index.json: names tensors that "
                                                 "model.safetensors.index.json names too"));
   }
+  SECTION("of other tensors in the same file") {
+    write(folder / kSecond, {{"c.weight", {8}}, {"x.weight", {9}}});
+    folder.write("other.safetensors.index.json", index_of({{"x.weight", kSecond}}, 4));
+    CHECK_THAT(refusal(folder / "."), Catch::Contains(std::string("names the file '") + kSecond));
+  }
   SECTION("of the same tensors in the same format") {
     folder.write("other.safetensors.index.json", index_of({{"a.weight", kFirst}}, 8));
     CHECK_THAT(refusal(folder / "."), Catch::Contains("tensor 'a.weight' is named by") &&

@@ -3,6 +3,7 @@
 // other tools write.
 #include "analyzers/readers/tensorboard.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -67,6 +68,8 @@ Read read(const fs::path& log, const analyzers::Selection& selection = {}) {
   Read read;
   analyzers::Visitor visit;
   visit.frame = [&](analyzers::Frame&& frame) {
+    const auto again = read.totals.find({frame.name, frame.step});
+    CHECK(again == read.totals.end());
     read.totals[{frame.name, frame.step}] = frame.table.total();
   };
   visit.scalars = [&](const log::StepScalars& scalars) { read.scalars.push_back(scalars); };
@@ -253,4 +256,18 @@ TEST_CASE("run logs' histograms hold their own tables", "[tensorboard]") {
     CHECK(found.flushed_to_zero.high - found.flushed_to_zero.low <= binade);
   }
   CHECK(mentions(notes.back() + notes.front(), "run log of Halfscope"));
+}
+
+TEST_CASE("scalars alone leave tensors open", "[tensorboard]") {
+  const TempFolder folder;
+  {
+    EventWriter writer(folder / "1.tfevents");
+    log::proto::Event loss = event_at(0, "loss");
+    value_of(loss).set_simple_value(1);
+    writer.write(loss);
+  }
+  const Read found = read(folder / "");
+  CHECK(found.totals.empty());
+  CHECK(found.scalars.size() == 1);
+  CHECK(std::count(found.gaps.begin(), found.gaps.end(), analyzers::Gap::tensors) == 1);
 }

@@ -76,7 +76,7 @@ void read_or_refuse(const std::filesystem::path& path, Read&& read) {
     read();
   } catch (const log::BadInput& refused) {
     const std::string message = refused.what();
-    require(message.starts_with(path.string()));
+    require(message.starts_with(log::printable(path.string())));
     require(log::printable(message) == message);
     require(message.size() < 4096);
   }

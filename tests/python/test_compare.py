@@ -156,7 +156,7 @@ def test_bad_input_and_usage(runs, tmp_path):
     compare(files["fp32"], code=2)
     compare(files["fp32"], files["fp16"], files["fp16"], code=2)
     assert "--recorded-scale" in compare(files["fp32"], files["fp16"], "--recorded-scale", "1,x",
-                                         code=2).stderr
+                                         code=1).stderr
     compare(files["fp32"], files["fp16"], "--json", files["fp16"], code=2)
     compare(files["fp32"], tmp_path / "missing", code=1)
 

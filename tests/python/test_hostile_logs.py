@@ -2,6 +2,7 @@
 """Logs that are made to harm: whatever is given as LOG, the program answers or refuses it by one
 line that begins with its path, in bounded memory and time. What random bytes do: tests/fuzz."""
 
+import json
 import os
 import pathlib
 import resource
@@ -78,10 +79,11 @@ def test_members_that_claim_more_than_they_hold(tmp_path):
 def test_a_bomb_that_is_true_takes_no_more_memory_than_it_may(tmp_path):
     """3 GiB of zeros in 3 MiB: deflate's best."""
     pack = zlib.compressobj(9, zlib.DEFLATED, -15)
-    zeros = bytes(64 * MEBIBYTE)
-    packed = b"".join(pack.compress(zeros) for _ in range(48)) + pack.flush()
+    zeros = bytes(16 * MEBIBYTE)
+    block = pack.compress(zeros) + pack.flush(zlib.Z_FULL_FLUSH)  # can be repeated
+    packed = 192 * block + pack.flush()
     path = tmp_path / "bomb.npz"
-    path.write_bytes(made.archive([made.zip_entry("w.npy", packed, 48 * len(zeros), 0, method=8)]))
+    path.write_bytes(made.archive([made.zip_entry("w.npy", packed, 192 * len(zeros), 0, method=8)]))
     assert path.stat().st_size < 4 * MEBIBYTE
     refused(path, "bomb", memory=128 * MEBIBYTE)
 
@@ -124,29 +126,32 @@ def test_a_name_twice_in_an_archive(tmp_path):
 # Nesting
 
 
-def nested_pickles():
-    yield "lists", b"\x80\2" + b"]" * DEEP + b"a" * (DEEP - 1) + b"."
-    yield "tuples", b"\x80\2K\1" + b"\x85" * DEEP + b"."
-    yield "dicts", b"\x80\2" + b"}X\1\0\0\0k" * DEEP + b"K\1s" + b"s" * (DEEP - 1) + b"."
-    yield "marks", b"\x80\2" + b"(" * DEEP + b"."
-    yield "memo", b"\x80\2]q\0" + b"h\0a" * DEEP + b"."  # a list that holds itself
+PICKLES = {
+    "lists": b"\x80\2" + b"]" * DEEP + b"a" * (DEEP - 1) + b".",
+    "tuples": b"\x80\2K\1" + b"\x85" * DEEP + b".",
+    "dicts": b"\x80\2" + b"}X\1\0\0\0k" * DEEP + b"K\1s" + b"s" * (DEEP - 1) + b".",
+    "marks": b"\x80\2" + b"(" * DEEP + b".",
+    "memo": b"\x80\2]q\0" + b"h\0a" * DEEP + b".",  # a list that holds itself
+}
 
 
-@pytest.mark.parametrize("kind, pickle", nested_pickles())
-def test_deep_pickles(kind, pickle, tmp_path):
+@pytest.mark.parametrize("kind", PICKLES)
+def test_deep_pickles(kind, tmp_path):
     path = tmp_path / f"{kind}.pt"
-    path.write_bytes(made.torch_archive(pickle))
+    path.write_bytes(made.torch_archive(PICKLES[kind]))
     refused(path, seconds=20)
 
 
-def deep_json():
-    yield "arrays", b"[" * DEEP + b"]" * DEEP
-    yield "open", b"[" * DEEP
-    yield "objects", b'{"a":' * DEEP + b"1" + b"}" * DEEP
+NESTED = {
+    "arrays": b"[" * DEEP + b"]" * DEEP,
+    "open": b"[" * DEEP,
+    "objects": b'{"a":' * DEEP + b"1" + b"}" * DEEP,
+}
 
 
-@pytest.mark.parametrize("kind, nested", deep_json())
-def test_deep_json(kind, nested, tmp_path):
+@pytest.mark.parametrize("kind", NESTED)
+def test_deep_json(kind, tmp_path):
+    nested = NESTED[kind]
     header = tmp_path / "header.safetensors"
     header.write_bytes(made.safetensors(b'{"w":' + nested + b"}"))
     refused(header)
@@ -167,8 +172,10 @@ def test_deep_json(kind, nested, tmp_path):
 def test_deep_statistics(tmp_path):
     """JSON within an event."""
     deep = b'{"shape":' + b"[" * DEEP + b"]" * DEEP + b"}"
-    binades = made.field(1, b"binades/weight_grad/w") + made.field(8, b"\x08\x09" + made.field(4, b""))
-    text = made.field(1, b"statistics/weight_grad/w") + made.field(8, b"\x08\x07" + made.field(8, deep))
+    tensors = [(b"binades", b"\x08\x09" + made.field(4, b"")),
+               (b"statistics", b"\x08\x07" + made.field(8, deep))]
+    binades, text = [made.field(1, what + b"/weight_grad/w") + made.field(8, tensor)
+                     for what, tensor in tensors]
     (tmp_path / "run.json").write_text('{"schema": 1, "gradients": "unscaled"}')
     message = b"\x10\1" + made.field(5, made.field(1, binades) + made.field(1, text))
     (tmp_path / "events.out.tfevents.1").write_bytes(made.VERSION + made.record(message))
@@ -178,15 +185,15 @@ def test_deep_statistics(tmp_path):
 # Paths in an index
 
 
-@pytest.mark.parametrize("shard", ["/etc/passwd", "../outside.safetensors", "a/../../outside.safetensors",
-                                   "", ".", "model.safetensors.index.json", "x\n\u001b[31m"])
+@pytest.mark.parametrize("shard", ["/etc/passwd", "../outside.safetensors",
+                                   "a/../../outside.safetensors", "", ".",
+                                   "model.safetensors.index.json", "x\n\u001b[31m"])
 def test_an_index_names_files_of_its_folder_alone(shard, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     tensor = {"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
     (tmp_path / "outside.safetensors").write_bytes(made.safetensors(tensor, bytes(4)))
     (folder / "model-00001-of-00001.safetensors").write_bytes(made.safetensors(tensor, bytes(4)))
-    import json
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"metadata": {"total_size": 4}, "weight_map": {"w": shard}}))
     refused(folder)
@@ -207,13 +214,13 @@ def test_a_million_tags_in_an_event_file(tmp_path):
     settled(tmp_path, memory=1024 * MEBIBYTE, seconds=120)
 
 
-def test_a_million_tensors_in_a_header(tmp_path):
-    """Of no elements: 50 MB of names."""
+def test_very_many_tensors_in_a_header(tmp_path):
+    """Of no elements: names alone."""
     names = ",".join(f'"t{i}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}'
-                     for i in range(1_000_000))
-    path = tmp_path / "million.safetensors"
+                     for i in range(200_000))
+    path = tmp_path / "many.safetensors"
     path.write_bytes(made.safetensors(f"{{{names}}}".encode()))
-    settled(path, memory=6144 * MEBIBYTE, seconds=120)
+    settled(path, memory=2048 * MEBIBYTE, seconds=120)
 
 
 LINES = {
@@ -292,7 +299,8 @@ def test_what_may_not_be_read(tmp_path):
         tmp_path.chmod(0o700)
 
 
-@pytest.mark.parametrize("extension", [".npy", ".npz", ".safetensors", ".pt", ".jsonl", ".csv", ".log"])
+@pytest.mark.parametrize("extension", [".npy", ".npz", ".safetensors", ".pt", ".jsonl", ".csv",
+                                       ".log"])
 def test_an_empty_file_and_a_folder_with_a_file_name(extension, tmp_path):
     path = tmp_path / f"empty{extension}"
     path.touch()

@@ -89,7 +89,7 @@ def test_cells_that_are_hardly_sure_are_faint(tensorboard):
         const visit = (node) => {
           for (const item of node.items ?? []) {
             if (node.marktype === 'rect' && item.datum?.e !== undefined) {
-              found.push([item.datum.low, item.datum.high, item.opacity]);
+              found.push([item.datum.low, item.datum.high, item.fillOpacity]);
             } else visit(item);
           }
         };

@@ -65,7 +65,8 @@ def views():
         "whole": base, "transposed": base.t(), "slice": base[1:4, 2:7], "column": base[:, 3],
         "every other": base.flatten()[::2], "expanded": base[:1].expand(5, 8),
         "scalar": torch.tensor(2.5), "of one": base[2, 3], "empty": torch.empty(0, 3),
-        "permuted": torch.randn(2, 3, 4).permute(2, 0, 1), "unfolded": torch.arange(9.).unfold(0, 4, 2),
+        "permuted": torch.randn(2, 3, 4).permute(2, 0, 1),
+        "unfolded": torch.arange(9.).unfold(0, 4, 2),
         "channels last": torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
         "é.層": torch.ones(2),
     }

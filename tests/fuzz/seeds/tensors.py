@@ -102,7 +102,8 @@ def tensor(storage, key, count, shape=b"K\2K\2\x86", strides=b"K\2K\1\x86", para
     made += b"K" + bytes([count]) + b"tQK\0" + shape + strides
     made += b"\x89ccollections\nOrderedDict\n)RtR"
     if parameter:
-        made = b"ctorch._utils\n_rebuild_parameter\n(" + made + b"\x88ccollections\nOrderedDict\n)RtR"
+        made = b"ctorch._utils\n_rebuild_parameter\n(" + made
+        made += b"\x88ccollections\nOrderedDict\n)RtR"
     return made
 
 

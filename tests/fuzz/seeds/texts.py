@@ -43,7 +43,8 @@ def te_statistics():
                    for name, value in zip(names, ("0.0012", "-0.5000", "12.2500", "3.1250", "inf")))
     name = "nvdlfw_inspect_globalrank-{}.log"
     yield "rank", folder([(name.format(0), text)])
-    yield "ranks", folder([(name.format(0), text), (name.format(1), text.replace("12.2500", "0.0000"))])
+    other = text.replace("12.2500", "0.0000")
+    yield "ranks", folder([(name.format(0), text), (name.format(1), other)])
     yield "bare", folder([(name.format(0), text.replace("2026-01-01 00:00:00,000 - ", ""))])
 
 
@@ -59,7 +60,8 @@ def deepspeed_csv():
 
 def console():
     lines = [
-        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, "
+        "reducing to 32768",
         "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. "
         "Reducing hysteresis to 1",
         "Grad overflow on iteration 7",
@@ -92,7 +94,8 @@ def msprobe():
 
 def shards():
     """Of a sharded checkpoint, for the target that takes any folder."""
-    index = {"metadata": {"total_size": 4}, "weight_map": {"w": "a.safetensors", "b": "b.safetensors"}}
+    shard_of = {"w": "a.safetensors", "b": "b.safetensors"}
+    index = {"metadata": {"total_size": 4}, "weight_map": shard_of}
     shard = [safetensors([(name, "F32", [1], [0, 4])], b"\0\0\x80\x3f") for name in ("w", "b")]
     names = ("a.safetensors", "b.safetensors")
     yield folder([("model.safetensors.index.json", json.dumps(index))]) + b"".join(

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "reports/data_table.hpp"
+#include "reports/peaks_words.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+
+using analyzers::TensorPeaks;
+
+std::string peaks_html(const analyzers::Analysis& analysis) {
+  const std::vector<TensorPeaks> order = peaks_by_harm(analysis);
+  if (order.empty()) return "";
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const TensorPeaks& t = order[i];
+    const Cell at = t.max_abs ? Cell{std::to_string(t.max_step), static_cast<double>(t.max_step)}
+                              : Cell{"", -1};
+    const Cell smallest = t.min_abs_nonzero
+                              ? Cell{fmt::format("{:.4g}", *t.min_abs_nonzero), *t.min_abs_nonzero}
+                              : Cell{"not known", -1, "", true};
+    rows.push_back({{{breakable_name(t.name)},
+                     {std::string(log::name_of(t.role))},
+                     {html_escape(largest_text(t)), t.max_abs.value_or(-1)},
+                     at,
+                     smallest,
+                     {html_escape(peaks_verdict(t)), static_cast<double>(i)}}});
+  }
+  return fmt::format("<p class=\"note\">{}.</p>\n", html_escape(peaks_title(order, analysis))) +
+         data_table("Largest magnitudes",
+                    {"tensor", "role", "largest magnitude", "at step", "smallest is at least",
+                     "in " + html_escape(analysis.target.name)},
+                    rows);
+}
+
+}  // namespace halfscope::reports

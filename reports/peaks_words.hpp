@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words for tensors of which a log has the largest magnitudes and no counts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analyzers/tensor_peaks.hpp"
+
+namespace halfscope::reports {
+
+/// What is broken first: NaN and infinity, overflow, what is flushed; then by magnitude.
+std::vector<analyzers::TensorPeaks> peaks_by_harm(const analyzers::Analysis& analysis);
+
+/// "0.9999 to 1", "at most 5e-05"; empty where no value is finite.
+std::string largest_text(const analyzers::TensorPeaks& tensor);
+
+/// What the target format makes of it: "overflows", "small values are not known".
+std::string peaks_verdict(const analyzers::TensorPeaks& tensor);
+
+/// "Largest magnitudes of 4 tensors at 3 steps, without counts; gradients at loss scale 1024".
+std::string peaks_title(const std::vector<analyzers::TensorPeaks>& tensors,
+                        const analyzers::Analysis& analysis);
+
+/// The section of the page; empty where there are none. peaks_html.cpp.
+std::string peaks_html(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::reports
