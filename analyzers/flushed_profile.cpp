@@ -54,6 +54,9 @@ Reach reach_of(const BoundedTable& table) {
 FlushedProfile profile_of(const ScaledTable& scaled, const Target& target) {
   FlushedProfile profile;
   profile.of = scaled.table.finite_nonzero();
+  const Interval zero = scaled.table.zero();
+  // What may be zero may be flushed, or kept: the least and the largest share are of all of it.
+  if (!zero.exact()) profile.of = Interval(profile.of.low + zero.high - zero.low);
   const auto [smallest, largest] = reach_of(scaled.table);
   if (!largest) return profile;
   const Boundaries limits = target.boundaries(1.0, scaled.scale);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analyzers/lowest_scale.hpp"
 #include "analyzers/step_facts.hpp"
 
 namespace halfscope::analyzers {
@@ -63,24 +64,21 @@ Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, doubl
       {tensor.log, tensor.name, step.step, to_double(infinity_magnitude()) / computed_scale, true}};
 }
 
-void add_share(Share& share, const TensorFindings& tensor, const Classes& classes) {
+/// Finite values that are neither zero nor flushed.
+Interval kept_of(const Counts& counts, const Classes& classes) {
+  const Interval kept = classes.subnormal + classes.normal + classes.overflow;
+  const Interval rest = without(counts.finite_nonzero, classes.flushed_to_zero);
+  return {std::max(kept.low, rest.low), std::min(kept.high, rest.high)};
+}
+
+void add_share(Share& share, Interval& kept, const TensorFindings& tensor, const Classes& classes) {
   // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
   const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
   share.count += Interval(classes.flushed_to_zero.low, classes.flushed_to_zero.high + perhaps);
   share.of += tensor.counts.finite_nonzero + Interval(0, perhaps);
+  kept += kept_of(tensor.counts, classes);
+  if (is_bounded(tensor)) share.kept.emplace();  // told once all are added
 }
-
-bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) {
-  return static_cast<long double>(flushed) <=
-         static_cast<long double>(most_flushed) * static_cast<long double>(n);
-}
-
-/// How values are taken of which a log gives bounds.
-enum class Take : std::uint8_t {
-  worst,  ///< flushed where they may be
-  zeros,  ///< as zeros where they may be zeros, else flushed where they may be
-  best    ///< flushed where they must be
-};
 
 using Tensors = std::vector<const TensorFindings*>;
 
@@ -90,44 +88,6 @@ Tensors counted(const Analysis& analysis) {
     if (t.counted) tensors.push_back(&t);
   }
   return tensors;
-}
-
-/// Whether more than the target share of a tensor is flushed at loss scale 2^k.
-bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed,
-                  Take take) {
-  const bool answered = k >= kFirstLog2Scale && k <= kLastLog2Scale;
-  const Classes classes = answered ? t.by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)]
-                                   : t.classes_at(target, k);
-  const Interval& flushed = classes.flushed_to_zero;
-  const std::uint64_t perhaps_zero = t.counts.zero.high - t.counts.zero.low;
-  const std::uint64_t n = t.counts.finite_nonzero.low;
-  if (take == Take::worst) return !within_target(flushed.high, n + perhaps_zero, most_flushed);
-  if (take == Take::best) return !within_target(flushed.low, n + perhaps_zero, most_flushed);
-  return !within_target(flushed.high - std::min(flushed.high, perhaps_zero), n, most_flushed);
-}
-
-/// Whether the log has bounds that leave open what is flushed.
-bool is_bounded(const TensorFindings& t) { return t.hidden_by_buckets || !t.counts.zero.exact(); }
-
-std::vector<std::string> names_above_target(const Tensors& tensors, const Target& target, int k,
-                                            double most_flushed) {
-  std::vector<std::string> names;
-  for (const TensorFindings* t : tensors) {
-    const Take take = t->hidden_by_buckets ? Take::best : Take::zeros;
-    if (above_target(*t, target, k, most_flushed, take)) names.push_back(t->name);
-  }
-  return names;
-}
-
-std::optional<int> lowest_log2(const Tensors& tensors, const Target& target, double most_flushed,
-                               Take take = Take::worst) {
-  for (int k = kFirstLog2Scale; k <= kHighestLog2; ++k) {
-    const bool serves = std::none_of(tensors.begin(), tensors.end(), [&](const auto* t) {
-      return above_target(*t, target, k, most_flushed, take);
-    });
-    if (serves) return k;
-  }
-  return std::nullopt;
 }
 
 std::string join(const std::vector<std::string>& names) {
@@ -289,8 +249,8 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
   r.underflow_not_identifiable = is_blind(tensors);
   if (!r.underflow_not_identifiable) {
     r.lowest_log2 = lowest_log2(tensors, target, most_flushed);
-    const bool bounded = std::any_of(tensors.begin(), tensors.end(),
-                                     [](const auto* t) { return is_bounded(*t); });
+    const bool bounded =
+        std::any_of(tensors.begin(), tensors.end(), [](const auto* t) { return is_bounded(*t); });
     if (!r.lowest_log2 && bounded) bound_lowest(tensors, target, most_flushed, r);
   }
   r.above_target = names_above_target(tensors, target, *r.static_log2, options.target_underflow);
@@ -308,24 +268,6 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
   }
 }
 
-/// The same of magnitudes without counts: where the smallest gradients are known, the scale at which
-/// none is flushed.
-void find_lowest_of_peaks(const Analysis& analysis, Recommendation& r) {
-  std::optional<int> lowest;
-  bool known = true;
-  for (const auto& [log, peak] : analysis.peaks) {
-    if (!is_gradient(peak.role) || peak.tensor.empty() || peak.max_abs == 0) continue;
-    known = known && peak.min_abs_nonzero && *peak.min_abs_nonzero > 0;
-    if (!known) break;
-    const Magnitude kept = analysis.target.boundaries(1.0, 1.0).nonzero;
-    const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
-    const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);
-    lowest = std::max(lowest.value_or(k), k);
-  }
-  r.underflow_not_identifiable = !known || !lowest;
-  if (!r.underflow_not_identifiable) r.lowest_log2 = std::max(kFirstLog2Scale, *lowest);
-}
-
 /// In a format of binary32's range no scale is wanted where none is needed.
 void choose_none(const Tensors& tensors, const Target& target, const RecommendOptions& options,
                  Recommendation& r) {
@@ -340,13 +282,23 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
 
 }  // namespace
 
+namespace {
+
+double share_of(std::uint64_t part, std::uint64_t rest) {
+  return part == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(part + rest);
+}
+
+}  // namespace
+
 // Each value that is perhaps flushed counts in both numbers or in neither, and (c + x) / (n + x)
 // grows with x.
 double Share::low() const {
+  if (kept) return share_of(count.low, kept->high);
   return of.low == 0 ? 0.0 : static_cast<double>(count.low) / static_cast<double>(of.low);
 }
 
 double Share::high() const {
+  if (kept) return share_of(count.high, kept->low);
   return of.high == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(of.high);
 }
 
@@ -359,9 +311,11 @@ ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
 
 Share flushed_at(const Analysis& analysis, int k) {
   Share share;
+  Interval kept;
   for (const TensorFindings* t : counted(analysis)) {
-    add_share(share, *t, t->classes_at(analysis.target, k));
+    add_share(share, kept, *t, t->classes_at(analysis.target, k));
   }
+  if (share.kept) share.kept = kept;
   return share;
 }
 
@@ -395,7 +349,8 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
 
   r.static_log2 = r.highest_log2;
   if (peaks_alone) {
-    find_lowest_of_peaks(analysis, r);
+    r.lowest_log2 = lowest_log2_of_peaks(analysis);
+    r.underflow_not_identifiable = !r.lowest_log2;
   } else {
     choose_none(tensors, analysis.target, options, r);
     find_lowest(tensors, analysis.target, options, r);

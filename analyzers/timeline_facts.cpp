@@ -117,19 +117,33 @@ std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>&
   return driver;
 }
 
-std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& seen) {
+/// The scale of a step: the last one told at it or before.
+double scale_at(const std::vector<Point>& points, std::int64_t step) {
+  const auto after =
+      std::upper_bound(points.begin(), points.end(), step,
+                       [](std::int64_t s, const Point& p) { return s < p.step.value_or(kEnd); });
+  return after == points.begin() ? points.front().scale : std::prev(after)->scale;
+}
+
+std::optional<ScaleDriver> driver_of(const ScaleFall& fall, const SeenByStep& seen,
+                                     const std::vector<Point>& points) {
   std::optional<ScaleDriver> driver;
   auto at = seen.lower_bound(fall.first);
   for (; at != seen.end() && (!fall.last || at->first < *fall.last); ++at) {
-    const auto of_step = driver_at(at->first, at->second);
+    auto of_step = driver_at(at->first, at->second);
     if (!of_step) continue;
-    if (!driver || !(of_step->max_abs <= driver->max_abs)) driver = of_step;
+    of_step->scale = scale_at(points, at->first);
+    const auto reach = [](const ScaleDriver& d) { return d.max_abs * d.scale; };
+    if (!driver || !(reach(*of_step) <= reach(*driver))) driver = of_step;
     if (!std::isfinite(driver->max_abs)) return driver;
   }
   const auto before = seen.lower_bound(fall.first);
   if (driver || before == seen.begin()) return driver;
   driver = driver_at(std::prev(before)->first, std::prev(before)->second);
-  if (driver) driver->before = true;
+  if (driver) {
+    driver->before = true;
+    driver->scale = scale_at(points, driver->step);
+  }
   return driver;
 }
 
@@ -174,12 +188,13 @@ TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   }
   set_steps(analysis, facts);
   facts.numbered = steps_open && facts.ranges.empty();
-  set_scales(points_of(analysis, facts), facts);
+  const std::vector<Point> points = points_of(analysis, facts);
+  set_scales(points, facts);
   set_falls(facts);
   const SeenByStep seen = magnitudes_of(analysis, log);
   facts.magnitudes = !seen.empty();
   for (ScaleFall& fall : facts.falls) {
-    if (!facts.numbered) fall.driver = driver_of(fall, seen);
+    if (!facts.numbered) fall.driver = driver_of(fall, seen, points);
   }
   return facts;
 }

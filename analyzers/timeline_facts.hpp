@@ -20,12 +20,13 @@ struct ScaleChange {
 };
 
 /// The tensor whose gradients were the first to be infinite or NaN while the scale fell, else the
-/// one with the largest magnitude.
+/// one that came closest to overflow at its step's scale.
 struct ScaleDriver {
   std::string tensor;
   log::Role role = log::Role::unknown;
   std::int64_t step = 0;
   double max_abs = 0;      ///< unscaled; not finite where some value surely is not
+  double scale = 1;        ///< the loss scale of the step, as far as the log tells
   std::uint64_t also = 0;  ///< other tensors that were not finite at that step
   bool before = false;     ///< nothing is recorded while it fell: this is of the last step before
 };

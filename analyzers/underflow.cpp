@@ -37,7 +37,8 @@ std::pair<int, int> binades_of(const BoundedTable& table) {
   };
   const auto see = [&](const auto& from, const auto& to, const Interval&) {
     if (!from && !to) return;
-    const Magnitude low = from.value_or(Magnitude{std::min(kLowest, to.value_or(Magnitude{}).exponent), 0});
+    const Magnitude low =
+        from.value_or(Magnitude{std::min(kLowest, to.value_or(Magnitude{}).exponent), 0});
     reach(low, to.value_or(low));
   };
   table.for_each_part(see);
@@ -66,9 +67,12 @@ std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
 }
 
 Counts counts_of(const BoundedTable& table, const Boundaries& limits) {
-  return {table.total(),          table.zero(),
-          table.nan(),            table.inf(),
-          table.finite_nonzero(), classify(table, limits),
+  return {table.total(),
+          table.zero(),
+          table.nan(),
+          table.inf(),
+          table.finite_nonzero(),
+          classify(table, limits),
           table.nonfinite_known()};
 }
 
@@ -331,7 +335,9 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
     if (series) series->add_rank(scalars);
   };
   const std::size_t kinds = analysis.kinds.size();
-  const auto note_kind = [&](const LogKind& kind) { analysis.kinds.emplace_back(log.string(), kind); };
+  const auto note_kind = [&](const LogKind& kind) {
+    analysis.kinds.emplace_back(log.string(), kind);
+  };
   const std::size_t found = analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
   const auto note_skips = [&](const SkippedSteps& steps) {
     analysis.skips.emplace_back(log.string(), steps);

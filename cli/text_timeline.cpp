@@ -63,7 +63,7 @@ std::string scales_text(const TimelineFacts& facts) {
                           text::plural(facts.changes.size(), "change")));
 }
 
-std::string driver_text(const ScaleDriver& driver, double scale) {
+std::string driver_text(const ScaleDriver& driver) {
   const std::string name = log::printable(driver.tensor);
   const std::string at = fmt::format("at step {}", driver.step);
   std::string out;
@@ -73,9 +73,10 @@ std::string driver_text(const ScaleDriver& driver, double scale) {
       out += fmt::format(", with {}", text::plural(driver.also, "other tensor"));
     }
   } else {
-    out = fmt::format("{} has the largest magnitude, {} {}", name,
-                      text::magnitude_text(driver.max_abs), at);
-    if (driver.max_abs * scale >= kOverflow) out += ": times the scale it overflows";
+    const bool over = driver.max_abs * driver.scale >= kOverflow;
+    out = fmt::format("{} came closest to overflow, with {} {}: times that step's scale, {}, it {}",
+                      name, text::magnitude_text(driver.max_abs), at, scale_name(driver.scale),
+                      over ? "overflows" : "does not overflow");
   }
   return out + (driver.before ? ", the last step recorded before" : "");
 }
@@ -87,7 +88,7 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts) {
   out += fall.last ? fmt::format("between {} {} and {}", entry, fall.first, *fall.last)
                    : fmt::format("from {} {} on", entry, fall.first);
   out += ". ";
-  if (fall.driver) return line(out + driver_text(*fall.driver, fall.from) + ".");
+  if (fall.driver) return line(out + driver_text(*fall.driver) + ".");
   return line(out + (facts.magnitudes
                          ? "No tensor's magnitudes are recorded there to show what drove it."
                          : "What drove it the log cannot show: it has no magnitudes of tensors."));

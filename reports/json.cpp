@@ -45,10 +45,9 @@ Json steps_json(const std::vector<StepFindings>& steps) {
   return list;
 }
 
-/// One number, or [low, high] where both are known.
+/// The least and the most that a number can be; null where it has no bound.
 Json bounds_json(std::optional<double> low, std::optional<double> high) {
-  if (low && high) return Json::array({number_json(low), number_json(high)});
-  return number_json(low ? low : high);
+  return Json::array({number_json(low), number_json(high)});
 }
 
 Json tensor_json(const TensorFindings& t) {
@@ -68,8 +67,10 @@ Json tensor_json(const TensorFindings& t) {
   to["steps"] = steps_json(t.per_step);
   to["shape"] = t.shape;
   put_counts(to, t.counts);
-  to["max_abs"] = bounds_json(t.max_abs_at_least, t.max_abs);
-  to["min_abs_nonzero"] = bounds_json(t.min_abs_nonzero, t.min_abs_at_most);
+  to["max_abs"] =
+      t.max_abs_at_least ? bounds_json(t.max_abs_at_least, t.max_abs) : number_json(t.max_abs);
+  to["min_abs_nonzero"] = t.min_abs_at_most ? bounds_json(t.min_abs_nonzero, t.min_abs_at_most)
+                                            : number_json(t.min_abs_nonzero);
   if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
   to["binades"] = binades_json(t.binades);
   to["by_scale"] = by_scale_json(t.by_scale);

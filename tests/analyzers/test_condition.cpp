@@ -19,7 +19,7 @@ TensorFindings sample() {
   TensorFindings t;
   t.name = "weight_grad/conv1/weight";
   t.role = log::Role::weight_grad;
-  t.counts = {10, 2, 1, 1, {{1, 3}, 2, {1, 3}, 0}};
+  t.counts = {10, 2, 1, 1, 6, {{1, 3}, 2, {1, 3}, 0}};
   t.max_abs = 0.1;
   return t;
 }
@@ -105,7 +105,8 @@ TEST_CASE("what has no value is not measured", "[edge]") {
   };
   CHECK_FALSE(value("min_abs_nonzero > 0", sample()));
   TensorFindings zeros;
-  zeros.counts.total = zeros.counts.zero = 3;
+  zeros.counts.total = 3;
+  zeros.counts.zero = 3;
   CHECK_FALSE(value("overflow > 0%", zeros));
   CHECK(value("overflow > 0", zeros));
   CHECK(value("zero > 0%", zeros));

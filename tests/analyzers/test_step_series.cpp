@@ -200,7 +200,7 @@ TEST_CASE("Attempts of a retried step are all kept") {
 
 TEST_CASE("A step without a magnitude is refused with the way out") {
   const std::string message = test::message_of([] { read({step(0, 0.5), step(7, std::nullopt)}); });
-  CHECK(message.find("step 7 has neither max_abs/weight_grad") != std::string::npos);
+  CHECK(message.find("step 7 has no magnitude of gradients") != std::string::npos);
   CHECK(message.find("docs/recording.md") != std::string::npos);
   const std::string no_scalars =
       test::message_of([] { read({}, {record_of("weight_grad/a.weight", 0, {1})}); });

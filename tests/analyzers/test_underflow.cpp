@@ -31,11 +31,11 @@ Values gradients(std::size_t n, std::uint32_t seed) {
 /// Brute force: the class of every value, each times `factor` in exact binary64, rounded once.
 Counts brute_force(const Values& values, double factor, Format f) {
   Counts c;
-  std::uint64_t flushed = 0, subnormal = 0, normal = 0, overflow = 0;
+  std::uint64_t zero = 0, flushed = 0, subnormal = 0, normal = 0, overflow = 0;
   for (const float x : values) {
     ++c.total;
     if (x == 0) {
-      ++c.zero;
+      ++zero;
       continue;
     }
     const std::uint64_t bits = from_double(f, double{x} * factor).bits & f.magnitude_mask();
@@ -48,6 +48,7 @@ Counts brute_force(const Values& values, double factor, Format f) {
     else
       ++normal;
   }
+  c.zero = zero;
   c.classes = {flushed, subnormal, normal, overflow};
   return c;
 }

@@ -4,11 +4,11 @@
 #include "halfscope/table/bounded_table.hpp"
 
 #include <algorithm>
-#include "catch.hpp"
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
+#include "catch.hpp"
 
 using namespace halfscope;
 
@@ -188,4 +188,30 @@ TEST_CASE("bounded table: parts hold all finite nonzero values", "[bounded_table
     sum += n;
   });
   CHECK(sum == known.table.finite_nonzero());
+}
+
+TEST_CASE("bounded table: of very many spans the ends move outward, and the bounds still hold",
+          "[bounded_table]") {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> unit(1, 2);
+  std::uniform_int_distribution<int> exponent(-20, 10);
+  std::vector<Value> values;
+  BoundedTable table;
+  for (std::size_t i = 0; i < 3 * kMostSpans; ++i) {
+    const double low = std::ldexp(unit(random), exponent(random));
+    values.push_back({low, low * unit(random)});
+    BoundedTable one;
+    one.add(span(values.back().low, values.back().high, 1));
+    table.merge(one);
+  }
+  CHECK(table.spans().size() <= kMostSpans);
+  CHECK(table.total() == values.size());
+  for (int e = -20; e <= 12; ++e) {
+    const double at = std::ldexp(1.0, e);
+    const Interval got = table.at_or_above(magnitude_of(at));
+    const Interval want = count(values, InRange{at, kInfinity});
+    CHECK(got.low <= want.low);
+    CHECK(got.high >= want.high);
+    CHECK(got.high - want.high <= values.size() / 10);
+  }
 }

@@ -4,17 +4,28 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
-#include <tuple>
 
 namespace halfscope {
 namespace {
 
-constexpr Magnitude kLeast{-1'000'000'000, 0};  // below every magnitude that a source has
+/// Spans without a first magnitude come first, of the same one those without a last.
+bool comes_before(const Span& a, const Span& b) {
+  if (a.first != b.first) return !a.first || (b.first && *a.first < *b.first);
+  if (a.last != b.last) return !a.last || (b.last && *a.last < *b.last);
+  return !a.last && a.nan < b.nan;  // elsewhere there is no NaN
+}
 
-/// Spans with open ends come first and last.
-auto order_of(const Span& s) {
-  return std::tuple(s.first.has_value(), s.first.value_or(kLeast), !s.last.has_value(),
-                    s.last.value_or(kLeast), s.nan && !s.last);
+/// Makes one of those that are equal but for their counts and lie beside each other.
+void join_equal(std::vector<Span>& spans) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (kept != 0 && !comes_before(spans[kept - 1], spans[i])) {
+      spans[kept - 1].count += spans[i].count;
+    } else {
+      spans[kept++] = spans[i];
+    }
+  }
+  spans.resize(kept);
 }
 
 bool may_be_zero(const Span& s) { return !s.first; }
@@ -44,14 +55,23 @@ void BoundedTable::add(const Span& span) {
   if (span.first && span.last && *span.last < *span.first) {
     throw std::invalid_argument("bounded table: a span ends below where it begins");
   }
-  const auto at =
-      std::lower_bound(spans_.begin(), spans_.end(), span,
-                       [](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
-  if (at != spans_.end() && order_of(*at) == order_of(span)) {
+  const auto at = std::lower_bound(spans_.begin(), spans_.end(), span, comes_before);
+  if (at != spans_.end() && !comes_before(span, *at)) {
     at->count += span.count;
   } else {
     spans_.insert(at, span);
   }
+}
+
+/// Moves the ends of spans outward to fractions of so many bits.
+void BoundedTable::widen_spans(int fraction_bits) {
+  const std::uint64_t below = (kFractionUnit >> fraction_bits) - 1;
+  for (Span& span : spans_) {
+    if (span.first) span.first->fraction &= ~below;
+    if (span.last) span.last->fraction |= below;
+  }
+  std::sort(spans_.begin(), spans_.end(), comes_before);
+  join_equal(spans_);
 }
 
 void BoundedTable::limit_largest(Magnitude m) { limit_ = limit_ ? std::min(*limit_, m) : m; }
@@ -62,7 +82,14 @@ void BoundedTable::merge(const BoundedTable& other) {
                      : none_there ? largest()
                                   : larger_or_open(largest(), other.largest());
   exact_.merge(other.exact_);
-  for (const Span& span : other.spans_) add(span);
+  std::vector<Span> both(spans_.size() + other.spans_.size());
+  std::merge(spans_.begin(), spans_.end(), other.spans_.begin(), other.spans_.end(), both.begin(),
+             comes_before);
+  join_equal(both);
+  spans_ = std::move(both);
+  for (const int bits : {3, 0}) {
+    if (spans_.size() > kMostSpans) widen_spans(bits);
+  }
   limit_ = limit;
   nonfinite_known_ = nonfinite_known_ && other.nonfinite_known_;
 }
@@ -186,7 +213,7 @@ void BoundedTable::for_each_part(const PartVisitor& visit) const {
 
 bool operator==(const BoundedTable& a, const BoundedTable& b) {
   const auto same = [](const Span& x, const Span& y) {
-    return order_of(x) == order_of(y) && x.count == y.count;
+    return !comes_before(x, y) && !comes_before(y, x) && x.count == y.count;
   };
   return a.exact_ == b.exact_ && a.largest() == b.largest() &&
          a.nonfinite_known_ == b.nonfinite_known_ &&

@@ -11,6 +11,8 @@
 
 namespace halfscope {
 
+inline constexpr std::size_t kMostSpans = 4096;
+
 /// `count` values of which each has a magnitude in [first, last].
 struct Span {
   std::optional<Magnitude> first;  ///< empty: zeros may be among them
@@ -20,7 +22,9 @@ struct Span {
 };
 
 /// A binade table, exact, and beside it spans. Tables add: in any order and any split the result is
-/// the same. What is asked of it is answered by the narrowest interval that the spans allow.
+/// the same, up to kMostSpans different ones: of more, as of many histograms with buckets of their
+/// own, the ends are moved outward to eighths of binades, then to whole ones. What is asked of it
+/// is answered by the narrowest interval that the spans allow.
 class BoundedTable {
  public:
   BoundedTable(BinadeTable exact = BinadeTable());  // NOLINT: a table is one without spans
@@ -70,6 +74,7 @@ class BoundedTable {
 
  private:
   bool none_reaches(Magnitude m) const;
+  void widen_spans(int fraction_bits);
 
   BinadeTable exact_;
   std::vector<Span> spans_;         // ascending by (first, last, nan), all different
