@@ -258,7 +258,8 @@ namespace {
 /// What is more or less in one of two runs is asked of counts, not of bounds.
 void require_counts(const Analysis& analysis) {
   if (analysis.kinds.empty()) return;
-  throw log::BadInput(analysis.logs.front() + ": is a log of " + analysis.kinds.front().second.name +
+  throw log::BadInput(analysis.logs.front() + ": is a log of " +
+                      analysis.kinds.front().second.name +
                       ", which gives bounds or scalars; compare wants run logs or tensors: record "
                       "both runs (docs/recording.md)");
 }

@@ -184,9 +184,7 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
   return are_similar(a, of_a, b, of_b) ? Change::similar : change;
 }
 
-Interval lost_to_zero(const Counts& counts) {
-  return counts.zero + counts.classes.flushed_to_zero;
-}
+Interval lost_to_zero(const Counts& counts) { return counts.zero + counts.classes.flushed_to_zero; }
 
 Interval not_finite(const Counts& counts) {
   return counts.nan + counts.inf + counts.classes.overflow;

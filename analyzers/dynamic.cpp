@@ -148,7 +148,8 @@ std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
     limits.push_back(limit_log2(analysis.target, k));
   }
   DynamicAdvice dynamic;
-  dynamic.init_log2 = *safe;
+  // Tables may know of larger gradients than those of steps whose maxima are known.
+  dynamic.init_log2 = std::min(*safe, advice.highest_log2.value_or(*safe) + advice.headroom_asked);
   dynamic.skip_low = 1;
   std::vector<std::vector<SkipRisk>> risks;
   for (const LogMaxima& log : logs) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/lowest_scale.hpp"
 #include "analyzers/table_noise.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -72,6 +73,7 @@ bool fits_binary32(const TensorFindings& t) {
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
                                         double target_underflow) {
   std::vector<FormatFit> all;
+  if (is_bounded(tensor)) return all;  // what may be zero may as well be too small for a format
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
     const Target target{row.name, row.format, flush_subnormals};

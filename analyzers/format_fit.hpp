@@ -85,7 +85,8 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
 /// Sets `sums` and `whole_steps` alone. Throws log::BadInput.
 void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress = {});
 
-/// The fits as far as tables tell them, noise estimated.
+/// The fits as far as tables tell them, noise estimated. None where only bounds of the counts are
+/// known that leave open what is flushed.
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
                                         double target_underflow);
 

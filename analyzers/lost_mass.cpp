@@ -102,7 +102,7 @@ class Masses {
   /// Whether the scale that values carry is the one they were computed at. Values may have been
   /// unscaled since.
   static bool knows_scale(const StepFindings& step) {
-    return step.scale != 1.0 || step.fits_as_is || !step.largest;
+    return step.scale != 1.0 || step.fits_as_is || step.counts.finite_nonzero.high == 0;
   }
 
   /// What a zero stands for at most, unscaled. Where S is not known, some value of the step is at

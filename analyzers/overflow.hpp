@@ -74,8 +74,8 @@ struct OverflowEvent {
   std::string tensor;          ///< where it first appears in the order of computation; a role where
                                ///< only scalars tell
   log::Role role = log::Role::unknown;
-  bool from_scalars = false;       ///< no table shows it: `tensor` is the role
-  Interval nan, inf;  ///< at the first step, in that tensor
+  bool from_scalars = false;  ///< no table shows it: `tensor` is the role
+  Interval nan, inf;          ///< at the first step, in that tensor
   Interval overflow;
   std::optional<double> loss_scale;  ///< that the values carried when they were computed
   Cause cause = Cause::undetermined;

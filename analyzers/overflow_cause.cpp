@@ -81,10 +81,12 @@ First first_of(const LogView& view, const Run& run) {
 Judgement judge_weights(const First& first) {
   if (!first.narrow) return not_recorded_dtype(first);
   if (first.inf && *first.narrow) {
-    return {Cause::at_scale_1,
-            fmt::format("the weights hold {} before step {} begins: they overflow in {}. Keep them "
-                        "in FP32 or BF16",
-                        first.held, first.at, first.tensor->source_dtype ? name_of(*first.tensor->source_dtype) : "FP16")};
+    return {
+        Cause::at_scale_1,
+        fmt::format("the weights hold {} before step {} begins: they overflow in {}. Keep them "
+                    "in FP32 or BF16",
+                    first.held, first.at,
+                    first.tensor->source_dtype ? name_of(*first.tensor->source_dtype) : "FP16")};
   }
   return {Cause::nan_in_model,
           fmt::format("the weights hold {} before step {} begins, with no sign of trouble in the "

@@ -31,6 +31,7 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
                                         : mark.role == log::Role::activation_grad
                                             ? s.max_abs_activation_grad
                                             : s.max_abs_weight_grad;
+    if (!value) continue;  // the step tells no magnitude
     Glimpse glimpse;
     glimpse.step = *at;
     if (value && std::isfinite(*value)) glimpse.max_abs = std::abs(*value);

@@ -202,9 +202,16 @@ class Stops {
     const auto [low, high] = *trace_.mean_flushed;
     if (low <= target_) {
       if (high > target_ && zeros_unsure()) {
-        say("Gradients were computed in FP16 when they were recorded: a zero among them may be a "
-            "value that the run's own scale flushed. What other settings flush of these cannot be "
-            "told; a larger scale that overflows nowhere flushes no more.");
+        const std::string_view why = series_.from_buckets
+                                         ? "The log has buckets that do not tell which values are "
+                                           "zeros, and which are flushed."
+                                         : "Gradients were computed in FP16 when they were "
+                                           "recorded: a zero among them may be "
+                                           "a value that the run's own scale flushed.";
+        say(
+            fmt::format("{} What other settings flush of these cannot be told; a larger scale that "
+                        "overflows nowhere flushes no more.",
+                        why));
       }
       return;
     }

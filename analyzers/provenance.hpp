@@ -22,7 +22,7 @@ class Provenance {
   std::optional<Dtype> computed_;
   bool all_fit_ = true;  ///< every step's values are a power of two from binary16 values
   bool evidence_ =
-      false;  ///< some need more bits than bfloat16 has, so that binary16 explains them
+      false;             ///< some need more bits than bfloat16 has, so that binary16 explains them
   bool hidden_ = false;  ///< a bucket holds zeros and values that the target keeps
 };
 

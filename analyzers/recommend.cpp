@@ -116,8 +116,14 @@ std::string why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
   if (tensors.empty() && !peaks_alone) return "no_gradients";
   if (has_peak) return "";
   if (tensors.empty()) return "no_finite_values";
-  const bool any_zero = std::any_of(tensors.begin(), tensors.end(),
-                                    [](const auto* t) { return t->counts.zero.high != 0; });
+  bool any_zero = false;
+  for (const TensorFindings* t : tensors) {
+    if (t->counts.finite_nonzero.high != 0) {
+      return "how large gradients are is not known: the log has infinities, or values beyond its "
+             "buckets, and nothing that bounds the others";
+    }
+    any_zero = any_zero || t->counts.zero.high != 0;
+  }
   return any_zero ? "all_zero" : "no_finite_values";
 }
 
@@ -125,7 +131,7 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
   for (const TensorFindings& t : analysis.tensors) {
     const bool forward = t.role == log::Role::activation || t.role == log::Role::weight;
     const bool infinite = t.computed_in_fp16() && t.counts.inf.low != 0;
-    if (forward && (infinite || t.classes_at(analysis.target, 0).overflow.high != 0)) {
+    if (forward && (infinite || t.classes_at(analysis.target, 0).overflow.low != 0)) {
       r.overflow_without_cure.push_back(t.name);
     }
   }
@@ -197,6 +203,8 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
   std::map<std::string, LogScalars> scalars;
   for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
   for (const TensorFindings* t : tensors) {
+    // Where infinities were left out nobody knows how large the gradients were that made them.
+    if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
     for (const StepFindings& step : t->per_step) {
       if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
       if (!has_censored_infinity(analysis, *t, step)) continue;

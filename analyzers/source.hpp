@@ -23,12 +23,12 @@ namespace halfscope::analyzers {
 
 /// How a tensor came by its role.
 enum class RoleSource : std::uint8_t {
-  name,     ///< the name begins with it
-  option,   ///< --role GLOB=ROLE
+  name,    ///< the name begins with it
+  option,  ///< --role GLOB=ROLE
   /// No name of the file carries a role, nor is any given: taken as weight_grad, and what is called
   /// as an optimizer's state (".exp_avg") as optimizer_state.
   assumed,
-  none      ///< other names of the file carry roles or --role names some, but none of this one
+  none  ///< other names of the file carry roles or --role names some, but none of this one
 };
 std::string_view name_of(RoleSource source);
 
@@ -107,38 +107,40 @@ struct StepPeak {
   std::int64_t step = 0;
   /// Unscaled; infinity and NaN are themselves; 0 where the log has none. The most that it can be.
   double max_abs = 0;
-  std::optional<double> loss_scale = {};   ///< of the step, where known
-  std::string tensor = {};                 ///< empty: over all tensors of the role
-  std::optional<double> at_least = {};     ///< the least that it can be, where that is less
+  std::optional<double> loss_scale = {};       ///< of the step, where known
+  std::string tensor = {};                     ///< empty: over all tensors of the role
+  std::optional<double> at_least = {};         ///< the least that it can be, where that is less
   std::optional<double> min_abs_nonzero = {};  ///< no nonzero value is smaller, where known
 };
 using PeakVisitor = std::function<void(const StepPeak&)>;
 
 /// What a log does not hold and answers are missing for; reports/gaps.hpp has the words.
 enum class Gap : std::uint8_t {
-  zeros,         ///< zeros are not told from the smallest values
-  underflow,     ///< buckets are so wide that flushed values are not told from others
-  nonfinite,     ///< infinities and NaN were left out without a count
-  rounded,       ///< printed numbers are rounded
-  dtype,         ///< which format values were computed in
-  loss_scale,    ///< which loss scale the values carry
-  counts,        ///< how many values are how large: only extremes or sums are there
-  tensors,       ///< magnitudes of tensors: there are scalars alone
-  updates,       ///< weights beside their updates
-  steps,         ///< which step an entry is of: entries are counted instead
-  every_step     ///< the steps between those recorded
+  zeros,       ///< zeros are not told from the smallest values
+  underflow,   ///< buckets are so wide that flushed values are not told from others
+  nonfinite,   ///< infinities and NaN were left out without a count
+  rounded,     ///< printed numbers are rounded
+  dtype,       ///< which format values were computed in
+  loss_scale,  ///< which loss scale the values carry
+  counts,      ///< how many values are how large: only extremes or sums are there
+  tensors,     ///< magnitudes of tensors: there are scalars alone
+  updates,     ///< weights beside their updates
+  steps,       ///< which step an entry is of: entries are counted instead
+  every_step   ///< the steps between those recorded
 };
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
   std::vector<Gap> gaps;  ///< ascending
+  /// Skipped steps are told by the scale's falls: those at its minimum, say, do not show.
+  bool skips_at_least = false;
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.
 struct SkippedSteps {
   std::int64_t first = 0;
-  std::optional<std::int64_t> last = {};        ///< inclusive; empty: the log ends before it tells
-  std::uint64_t count = 0;                      ///< so many of them were skipped
+  std::optional<std::int64_t> last = {};       ///< inclusive; empty: the log ends before it tells
+  std::uint64_t count = 0;                     ///< so many of them were skipped
   std::optional<double> scale_from, scale_to;  ///< before the first of these, after the last
 };
 using SkipVisitor = std::function<void(const SkippedSteps&)>;
@@ -154,15 +156,14 @@ struct Visitor {
   ScalarsVisitor scalars;    ///< every selected step of a run log, whichever tensors are selected
   /// Called once for each rank after the first, with the same of that rank; ascending.
   RankVisitor other_rank = {};
-  KindVisitor kind = {};  ///< of a log that is neither a run log nor of tensors; perhaps several
+  KindVisitor kind = {};     ///< of a log that is neither a run log nor of tensors; perhaps several
   SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
 };
 
-/// Calls `visit.frame` for every selected frame of one log, of whatever kind (readers/kinds.hpp), in
-/// the log's order, and `visit.peak` for the selected steps'
-/// peaks unless tensors are selected by name. Holds one table at a time of a run log, a file's or a
-/// step's of tensor files, and all of logs of several ranks, whose tables are added first. Throws
-/// log::BadInput.
+/// Calls `visit.frame` for every selected frame of one log, of whatever kind (readers/kinds.hpp),
+/// in the log's order, and `visit.peak` for the selected steps' peaks unless tensors are selected
+/// by name. Holds one table at a time of a run log, a file's or a step's of tensor files, and all
+/// of logs of several ranks, whose tables are added first. Throws log::BadInput.
 void for_each_frame(const std::filesystem::path& log, const Selection& selection,
                     const Visitor& visit, Notes& notes, const Progress& progress = {});
 

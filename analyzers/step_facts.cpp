@@ -48,7 +48,7 @@ std::optional<double> computed_scale(const TensorFindings& tensor, const StepFin
   if (step.scale != 1.0) return step.scale;
   if (!tensor.counted || before_scaling(tensor, step)) return 1.0;
   if (const auto known = scalars.loss_scale(step.step)) return known;
-  const bool as_computed = step.fits_as_is || !step.largest;
+  const bool as_computed = step.fits_as_is || step.counts.finite_nonzero.high == 0;
   const bool told = !scalars.empty() || without == WithoutScalars::as_recorded;
   return told && as_computed ? std::optional(1.0) : std::nullopt;
 }

@@ -105,7 +105,7 @@ struct SeriesBuilder::Found {
   std::set<std::int64_t> broken_forward;
   std::map<std::string, std::size_t> index;
   std::vector<Tensor> tensors;
-  bool any_scalars = false;
+  bool any_scalars = false, any_bounds = false;
   unsigned ranks = 1;
   Recorded recorded;
   ComputedFormats formats;         ///< told by the tensors once all are read
@@ -154,6 +154,7 @@ void SeriesBuilder::add(const Frame& frame) {
       tensor.zeros.emplace_back(frame.step, zeros);
     }
     all.flushed.add(frame);
+    all.any_bounds = all.any_bounds || !frame.table.is_exact();
   }
   tensor.series.shape = frame.shape;
   if (!gradient && frame.role != Role::weight) return;
@@ -324,6 +325,7 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   StepSeries series;
   series.log = all.log;
   series.manifest = all.manifest;
+  series.from_buckets = all.any_bounds;
   MaybeCast maybe_cast;
   for (auto& [number, step] : all.steps) {
     all.add_step(series, number, step);

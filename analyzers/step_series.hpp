@@ -87,6 +87,7 @@ struct StepSeries {
   std::vector<TensorSeries> tensors;
   std::optional<log::Manifest> manifest;
   bool from_magnitudes = false;  ///< a plain series: one tensor, nothing else known
+  bool from_buckets = false;     ///< some counts are known between bounds alone
 };
 
 /// Collects one log's series as it is read.

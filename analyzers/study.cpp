@@ -27,7 +27,8 @@ namespace {
 std::optional<NanInModel> first_in_model(const OverflowFindings& found) {
   for (const OverflowEvent& event : found.events) {
     if (event.cause != Cause::nan_in_model) continue;
-    return NanInModel{event.log, event.tensor, event.step, event.nan.low != 0 || event.inf.low == 0};
+    return NanInModel{event.log, event.tensor, event.step,
+                      event.nan.low != 0 || event.inf.low == 0};
   }
   return std::nullopt;
 }

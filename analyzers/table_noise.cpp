@@ -130,7 +130,8 @@ class TableNoise {
     const Format& f = target_.format;
     const int quantum = std::max(binade, f.emin()) - f.fraction_bits();
     if (high < flushed_below_) return squares_between(low, high);
-    if (t.scale == 1 && multiples_of(t.table.exact(), row) + k_ >= quantum && low >= flushed_below_) {
+    if (t.scale == 1 && multiples_of(t.table.exact(), row) + k_ >= quantum &&
+        low >= flushed_below_) {
       return {};  // every value is a number of the format
     }
     const double step = std::ldexp(1.0, quantum - unit_);

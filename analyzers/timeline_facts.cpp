@@ -82,6 +82,7 @@ struct Seen {
   const std::string* tensor;
   log::Role role;
   double max_abs;
+  bool nonfinite_known = true;
 };
 using SeenByStep = std::map<std::int64_t, std::vector<Seen>>;
 
@@ -93,7 +94,7 @@ SeenByStep magnitudes_of(const Analysis& analysis, const std::string& log) {
       const bool not_finite = step.counts.nan.low + step.counts.inf.low > 0;
       const double max_abs =
           not_finite ? std::numeric_limits<double>::infinity() : step.max_abs.value_or(0);
-      seen[step.step].push_back({&tensor.name, tensor.role, max_abs});
+      seen[step.step].push_back({&tensor.name, tensor.role, max_abs, step.counts.nonfinite_known});
     }
   }
   for (const auto& [of, peak] : analysis.peaks) {
@@ -112,6 +113,7 @@ std::optional<ScaleDriver> driver_at(std::int64_t step, const std::vector<Seen>&
       driver->also += not_finite ? 1 : 0;
     } else if (not_finite || s.max_abs > (driver ? driver->max_abs : 0)) {
       driver = ScaleDriver{*s.tensor, s.role, step, s.max_abs};
+      driver->nonfinite_known = s.nonfinite_known;
     }
   }
   return driver;
@@ -184,6 +186,7 @@ TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   for (const auto& [of, kind] : analysis.kinds) {
     if (of != log) continue;
     facts.kinds.push_back(kind.name);
+    facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
     steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
   }
   set_steps(analysis, facts);

@@ -29,6 +29,7 @@ struct ScaleDriver {
   double scale = 1;        ///< the loss scale of the step, as far as the log tells
   std::uint64_t also = 0;  ///< other tensors that were not finite at that step
   bool before = false;     ///< nothing is recorded while it fell: this is of the last step before
+  bool nonfinite_known = true;  ///< false: its infinities were left out of the log
 };
 
 /// The scale went down, by a factor of 4 or more, without going up between.
@@ -45,6 +46,7 @@ struct TimelineFacts {
   std::vector<std::string> kinds;
   /// Steps are numbers of entries: the log tells no steps.
   bool numbered = false;
+  bool skips_at_least = false;  ///< LogKind::skips_at_least
   std::uint64_t steps = 0;  ///< that have scalars
   std::optional<std::int64_t> first, last;
   std::vector<std::int64_t> skipped;  ///< ascending

@@ -31,15 +31,16 @@ std::pair<double, int> normalised(double scale) {
 std::pair<int, int> binades_of(const BoundedTable& table) {
   constexpr int kLowest = -40;
   int first = std::numeric_limits<int>::max(), last = std::numeric_limits<int>::min();
-  const auto reach = [&](const Magnitude& from, const Magnitude& to) {
-    first = std::min(first, from.exponent);
-    last = std::max(last, to.exponent);
+  const auto reach = [&](int from, int to) {
+    first = std::min(first, from);
+    last = std::max(last, to);
   };
   const auto see = [&](const auto& from, const auto& to, const Interval&) {
     if (!from && !to) return;
-    const Magnitude low =
-        from.value_or(Magnitude{std::min(kLowest, to.value_or(Magnitude{}).exponent), 0});
-    reach(low, to.value_or(low));
+    const int high = to ? to->exponent : from->exponent;
+    const int low = from ? from->exponent : std::min(kLowest, high);
+    // Of a bucket beside zero, too, which begins at the least number there is.
+    reach(low == high ? low : std::max(low, std::min(kLowest, high)), high);
   };
   table.for_each_part(see);
   return {first, last};

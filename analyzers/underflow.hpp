@@ -62,10 +62,10 @@ struct StepFindings {
   std::vector<BinadeCount> binades;  ///< occupied only, ascending
   std::optional<double> max_abs;     ///< unscaled, finite values, the most it can be; empty if none
   std::optional<double> max_abs_at_least;  ///< where only bounds are known: the least
-  std::optional<Magnitude> largest;  ///< max_abs exactly, as recorded (times scale)
-  bool fits_as_is = false;           ///< the recorded values are binary16 values
-  Interval overflow_at_1;            ///< finite values that overflow without a loss scale
-  std::optional<Moments> moments;    ///< of the recorded values; approximate
+  std::optional<Magnitude> largest;        ///< max_abs exactly, as recorded (times scale)
+  bool fits_as_is = false;                 ///< the recorded values are binary16 values
+  Interval overflow_at_1;                  ///< finite values that overflow without a loss scale
+  std::optional<Moments> moments;          ///< of the recorded values; approximate
 };
 
 /// Tables of one tensor that carry the same scale, up to a power of two: added over steps.
@@ -87,7 +87,7 @@ struct TensorFindings {
   /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
   /// underflow_identifiable is false.
   bool hidden_by_buckets = false;
-  bool counted = false;                ///< a loss scale acts on it; Frame::counted
+  bool counted = false;  ///< a loss scale acts on it; Frame::counted
   bool unscale_exact = true;
   std::vector<std::uint64_t> shape;  ///< of the last step
 

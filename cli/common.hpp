@@ -25,7 +25,8 @@ struct LogOptions {
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
-/// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs takes.
+/// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs
+/// takes.
 void add_logs(CLI::App& command, LogOptions& options);
 /// --recorded-scale, --role, --as and --threads alone.
 void add_reading(CLI::App& command, LogOptions& options);

@@ -43,7 +43,8 @@ void require_sense(const Options& options) {
                        options.replay.assume_constant;
   if (magnitudes && of_logs) {
     throw BadUsage(
-        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between are of logs; "
+        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between are of "
+        "logs; "
         "a plain series (--amax) has none of these");
   }
   if (!options.list && !logs && !magnitudes) {

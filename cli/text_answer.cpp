@@ -32,6 +32,8 @@ std::string join(const std::vector<std::string>& words) {
 std::string reason_text(const Study& study) {
   const Recommendation& r = study.advice;
   if (r.reason == "no_gradients") {
+    if (r.roles_found.empty())
+      return "the log holds no tensors, and a loss scale acts on gradients";
     return fmt::format(
         "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
         join(r.roles_found));

@@ -49,7 +49,7 @@ Interval overflow_of(const Analysis& analysis, const TensorFindings& t) {
 
 /// NaN and infinity, then overflow, then the rest.
 int harm_of(const TensorFindings& t) {
-  return nonfinite(t.counts).low != 0 ? 0 : t.counts.classes.overflow.high != 0 ? 1 : 2;
+  return nonfinite(t.counts).low != 0 ? 0 : t.counts.classes.overflow.low != 0 ? 1 : 2;
 }
 
 /// Broken ones first, then the gradients.
@@ -130,7 +130,7 @@ std::string overflow_line(const Analysis& analysis, const std::string& log) {
   constexpr std::size_t kShown = 3;
   Tensors over;
   for (const TensorFindings& t : analysis.tensors) {
-    if (t.log == log && overflow_of(analysis, t).high != 0) over.push_back(&t);
+    if (t.log == log && overflow_of(analysis, t).low != 0) over.push_back(&t);
   }
   if (over.empty()) return "";
   std::stable_sort(over.begin(), over.end(), [&](const auto* a, const auto* b) {
@@ -220,7 +220,9 @@ Cells cells_of(const TensorFindings& t) {
           class_share_text(c, &Classes::subnormal, n),
           class_share_text(c, &Classes::overflow, n),
           share_text(t.counts.zero, t.counts.total),
-          t.max_abs ? fmt::format("2^{:.1f}", std::log2(*t.max_abs)) : "none",
+          t.max_abs            ? fmt::format("2^{:.1f}", std::log2(*t.max_abs))
+          : t.max_abs_at_least ? fmt::format("> 2^{:.1f}", std::log2(*t.max_abs_at_least))
+                               : "none",
           t.counts.nonfinite_known ? count_text(reports::nonfinite_values(t)) : "not known",
           log::printable(t.name) + doubt_text(t)};
 }

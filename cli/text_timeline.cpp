@@ -1,118 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text_timeline.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include "analyzers/timeline_facts.hpp"
-#include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
+#include "reports/timeline_words.hpp"
 
 namespace halfscope::cli {
-namespace {
-
-using analyzers::ScaleDriver;
-using analyzers::ScaleFall;
-using analyzers::SkippedSteps;
-using analyzers::TimelineFacts;
-namespace text = reports;
-
-constexpr std::size_t kColumns = 100;
-constexpr std::size_t kStepsShown = 8;
-constexpr std::size_t kRangesShown = 5;
-constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
-
-std::string scale_name(double scale) {
-  return scale > 0 && std::isfinite(scale) ? text::scale_text(scale) : fmt::format("{}", scale);
-}
-
-std::string line(const std::string& words) { return text::wrapped_text("* " + words, kColumns, 2); }
-
-std::string skipped_text(const TimelineFacts& facts) {
-  if (facts.skipped_in_all == 0) return line("No step is known to be skipped.");
-  std::string out = text::plural(facts.skipped_in_all, "step") + " skipped";
-  if (facts.numbered)
-    return line(out + "; the log does not say which: entries are numbered from 0.");
-  for (std::size_t i = 0; i < std::min(kStepsShown, facts.skipped.size()); ++i) {
-    out += fmt::format("{}{}", i == 0 ? ": " : ", ", facts.skipped[i]);
-  }
-  if (facts.skipped.size() > kStepsShown) {
-    out += fmt::format(" and {} more up to {}", facts.skipped.size() - kStepsShown,
-                       facts.skipped.back());
-  }
-  for (std::size_t i = 0; i < std::min(kRangesShown, facts.ranges.size()); ++i) {
-    const SkippedSteps& range = facts.ranges[i];
-    out += i == 0 && facts.skipped.empty() ? ": " : "; ";
-    out += range.last ? fmt::format("{} of steps {} to {}", range.count, range.first, *range.last)
-                      : fmt::format("{} from step {} on", range.count, range.first);
-  }
-  if (facts.ranges.size() > kRangesShown) {
-    out += fmt::format("; and so on, {} such ranges", facts.ranges.size());
-  }
-  return line(out + ".");
-}
-
-std::string scales_text(const TimelineFacts& facts) {
-  if (!facts.scale_first) return "";
-  if (facts.changes.empty()) return line("Loss scale: " + scale_name(*facts.scale_first) + ".");
-  return line(fmt::format("Loss scale: {} at first, {} at last, between {} and {}; {}.",
-                          scale_name(*facts.scale_first), scale_name(*facts.scale_last),
-                          scale_name(*facts.scale_least), scale_name(*facts.scale_most),
-                          text::plural(facts.changes.size(), "change")));
-}
-
-std::string driver_text(const ScaleDriver& driver) {
-  const std::string name = log::printable(driver.tensor);
-  const std::string at = fmt::format("at step {}", driver.step);
-  std::string out;
-  if (!std::isfinite(driver.max_abs)) {
-    out = fmt::format("{} is the first tensor with infinities or NaN, {}", name, at);
-    if (driver.also > 0) {
-      out += fmt::format(", with {}", text::plural(driver.also, "other tensor"));
-    }
-  } else {
-    const bool over = driver.max_abs * driver.scale >= kOverflow;
-    out = fmt::format("{} came closest to overflow, with {} {}: times that step's scale, {}, it {}",
-                      name, text::magnitude_text(driver.max_abs), at, scale_name(driver.scale),
-                      over ? "overflows" : "does not overflow");
-  }
-  return out + (driver.before ? ", the last step recorded before" : "");
-}
-
-std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts) {
-  const std::string_view entry = facts.numbered ? "entry" : "step";
-  std::string out =
-      fmt::format("The scale fell from {} to {} ", scale_name(fall.from), scale_name(fall.to));
-  out += fall.last ? fmt::format("between {} {} and {}", entry, fall.first, *fall.last)
-                   : fmt::format("from {} {} on", entry, fall.first);
-  out += ". ";
-  if (fall.driver) return line(out + driver_text(*fall.driver) + ".");
-  return line(out + (facts.magnitudes
-                         ? "No tensor's magnitudes are recorded there to show what drove it."
-                         : "What drove it the log cannot show: it has no magnitudes of tensors."));
-}
-
-std::string facts_text(const TimelineFacts& facts) {
-  std::string kinds;
-  for (const std::string& kind : facts.kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
-  std::string out = fmt::format("Loss scale and skipped steps of {} ({})",
-                                log::printable(facts.log), log::printable(kinds));
-  if (facts.first && !facts.numbered) {
-    out += fmt::format(", steps {} to {}", *facts.first, *facts.last);
-  }
-  out += ":\n" + skipped_text(facts) + scales_text(facts);
-  for (const ScaleFall& fall : facts.falls) out += fall_text(fall, facts);
-  return out;
-}
-
-}  // namespace
 
 std::string timeline_text(const analyzers::Analysis& analysis) {
+  constexpr std::size_t kColumns = 100;
   std::string out;
-  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
-    out += (out.empty() ? "" : "\n") + facts_text(facts);
+  for (const reports::TimelineWords& words : reports::timeline_words(analysis)) {
+    out += (out.empty() ? "" : "\n") + words.title + ":\n";
+    for (const std::string& line : words.lines) {
+      out += reports::wrapped_text("* " + line, kColumns, 2);
+    }
   }
   return out;
 }

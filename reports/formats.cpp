@@ -91,7 +91,7 @@ Cell narrowest_cell(const TensorFindings& tensor) {
                                ? fmt::format(" <small class=\"lost\">besides {}</small>",
                                              tensor.counts.inf.low == 0   ? "NaN"
                                              : tensor.counts.nan.low == 0 ? "infinities"
-                                                                      : "NaN and infinities")
+                                                                          : "NaN and infinities")
                                : "";
   if (!narrowest) return {"none" + rest, std::nullopt, "", true};
   return {people_say(narrowest->format) +

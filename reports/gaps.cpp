@@ -44,7 +44,7 @@ View view_of(const Analysis& analysis, const std::string& log) {
     if (t.counted == view.gradients) view.tensors.push_back(&t);
   }
   for (const auto& [of, peak] : analysis.peaks) {
-    if (of != log) continue;
+    if (of != log || peak.tensor.empty()) continue;  // of a role: made from these
     view.peaks.push_back(&peak);
     view.steps.insert(peak.step);
   }
@@ -194,8 +194,9 @@ std::string tensors_text(const View& view) {
 }
 
 std::string steps_text(const View& view) {
-  return fmt::format("Which step an entry is of is not in it: {} are counted from 0 instead.",
-                     view.steps.empty() ? "entries" : plural(view.steps.size(), "entry"));
+  return fmt::format(
+      "Which step every entry is of is not in it: where none is printed, {} are counted from 0.",
+      view.steps.size() < 2 ? "entries" : count_text(view.steps.size()) + " entries");
 }
 
 std::string every_step_text(const View& view) {

@@ -164,10 +164,12 @@ Json to_json(const Recommendation& r) {
   if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
   put_advice(to, r);
   put_cures(to, r);
-  if (!r.static_log2) return to;
-  to["underflow_not_identifiable"] = r.underflow_not_identifiable;
+  if (r.static_log2 || r.underflow_not_identifiable) {
+    to["underflow_not_identifiable"] = r.underflow_not_identifiable;
+  }
   if (r.lowest_at_least_log2) to["lowest_at_least"] = power_json(r.lowest_at_least_log2);
   if (r.lowest_if_zeros_log2) to["lowest_if_zeros"] = power_json(r.lowest_if_zeros_log2);
+  if (!r.static_log2) return to;
   to["above_target"] = r.above_target;
   to["headroom_bits"] = number_json(r.headroom_bits);
   to["flushed_at_1"] = share_json(r.flushed_at_1);

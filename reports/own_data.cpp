@@ -15,6 +15,7 @@
 #include "reports/formats.hpp"
 #include "reports/policy_data.hpp"
 #include "reports/series.hpp"
+#include "reports/timeline_words.hpp"
 #include "reports/update_sums.hpp"
 
 namespace halfscope::reports {
@@ -182,6 +183,7 @@ json own_charts_json(const Study& study) {
   put_rooms(study, out);
   put_fits(study.analysis, out);
   put_policy_charts(study, out);
+  put_timeline_chart(study.analysis, out);
   return out;
 }
 

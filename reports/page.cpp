@@ -107,6 +107,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"summary", summary_html(study) + settings_html(analysis, advice)},
       {"gaps", gaps_html(analysis)},
       {"findings", findings_html(study, sections)},
+      {"if-tensors", analysis.tensors.empty() ? " hidden" : ""},
       {"scales-digest", html_escape(scales_digest(advice))},
       {"roles-digest", plural(roles_in(analysis).size(), "role")},
       {"worst-digest", plural(analysis.tensors.size(), "tensor")},

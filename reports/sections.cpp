@@ -11,6 +11,7 @@
 #include "reports/formats.hpp"
 #include "reports/peaks_words.hpp"
 #include "reports/text.hpp"
+#include "reports/timeline_words.hpp"
 #include "reports/update_sums.hpp"
 
 namespace halfscope::reports {
@@ -101,6 +102,14 @@ std::string peaks_section(const Study& study) {
   const auto tensors = tensor_peaks(study.analysis).size();
   return section("peaks", "Largest magnitudes", plural(tensors, "tensor") + " without counts",
                  body);
+}
+
+/// Of logs of other tools that tell the loss scale or skipped steps.
+std::string timeline_section(const Study& study) {
+  const auto words = timeline_words(study.analysis);
+  if (words.empty()) return "";
+  return section("timeline", "What became of the loss scale",
+                 html_escape(words.front().lines.front()), timeline_html(study.analysis));
 }
 
 std::string overflow_section(const Study& study) {
@@ -230,8 +239,9 @@ std::string scales_digest(const analyzers::Recommendation& advice) {
 }
 
 std::string sections_html(const Study& study) {
-  return peaks_section(study) + updates_section(study) + overflow_section(study) +
-         policies_section(study) + formats_section(study) + advice_section(study);
+  return peaks_section(study) + timeline_section(study) + updates_section(study) +
+         overflow_section(study) + policies_section(study) + formats_section(study) +
+         advice_section(study);
 }
 
 }  // namespace halfscope::reports

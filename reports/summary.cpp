@@ -52,6 +52,10 @@ std::string lost_text(const analyzers::Share& share) {
 /// Why no scale is recommended, as a sentence.
 std::string reason_html(const Analysis& analysis, const Recommendation& advice) {
   if (advice.reason == "no_gradients") {
+    if (advice.roles_found.empty()) {
+      return "The log holds no tensors, and a loss scale acts on gradients: no scale is "
+             "recommended.";
+    }
     return "The log holds no gradients, and a loss scale acts on gradients alone. Roles found: " +
            names_html(advice.roles_found) + ".";
   }

@@ -93,7 +93,8 @@ void ConsoleSteps::take(const Periodic& done) {
   if (done.learning_rate) timeline_.learning_rate(done.steps, *done.learning_rate);
   if (done.steps < done_) {  // started again from a checkpoint
     went_back_ = true;
-    if (pending_count_ > 0) tell_range(done_ + 1, std::nullopt, pending_count_, std::nullopt);
+    timeline_.restart(done.steps);
+    scale_.reset();
   } else if (done.steps > done_) {
     place_pending(done, done_ + 1);
   }
@@ -155,7 +156,9 @@ std::vector<std::string> ConsoleSteps::remarks() const {
   }
   if (went_back_) {
     remarks.push_back(
-        "the run was started again at an earlier step; the last value of a step holds");
+        "the run was started again at an earlier step: what was printed of that step and later "
+        "ones "
+        "before holds no more, nor do overflows just before it");
   }
   return remarks;
 }

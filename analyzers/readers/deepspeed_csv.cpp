@@ -191,7 +191,7 @@ void read_deepspeed_csv(const fs::path& log, const analyzers::Selection& selecti
   }
   if (any_samples) tell_steps(printable(log.string()), samples, notes);
   if (visit.kind) {
-    analyzers::LogKind kind{"DeepSpeed CSV metrics", {analyzers::Gap::tensors}};
+    analyzers::LogKind kind{"DeepSpeed CSV metrics", {analyzers::Gap::tensors}, true};
     if (any_samples && !samples) kind.gaps.push_back(analyzers::Gap::steps);
     visit.kind(kind);
   }

@@ -103,7 +103,7 @@ std::optional<Magnitudes> magnitudes_of(const Statistics& found) {
   if (amax) {
     known.emplace(known.value_or(Magnitudes{})).largest = {std::max(0.0, amax->low), amax->high};
   }
-  if (!known || !range || known->smallest_nonzero) return known;
+  if (!known || !range || known->smallest_nonzero || range->high < 0) return known;
   const double least = known->largest.low * std::exp2(-(range->high + kLogErrors));
   // The product and exp2 are rounded by less than 2^-50.
   if (std::isfinite(least) && least > 0) known->smallest_nonzero = least * (1 - 0x1p-40);

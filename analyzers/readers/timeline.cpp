@@ -130,6 +130,12 @@ void Timeline::found_inf(std::int64_t step, bool value) {
   if (in_steps(selection_, step)) state_->scalars[step].found_inf = value;
 }
 
+void Timeline::restart(std::int64_t step) {
+  state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
+  state_->of_steps.restart(step);
+  std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
+}
+
 void Timeline::skipped(const analyzers::SkippedSteps& steps) {
   const bool before = steps.last && *steps.last < selection_.first_step;
   if (!before && steps.first < selection_.end_step) state_->skips.push_back(steps);

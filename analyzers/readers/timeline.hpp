@@ -27,6 +27,7 @@ std::optional<log::Role> role_in_words(std::string_view tag);
 class ScaleSeries {
  public:
   void add(std::int64_t step, double scale) { scales_[step] = scale; }
+  void restart(std::int64_t step) { scales_.erase(scales_.lower_bound(step), scales_.end()); }
   bool empty() const { return scales_.empty(); }
   /// At a step without one: where the steps around it have the same. Empty: not known.
   std::optional<double> at(std::int64_t step) const;
@@ -71,6 +72,9 @@ class Timeline {
   void loss_scale(std::int64_t step, double value);
   void found_inf(std::int64_t step, bool value);
 
+  /// The run started again: what is told of this step and later ones holds no more, scalars and
+  /// skipped steps.
+  void restart(std::int64_t step);
   /// Steps among which some were skipped, nobody knows which.
   void skipped(const analyzers::SkippedSteps& steps);
 

@@ -125,10 +125,15 @@ class WandbReader {
     histogram.slack = slack_of(histogram);
     try {
       if (histogram.counts.empty()) throw std::invalid_argument("has no counts");
-      BoundedTable table = table_of(histogram);
+      if (histogram.edges.empty()) throw std::invalid_argument("has no edges");
       const double end =
           std::max(std::abs(histogram.edges.front()), std::abs(histogram.edges.back()));
+      if (!std::isfinite(end * (1 + 0x1p-24))) {
+        throw std::invalid_argument(
+            "its edges are not finite, as the extremes of finite values are");
+      }
       // The outer edges are the extremes, rounded to binary32 where the tensor is of binary64.
+      BoundedTable table = table_of(histogram);
       if (end > 0) table.limit_largest(magnitude_of(end * (1 + 0x1p-24)));
       const double most = *std::max_element(histogram.counts.begin(), histogram.counts.end());
       most < kInexactFrom ? tell_counts(name, step, std::move(table))

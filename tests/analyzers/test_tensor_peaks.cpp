@@ -83,7 +83,7 @@ TEST_CASE("tensor peaks: over steps, and those that are not finite") {
   CHECK(broken.overflows == Answer::no);
 }
 
-TEST_CASE("tensor peaks: those of roles are none of a tensor; order is by role") {
+TEST_CASE("tensor peaks: those of roles are none of a tensor, and order is by role") {
   const auto found = tensor_peaks(analysis_of(
       {peak_of("b", 1, 1, {}, {}, Role::weight), peak_of("", 1, 7), peak_of("a", 1, 1)}));
   REQUIRE(found.size() == 2);

@@ -326,9 +326,9 @@ TEST_CASE("the falls of a scale, and what drove them") {
     CHECK_FALSE(facts[0].falls[0].driver);
     CHECK_FALSE(facts[0].magnitudes);
   }
-  SECTION("the largest, of the steps of the fall") {
-    add("a", 4, 600);
-    add("b", 5, 900);
+  SECTION("the one closest to overflow at its step's scale, of the steps of the fall") {
+    add("a", 4, 400);
+    add("b", 5, 900);   // at half the scale
     add("c", 7, 5000);  // the scale is down by then
     const auto driver = analyzers::timeline_facts(analysis)[0].falls[0].driver;
     REQUIRE(driver);

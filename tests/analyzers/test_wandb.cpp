@@ -88,7 +88,7 @@ TEST_CASE("W&B: counts that binary32 does not hold exactly are not used") {
   CHECK(told.leaves_open(Gap::counts));
 }
 
-TEST_CASE("W&B: all values zero are zeros; scalars alone have no tensors") {
+TEST_CASE("W&B: all values zero are zeros, and scalars alone have no tensors") {
   const TempFolder folder;
   const Told zeros = told_of(folder.write(
       "zeros", R"({"_step": 1, "gradients/a": {"_type": "histogram", "values": [10.0],)"

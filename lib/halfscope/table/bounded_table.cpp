@@ -55,11 +55,21 @@ void BoundedTable::add(const Span& span) {
   if (span.first && span.last && *span.last < *span.first) {
     throw std::invalid_argument("bounded table: a span ends below where it begins");
   }
+  note_end(span);
+  if (limit_) limit_ = larger_or_open(limit_, span.last);  // it was one of the values before
   const auto at = std::lower_bound(spans_.begin(), spans_.end(), span, comes_before);
   if (at != spans_.end() && !comes_before(span, *at)) {
     at->count += span.count;
   } else {
     spans_.insert(at, span);
+  }
+}
+
+void BoundedTable::note_end(const Span& span) {
+  if (!span.last) {
+    open_ = true;
+  } else if (!spans_last_ || *spans_last_ < *span.last) {
+    spans_last_ = span.last;
   }
 }
 
@@ -69,6 +79,7 @@ void BoundedTable::widen_spans(int fraction_bits) {
   for (Span& span : spans_) {
     if (span.first) span.first->fraction &= ~below;
     if (span.last) span.last->fraction |= below;
+    note_end(span);
   }
   std::sort(spans_.begin(), spans_.end(), comes_before);
   join_equal(spans_);
@@ -87,6 +98,8 @@ void BoundedTable::merge(const BoundedTable& other) {
              comes_before);
   join_equal(both);
   spans_ = std::move(both);
+  open_ = open_ || other.open_;
+  spans_last_ = std::max(spans_last_, other.spans_last_);  // an empty one is the least
   for (const int bits : {3, 0}) {
     if (spans_.size() > kMostSpans) widen_spans(bits);
   }
@@ -102,6 +115,7 @@ BoundedTable BoundedTable::scaled_by_power_of_two(int k) const {
     span.last = shifted(span.last, k);
   }
   scaled.limit_ = shifted(limit_, k);
+  scaled.spans_last_ = shifted(spans_last_, k);
   return scaled;
 }
 
@@ -157,11 +171,8 @@ Interval BoundedTable::at_or_above(Magnitude m) const {
 }
 
 std::optional<Magnitude> BoundedTable::largest() const {
-  std::optional<Magnitude> most = exact_.largest();
-  for (const Span& span : spans_) {
-    if (may_be_infinite(span)) return limit_;
-    most = most ? std::max(*most, *span.last) : span.last;
-  }
+  if (open_) return limit_;
+  const auto most = std::max(exact_.largest(), spans_last_);  // an empty one is the least
   return most && limit_ ? std::min(*most, *limit_) : most;
 }
 

@@ -31,7 +31,7 @@ class BoundedTable {
 
   /// Throws std::invalid_argument where first is above last. Spans of the same ends are one.
   void add(const Span& span);
-  /// Says that no finite value is larger, whatever the spans allow.
+  /// Says that no finite value so far is larger, whatever the spans allow.
   void limit_largest(Magnitude m);
   /// Says that infinities and NaN were left out of the source without a count.
   void set_nonfinite_unknown() { nonfinite_known_ = false; }
@@ -75,10 +75,14 @@ class BoundedTable {
  private:
   bool none_reaches(Magnitude m) const;
   void widen_spans(int fraction_bits);
+  void note_end(const Span& span);
 
   BinadeTable exact_;
   std::vector<Span> spans_;         // ascending by (first, last, nan), all different
   std::optional<Magnitude> limit_;  ///< limit_largest()
+  // Of the spans, since every question asks for them:
+  std::optional<Magnitude> spans_last_;  ///< the largest end
+  bool open_ = false;                    ///< some have none
   bool nonfinite_known_ = true;
 };
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/timeline_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzers/timeline_facts.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/text.hpp"
+
+namespace halfscope::reports {
+namespace {
+
+using analyzers::ScaleDriver;
+using analyzers::ScaleFall;
+using analyzers::SkippedSteps;
+using analyzers::TimelineFacts;
+
+constexpr std::size_t kStepsShown = 8;
+constexpr std::size_t kRangesShown = 5;
+constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
+
+std::string scale_name(double scale) {
+  return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
+}
+
+/// A dynamic scale comes down after a skipped step, and for no other reason.
+std::string no_skips_text(const TimelineFacts& facts) {
+  const auto falls = std::ranges::count_if(
+      facts.changes, [](const auto& change) { return change.to < change.from; });
+  if (falls == 0) return "No step is known to be skipped.";
+  return fmt::format(
+      "Which steps were skipped is not in the log; the scale came down {}, each time after a "
+      "skipped step if it was dynamic.",
+      falls == 1 ? "once" : fmt::format("{} times", falls));
+}
+
+std::string skipped_text(const TimelineFacts& facts) {
+  if (facts.skipped_in_all == 0) return no_skips_text(facts);
+  std::string out =
+      (facts.skips_at_least ? "At least " : "") + plural(facts.skipped_in_all, "step") + " skipped";
+  if (facts.numbered) return out + "; the log does not say which: entries are numbered from 0.";
+  for (std::size_t i = 0; i < std::min(kStepsShown, facts.skipped.size()); ++i) {
+    out += fmt::format("{}{}", i == 0 ? ": " : ", ", facts.skipped[i]);
+  }
+  if (facts.skipped.size() > kStepsShown) {
+    out += fmt::format(" and {} more up to {}", facts.skipped.size() - kStepsShown,
+                       facts.skipped.back());
+  }
+  for (std::size_t i = 0; i < std::min(kRangesShown, facts.ranges.size()); ++i) {
+    const SkippedSteps& range = facts.ranges[i];
+    out += i == 0 && facts.skipped.empty() ? ": " : "; ";
+    out += range.last ? fmt::format("{} of steps {} to {}", range.count, range.first, *range.last)
+                      : fmt::format("{} from step {} on", range.count, range.first);
+  }
+  if (facts.ranges.size() > kRangesShown) {
+    out += fmt::format("; and so on, {} such ranges", facts.ranges.size());
+  }
+  return out + ".";
+}
+
+std::string scales_text(const TimelineFacts& facts) {
+  if (facts.changes.empty()) return "Loss scale: " + scale_name(*facts.scale_first) + ".";
+  return fmt::format("Loss scale: {} at first, {} at last, between {} and {}; {}.",
+                     scale_name(*facts.scale_first), scale_name(*facts.scale_last),
+                     scale_name(*facts.scale_least), scale_name(*facts.scale_most),
+                     plural(facts.changes.size(), "change"));
+}
+
+std::string driver_text(const ScaleDriver& driver) {
+  const std::string name = log::printable(driver.tensor);
+  const std::string at = fmt::format("at step {}", driver.step);
+  std::string out;
+  if (!std::isfinite(driver.max_abs)) {
+    out = fmt::format("{} is the first tensor with infinities or NaN, {}", name, at);
+    if (driver.also > 0) {
+      out += fmt::format(", with {}", plural(driver.also, "other tensor"));
+    }
+  } else {
+    const bool over = driver.max_abs * driver.scale >= kOverflow;
+    out = fmt::format("{} came closest to overflow, with {} {}: times that step's scale, {}, it {}",
+                      name, magnitude_text(driver.max_abs), at, scale_name(driver.scale),
+                      over ? "overflows"
+                      : driver.nonfinite_known
+                          ? "does not overflow"
+                          : "does not overflow, and values that did are not in the log");
+  }
+  return out + (driver.before ? ", the last step recorded before" : "");
+}
+
+std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts) {
+  const std::string_view entry = facts.numbered ? "entry" : "step";
+  std::string out =
+      fmt::format("The scale fell from {} to {} ", scale_name(fall.from), scale_name(fall.to));
+  out += fall.last ? fmt::format("between {} {} and {}", entry, fall.first, *fall.last)
+                   : fmt::format("from {} {} on", entry, fall.first);
+  out += ". ";
+  if (fall.driver) return out + driver_text(*fall.driver) + ".";
+  return out + (facts.magnitudes
+                    ? "No tensor's magnitudes are recorded there to show what drove it."
+                    : "What drove it the log cannot show: it has no magnitudes of tensors.");
+}
+
+TimelineWords words_of(const TimelineFacts& facts) {
+  std::string kinds;
+  for (const std::string& kind : facts.kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
+  TimelineWords words{facts.log, "", {}};
+  words.title = fmt::format("Loss scale and skipped steps of {} ({})", log::printable(facts.log),
+                            log::printable(kinds));
+  if (facts.first && !facts.numbered) {
+    words.title += fmt::format(", steps {} to {}", *facts.first, *facts.last);
+  }
+  words.lines.push_back(skipped_text(facts));
+  if (facts.scale_first) words.lines.push_back(scales_text(facts));
+  for (const ScaleFall& fall : facts.falls) words.lines.push_back(fall_text(fall, facts));
+  return words;
+}
+
+}  // namespace
+
+std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis) {
+  std::vector<TimelineWords> all;
+  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
+    all.push_back(words_of(facts));
+  }
+  return all;
+}
+
+}  // namespace halfscope::reports

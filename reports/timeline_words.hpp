@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of the loss scale of a run whose log is another tool's, in words.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "analyzers/timeline_facts.hpp"
+
+namespace halfscope::reports {
+
+/// Of one log. Plain text; names from logs are printable.
+struct TimelineWords {
+  std::string log;
+  std::string title;
+  std::vector<std::string> lines;  ///< sentences: skipped steps, the scale, its falls
+};
+std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis);
+
+/// The section of the page; empty where no such log tells a scale or skipped steps.
+std::string timeline_html(const analyzers::Analysis& analysis);
+/// Adds "timeline", the chart of it, to own_charts_json(). Both in timeline_html.cpp.
+void put_timeline_chart(const analyzers::Analysis& analysis, nlohmann::ordered_json& to);
+
+}  // namespace halfscope::reports
