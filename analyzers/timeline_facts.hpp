@@ -47,7 +47,7 @@ struct TimelineFacts {
   /// Steps are numbers of entries: the log tells no steps.
   bool numbered = false;
   bool skips_at_least = false;  ///< LogKind::skips_at_least
-  std::uint64_t steps = 0;  ///< that have scalars
+  std::uint64_t steps = 0;      ///< that have scalars
   std::optional<std::int64_t> first, last;
   std::vector<std::int64_t> skipped;  ///< ascending
   std::vector<SkippedSteps> ranges;   ///< some of these were skipped as well
