@@ -93,8 +93,8 @@ std::string scale_line(const Study& study) {
     return fmt::format("{} has FP32's exponent range: it needs no loss scale.", format);
   }
   const std::string scale = text::power_text(*r.static_log2);
-  const std::string_view hidden =
-      r.overflow_not_identifiable ? ": infinities hide how large gradients were" : "";
+  const std::string hidden =
+      r.overflow_not_identifiable ? fmt::format(": {}", text::hidden_maximum(r)) : "";
   if (r.none_needed) {
     return fmt::format(
         "{}; if you use one, {} {}{}.",

@@ -171,7 +171,7 @@ std::string hidden_html(const Study& study, const std::string& scale) {
   const Recommendation& advice = study.advice;
   std::string out = "Use a loss scale of ";
   out += advice.overflow_not_identifiable
-             ? "at most " + scale + ": infinities hide how large gradients were. "
+             ? fmt::format("at most {}: {}. ", scale, hidden_maximum(advice))
              : scale + ". ";
   const Hidden hidden = hidden_underflow(advice);
   if (hidden == Hidden::in_buckets) return out + html_escape(lowest_in_buckets(study));
@@ -208,17 +208,23 @@ std::string scale_html(const Study& study) {
         "you use one, {} {}{}.",
         broken(advice) ? "Finite gradients need no loss scale" : "No loss scale is needed", format,
         lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
-        advice.overflow_not_identifiable ? ": infinities hide how large gradients were" : "");
+        advice.overflow_not_identifiable ? fmt::format(": {}", hidden_maximum(advice)) : "");
   }
   return fmt::format(
       "Without loss scaling, {} turns <strong>{}</strong> of the nonzero gradient values to zero. "
       "A loss scale of {}{} leaves <strong>{}</strong>{}.",
       format, lost_text(now), advice.overflow_not_identifiable ? "at most " : "", scale,
       lost_text(advice.flushed_at_recommended),
-      advice.overflow_not_identifiable ? "; infinities hide how large gradients were" : "");
+      advice.overflow_not_identifiable ? fmt::format("; {}", hidden_maximum(advice)) : "");
 }
 
 }  // namespace
+
+std::string_view hidden_maximum(const Recommendation& advice) {
+  return advice.nonfinite_steps.empty()
+             ? "infinities were left out of the log, so that gradients may have been larger"
+             : "infinities hide how large gradients were";
+}
 
 bool hides_underflow(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "analyzers/study.hpp"
 
@@ -39,5 +40,8 @@ std::string summary_html(const analyzers::Study& study);
 /// The settings to paste, one framework at a time; empty where no scale is recommended.
 std::string settings_html(const analyzers::Analysis& analysis,
                           const analyzers::Recommendation& advice);
+
+/// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
+std::string_view hidden_maximum(const analyzers::Recommendation& advice);
 
 }  // namespace halfscope::reports

@@ -252,8 +252,11 @@ BoundedTable table_of(const Histogram& h) {
   const auto least = [](const Part& p) {
     return p.range.holds(0) ? 0 : std::min(std::abs(p.range.low), std::abs(p.range.high));
   };
-  std::sort(parts.begin(), parts.end(),
-            [&](const Part& a, const Part& b) { return least(a) < least(b); });
+  const auto upper =
+      std::find_if(parts.begin(), parts.end(), [](const Part& p) { return p.range.high > 0; });
+  std::reverse(parts.begin(), upper);
+  std::inplace_merge(parts.begin(), upper, parts.end(),
+                     [&](const Part& a, const Part& b) { return least(a) < least(b); });
   for (const Part& part : parts) filler.add(part);
   filler.add(left);
   filler.finish();

@@ -166,7 +166,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
   }
 }
 
-TEST_CASE("--role, --step and --tensor hold for other tools' logs") {
+TEST_CASE("of other tools' logs --role, --step and --tensor hold") {
   Told told;
   const Visitor visit = told.visitor();
   Selection selection;
