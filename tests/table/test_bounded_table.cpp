@@ -215,3 +215,24 @@ TEST_CASE("bounded table: of very many spans the ends move outward, and the boun
     CHECK(got.high - want.high <= values.size() / 10);
   }
 }
+
+TEST_CASE("bounded table: a span that ends where a class begins, or just below, is surely of one",
+          "[bounded_table]") {
+  const Boundaries limits = boundaries(kBinary16);
+  const auto below = [](Magnitude m) {
+    return m.fraction == 0 ? Magnitude{m.exponent - 1, kFractionUnit - 1}
+                           : Magnitude{m.exponent, m.fraction - 1};
+  };
+  const Magnitude starts[] = {limits.nonzero, limits.normal, limits.overflow};
+  for (const Magnitude& start : starts) {
+    BoundedTable table;
+    table.add(Span{start, Magnitude{start.exponent + 1, 0}, true, 3});
+    table.add(Span{Magnitude{start.exponent - 1, 0}, below(start), true, 5});
+    const Classes c = classify(table, limits);
+    CAPTURE(start.exponent);
+    CHECK(table.at_or_above(start) == Interval(3));
+    const bool flush = start == limits.nonzero, subnormal = start == limits.normal;
+    CHECK((flush ? c.subnormal : subnormal ? c.normal : c.overflow).low == 3);
+    CHECK((flush ? c.flushed_to_zero : subnormal ? c.subnormal : c.normal).low == 5);
+  }
+}
