@@ -199,18 +199,12 @@ bool is_msprobe(const fs::path& log) { return any_file_below(log, kLevels, is_on
 void read_msprobe(const fs::path& log, const analyzers::Selection& selection,
                   const analyzers::Visitor& visit, analyzers::Notes& notes,
                   const analyzers::Progress& progress) {
-  const std::vector<fs::path> files = files_below(log, kLevels, is_one_file);
-  PeakTable peaks;
-  const std::uint64_t in_all = bytes_of(files);
-  std::uint64_t before = 0;
-  for (const fs::path& file : files) {
+  const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,
+                        PeakTable& peaks) {
     MsprobeFile(file).read(before, in_all, peaks, notes, progress);
-    before += bytes_of({file});
-  }
-  Timeline timeline(log.string(), selection, visit);
-  peaks.tell(timeline);
-  tell_kind("msprobe monitor tables", peaks, selection, visit);
-  timeline.finish(notes);
+  };
+  read_peaks("msprobe monitor tables", log, files_below(log, kLevels, is_one_file), read, selection,
+             visit, notes);
 }
 
 }  // namespace halfscope::readers

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <vector>
 
 namespace halfscope::readers {
 namespace {
@@ -73,6 +72,9 @@ void PeakTable::tell(Timeline& timeline) const {
   }
 }
 
+namespace {
+
+/// Says what a log of printed extremes leaves open.
 void tell_kind(const std::string& name, const PeakTable& peaks,
                const analyzers::Selection& selection, const analyzers::Visitor& visit) {
   if (!visit.kind) return;
@@ -83,6 +85,25 @@ void tell_kind(const std::string& name, const PeakTable& peaks,
   kind.gaps.push_back(Gap::updates);
   if (peaks.skips_steps()) kind.gaps.push_back(Gap::every_step);
   visit.kind(kind);
+}
+
+}  // namespace
+
+void read_peaks(const std::string& name, const std::filesystem::path& log,
+                const std::vector<std::filesystem::path>& files, const PeakReader& read,
+                const analyzers::Selection& selection, const analyzers::Visitor& visit,
+                analyzers::Notes& notes) {
+  PeakTable peaks;
+  const std::uint64_t in_all = bytes_of(files);
+  std::uint64_t before = 0;
+  for (const std::filesystem::path& file : files) {
+    read(file, before, in_all, peaks);
+    before += bytes_of({file});
+  }
+  Timeline timeline(log.string(), selection, visit);
+  peaks.tell(timeline);
+  tell_kind(name, peaks, selection, visit);
+  timeline.finish(notes);
 }
 
 }  // namespace halfscope::readers

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -39,8 +42,15 @@ class PeakTable {
   std::map<std::string, Tensor> tensors_;
 };
 
-/// Says what a log of printed extremes leaves open.
-void tell_kind(const std::string& name, const PeakTable& peaks,
-               const analyzers::Selection& selection, const analyzers::Visitor& visit);
+/// Reads one file of a log of printed extremes, of which `before` bytes of `in_all` are read.
+using PeakReader = std::function<void(const std::filesystem::path& file, std::uint64_t before,
+                                      std::uint64_t in_all, PeakTable& peaks)>;
+
+/// Reads the files of such a log and tells the visitor, what the kind of that `name` leaves open
+/// too.
+void read_peaks(const std::string& name, const std::filesystem::path& log,
+                const std::vector<std::filesystem::path>& files, const PeakReader& read,
+                const analyzers::Selection& selection, const analyzers::Visitor& visit,
+                analyzers::Notes& notes);
 
 }  // namespace halfscope::readers
