@@ -19,10 +19,7 @@ bool within_target(std::uint64_t flushed, std::uint64_t n, double most_flushed) 
 /// Whether more than the target share of a tensor is flushed at loss scale 2^k.
 bool above_target(const TensorFindings& t, const Target& target, int k, double most_flushed,
                   Take take) {
-  const bool answered = k >= kFirstLog2Scale && k <= kLastLog2Scale;
-  const Classes classes = answered ? t.by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)]
-                                   : t.classes_at(target, k);
-  const Interval& flushed = classes.flushed_to_zero;
+  const Interval flushed = t.classes_at(target, k).flushed_to_zero;
   const std::uint64_t perhaps_zero = t.counts.zero.high - t.counts.zero.low;
   const std::uint64_t n = t.counts.finite_nonzero.low;
   const std::uint64_t most = nonzero_at_most(t.counts);
@@ -47,13 +44,13 @@ std::vector<std::string> names_above_target(const std::vector<const TensorFindin
 
 std::optional<int> lowest_log2(const std::vector<const TensorFindings*>& tensors,
                                const Target& target, double most_flushed, Take take) {
-  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
-    const bool serves = std::none_of(tensors.begin(), tensors.end(), [&](const auto* t) {
-      return above_target(*t, target, k, most_flushed, take);
-    });
-    if (serves) return k;
+  int k = kFirstLog2Scale;
+  for (const TensorFindings* t : tensors) {  // larger scales flush no more
+    while (above_target(*t, target, k, most_flushed, take)) {
+      if (++k > kLastLog2Scale) return std::nullopt;
+    }
   }
-  return std::nullopt;
+  return k;
 }
 
 std::optional<int> lowest_log2_of_peaks(const Analysis& analysis) {

@@ -31,9 +31,10 @@ bool cured_by_none(const ScaleSpan& span, const Neighbours& near) {
 }
 
 std::string scales_text(const ScaleSpan& span) {
-  return span.least == span.most
-             ? fmt::format("at loss scale {}", span.least)
-             : fmt::format("at every loss scale from {} down to {}", span.most, span.least);
+  if (span.least == span.most) return fmt::format("at loss scale {}", span.least);
+  return fmt::format(
+      "at loss scale {}, and those of the steps after it infinities or NaN at scales down to {}",
+      span.first, span.least);
 }
 
 std::string far_text(const First& first, const ScaleSpan& span, const Neighbours& near) {

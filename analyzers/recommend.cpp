@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/lowest_scale.hpp"
+#include "analyzers/skip_limit.hpp"
 #include "analyzers/step_facts.hpp"
 
 namespace halfscope::analyzers {
@@ -234,6 +235,16 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
   }
 }
 
+/// The same from skipped steps of logs that do not have their magnitudes. A scaler that skips steps
+/// is one of a run in binary16.
+void limit_by_skips(const Analysis& analysis, const RecommendOptions& options, Recommendation& r) {
+  const auto largest = r.limited_by ? std::optional(r.limited_by->max_abs) : std::nullopt;
+  const std::optional<Limit> limit = skip_limit(analysis, largest);
+  if (!limit) return;
+  r.overflow_not_identifiable = true;
+  limit_by({magnitude_of(limit->max_abs), 1.0, *limit}, analysis.target.format, options, r);
+}
+
 /// Whether FP16 made some zeros before they were counted, as far as is known.
 bool is_blind(const Tensors& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto* t) {
@@ -349,6 +360,7 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   limit_by_tables(analysis, tensors, options, r);
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   if (!tensors.empty() || peaks_alone) limit_by_scalars(analysis, options, r);
+  if (r.limited_by) limit_by_skips(analysis, options, r);
   if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (!r.reason.empty()) {
     r.highest_log2.reset();

@@ -25,6 +25,10 @@ struct Limit {
   double max_abs = 0;         ///< unscaled
   bool censored = false;      ///< an infinity in FP16-computed data: at least this
   bool from_scalars = false;  ///< of a step without tables: `name` is the role, the tensor unknown
+  /// Censored: the step was skipped at this scale; of another tool's log, `step` or one before it,
+  /// from `first_step` on.
+  std::optional<double> skipped_at = {};
+  std::optional<std::int64_t> first_step = {};
 };
 
 /// count of `of` finite nonzero values; intervals where zeros may be flushed values.

@@ -54,6 +54,10 @@ class Collector {
     if (found.largest) {
       add_finite(found.step, *found.largest, found.scale);
     }
+    // Infinities that the log left out may have been there.
+    const log::StepScalars* told = scalars_.at(found.step);
+    const bool sound = told != nullptr && told->found_inf == false;
+    if (!found.counts.nonfinite_known && !sound) steps_[found.step].censored = true;
     if (!nonfinite(found)) return;
     const bool rounded = t.computed_in_fp16() || maybe_rounded(t.role, found.step);
     const bool by_scale = rounded && !before_scaling(t, found) && !at_every_scale(found.step);

@@ -61,6 +61,15 @@ void tell_missing_ranks(const StepSeries& series, const std::filesystem::path& l
       printable(log.string()), series.manifest->rank, series.manifest->world_size));
 }
 
+/// Skipped steps of which nobody knows which they are: no replay skips them.
+void tell_skipped(std::uint64_t skipped, const std::filesystem::path& log, Notes& notes) {
+  if (skipped == 0) return;
+  notes.push_back(fmt::format(
+      "{}: the run skipped {} {} of which the log does not say which they were: no policy here "
+      "meets what made it skip them",
+      printable(log.string()), skipped, skipped == 1 ? "step" : "steps"));
+}
+
 }  // namespace
 
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
@@ -74,6 +83,8 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   visit.manifest = [&](const log::Manifest& manifest) { builder.add(manifest); };
   visit.scalars = [&](const log::StepScalars& scalars) { builder.add(scalars); };
   visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
+  std::uint64_t skipped = 0;
+  visit.skipped = [&](const SkippedSteps& steps) { skipped += steps.count; };
   for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();
   if (!series) {
@@ -83,6 +94,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
                    "(docs/recording.md), or a series of magnitudes with --amax FILE");
   }
   tell_missing_ranks(*series, log, notes);
+  tell_skipped(skipped, log, notes);
   return std::move(*series);
 }
 

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <tuple>
 
+#include "analyzers/nothing_found.hpp"
 #include "analyzers/provenance.hpp"
-#include "analyzers/readers/kinds.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -54,10 +53,12 @@ void add_binades(std::map<int, Interval>& sum, const BoundedTable& table, double
   }
   const auto [first, last] = binades_of(table);
   if (first > last) return;
-  for (int e = first - 1; e <= last; ++e) {
-    const Interval count = without(table.at_or_above(unscaled_binade(e, scale)),
-                                   table.at_or_above(unscaled_binade(e + 1, scale)));
-    if (count.high != 0) sum[e] += count;
+  std::vector<Magnitude> starts;
+  for (int e = first - 1; e <= last + 1; ++e) starts.push_back(unscaled_binade(e, scale));
+  const std::vector<Interval> from = table.at_or_above(starts);
+  for (std::size_t i = 0; i + 1 < from.size(); ++i) {
+    const Interval count = without(from[i], from[i + 1]);
+    if (count.high != 0) sum[first - 1 + static_cast<int>(i)] += count;
   }
 }
 
@@ -84,19 +85,38 @@ bool unscales_exactly(const BoundedTable& bounded, double scale) {
   return fraction == 0 || std::binary_search(table.cuts().begin(), table.cuts().end(), fraction);
 }
 
-StepFindings find_step(const Frame& frame, const Target& target, double loss_scale) {
+/// A frame's table after taking out the power of two of its scale, and what is left of the scale.
+struct Normalised {
+  double scale;
+  std::optional<BoundedTable> moved;  ///< empty where there is nothing to take out
+  const BoundedTable& table;
+
+  explicit Normalised(const Frame& frame) : Normalised(frame, normalised(frame.scale)) {}
+  Normalised(const Normalised&) = delete;
+
+ private:
+  Normalised(const Frame& frame, const std::pair<double, int>& parts)
+      : scale(parts.first),
+        table(parts.second == 0
+                  ? frame.table
+                  : moved.emplace(frame.table.scaled_by_power_of_two(-parts.second))) {}
+};
+
+StepFindings find_step(const Frame& frame, const Normalised& normal, const Target& target,
+                       double loss_scale) {
   StepFindings step;
   step.step = frame.step;
   step.scale = frame.scale;
   step.loss_scale = loss_scale;
   step.counts = counts_of(frame.table, target.boundaries(loss_scale, frame.scale));
-  const auto [significand, exponent] = normalised(frame.scale);
   std::map<int, Interval> binades;
-  add_binades(binades, frame.table.scaled_by_power_of_two(-exponent), significand);
+  add_binades(binades, normal.table, normal.scale);
   step.binades = to_vector(binades);
   step.moments = frame.moments;
   step.fits_as_is = frame.table.is_exact() && frame.table.exact().fits_as_is(kBinary16);
-  step.overflow_at_1 = classify(frame.table, target.boundaries(1.0, frame.scale)).overflow;
+  step.overflow_at_1 = loss_scale == 1.0
+                           ? step.counts.classes.overflow
+                           : classify(frame.table, target.boundaries(1.0, frame.scale)).overflow;
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
   const auto least = frame.table.largest_at_least();
@@ -104,17 +124,14 @@ StepFindings find_step(const Frame& frame, const Target& target, double loss_sca
   return step;
 }
 
-/// Adds a frame's table to the tensor's, after taking out the power of two of its scale.
-void add_table(TensorFindings& tensor, const Frame& frame) {
-  const auto [significand, exponent] = normalised(frame.scale);
-  const BoundedTable shifted = frame.table.scaled_by_power_of_two(-exponent);
+void add_table(TensorFindings& tensor, const Normalised& normal) {
   for (ScaledTable& sum : tensor.tables) {
-    if (sum.scale == significand) {
-      sum.table.merge(shifted);
+    if (sum.scale == normal.scale) {
+      sum.table.merge(normal.table);
       return;
     }
   }
-  tensor.tables.push_back({significand, shifted});
+  tensor.tables.push_back({normal.scale, normal.table});
 }
 
 /// Collects the frames of one tensor.
@@ -122,6 +139,14 @@ struct Collector {
   TensorFindings tensor;
   std::int64_t last_step = 0;
   Provenance provenance;
+
+  Collector(std::string log, const Frame& first) {
+    tensor.log = std::move(log);
+    tensor.name = first.name;
+    tensor.role = first.role;
+    tensor.role_source = first.role_source;
+    tensor.counted = first.counted;
+  }
 
   void add(const Frame& frame, const Target& target, double loss_scale) {
     const bool first = tensor.per_step.empty();
@@ -131,8 +156,9 @@ struct Collector {
     }
     provenance.add(frame, target.format);
     tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
-    add_table(tensor, frame);
-    tensor.per_step.push_back(find_step(frame, target, loss_scale));
+    const Normalised normal(frame);
+    add_table(tensor, normal);
+    tensor.per_step.push_back(find_step(frame, normal, target, loss_scale));
   }
 };
 
@@ -188,9 +214,6 @@ TensorFindings finish(Collector&& c, const Target& target) {
     for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
   }
   t.binades = to_vector(binades);
-  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
-    t.by_scale.push_back(t.classes_at(target, k));
-  }
   set_extremes(t);
   c.provenance.tell(t, target.format);
   return std::move(t);
@@ -219,6 +242,18 @@ Boundaries Target::boundaries(double loss_scale, double recorded_scale) const {
   return limits;
 }
 
+std::vector<Classes> TensorFindings::by_scale(const Target& target) const {
+  std::vector<Classes> classes(kLastLog2Scale - kFirstLog2Scale + 1);
+  for (const ScaledTable& t : tables) {
+    const Boundaries limits = target.boundaries(1.0, t.scale);
+    for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+      classes[static_cast<std::size_t>(k - kFirstLog2Scale)] +=
+          classify(t.table, before_scaling(limits, k));
+    }
+  }
+  return classes;
+}
+
 Classes TensorFindings::classes_at(const Target& target, int k) const {
   Classes sum;
   for (const ScaledTable& t : tables) {
@@ -229,68 +264,6 @@ Classes TensorFindings::classes_at(const Target& target, int k) const {
 
 namespace {
 
-/// "it has 12 steps from 0 to 180, the nearest are 0 and 16"
-std::string steps_text(const std::set<std::int64_t>& steps, const Selection& selection) {
-  std::string text = "it has " + std::to_string(steps.size()) +
-                     (steps.size() == 1 ? " step, " : " steps from ") +
-                     std::to_string(*steps.begin());
-  if (steps.size() == 1) return text;
-  text += " to " + std::to_string(*steps.rbegin());
-  const auto above = steps.lower_bound(selection.first_step);
-  if (above == steps.end()) return text;
-  if (above == steps.begin()) return text;
-  return text + ", the nearest are " + std::to_string(*std::prev(above)) + " and " +
-         std::to_string(*above);
-}
-
-[[noreturn]] void refuse_scalars_alone(const std::string& log, std::uint64_t steps) {
-  throw log::BadInput(fmt::format(
-      "{}: holds the scalars of {} {} and no tables of tensors; want tables (docs/recording.md), "
-      "or what scalars alone tell: 'halfscope policies LOG' replays loss-scaling policies",
-      log, steps, steps == 1 ? "step" : "steps"));
-}
-
-/// Says why nothing was found: reads the log once more, with nothing left out.
-[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection) {
-  Selection everything = selection;
-  everything.tensor_glob.reset();
-  everything.first_step = std::numeric_limits<std::int64_t>::min();
-  everything.end_step = std::numeric_limits<std::int64_t>::max();
-  // Which scale no values carry is no question: said here, it is asked of no tensor file.
-  if (!readers::is_run_log(log) && log::rank_folders(log).empty()) {
-    everything.recorded_scale = 1.0;
-    everything.scale_tag.reset();
-  }
-  std::vector<std::string> names;
-  std::set<std::int64_t> steps;
-  Notes notes;
-  const auto see = [&](Frame&& frame) {
-    if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
-      names.push_back(frame.name);
-    }
-    steps.insert(frame.step);
-  };
-  std::uint64_t with_scalars = 0;
-  const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
-  for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
-  const std::string shown = printable(log.string());
-  if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
-  if (names.empty()) {
-    throw log::BadInput(shown + ": holds no tensor of floating-point values" +
-                        (notes.empty() ? std::string() : "; " + notes.front()));
-  }
-  if (steps.lower_bound(selection.first_step) == steps.lower_bound(selection.end_step)) {
-    throw log::BadInput(shown + ": no recorded step is selected by --step; " +
-                        steps_text(steps, selection));
-  }
-  std::string list;
-  for (const std::string& name : names)
-    list += (list.empty() ? "'" : ", '") + printable(name) + "'";
-  throw log::BadInput(shown + ": no tensor is selected by --tensor and --step; it holds " + list +
-                      "... at " + std::to_string(steps.size()) + " steps from " +
-                      std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
-}
-
 /// Appends the series of one log where it has one.
 void add_series(SeriesBuilder& builder, const std::string& log, Analysis& analysis) {
   try {
@@ -300,58 +273,53 @@ void add_series(SeriesBuilder& builder, const std::string& log, Analysis& analys
   }
 }
 
+/// What a log tells beside its frames, appended. series: may be null.
+Visitor notes_into(Analysis& analysis, const std::string& log, SeriesBuilder* series) {
+  Visitor visit;
+  visit.peak = [&analysis, log, series](const StepPeak& peak) {
+    if (series) series->add(peak);
+    analysis.peaks.emplace_back(log, peak);
+  };
+  visit.scalars = [&analysis, log, series](const log::StepScalars& scalars) {
+    if (series) series->add(scalars);
+    analysis.scalars.emplace_back(log, scalars);
+  };
+  visit.manifest = [&analysis, log, series](const log::Manifest& manifest) {
+    if (series) series->add(manifest);
+    analysis.manifests.emplace_back(log, manifest);
+  };
+  visit.other_rank = [series](const std::vector<log::StepScalars>& scalars) {
+    if (series) series->add_rank(scalars);
+  };
+  visit.kind = [&analysis, log](const LogKind& kind) { analysis.kinds.emplace_back(log, kind); };
+  visit.skipped = [&analysis, log](const SkippedSteps& steps) {
+    analysis.skips.emplace_back(log, steps);
+  };
+  return visit;
+}
+
 /// Appends the findings of one log. series: may be null.
 void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
                  const Progress& progress, SeriesBuilder* series) {
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
-  const auto take = [&](Frame&& frame) {
+  Visitor visit = notes_into(analysis, log.string(), series);
+  visit.frame = [&](Frame&& frame) {
     if (series) series->add(frame);
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
-    if (is_new) {
-      Collector c;
-      c.tensor.log = log.string();
-      c.tensor.name = frame.name;
-      c.tensor.role = frame.role;
-      c.tensor.role_source = frame.role_source;
-      c.tensor.counted = frame.counted;
-      collectors.push_back(std::move(c));
-    }
+    if (is_new) collectors.emplace_back(log.string(), frame);
     collectors[at->second].add(frame, analysis.target,
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
-  const auto note_peak = [&](const StepPeak& peak) {
-    if (series) series->add(peak);
-    analysis.peaks.emplace_back(log.string(), peak);
+  const auto told = [&analysis] {
+    return analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
   };
-  const auto note_scalars = [&](const log::StepScalars& scalars) {
-    if (series) series->add(scalars);
-    analysis.scalars.emplace_back(log.string(), scalars);
-  };
-  const auto note_manifest = [&](const log::Manifest& manifest) {
-    if (series) series->add(manifest);
-    analysis.manifests.emplace_back(log.string(), manifest);
-  };
-  const auto note_rank = [&](const std::vector<log::StepScalars>& scalars) {
-    if (series) series->add_rank(scalars);
-  };
-  const std::size_t kinds = analysis.kinds.size();
-  const auto note_kind = [&](const LogKind& kind) {
-    analysis.kinds.emplace_back(log.string(), kind);
-  };
-  const std::size_t found = analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
-  const auto note_skips = [&](const SkippedSteps& steps) {
-    analysis.skips.emplace_back(log.string(), steps);
-  };
-  for_each_frame(log, selection,
-                 {take, note_peak, note_manifest, note_scalars, note_rank, note_kind, note_skips},
-                 analysis.notes, progress);
+  const std::size_t told_before = told(), kinds_before = analysis.kinds.size();
+  for_each_frame(log, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
-  const bool any = analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size() > found;
-  const bool foreign = analysis.kinds.size() > kinds;
-  if (collectors.empty() && !(foreign && any && !selection.tensor_glob)) {
-    refuse_empty(log, selection);
-  }
+  const bool foreign = analysis.kinds.size() > kinds_before;
+  const bool something = foreign && told() > told_before && !selection.tensor_glob;
+  if (collectors.empty() && !something) refuse_empty(log, selection);
   if (series) add_series(*series, log.string(), analysis);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
@@ -381,6 +349,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
     }
     analyze_log(log, wanted, analysis, progress, series ? &*series : nullptr);
   }
+  note_unmatched_roles(selection, analysis);
   return analysis;
 }
 

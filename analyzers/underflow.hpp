@@ -96,8 +96,6 @@ struct TensorFindings {
   /// Where only bounds are known: the least that max_abs can be, the most that the other can be.
   std::optional<double> max_abs_at_least, min_abs_at_most;
   std::vector<BinadeCount> binades;
-  /// Entry k - kFirstLog2Scale: the classes at loss scale 2^k.
-  std::vector<Classes> by_scale;
   std::vector<StepFindings> per_step;  ///< ascending by step
   std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
 
@@ -116,6 +114,8 @@ struct TensorFindings {
   bool computed_in_fp16() const;
   /// The classes that rounding to `target` makes of its values at loss scale 2^k, any k.
   Classes classes_at(const Target& target, int k) const;
+  /// Entry k - kFirstLog2Scale: those at 2^k. Not kept, since a log may have a million tensors.
+  std::vector<Classes> by_scale(const Target& target) const;
 };
 
 using LogSteps = std::set<std::pair<std::string, std::int64_t>>;

@@ -141,9 +141,10 @@ void add_reading(CLI::App& command, LogOptions& options) {
   command
       .add_option("--as", options.read_as,
                   "what NPY elements of 2 bytes stand for that have no type (V2, as bfloat16 is "
-                  "saved) or are whole numbers (u2): bf16 or f16")
+                  "saved) or are whole numbers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
       ->type_name("DTYPE")
-      ->check(CLI::IsMember({"bf16", "f16"}).description(""));
+      ->transform(CLI::IsMember({"bf16", "bfloat16", "f16", "float16", "fp16"}, CLI::ignore_case)
+                      .description(""));
   command
       .add_option_function<unsigned>(
           "--threads",
@@ -269,7 +270,7 @@ Selection selection_of(const LogOptions& options) {
     selection.scale_tag = options.recorded_scale;
   }
   if (!options.read_as.empty()) {
-    selection.read_as = options.read_as == "bf16" ? Dtype::bf16 : Dtype::f16;
+    selection.read_as = options.read_as.starts_with("bf") ? Dtype::bf16 : Dtype::f16;
   }
   if (!options.learning_rate.empty()) {
     selection.learning_rate = parse_scale("--lr", options.learning_rate);

@@ -11,6 +11,7 @@
 #include "reports/formats.hpp"
 #include "reports/summary.hpp"
 #include "reports/text.hpp"
+#include "reports/timeline_words.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -57,11 +58,14 @@ std::string reason_text(const Study& study) {
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
+  if (const auto collapse = text::collapse_words(study.analysis)) {
+    lines += collapse->what + " " + collapse->driver + "\n";
+  }
   if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
     lines += fmt::format(
-        "From step {} to the last, {}, there are infinities or NaN that no loss scale cures, first "
+        "From step {} to the last, {}, there are infinities or NaN that {}, first "
         "in {}.\n",
-        end->step, end->last_step, log::printable(end->tensor));
+        end->step, end->last_step, text::no_cure_text(*end), log::printable(end->tensor));
   }
   if (r.nan_in_model) {
     lines += fmt::format("{} in the model from step {}, first in {}: no loss scale helps.\n",
@@ -101,8 +105,10 @@ std::string scale_line(const Study& study) {
         broken(r) ? "Finite gradients need no loss scale" : "No loss scale is needed",
         hidden.empty() ? "up to" : "at most", scale, hidden);
   }
-  const bool ends = analyzers::lasting(study.analysis, study.overflow) != nullptr;
-  return fmt::format("{} a loss scale of {}{}{}.", ends ? "Its finite gradients would take" : "Use",
+  const bool failed = analyzers::lasting(study.analysis, study.overflow) != nullptr ||
+                      text::collapse_words(study.analysis).has_value();
+  return fmt::format("{} a loss scale of {}{}{}.",
+                     failed ? "Its finite gradients would take" : "Use",
                      hidden.empty() ? "" : "at most ", scale, hidden);
 }
 
@@ -131,6 +137,12 @@ std::string zeros_text(const Study& study, double target) {
 
 std::string limit_text(const Recommendation& r) {
   const analyzers::Limit& limit = *r.limited_by;
+  if (limit.skipped_at) {
+    return fmt::format(
+        "Limited by gradients of {} or more: {}. That leaves at most {:.1f} binades below "
+        "overflow.\n",
+        text::magnitude_text(limit.max_abs), text::skipped_limit_text(limit), r.headroom_bits);
+  }
   const std::string name =
       limit.from_scalars ? fmt::format("some tensor of role {} (known by the step's scalars alone)",
                                        log::printable(limit.name))

@@ -42,9 +42,8 @@ bool is_shown(const Analysis& analysis, const TensorFindings& t) {
 }
 
 Interval overflow_of(const Analysis& analysis, const TensorFindings& t) {
-  return is_shown(analysis, t)
-             ? t.counts.classes.overflow
-             : t.by_scale.at(static_cast<std::size_t>(-analyzers::kFirstLog2Scale)).overflow;
+  return is_shown(analysis, t) ? t.counts.classes.overflow
+                               : t.classes_at(analysis.target, 0).overflow;
 }
 
 /// NaN and infinity, then overflow, then the rest.

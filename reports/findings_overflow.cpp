@@ -7,6 +7,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
 #include "reports/text.hpp"
+#include "reports/timeline_words.hpp"
 
 namespace halfscope::reports::found {
 
@@ -67,10 +68,14 @@ void at_scale_1(const Study& study, List& to) {
           : fmt::format("{} {} {} without any loss scale: {}.", plural(tensors.size(), "tensor"),
                         tensors.size() == 1 ? "overflows" : "overflow", format,
                         some_names(tensors));
-  to.push_back(
-      {Severity::serious, title,
-       "No loss scale helps: keep what overflows in FP32 or bfloat16, or make the values smaller.",
-       Evidence::overflow});
+  // Gradients that are too large at scale 1 are held by a smaller one: that is what is recommended.
+  const bool held = tensors.empty() && study.advice.static_log2.value_or(0) < 0;
+  const std::string_view helps = held ? "No loss scale of 1 or more helps" : "No loss scale helps";
+  to.push_back({Severity::serious, title,
+                fmt::format("{}: keep what overflows in FP32 or bfloat16, or make the values "
+                            "smaller.",
+                            helps),
+                Evidence::overflow});
 }
 
 void by_scale(const Study& study, List& to) {
@@ -165,6 +170,18 @@ void risky(const Study& study, List& to) {
 }
 
 }  // namespace
+
+void collapse(const Study& study, List& to) {
+  const auto words = collapse_words(study.analysis);
+  if (!words) return;
+  to.push_back(
+      {Severity::serious, words->what,
+       words->driver +
+           " A scaler lowers the scale after every step with an infinity or NaN. Where it ends "
+           "at 1 or less and goes on, lowering it does not cure them: look for them in the "
+           "model.",
+       Evidence::overflow});
+}
 
 void overflow(const Study& study, List& to) {
   in_model(study, to);

@@ -50,7 +50,7 @@ Json bounds_json(std::optional<double> low, std::optional<double> high) {
   return Json::array({number_json(low), number_json(high)});
 }
 
-Json tensor_json(const TensorFindings& t) {
+Json tensor_json(const TensorFindings& t, const Target& target) {
   Json to;
   to["log"] = t.log;
   to["name"] = t.name;
@@ -73,7 +73,7 @@ Json tensor_json(const TensorFindings& t) {
                                             : number_json(t.min_abs_nonzero);
   if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
   to["binades"] = binades_json(t.binades);
-  to["by_scale"] = by_scale_json(t.by_scale);
+  to["by_scale"] = by_scale_json(t.by_scale(target));
   to["per_step"] = per_step_json(t.per_step);
   if (t.updates) put_updates(to, *t.updates);
   return to;
@@ -90,6 +90,8 @@ Json limit_json(const Limit& limit, bool several_logs) {
   Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number_json(limit.max_abs)}};
   if (limit.censored) to["censored"] = true;
   if (limit.from_scalars) to["from_scalars"] = true;
+  if (limit.skipped_at) to["skipped_at"] = number_json(*limit.skipped_at);
+  if (limit.first_step) to["first_step"] = *limit.first_step;
   if (several_logs) to["log"] = limit.log;
   return to;
 }
@@ -139,7 +141,7 @@ Json to_json(const Analysis& analysis) {
   if (analysis.target.flush_subnormals) to["subnormals"] = "flush";
   to["tensors"] = Json::array();
   for (const TensorFindings& t : analysis.tensors) {
-    to["tensors"].push_back(tensor_json(t));
+    to["tensors"].push_back(tensor_json(t, analysis.target));
     put_formats(to["tensors"].back(), t, analysis);
   }
   put_headroom(to["tensors"], analysis);

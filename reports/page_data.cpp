@@ -32,16 +32,17 @@ json pairs(const std::vector<analyzers::BinadeCount>& binades) {
 
 /// A sum over tensors with the fields of a tensor in `analyze --json`, so that one script draws
 /// both.
-json series_json(const Series& series) {
+json series_json(const Tensors& tensors, const analyzers::Target& target) {
+  const Series series = sum(tensors);
   const analyzers::Counts& counts = series.counts;
   json out = {{"total", counts.total},
               {"finite_nonzero", to_json(counts.finite_nonzero)},
               {"binades", pairs(series.binades)},
               {"by_scale", json::array()},
               {"columns", json::array()}};
-  for (std::size_t i = 0; i < series.by_scale.size(); ++i) {
-    const Classes& classes = series.by_scale[i];
-    out["by_scale"].push_back({{"log2_scale", analyzers::kFirstLog2Scale + static_cast<int>(i)},
+  int k = analyzers::kFirstLog2Scale;
+  for (const Classes& classes : by_scale(tensors, target)) {
+    out["by_scale"].push_back({{"log2_scale", k++},
                                {"flushed_to_zero", to_json(classes.flushed_to_zero)},
                                {"subnormal", to_json(classes.subnormal)},
                                {"normal", to_json(classes.normal)},
@@ -61,9 +62,9 @@ json all_series(const Analysis& analysis) {
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
     const Tensors tensors = of_log(analysis, analysis.logs[i]);
     json& log = out[std::to_string(i)] = json::object();
-    log["gradients"] = series_json(sum(counted_of(tensors)));
+    log["gradients"] = series_json(counted_of(tensors), analysis.target);
     for (const log::Role role : roles_in(analysis)) {
-      log[std::string(name_of(role))] = series_json(sum(of_role(tensors, role)));
+      log[std::string(name_of(role))] = series_json(of_role(tensors, role), analysis.target);
     }
   }
   return out;

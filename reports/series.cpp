@@ -54,9 +54,6 @@ Series sum(const Tensors& tensors) {
   for (const TensorFindings* tensor : tensors) {
     out.counts += tensor->counts;
     add(binades, tensor->binades);
-    out.by_scale.resize(std::max(out.by_scale.size(), tensor->by_scale.size()));
-    for (std::size_t i = 0; i < tensor->by_scale.size(); ++i)
-      out.by_scale[i] += tensor->by_scale[i];
     for (const analyzers::StepFindings& step : tensor->per_step) {
       add(steps[step.step], step.binades);
     }
@@ -65,6 +62,16 @@ Series sum(const Tensors& tensors) {
   out.recorded_steps = steps.size();
   out.columns = columns_of(steps);
   return out;
+}
+
+std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& target) {
+  std::vector<Classes> sums;
+  for (const TensorFindings* tensor : tensors) {
+    const std::vector<Classes> own = tensor->by_scale(target);
+    sums.resize(own.size());
+    for (std::size_t i = 0; i < own.size(); ++i) sums[i] += own[i];
+  }
+  return sums;
 }
 
 bool is_scaled(log::Role role) {

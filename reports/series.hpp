@@ -24,8 +24,7 @@ struct Series {
   std::uint64_t recorded_steps = 0;  ///< distinct steps
   analyzers::Counts counts;          ///< at Analysis::loss_scale
   std::vector<analyzers::BinadeCount> binades;
-  std::vector<Classes> by_scale;  ///< as TensorFindings::by_scale
-  std::vector<Column> columns;    ///< ascending by step
+  std::vector<Column> columns;  ///< ascending by step
 };
 
 /// Most columns a heat map gets; longer runs are drawn with several steps a column.
@@ -34,6 +33,8 @@ inline constexpr std::size_t kMostColumns = 120;
 using Tensors = std::vector<const analyzers::TensorFindings*>;
 
 Series sum(const Tensors& tensors);
+/// As TensorFindings::by_scale.
+std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& target);
 
 /// Whether a loss scale multiplies the tensors of a role: weights and activations it leaves alone.
 bool is_scaled(log::Role role);

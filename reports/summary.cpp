@@ -9,6 +9,7 @@
 #include "reports/formats.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
+#include "reports/timeline_words.hpp"
 
 namespace halfscope::reports {
 
@@ -80,6 +81,7 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
 }
 
 std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) {
+  if (limit.skipped_at) return "at least; " + html_escape(skipped_limit_text(limit));
   return fmt::format(
       "{} <code>{}</code> at step {}{}",
       limit.censored ? "at least; an infinity in"
@@ -144,11 +146,14 @@ bool broken(const Recommendation& advice) {
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
+  if (const auto collapse = collapse_words(study.analysis)) {
+    out += "<strong>" + html_escape(collapse->what) + "</strong> ";
+  }
   if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
     out += fmt::format(
-        "<strong>From step {} to the last, {},</strong> there are infinities or NaN that no loss "
-        "scale cures, first in <code>{}</code>. ",
-        end->step, end->last_step, html_name(end->tensor));
+        "<strong>From step {} to the last, {},</strong> there are infinities or NaN that {}, first "
+        "in <code>{}</code>. ",
+        end->step, end->last_step, no_cure_text(*end), html_name(end->tensor));
   }
   if (advice.nan_in_model) {
     const analyzers::NanInModel& first = *advice.nan_in_model;
@@ -169,7 +174,9 @@ std::string broken_html(const Study& study) {
 /// The scale where some tensors hide what they lost.
 std::string hidden_html(const Study& study, const std::string& scale) {
   const Recommendation& advice = study.advice;
-  std::string out = "Use a loss scale of ";
+  const bool collapsed = collapse_words(study.analysis).has_value();
+  std::string out =
+      collapsed ? "Its finite gradients would take a loss scale of " : "Use a loss scale of ";
   out += advice.overflow_not_identifiable
              ? fmt::format("at most {}: {}. ", scale, hidden_maximum(advice))
              : scale + ". ";
@@ -220,10 +227,25 @@ std::string scale_html(const Study& study) {
 
 }  // namespace
 
+std::string skipped_limit_text(const analyzers::Limit& limit) {
+  const std::string where =
+      limit.first_step ? fmt::format("one of steps {} to {}", *limit.first_step, limit.step)
+                       : fmt::format("step {}", limit.step);
+  return fmt::format("{} was skipped at loss scale {}", where, scale_text(*limit.skipped_at));
+}
+
 std::string_view hidden_maximum(const Recommendation& advice) {
+  if (advice.limited_by && advice.limited_by->skipped_at) {
+    return "how large the gradients of a skipped step were is not in the log";
+  }
   return advice.nonfinite_steps.empty()
              ? "infinities were left out of the log, so that gradients may have been larger"
              : "infinities hide how large gradients were";
+}
+
+std::string_view no_cure_text(const analyzers::OverflowEvent& event) {
+  return event.cause == analyzers::Cause::at_scale_1 ? "no loss scale of 1 or more cures"
+                                                     : "no loss scale cures";
 }
 
 bool hides_underflow(const Analysis& analysis) {

@@ -44,4 +44,10 @@ std::string settings_html(const analyzers::Analysis& analysis,
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::Recommendation& advice);
 
+/// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
+std::string skipped_limit_text(const analyzers::Limit& limit);
+
+/// "no loss scale cures", or which one would not, of an event that none above 1 does.
+std::string_view no_cure_text(const analyzers::OverflowEvent& event);
+
 }  // namespace halfscope::reports

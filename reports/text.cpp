@@ -56,13 +56,6 @@ std::string share_text(const Interval& count, std::uint64_t of) {
   return first == last ? first : first + " to " + last;
 }
 
-std::string share_text(const Interval& count, const Interval& of) {
-  if (of.exact()) return share_text(count, of.low);
-  const std::string first = share_text(std::min(count.low, of.high), of.high);
-  const std::string last = share_text(std::min(count.high, of.low), of.low);
-  return first == last ? first : first + " to " + last;
-}
-
 std::string count_text(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');

@@ -17,9 +17,6 @@ std::string share_text(double share);
 std::string share_text(std::uint64_t count, std::uint64_t of);
 /// An interval as "1.2 % to 3.4 %"; one text when both ends print the same.
 std::string share_text(const Interval& count, std::uint64_t of);
-/// The same where the number of values is known only between bounds, too: the widest that both
-/// allow.
-std::string share_text(const Interval& count, const Interval& of);
 std::string share_range_text(double low, double high);
 
 /// "1,234,567", and "1,200 to 1,300" where only bounds are known.

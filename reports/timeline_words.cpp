@@ -90,17 +90,20 @@ std::string driver_text(const ScaleDriver& driver) {
   return out + (driver.before ? ", the last step recorded before" : "");
 }
 
-std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts) {
-  const std::string_view entry = facts.numbered ? "entry" : "step";
+std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::string_view opening) {
+  const std::string_view one = facts.numbered ? "entry" : "step";
+  const std::string_view both = facts.numbered ? "entries" : "steps";
   std::string out =
-      fmt::format("The scale fell from {} to {} ", scale_name(fall.from), scale_name(fall.to));
-  out += fall.last ? fmt::format("between {} {} and {}", entry, fall.first, *fall.last)
-                   : fmt::format("from {} {} on", entry, fall.first);
-  out += ". ";
-  if (fall.driver) return out + driver_text(*fall.driver) + ".";
-  return out + (facts.magnitudes
-                    ? "No tensor's magnitudes are recorded there to show what drove it."
-                    : "What drove it the log cannot show: it has no magnitudes of tensors.");
+      fmt::format("{} from {} to {} ", opening, scale_name(fall.from), scale_name(fall.to));
+  out += fall.last ? fmt::format("between {} {} and {}", both, fall.first, *fall.last)
+                   : fmt::format("from {} {} on", one, fall.first);
+  return out + ".";
+}
+
+std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
+  if (fall.driver) return driver_text(*fall.driver) + ".";
+  return facts.magnitudes ? "No tensor's magnitudes are recorded there to show what drove it."
+                          : "What drove it the log cannot show: it has no magnitudes of tensors.";
 }
 
 TimelineWords words_of(const TimelineFacts& facts) {
@@ -114,11 +117,23 @@ TimelineWords words_of(const TimelineFacts& facts) {
   }
   words.lines.push_back(skipped_text(facts));
   if (facts.scale_first) words.lines.push_back(scales_text(facts));
-  for (const ScaleFall& fall : facts.falls) words.lines.push_back(fall_text(fall, facts));
+  for (const ScaleFall& fall : facts.falls) {
+    words.lines.push_back(fall_text(fall, facts, "The scale fell") + " " + drove_text(fall, facts));
+  }
   return words;
 }
 
 }  // namespace
+
+std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis) {
+  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
+    const ScaleFall* const fall = analyzers::collapse_of(facts);
+    if (fall == nullptr) continue;
+    return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
+                         drove_text(*fall, facts)};
+  }
+  return std::nullopt;
+}
 
 std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis) {
   std::vector<TimelineWords> all;

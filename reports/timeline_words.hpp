@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct TimelineWords {
   std::vector<std::string> lines;  ///< sentences: skipped steps, the scale, its falls
 };
 std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis);
+
+/// That a loss scale fell to 1 or less, and what drove it: a sentence each.
+struct CollapseWords {
+  std::string what, driver;
+};
+/// Of the first log of which that holds.
+std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis);
 
 /// The section of the page; empty where no such log tells a scale or skipped steps.
 std::string timeline_html(const analyzers::Analysis& analysis);

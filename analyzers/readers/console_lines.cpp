@@ -20,14 +20,16 @@
 #include "analyzers/readers/console_lines.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "analyzers/readers/text_lines.hpp"
 
 namespace halfscope::readers {
 namespace {
-
-constexpr std::string_view kNumber = "0123456789+-.eEinfaN";
 
 /// The text after a mark, without what is before the next word; empty where the mark is missing.
 std::optional<std::string_view> after(std::string_view line, std::string_view mark) {
@@ -38,23 +40,26 @@ std::optional<std::string_view> after(std::string_view line, std::string_view ma
   return rest;
 }
 
-/// The number at the beginning of a text; a sentence's full stop is not of it.
-std::optional<double> number_at(std::string_view text) {
-  std::string_view number = text.substr(0, text.find_first_not_of(kNumber));
-  while (number.ends_with('.') || number.ends_with('e')) number.remove_suffix(1);
-  return number_in(number);
+/// The end of the number at the beginning of a text; a sentence's full stop, or the text of another
+/// message, is not of it. 0 where there is none.
+std::size_t end_of_number(std::string_view text) {
+  double number = 0;
+  const bool sign = text.starts_with('+');  // from_chars takes none
+  const auto [end, error] =
+      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
+  if (error != std::errc()) return 0;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  const bool word = length < text.size() && std::islower(static_cast<unsigned char>(text[length]));
+  return word && !std::isfinite(number) ? 0 : length;  // "info" is no number
 }
 
 std::optional<double> number_after(std::string_view line, std::string_view mark) {
   const auto rest = after(line, mark);
-  return rest ? number_at(*rest) : std::nullopt;
+  return rest ? number_in(rest->substr(0, end_of_number(*rest))) : std::nullopt;
 }
 
-/// A loss scale: a number that can be one. 0 is what is left of one after it collapsed.
-std::optional<double> scale_after(std::string_view line, std::string_view mark) {
-  const auto scale = number_after(line, mark);
-  return scale && *scale >= 0 ? scale : std::nullopt;
-}
+/// 0 is what is left of a loss scale after it collapsed.
+bool can_be_scale(double scale) { return std::isfinite(scale) && scale >= 0; }
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 
@@ -80,17 +85,17 @@ std::optional<int> rank_of(std::string_view line) {
 
 std::optional<Overflow> overflow_of(std::string_view line) {
   Overflow found;
-  if (const auto attempted = scale_after(line, "Attempted loss scale")) {
+  if (const auto attempted = number_after(line, "Attempted loss scale")) {
     found.attempted = attempted;
-    found.next = scale_after(line, "reducing to ");
+    found.next = number_after(line, "reducing to ");
     if (!found.next && line.find("hysteresis is") != std::string_view::npos) found.next = attempted;
     if (!found.next) return std::nullopt;
   } else if (line.find("Gradient overflow.") != std::string_view::npos) {
-    found.next = scale_after(line, "educing loss scale to ");
+    found.next = number_after(line, "educing loss scale to ");
     found.scaler = static_cast<int>(
         std::min<std::int64_t>(1000, count_after(line, "loss scaler ").value_or(0)));
   } else if (line.find("verflow detected") != std::string_view::npos) {
-    found.next = scale_after(line, "setting loss scale to");
+    found.next = number_after(line, "setting loss scale to");
   }
   if (!found.next) return std::nullopt;
   found.rank = rank_of(line);
@@ -123,11 +128,18 @@ std::optional<Periodic> megatron_progress(std::string_view line) {
   found.steps = *steps;
   found.of_interval = true;
   found.skipped = count_after(line, kSkipped);
-  found.loss_scale = scale_after(line, "| loss scale:");
+  found.loss_scale = number_after(line, "| loss scale:");
   found.loss = number_after(line, "lm loss:");
   if (!found.loss) found.loss = number_after(line, "lm_loss:");
   found.learning_rate = number_after(line, "learning rate:");
   return found;
+}
+
+/// Takes away what can be no loss scale, and keeps it to be told.
+void check_scale(std::optional<double>& scale, std::optional<double>& odd) {
+  if (!scale || (can_be_scale(*scale) && *scale != 0)) return;
+  if (!odd) odd = scale;
+  if (!can_be_scale(*scale)) scale.reset();
 }
 
 }  // namespace
@@ -143,7 +155,37 @@ ConsoleLine console_line(std::string_view line) {
   }
   found.periodic = deepspeed_progress(line);
   if (!found.periodic) found.periodic = megatron_progress(line);
+  if (found.overflow) check_scale(found.overflow->next, found.odd_scale);
+  if (found.overflow) check_scale(found.overflow->attempted, found.odd_scale);
+  if (found.periodic) check_scale(found.periodic->loss_scale, found.odd_scale);
   return found;
+}
+
+std::vector<std::string_view> messages_in(std::string_view line) {
+  // What all these messages end with, before a number, and where each stands next.
+  constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",
+                                       "educing hysteresis to ", "setting loss scale to"};
+  std::array<std::size_t, std::size(ends)> next{};
+  const auto next_end = [&](std::size_t from) {
+    std::size_t first = std::string_view::npos;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      if (next[i] < from || from == 0) next[i] = line.find(ends[i], from);
+      if (next[i] != std::string_view::npos) first = std::min(first, next[i] + ends[i].size());
+    }
+    return first;
+  };
+  std::vector<std::string_view> messages;
+  std::size_t begin = 0;
+  for (std::size_t words = next_end(0); words != std::string_view::npos;) {
+    const std::size_t number = std::min(line.find_first_not_of(" :", words), line.size());
+    const std::size_t end = number + end_of_number(line.substr(number));
+    words = next_end(end);
+    if (words == std::string_view::npos) break;
+    messages.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  messages.push_back(line.substr(begin));
+  return messages;
 }
 
 }  // namespace halfscope::readers

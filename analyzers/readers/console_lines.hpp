@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace halfscope::readers {
 
-/// A step that was skipped.
+/// A step that was skipped. Scales that can be none are left out.
 struct Overflow {
   std::optional<double> attempted;  ///< the scale it was tried at
   std::optional<double> next;       ///< what the scale is from then on
@@ -34,10 +35,15 @@ struct ConsoleLine {
   std::optional<Overflow> overflow;
   std::optional<OverflowIteration> iteration;
   std::optional<Periodic> periodic;
+  std::optional<double> odd_scale;  ///< what stands for a scale and is none, or 0
   bool any() const { return overflow || iteration || periodic; }
 };
 
 /// What one line says; nothing for most.
 ConsoleLine console_line(std::string_view line);
+
+/// The parts of a line that have a message of an overflow each, as where several processes write
+/// into one log; the line itself where it has one or none.
+std::vector<std::string_view> messages_in(std::string_view line);
 
 }  // namespace halfscope::readers

@@ -6,6 +6,7 @@
 
 #include "analyzers/readers/console_lines.hpp"
 #include "analyzers/readers/console_steps.hpp"
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -18,6 +19,10 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning, and of the end
 
+constexpr Contradiction kSeveralMessages{
+    "several messages of overflows stand in one line, as where processes share a log",
+    "each is counted, and a step that several processes skip may be counted more than once"};
+
 /// The parts of a line: progress bars print over what they have printed, after a carriage return.
 template <typename See>
 void for_each_part(std::string_view line, const See& see) {
@@ -26,6 +31,15 @@ void for_each_part(std::string_view line, const See& see) {
     see(line.substr(0, end));
     line.remove_prefix(std::min(line.size(), end + 1));
   }
+}
+
+void take_part(std::string_view part, std::uint64_t line, ConsoleSteps& steps,
+               Contradictions& contradictions) {
+  const ConsoleLine found = console_line(part);
+  if (!found.overflow) return steps.take(found, line);
+  const std::vector<std::string_view> messages = messages_in(part);
+  if (messages.size() > 1) contradictions.add(kSeveralMessages, line);
+  for (const std::string_view message : messages) steps.take(console_line(message), line);
 }
 
 bool tells_any(std::string_view text) {
@@ -65,11 +79,15 @@ struct Told {
 Told read_file(const fs::path& file, Timeline& timeline, bool number, analyzers::Notes& notes,
                const analyzers::Progress& progress, std::uint64_t before, std::uint64_t in_all) {
   TextLines lines(file, progress, before, in_all);
-  ConsoleSteps steps(timeline);
+  Contradictions contradictions;
+  ConsoleSteps steps(timeline, contradictions);
   while (const auto line = lines.next()) {
-    for_each_part(*line, [&](std::string_view part) { steps.take(console_line(part)); });
+    for_each_part(*line, [&](std::string_view part) {
+      take_part(part, lines.number(), steps, contradictions);
+    });
   }
   steps.finish(number);
+  contradictions.tell(lines.name(), notes);
   for (const std::string& remark : steps.remarks()) notes.push_back(lines.name() + ": " + remark);
   if (!steps.any_step() && !number) {
     notes.push_back(lines.name() +

@@ -11,11 +11,38 @@ namespace {
 
 constexpr std::size_t kMostHeld = 100'000;  // overflows between two periodic lines, in order
 
+constexpr Contradiction kNoScale{"what stands for a loss scale is infinite, nan or negative",
+                                 "it is left out, what else its line says counts"};
+constexpr Contradiction kZeroScale{
+    "the loss scale became 0",
+    "from there on gradients are multiplied and divided by 0, and no step can do anything"};
+constexpr Contradiction kBackwards{
+    "an overflow names an earlier iteration than the one before",
+    "all count: the run was started again, or several ranks write into one log"};
+constexpr Contradiction kMoreThanSteps{"more steps are said to be skipped than were done",
+                                       "the lines of overflows are counted instead"};
+constexpr Contradiction kFewerThanBefore{"fewer steps are said to be skipped in all than before",
+                                         "the lines of overflows are counted instead"};
+constexpr Contradiction kUncounted{"more overflows are told than steps are said to be skipped",
+                                   "the lines of overflows are counted instead"};
+constexpr Contradiction kTooMany{"more overflows are told than steps were done",
+                                 "no more than these steps count as skipped"};
+
 }  // namespace
 
-void ConsoleSteps::take(const ConsoleLine& line) {
+void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
+  line_ = number;
+  if (line.odd_scale) {
+    const bool zero = *line.odd_scale == 0;
+    contradictions_.add(zero ? kZeroScale : kNoScale, number,
+                        zero ? "" : fmt::format("{}", *line.odd_scale));
+  }
   if (line.iteration) {
     any_step_ = true;
+    if (iteration_ && line.iteration->iteration < *iteration_) {
+      contradictions_.add(kBackwards, number,
+                          fmt::format("{} after {}", line.iteration->iteration, *iteration_));
+    }
     iteration_ = line.iteration->iteration;
     timeline_.found_inf(*iteration_ + 1, true);
   }
@@ -38,7 +65,7 @@ void ConsoleSteps::take(const Overflow& overflow) {
     tell_at(*iteration_ + 1, overflow);
     return;
   }
-  const bool same = last_ && !overflow.attempted && last_->next == overflow.next;
+  const bool same = last_ && overflow.next && !overflow.attempted && last_->next == overflow.next;
   repeated_ += same && !overflow.rank ? 1 : 0;
   last_ = overflow;
   if (++pending_count_ <= kMostHeld) pending_.push_back(overflow);
@@ -60,17 +87,41 @@ void ConsoleSteps::tell_range(std::int64_t first, std::optional<std::int64_t> la
   timeline_.skipped(steps);
 }
 
-void ConsoleSteps::place_pending(const Periodic& done, std::int64_t first) {
-  const std::int64_t steps = done.steps - first + 1;
-  std::int64_t skipped = static_cast<std::int64_t>(pending_count_);
+/// How many of the steps since the last line of this kind were skipped.
+std::int64_t ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps) {
+  const auto lines = static_cast<std::int64_t>(pending_count_);
   // DeepSpeed's Megatron prints no skipped iterations, whatever is skipped.
   const bool told = done.skipped && (!done.of_interval || *done.skipped > 0);
-  if (told) skipped = *done.skipped - (done.of_interval ? 0 : skipped_);
-  if (skipped < 0 || skipped > steps || (done_ == 0 && !done.of_interval)) {
-    skipped = static_cast<std::int64_t>(pending_count_);  // counted since another beginning
+  const bool counted_before = done_ == 0 && !done.of_interval;  // since another beginning
+  const std::int64_t before = done.of_interval ? 0 : skipped_;
+  const std::int64_t skipped = told ? *done.skipped - before : lines;
+  const Contradiction* wrong = nullptr;
+  if (told && skipped < 0) {
+    wrong = &kFewerThanBefore;
+  } else if (told && skipped > steps) {
+    wrong = &kMoreThanSteps;
+  } else if (told && skipped < lines && (rank_ || skipped == 0)) {
+    wrong = &kUncounted;  // ranks that say so of the same step do not say which they are
+  } else if (lines > steps && (!told || counted_before)) {
+    wrong = &kTooMany;
   }
+  if (wrong != nullptr) {
+    const std::string in_all = fmt::format("in all, {} of them by", before);
+    contradictions_.add(
+        *wrong, line_,
+        fmt::format("step {}: {} skipped {} step {}, {} told in lines between", done.steps,
+                    done.skipped.value_or(0), done.of_interval ? "since" : in_all, done_, lines));
+  }
+  const bool use_lines = wrong != nullptr || counted_before || !told;
+  return use_lines ? std::min(lines, steps) : skipped;
+}
+
+void ConsoleSteps::place_pending(const Periodic& done, std::int64_t first) {
+  const std::int64_t steps = done.steps - first + 1;
+  const std::int64_t skipped = skipped_between(done, steps);
   if (skipped == 0) {
-    if (steps == 1 && done.skipped) timeline_.found_inf(done.steps, false);
+    const std::int64_t none = done.of_interval ? 0 : skipped_;
+    if (steps == 1 && done.skipped == none) timeline_.found_inf(done.steps, false);
     return;
   }
   const bool one_each = skipped == steps && pending_.size() == static_cast<std::size_t>(steps);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
@@ -18,9 +19,11 @@ namespace halfscope::readers {
 /// overflows are numbered from 0.
 class ConsoleSteps {
  public:
-  explicit ConsoleSteps(Timeline& timeline) : timeline_(timeline) {}
+  ConsoleSteps(Timeline& timeline, Contradictions& contradictions)
+      : timeline_(timeline), contradictions_(contradictions) {}
 
-  void take(const ConsoleLine& line);
+  /// `number`: of the line, from 1.
+  void take(const ConsoleLine& line, std::uint64_t number);
   /// `number`: whether overflows of a file that tells no step may be numbered.
   void finish(bool number);
 
@@ -33,6 +36,7 @@ class ConsoleSteps {
  private:
   void take(const Overflow& overflow);
   void take(const Periodic& done);
+  std::int64_t skipped_between(const Periodic& done, std::int64_t steps);
   void place_pending(const Periodic& done, std::int64_t first);
   void tell_range(std::int64_t first, std::optional<std::int64_t> last, std::uint64_t count,
                   std::optional<double> then);
@@ -41,6 +45,8 @@ class ConsoleSteps {
   void number_pending();
 
   Timeline& timeline_;
+  Contradictions& contradictions_;
+  std::uint64_t line_ = 0;           // that is taken
   std::vector<Overflow> pending_;    // whose step is not known yet; the first ones of many
   std::uint64_t pending_count_ = 0;  // all of them
   std::optional<Overflow> last_;     // of them

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts of deepspeed/monitor/csv_monitor.py and deepspeed/runtime/engine.py: the file of metric
-// "Train/Samples/loss_scale" is Train_Samples_loss_scale.csv, its header "step,loss_scale", written
-// again where a run starts again. What these call a step is the number of samples so far; a row is
-// written after every step, so that its loss scale is the one of the next step, and of the training
-// loss before the step is counted.
+// "Train/Samples/loss_scale" is Train_Samples_loss_scale.csv, its header "step,loss_scale", or that
+// of the file without ".csv", written again where a run starts again. What these call a step is the
+// number of samples so far; a row is written after every step, so that its loss scale is the one of
+// the next step, and of the training loss before the step is counted.
 #include "analyzers/readers/deepspeed_csv.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/scalar_tags.hpp"
 #include "analyzers/readers/text_lines.hpp"
@@ -60,6 +63,18 @@ bool is_metric_file(const fs::path& file) {
   return second.empty() || row_of(second).has_value();
 }
 
+constexpr std::string_view kOfSamples = "Train_Samples_";
+constexpr Contradiction kNoScale{"what stands for a loss scale is infinite, nan or negative",
+                                 "such rows are left out"};
+
+/// Train/Samples/loss_scale of Train_Samples_loss_scale and of Train_Samples_loss_scale_0.
+std::string tag_of(std::string name) {
+  if (!name.starts_with(kOfSamples)) return name;
+  const std::size_t last = name.find_last_not_of("0123456789");
+  if (last + 1 < name.size() && name[last] == '_') name.resize(last);
+  return "Train/Samples/" + name.substr(std::min(kOfSamples.size(), name.size()));
+}
+
 /// One file: the last value of a step holds.
 struct Metric {
   std::string name, file;  ///< of the header; the file's, without its extension
@@ -72,20 +87,31 @@ Metric read_metric(const fs::path& file, const analyzers::Progress& progress, st
                    std::uint64_t in_all, analyzers::Notes& notes) {
   Metric metric;
   metric.file = file.stem().string();
-  metric.counts_samples = metric.file.find("_Samples_") != std::string::npos;
+  const auto says_samples = [](const std::string& text) {
+    return text.find("_Samples_") != std::string::npos;
+  };
+  metric.counts_samples = says_samples(metric.file);
   TextLines lines(file, progress, before, in_all);
   BadLines bad;
+  Contradictions contradictions;
   while (const auto line = lines.next()) {
     if (const auto name = header_name(*line)) {
       metric.name = *name;
-      metric.meaning = scalar_meaning(*name);
+      metric.meaning = scalar_meaning(tag_of(*name));
+      metric.counts_samples |= says_samples(*name);
     } else if (const auto row = row_of(*line)) {
+      const bool scale = metric.meaning == ScalarMeaning::loss_scale;
+      if (scale && !(std::isfinite(row->value) && row->value >= 0)) {
+        contradictions.add(kNoScale, lines.number(), fmt::format("{}", row->value));
+        continue;
+      }
       metric.values[row->at] = row->value;
     } else if (!line->empty()) {
       bad.add(lines.number(), "want 'step,value', two numbers");
     }
   }
   bad.tell(printable(lines.name()), notes);
+  contradictions.tell(printable(lines.name()), notes);
   return metric;
 }
 
@@ -154,6 +180,26 @@ void tell(const Metric& metric, Timeline& timeline) {
   }
 }
 
+/// Says what is left out where nothing is of use, and which metrics are there twice.
+void tell_names(const std::string& shown, const std::vector<Metric>& used,
+                const std::set<std::string>& left_out, analyzers::Notes& notes) {
+  if (used.empty() && !left_out.empty()) {
+    notes.push_back(fmt::format(
+        "{}: no column is a loss, a learning rate or a loss scale by its name, the first is '{}'; "
+        "--recorded-scale NAME names the loss scale",
+        shown, printable(*left_out.begin())));
+  }
+  std::map<ScalarMeaning, const Metric*> known;
+  for (const Metric& metric : used) {
+    if (!metric.meaning) continue;
+    const auto [first, is_new] = known.emplace(*metric.meaning, &metric);
+    if (is_new) continue;
+    notes.push_back(
+        fmt::format("{}: '{}' and '{}' mean the same; at a step that both have the latter holds",
+                    shown, printable(first->second->file), printable(metric.file)));
+  }
+}
+
 void tell_steps(const std::string& shown, std::optional<std::int64_t> samples,
                 analyzers::Notes& notes) {
   notes.push_back(
@@ -174,15 +220,20 @@ void read_deepspeed_csv(const fs::path& log, const analyzers::Selection& selecti
   const std::uint64_t in_all = bytes_of(files);
   std::uint64_t before = 0;
   std::vector<Metric> metrics;
+  std::set<std::string> left_out;
   bool any_samples = false;
   for (const fs::path& file : files) {
     Metric metric = read_metric(file, progress, before, in_all, notes);
     before += bytes_of({file});
     const auto& tag = selection.scale_tag;
-    if (!metric.meaning && tag != metric.name && tag != metric.file) continue;  // of no use here
+    if (!metric.meaning && tag != metric.name && tag != metric.file) {  // of no use here
+      left_out.insert(metric.name);
+      continue;
+    }
     any_samples |= metric.counts_samples && !metric.values.empty();
     metrics.push_back(std::move(metric));
   }
+  tell_names(printable(log.string()), metrics, left_out, notes);
   const auto samples = samples_a_step(metrics);
   Timeline timeline(log.string(), selection, visit);
   for (Metric& metric : metrics) {

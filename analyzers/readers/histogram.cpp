@@ -46,11 +46,13 @@ struct LeftOut {
 };
 
 std::uint64_t whole(double count, std::string_view what) {
-  if (!(count >= 0 && count <= kMostCounted) || count != std::floor(count)) {
+  const bool in_range = count >= 0 && count <= kMostCounted;
+  const auto number = static_cast<std::uint64_t>(in_range ? count : 0);
+  if (!in_range || static_cast<double>(number) != count) {
     throw std::invalid_argument(
         fmt::format("{} is {}, want a whole number from 0 to 2^53", what, count));
   }
-  return static_cast<std::uint64_t>(count);
+  return number;
 }
 
 void check_edges(const Histogram& h) {
@@ -68,6 +70,7 @@ void check_edges(const Histogram& h) {
 /// The occupied buckets, ascending.
 std::vector<Part> parts_of(const Histogram& h) {
   std::vector<Part> parts;
+  parts.reserve(h.counts.size());
   for (std::size_t i = 0; i < h.counts.size(); ++i) {
     const std::uint64_t count = whole(h.counts[i], "a count");
     if (count == 0) continue;
@@ -156,7 +159,8 @@ class Filler {
   static Magnitude beyond_finite() { return {std::numeric_limits<double>::max_exponent, 0}; }
 
   static Span span_of(const Range& range, std::uint64_t count) {
-    const auto [least, most] = std::minmax({std::abs(range.low), std::abs(range.high)});
+    const double low = std::abs(range.low), high = std::abs(range.high);
+    const double least = std::min(low, high), most = std::max(low, high);
     Span span;
     if (!range.holds(0)) span.first = std::isinf(least) ? beyond_finite() : magnitude_of(least);
     if (!std::isinf(most)) span.last = magnitude_of(most);
@@ -205,8 +209,8 @@ void clip(Part& part, const Range& all) {
         fmt::format("min and max are {} and {}, and an occupied bucket lies outside of them",
                     all.low, all.high));
   }
-  const auto [least, most] = std::minmax({std::abs(part.range.low), std::abs(part.range.high)});
-  const bool narrow = !part.range.holds(0) && most <= 2 * least;
+  const double low = std::abs(part.range.low), high = std::abs(part.range.high);
+  const bool narrow = !part.range.holds(0) && std::max(low, high) <= 2 * std::min(low, high);
   if (!narrow || clipped.low == clipped.high) part.range = clipped;
 }
 

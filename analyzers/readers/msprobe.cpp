@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/peak_table.hpp"
 #include "analyzers/readers/text_lines.hpp"
@@ -88,6 +89,11 @@ struct Column {
   }
 };
 
+constexpr double kNormError = 0x1p-20;  // taken in binary64
+
+constexpr Contradiction kNanDenied{"nans is 0 beside a min, max or norm that is nan",
+                                   "a NaN is taken to be there"};
+
 class MsprobeFile {
  public:
   explicit MsprobeFile(const fs::path& file)
@@ -101,10 +107,11 @@ class MsprobeFile {
     lines.next();  // the header
     while (const auto line = lines.next()) {
       if (line->empty()) continue;
-      const std::string_view why = take(*line, peaks);
+      const std::string_view why = take(*line, lines.number(), peaks);
       if (!why.empty()) bad.add(lines.number(), why);
     }
     bad.tell(lines.name(), notes);
+    contradictions_.tell(lines.name(), notes);
     if (!(min_.index && max_.index) && !norm_.index) {
       notes.push_back(lines.name() + ": has neither the ops min and max nor norm; left out");
     }
@@ -137,20 +144,26 @@ class MsprobeFile {
   }
 
   /// What is wrong with a line; empty where nothing is.
-  std::string_view take(std::string_view line, PeakTable& peaks) {
+  std::string_view take(std::string_view line, std::uint64_t number, PeakTable& peaks) {
     if (line.size() > kLongestLine) return "is longer than 64 KiB";
     split(line, cells_);
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
     const auto step = integer_in(*step_text);
     if (!step) return "its step is no integer";
-    const auto norm = norm_.bounds(cells_);
-    if (norm && norm->high < 0) return "its norm is negative";
-    const std::optional<Magnitudes> found = magnitudes();
+    const PrintedExtremes printed = extremes();
+    if (printed.norm && printed.norm->high < 0) return "its norm is negative";
+    std::vector<const Contradiction*> wrong;
+    const std::optional<Magnitudes> found = magnitudes(printed, wrong);
+    const std::string tensor = tensor_name(*stage, *name);
+    for (const Contradiction* kind : wrong) {
+      contradictions_.add(
+          *kind, number,
+          fmt::format("'{}', step {}: {}", log::printable(tensor), *step, text_of(printed)));
+    }
+    if (found) peaks.add(tensor, role_, *step, *found);
     // nan in every cell stands for an input or output that is no tensor.
-    if (!found) return is_no_tensor() ? "" : "a cell is no number";
-    peaks.add(tensor_name(*stage, *name), role_, *step, *found);
-    return {};
+    return found || !wrong.empty() || is_no_tensor() ? "" : "a cell is no number";
   }
 
   std::string tensor_name(std::string_view stage, std::string_view name) const {
@@ -164,20 +177,24 @@ class MsprobeFile {
     return role_ == Role::activation || role_ == Role::activation_grad;
   }
 
-  std::optional<Magnitudes> magnitudes() const {
+  PrintedExtremes extremes() const {
+    return {min_.bounds(cells_), max_.bounds(cells_), {}, norm_.bounds(cells_), kNormError};
+  }
+
+  std::optional<Magnitudes> magnitudes(const PrintedExtremes& printed,
+                                       std::vector<const Contradiction*>& wrong) const {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     const auto nans = nans_.bounds(cells_);
     if (nans && nans->low > 0) return Magnitudes{{kNan, kNan}, {}};
-    const auto min = min_.bounds(cells_), max = max_.bounds(cells_), norm = norm_.bounds(cells_);
-    std::optional<Magnitudes> found;
-    if (min && max) {
-      found = magnitudes_between(*min, *max);
-    } else if (norm) {
-      // Taken in binary64; no value is larger. An infinite norm is that of an infinite value.
-      const double most = norm->high * (1 + 0x1p-20);
+    std::optional<Magnitudes> found = magnitudes_of(printed, wrong);
+    if (!found && printed.norm) {
+      // No value is larger. An infinite norm is that of an infinite value.
+      const double most = printed.norm->high * (1 + kNormError);
       found = Magnitudes{{std::isfinite(most) ? 0 : most, most}, {}};
     }
-    if (found && std::isnan(found->largest.high) && is_no_tensor()) return std::nullopt;
+    if (!found || !std::isnan(found->largest.high)) return found;
+    if (is_no_tensor() && wrong.empty()) return std::nullopt;
+    if (nans && wrong.empty()) wrong.push_back(&kNanDenied);
     return found;
   }
 
@@ -186,6 +203,7 @@ class MsprobeFile {
   Role role_;
   Column stage_, name_, step_, min_, max_, norm_, nans_;
   std::vector<std::string_view> cells_;
+  Contradictions contradictions_;
 };
 
 bool is_one_file(const fs::path& file) { return beginning_of(file, kHeader.size()) == kHeader; }

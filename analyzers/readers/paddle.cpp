@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -32,6 +33,7 @@ using log::Role;
 constexpr std::string_view kMark = "[PRECISION]";
 constexpr std::size_t kLookedAt = std::size_t{1} << 20;
 constexpr std::size_t kLongestLine = std::size_t{1} << 16;
+constexpr std::uint64_t kMostValues = std::uint64_t{1} << 48;  // of a tensor; sums must not wrap
 
 /// A format by Paddle's name, with the ends of its finite nonzero magnitudes.
 struct Held {
@@ -78,13 +80,13 @@ std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
 
 /// What is printed of a binary64 number is that number rounded to binary32.
 Bounds in_binary64(const Bounds& printed, Dtype dtype) {
-  if (dtype != Dtype::f64) return printed;
+  if (dtype != Dtype::f64 || !std::isfinite(printed.low)) return printed;
   const auto error = [](double x) { return std::abs(x) * 0x1p-23 + 0x1p-149; };
   return {printed.low - error(printed.low), printed.high + error(printed.high)};
 }
 
 struct Entry {
-  std::string_view op, tensor;
+  std::string_view op, tensor, max_text, min_text;
   const Held* held = nullptr;
   std::uint64_t numel = 0, nan = 0, inf = 0, zero = 0;
   Bounds max, min;
@@ -102,6 +104,7 @@ std::string_view parse(std::string_view line, Entry& entry) {
   const auto max = extreme_of(line, "max"), min = extreme_of(line, "min");
   if (entry.op.empty() || !numel || !max || !min) return "has no op, numel, max or min";
   if (held == std::end(kHeld)) return "its dtype is none of fp16, bf16, fp32 and fp64";
+  if (*numel > kMostValues) return "its numel is above 2^48, more than any memory holds";
   if (!zero) return "has no num_zero, as those of Paddle before 2.5";
   const bool fine = line.find("[ERROR]") == std::string_view::npos;
   const auto none = fine ? std::optional<std::uint64_t>(0) : std::nullopt;
@@ -114,12 +117,97 @@ std::string_view parse(std::string_view line, Entry& entry) {
   entry.inf = inf.value_or(0);
   entry.max = in_binary64(*max, held->dtype);
   entry.min = in_binary64(*min, held->dtype);
-  const std::uint64_t most = *numel;
-  if (entry.nan > most || entry.inf > most || entry.zero > most ||
-      entry.nan + entry.inf + entry.zero > most) {
-    return "counts more than its numel";
-  }
+  entry.max_text = *text_of(line, "max");
+  entry.min_text = *text_of(line, "min");
   return {};
+}
+
+constexpr Contradiction kCounts{"num_nan, num_inf and num_zero are together more than numel",
+                                "such an entry is left out"};
+constexpr Contradiction kSpecials{"max and min do not fit num_nan and num_inf",
+                                  "of these only numel is believed"};
+constexpr Contradiction kFormat{"max or min is no number of dtype",
+                                "of these only numel is believed"};
+constexpr Contradiction kCrossed{
+    "max is below min", "neither is believed: values that are not zero may be any of their format"};
+constexpr Contradiction kZeros{
+    "max and min do not fit num_zero",
+    "none of them is believed: finite values may be zero or any of their format"};
+
+bool is_nan(const Bounds& b) { return std::isnan(b.low); }
+bool is_inf(const Bounds& b) { return std::isinf(b.low); }
+/// A finite value that surely is not zero.
+bool is_nonzero(const Bounds& b) { return std::isfinite(b.low) && magnitude_bounds(b).low > 0; }
+
+bool specials_fit(const Entry& e) {
+  if (e.nan == 0 && (is_nan(e.max) || is_nan(e.min))) return false;
+  if (e.inf > 0 && e.nan == 0 && !is_inf(e.max) && !is_inf(e.min)) return false;
+  if (e.held->dtype == Dtype::f64) return true;  // finite ones may be printed as inf
+  const bool same = e.max.low == e.min.low;
+  const std::uint64_t ends = (is_inf(e.max) ? 1U : 0U) + (is_inf(e.min) && !same ? 1U : 0U);
+  const bool all = is_inf(e.max) && same && e.nan == 0;
+  return e.inf >= (all ? e.numel : ends);
+}
+
+bool format_fits(const Entry& e) {
+  const auto fits = [&e](const Bounds& extreme) {
+    const Bounds m = magnitude_bounds(extreme);
+    return !is_nonzero(extreme) ||
+           (m.low <= to_double(e.held->most) && m.high >= to_double(e.held->least));
+  };
+  return fits(e.max) && fits(e.min);
+}
+
+/// Zeros lie between max and min, as far as no NaN hides values from them; max and min are values.
+bool zeros_fit(const Entry& e) {
+  if (e.numel == 0) return true;
+  const bool apart = e.min.high < e.max.low;
+  const std::uint64_t ends = (is_nonzero(e.max) ? 1U : 0U) +
+                             (is_nonzero(e.min) && (apart || !is_nonzero(e.max)) ? 1U : 0U);
+  if (ends > e.finite_nonzero()) return false;
+  const auto is_zero = [](const Bounds& b) { return b.low == 0 && b.high == 0; };
+  if (e.zero == 0) return !is_zero(e.max) && !is_zero(e.min);
+  if (e.nan > 0) return true;
+  const bool all_zero = is_zero(e.max) && is_zero(e.min);
+  return e.min.low <= 0 && e.max.high >= 0 && (!all_zero || e.finite_nonzero() == 0);
+}
+
+/// What in an entry cannot be true together; null where everything can.
+const Contradiction* contradiction_in(const Entry& e) {
+  const bool fits =
+      e.nan <= e.numel && e.inf <= e.numel - e.nan && e.zero <= e.numel - e.nan - e.inf;
+  if (!fits) return &kCounts;
+  if (!specials_fit(e)) return &kSpecials;
+  if (!format_fits(e)) return &kFormat;
+  if (e.min.low > e.max.high) return &kCrossed;
+  return zeros_fit(e) ? nullptr : &kZeros;
+}
+
+SpecialCounts specials_of(const Entry& e) {
+  SpecialCounts specials;
+  specials.nan = e.nan;
+  specials.zero = e.zero;
+  // Where there are both, how many of each is not told; no count here is by sign.
+  (is_inf(e.max) ? specials.positive_infinity : specials.negative_infinity) = e.inf;
+  return specials;
+}
+
+/// What an entry tells that contradicts itself so.
+BoundedTable table_in_doubt(const Entry& e, const Contradiction* kind) {
+  BinadeTable exact;
+  if (kind == &kSpecials || kind == &kFormat) {
+    BoundedTable table(std::move(exact));
+    table.add({std::nullopt, std::nullopt, true, e.numel});
+    return table;
+  }
+  SpecialCounts specials = specials_of(e);
+  const bool zeros = kind == &kCrossed;
+  if (!zeros) specials.zero = 0;
+  exact.add_specials(specials);
+  BoundedTable table(std::move(exact));
+  const auto least = zeros ? std::optional(e.held->least) : std::nullopt;
+  table.add({least, e.held->most, false, e.finite_nonzero() + (zeros ? 0 : e.zero)});
+  return table;
 }
 
 /// An entry as a table: the specials are exact, and the others lie where max and min leave room.
@@ -137,18 +225,12 @@ class Filler {
   /// Two of the values are max and min themselves, where they are neither zero nor infinite.
   BoundedTable table() const {
     BinadeTable exact;
-    SpecialCounts specials;
-    specials.nan = entry_.nan;
-    specials.zero = entry_.zero;
-    // Where there are both, how many of each is not told; no count here is by sign.
-    (std::isinf(entry_.max.high) ? specials.positive_infinity : specials.negative_infinity) =
-        entry_.inf;
-    exact.add_specials(specials);
+    exact.add_specials(specials_of(entry_));
     BoundedTable table(std::move(exact));
     std::uint64_t left = entry_.finite_nonzero();
-    if (is_there(entry_.max)) take_one(entry_.max, left, table);
+    if (is_nonzero(entry_.max)) take_one(entry_.max, left, table);
     const bool apart = entry_.min.high < entry_.max.low;
-    if (apart && is_there(entry_.min)) take_one(entry_.min, left, table);
+    if (apart && is_nonzero(entry_.min)) take_one(entry_.min, left, table);
     if (left > 0) table.add({least_, most_, false, left});
     return table;
   }
@@ -158,9 +240,6 @@ class Filler {
     if (!(m > 0)) return entry_.held->least;
     return std::clamp(std::isinf(m) ? entry_.held->most : magnitude_of(m), entry_.held->least,
                       entry_.held->most);
-  }
-  static bool is_there(const Bounds& extreme) {
-    return std::isfinite(extreme.low) && magnitude_bounds(extreme).low > 0;
   }
   void take_one(const Bounds& extreme, std::uint64_t& left, BoundedTable& table) const {
     if (left == 0) return;
@@ -199,18 +278,22 @@ class Worker {
             analyzers::Notes& notes, const analyzers::Progress& progress) {
     TextLines lines(file, progress, before, in_all);
     BadLines bad;
+    Contradictions contradictions;
     while (const auto line = lines.next()) {
       const std::size_t mark = line->substr(0, kLongestLine).find(kMark);
       if (mark == std::string_view::npos) continue;
-      const std::string_view why =
-          line->size() > kLongestLine ? "is longer than 64 KiB" : take(line->substr(mark));
+      const std::string_view why = line->size() > kLongestLine
+                                       ? "is longer than 64 KiB"
+                                       : take(line->substr(mark), lines.number(), contradictions);
       if (!why.empty()) bad.add(lines.number(), why);
     }
     bad.tell(lines.name(), notes);
+    contradictions.tell(lines.name(), notes);
   }
 
  private:
-  std::string_view take(std::string_view line) {
+  std::string_view take(std::string_view line, std::uint64_t number,
+                        Contradictions& contradictions) {
     Entry entry;
     const std::string_view why = parse(line, entry);
     if (!why.empty()) return why;
@@ -218,12 +301,21 @@ class Worker {
     analyzers::Frame frame;
     frame.name = fmt::format("{}{}{}{}", prefix_, entry.op, slash, entry.tensor);
     frame.step = entries_[frame.name]++;
-    if (!timeline_.wants(frame.name, frame.step)) return {};
+    const Contradiction* const wrong = contradiction_in(entry);
+    if (wrong != nullptr) contradictions.add(*wrong, number, found_text(frame, entry));
+    if (wrong == &kCounts || !timeline_.wants(frame.name, frame.step)) return {};
     frame.role = role_of(entry);
     frame.source_dtype = entry.held->dtype;
-    frame.table = Filler(entry).table();
+    frame.table = wrong != nullptr ? table_in_doubt(entry, wrong) : Filler(entry).table();
     timeline_.tensor(std::move(frame));
     return {};
+  }
+
+  static std::string found_text(const analyzers::Frame& frame, const Entry& e) {
+    return fmt::format(
+        "'{}', entry {}: dtype={}, numel={}, num_nan={}, num_inf={}, num_zero={}, max={}, min={}",
+        log::printable(frame.name), frame.step, e.held->name, e.numel, e.nan, e.inf, e.zero,
+        log::printable(e.max_text), log::printable(e.min_text));
   }
 
   std::string prefix_;

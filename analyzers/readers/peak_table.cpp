@@ -3,39 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace halfscope::readers {
-namespace {
-
-bool is_nan(const Bounds& b) { return std::isnan(b.low) || std::isnan(b.high); }
-
-/// The larger of two magnitudes; NaN where one is.
-Bounds larger(const Bounds& a, const Bounds& b) {
-  if (is_nan(a)) return a;
-  if (is_nan(b)) return b;
-  return {std::max(a.low, b.low), std::max(a.high, b.high)};
-}
-
-}  // namespace
-
-Magnitudes magnitudes_between(const Bounds& min, const Bounds& max) {
-  Magnitudes found;
-  found.largest = larger(magnitude_bounds(min), magnitude_bounds(max));
-  if (is_nan(found.largest)) return found;
-  if (min.low > 0) found.smallest_nonzero = min.low;
-  if (max.high < 0) found.smallest_nonzero = -max.high;
-  return found;
-}
-
 void PeakTable::add(const std::string& tensor, log::Role role, std::int64_t step,
                     const Magnitudes& found) {
   Tensor& of = tensors_.try_emplace(tensor, Tensor{role, {}}).first->second;
   const auto [place, is_new] = of.steps.try_emplace(step, found);
   if (is_new) return;
   Magnitudes& known = place->second;
-  known.largest = larger(known.largest, found.largest);
+  known.largest = larger_magnitude(known.largest, found.largest);
   if (known.smallest_nonzero && found.smallest_nonzero) {
     *known.smallest_nonzero = std::min(*known.smallest_nonzero, *found.smallest_nonzero);
   } else {

@@ -11,19 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/printed_extremes.hpp"
 #include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
-
-/// What printed extremes say of a tensor's magnitudes.
-struct Magnitudes {
-  Bounds largest;                          ///< infinities and NaN are themselves
-  std::optional<double> smallest_nonzero;  ///< no nonzero value is smaller
-};
-
-/// Of the least and the largest value of a tensor.
-Magnitudes magnitudes_between(const Bounds& min, const Bounds& max);
 
 class PeakTable {
  public:

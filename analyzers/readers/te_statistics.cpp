@@ -5,6 +5,8 @@
 // computed by utils/stats_computation.py there.
 #include "analyzers/readers/te_statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <map>
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/peak_table.hpp"
 #include "analyzers/readers/text_lines.hpp"
@@ -29,11 +32,12 @@ constexpr int kLastDigit = -4;  // {:.4f}
 constexpr std::size_t kLookedAt = std::size_t{1} << 16;
 constexpr std::size_t kLongestLine = std::size_t{1} << 14;
 
-enum class Statistic : std::uint8_t { min, max, amax, dynamic_range };
-constexpr std::array<std::pair<std::string_view, Statistic>, 4> kStatistics = {
+enum class Statistic : std::uint8_t { min, max, amax, norm, dynamic_range };
+constexpr std::array<std::pair<std::string_view, Statistic>, 5> kStatistics = {
     {{"_min", Statistic::min},
      {"_max", Statistic::max},
      {"_cur_amax", Statistic::amax},
+     {"_l2_norm", Statistic::norm},
      {"_dynamic_range", Statistic::dynamic_range}}};
 
 /// gradient is that of a layer's output, dgrad that of its input: both of activations.
@@ -88,21 +92,32 @@ Role role_of(std::string_view tensor) {
 }
 
 /// What one file says of one tensor at one step, by statistic.
-using Statistics = std::array<std::optional<Bounds>, kStatistics.size()>;
+struct Statistics {
+  std::array<std::optional<Bounds>, kStatistics.size()> of;
+  std::uint64_t line = 0;  ///< of the last one
+  const std::optional<Bounds>& operator[](Statistic which) const {
+    return of[static_cast<std::size_t>(which)];
+  }
+};
 
+/// The norm is of the tensor's own format, bfloat16's eight bits at the least.
+constexpr double kNormError = 0x1p-7;
 /// The dynamic range is log2(largest) - log2(smallest nonzero magnitude), each rounded to binary32:
 /// below 150, by an error of 2^-16 at most, and their difference once more.
 constexpr double kLogErrors = 0x1p-14;
 
-std::optional<Magnitudes> magnitudes_of(const Statistics& found) {
-  const auto of = [&](Statistic which) { return found[static_cast<std::size_t>(which)]; };
-  const auto min = of(Statistic::min), max = of(Statistic::max), amax = of(Statistic::amax);
-  const auto range = of(Statistic::dynamic_range);
-  std::optional<Magnitudes> known;
-  if (min && max) known = magnitudes_between(*min, *max);
-  if (amax) {
-    known.emplace(known.value_or(Magnitudes{})).largest = {std::max(0.0, amax->low), amax->high};
-  }
+constexpr Contradiction kNegativeRange{"dynamic_range is negative", "it is not used"};
+
+PrintedExtremes extremes_of(const Statistics& found) {
+  return {found[Statistic::min], found[Statistic::max], found[Statistic::amax],
+          found[Statistic::norm], kNormError};
+}
+
+std::optional<Magnitudes> magnitudes_of(const Statistics& found,
+                                        std::vector<const Contradiction*>& wrong) {
+  std::optional<Magnitudes> known = magnitudes_of(extremes_of(found), wrong);
+  const auto& range = found[Statistic::dynamic_range];
+  if (range && range->high < 0 && std::isfinite(range->high)) wrong.push_back(&kNegativeRange);
   if (!known || !range || known->smallest_nonzero || range->high < 0) return known;
   const double least = known->largest.low * std::exp2(-(range->high + kLogErrors));
   // The product and exp2 are rounded by less than 2^-50.
@@ -118,19 +133,39 @@ class RankFile {
     TextLines lines(file, progress, before, in_all);
     BadLines bad;
     while (const auto line = lines.next()) {
-      if (const std::string_view why = take(*line); !why.empty()) bad.add(lines.number(), why);
+      if (const auto why = take(*line, lines.number()); !why.empty()) bad.add(lines.number(), why);
     }
     bad.tell(lines.name(), notes);
-    for (const auto& [name, steps] : tensors_) {
-      for (const auto& [step, found] : steps) {
-        if (const auto known = magnitudes_of(found)) peaks.add(name, role_of(name), step, *known);
-      }
-    }
+    tell(peaks, lines.name(), notes);
   }
 
  private:
+  void tell(PeakTable& peaks, const std::string& file, analyzers::Notes& notes) const {
+    Contradictions contradictions;
+    for (const auto& [name, steps] : tensors_) {
+      for (const auto& [step, found] : steps) {
+        std::vector<const Contradiction*> wrong;
+        if (const auto known = magnitudes_of(found, wrong)) {
+          peaks.add(name, role_of(name), step, *known);
+        }
+        for (const Contradiction* kind : wrong) {
+          contradictions.add(*kind, found.line, found_text(name, step, found));
+        }
+      }
+    }
+    contradictions.tell(file, notes);
+  }
+
+  static std::string found_text(const std::string& name, std::int64_t step,
+                                const Statistics& found) {
+    const auto& range = found[Statistic::dynamic_range];
+    return fmt::format("'{}', iteration {}: {}{}", log::printable(name), step,
+                       text_of(extremes_of(found)),
+                       range ? ", dynamic_range=" + text_of(*range) : "");
+  }
+
   /// What is wrong with a line; empty where nothing is.
-  std::string_view take(std::string_view line) {
+  std::string_view take(std::string_view line, std::uint64_t number) {
     if (line.size() > kLongestLine) return "is longer than 16 KiB";
     const std::optional<Entry> entry = entry_in(line);
     if (!entry) return {};  // other messages
@@ -141,8 +176,9 @@ class RankFile {
     if (!step) return "its iteration is no integer";
     if (!value) return "its value is no number";
     if (of->second == Statistic::amax && *value < 0) return "its amax is negative";
-    const std::size_t which = static_cast<std::size_t>(of->second);
-    tensors_[std::string(of->first)][*step][which] = printed_bounds(*value, kLastDigit);
+    Statistics& found = tensors_[std::string(of->first)][*step];
+    found.of[static_cast<std::size_t>(of->second)] = printed_bounds(*value, kLastDigit);
+    found.line = number;
     return {};
   }
 

@@ -36,7 +36,7 @@ const std::vector<double>& default_edges() {
 bool are_default(const std::vector<double>& edges) {
   const std::vector<double>& all = default_edges();
   return std::all_of(edges.begin(), edges.end(), [&](double edge) {
-    return std::abs(edge) == kLargest || std::binary_search(all.begin(), all.end(), edge);
+    return std::abs(edge) >= kLargest || std::binary_search(all.begin(), all.end(), edge);
   });
 }
 
@@ -54,8 +54,8 @@ void restore_outer_edges(Histogram& h) {
   }
 }
 
-/// A bucket's left edge is the limit of the one before it; the first one has none, and is there for
-/// its limit where it is empty.
+/// A bucket's left edge is the limit of the one before it; the first one has none, holds -infinity
+/// too, and is there for its limit where it is empty.
 Histogram buckets_of(const HistogramProto& proto) {
   if (proto.bucket_limit_size() != proto.bucket_size() || proto.bucket_size() == 0) {
     throw std::invalid_argument(
@@ -64,19 +64,22 @@ Histogram buckets_of(const HistogramProto& proto) {
   }
   Histogram h;
   const bool first_is_empty = proto.bucket(0) == 0;
-  if (!first_is_empty) h.edges.push_back(-kLargest);
+  if (!first_is_empty) h.edges.push_back(-kInfinity);
   h.edges.insert(h.edges.end(), proto.bucket_limit().begin(), proto.bucket_limit().end());
   h.counts.assign(proto.bucket().begin() + (first_is_empty ? 1 : 0), proto.bucket().end());
   if (h.counts.empty()) h.last_closed = false;  // one edge, and what is there is left out
   return h;
 }
 
-/// Writers that leave min, max or num away have 0 there, as messages without them read.
+/// Writers that leave min, max or num away have 0 there, as messages without them read. Where all
+/// values are 0 one bucket has them.
 bool is_unset(double min, double max, const Histogram& h) {
   if (min != 0 || max != 0) return false;
+  std::size_t occupied = 0;
   for (std::size_t i = 0; i < h.counts.size(); ++i) {
+    if (h.counts[i] == 0) continue;
     const bool holds_zero = h.edges[i] <= 0 && h.edges[i + 1] >= 0;
-    if (h.counts[i] != 0 && !holds_zero) return true;
+    if (++occupied > 1 || !holds_zero) return true;
   }
   return false;
 }

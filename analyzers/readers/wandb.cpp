@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/histogram.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/scalar_tags.hpp"
@@ -34,6 +35,8 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;
 constexpr double kInexactFrom = 0x1p24;
+constexpr Contradiction kNoStep{"\"_step\" is no whole number",
+                                "such a row is numbered by its place in the file, from 0"};
 
 /// A bucket's place, (x - min) * 64 / (max - min) in binary32, is off by three roundings of at most
 /// 64 * 2^-24; its edge in linspace by three more; all of a range of at most twice the larger end.
@@ -89,14 +92,20 @@ class WandbReader {
     };
     for (const fs::path& file : files_) {
       BadLines bad;
+      Contradictions contradictions;
       std::int64_t rows = 0;
       const auto visit = [&](HistoryRow&& row) {
         counted_steps_ |= !row.step;
+        if (!row.odd_step.empty()) {
+          contradictions.add(kNoStep, row.line,
+                             fmt::format("row {}: {}", rows, printable(row.odd_step)));
+        }
         take(row, row.step.value_or(rows));
         ++rows;
       };
       for_each_history_row(file, visit, bad, half, before, in_all);
       if (pass == 0) bad.tell(printable(file.string()), notes_);
+      if (pass == 0) contradictions.tell(printable(file.string()), notes_);
       before += bytes_of({file});
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/wandb_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstddef>
 #include <iterator>
@@ -18,6 +20,7 @@ constexpr std::size_t kMostBins = std::size_t{1} << 16;     // W&B has 512 at mo
 constexpr std::size_t kMostNumbers = std::size_t{1} << 20;  // of one object
 constexpr std::size_t kDeepest = 16;                        // of objects whose values are kept
 constexpr std::size_t kLongestString = std::size_t{1} << 24;
+constexpr std::size_t kShown = 40;  // of what is wrong
 
 /// JSON text in which NaN, Infinity and -Infinity, outside of strings, are strings.
 class JsonText {
@@ -144,9 +147,11 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (text == "NaN") return number(std::numeric_limits<double>::quiet_NaN());
     if (text == "Infinity") return number(kInfinity);
     if (text == "-Infinity") return number(-kInfinity);
-    const bool is_type =
-        skipped_ == 0 && !in_list_ && !open_.empty() && open_.back().key == "_type";
-    if (is_type) open_.back().is_histogram = text == "histogram";
+    if (skipped_ > 0 || in_list_ || open_.empty()) return true;
+    if (open_.back().key == "_type") open_.back().is_histogram = text == "histogram";
+    if (open_.size() == 1 && open_.back().key == "_step") {
+      row_.odd_step = "'" + text.substr(0, kShown) + "'";
+    }
     return true;
   }
   bool binary(binary_t&) override { return true; }
@@ -196,7 +201,6 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t, const std::string& token,
                    const nlohmann::json::exception&) override {
-    constexpr std::size_t kShown = 40;
     error_ = "is no JSON at '" + log::printable(token.substr(0, kShown)) + "'";
     return false;
   }
@@ -231,8 +235,12 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
   void finish_row(const Object& object) {
     add_scalars(object);
     for (const auto& [name, value] : object.numbers) {
-      const bool is_step = name == "_step" && std::abs(value) < 0x1p53;
-      if (is_step) row_.step = static_cast<std::int64_t>(value);
+      if (name != "_step") continue;
+      if (std::abs(value) < 0x1p53 && value == std::trunc(value)) {
+        row_.step = static_cast<std::int64_t>(value);
+      } else {
+        row_.odd_step = fmt::format("{}", value);
+      }
     }
     visit_(std::exchange(row_, HistoryRow{}));
   }
@@ -291,9 +299,13 @@ void for_each_history_row(const std::filesystem::path& file,
                           std::uint64_t in_all) {
   if (has_lines_of_objects(file)) {
     TextLines lines(file, progress, before, in_all);
+    const std::function<void(HistoryRow &&)> visit_line = [&](HistoryRow&& row) {
+      row.line = lines.number();
+      visit(std::move(row));
+    };
     while (const auto line = lines.next()) {
       if (is_blank(*line)) continue;
-      const std::string why = parse(*line, visit);
+      const std::string why = parse(*line, visit_line);
       if (!why.empty()) bad.add(lines.number(), why);
     }
     return;

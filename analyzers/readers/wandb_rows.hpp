@@ -18,6 +18,8 @@ namespace halfscope::readers {
 /// What was logged at one step. Names of nested values are joined by dots, as W&B does.
 struct HistoryRow {
   std::optional<std::int64_t> step;  ///< "_step"
+  std::string odd_step;              ///< what stands there and is no whole number
+  std::uint64_t line = 0;            ///< of a file with one row a line, from 1
   std::vector<std::pair<std::string, double>> scalars;
   /// Edges and counts alone, not checked.
   std::vector<std::pair<std::string, Histogram>> histograms;

@@ -27,16 +27,27 @@ def _steps(steps):
     raise TypeError(f"steps is {steps!r}, wanted a step, slice(first, end) or range(first, end)")
 
 
-def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None):
+_READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "fp16": "f16"}
+
+
+def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None,
+               read_as=None):
     first, end = _steps(steps)
+    if read_as is not None and read_as not in _READ_AS:
+        raise ValueError(f"read_as is {read_as!r}, wanted 'bf16' or 'f16'")
+    tag = recorded_scale if isinstance(recorded_scale, str) else None
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
-                                roles=list((roles or {}).items()), recorded_scale=recorded_scale,
-                                loss_scale=loss_scale, learning_rate=learning_rate)
+                                roles=list((roles or {}).items()),
+                                recorded_scale=recorded_scale if tag is None else None, scale_tag=tag,
+                                loss_scale=loss_scale, learning_rate=learning_rate,
+                                read_as=_READ_AS.get(read_as))
 
 
 # The command line's way out of bad input, and the arguments that are the same in Python.
 _ARGUMENTS = {"--assume-constant-between": "assume_constant_between=True",
-              "--recorded-scale S": "recorded_scale=S", "--recorded-scale": "recorded_scale=",
+              "--recorded-scale S": "recorded_scale=S",
+              "--recorded-scale TAG": "recorded_scale=TAG", "--recorded-scale": "recorded_scale=",
+              "--as bf16": "read_as='bf16'", "--as f16": "read_as='f16'",
               "--role GLOB=ROLE": "roles={GLOB: ROLE}", "--role": "roles=",
               "--amax FILE": "amax=[...]", "--amax": "amax=", "--lr X": "learning_rate=X",
               "--step": "steps=slice(first, end)", "--tensor": "tensor="}
@@ -73,44 +84,46 @@ def _check_targets(headroom, target_underflow):
 
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, learning_rate=None, what_if=False,
+            steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
             formats=False):
     """What rounding to a format does to every tensor of a log, or of several.
 
-    logs: a path or several: run logs, safetensors, NPY, NPZ. loss_scale: counts are for this times
-    the unscaled value. recorded_scale: the scale the values carry, where the log does not say.
-    subnormals: "keep", or "flush" for hardware that makes them zero. steps: one step, or
-    slice(first, end). tensor: a glob. roles: {glob: role}. learning_rate: that of plain SGD, where
+    logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for this times the
+    unscaled value. recorded_scale: the scale the values carry, where the log does not say, or the
+    tag of its scalar that has it. subnormals: "keep", or "flush" for hardware that makes them zero.
+    steps: one step, or slice(first, end). tensor: a glob. roles: {glob: role}. read_as: "bf16" or
+    "f16", what NPY elements of 2 bytes without a type are. learning_rate: that of plain SGD, where
     the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
     formats: also every other format, FP8 and MX among them, at its best scale; slower.
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
-    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate)
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as)
     return _answer(_halfscope.analyze, _paths(logs), format, _flushes(subnormals), selection,
                    what_if, formats)
 
 
 def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,
-              tensor=None, roles=None):
+              tensor=None, roles=None, read_as=None):
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
     Arguments as for analyze. target_underflow: the share of finite nonzero gradients that may become
     zero. Returns the structure of `halfscope recommend --json`. Raises BadInput.
     """
     _check_targets(headroom, target_underflow)
-    selection = _selection(steps, tensor, roles, recorded_scale)
+    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as)
     return _answer(_halfscope.recommend, _paths(logs), selection, headroom, target_underflow)
 
 
 def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None):
+            steps=None, tensor=None, roles=None, read_as=None):
     """Two runs tensor by tensor: FP32 against FP16, before against after.
 
     Arguments as for analyze. loss_scale: "own" counts the gradients of a step at that step's scale.
     Returns the structure of `halfscope compare --json`. Raises BadInput.
     """
     own = loss_scale == "own"
-    selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale)
+    selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
+                           read_as=read_as)
     return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, _flushes(subnormals),
                    selection, own)
 

@@ -44,15 +44,19 @@ analyzers::Selection selection_of(std::optional<std::int64_t> first,
                                   std::optional<std::int64_t> end,
                                   const std::optional<std::string>& tensor,
                                   const std::vector<std::pair<std::string, std::string>>& roles,
-                                  std::optional<double> recorded_scale, double loss_scale,
-                                  std::optional<double> learning_rate) {
+                                  std::optional<double> recorded_scale,
+                                  const std::optional<std::string>& scale_tag, double loss_scale,
+                                  std::optional<double> learning_rate,
+                                  const std::optional<std::string>& read_as) {
   analyzers::Selection selection;
   if (first) selection.first_step = *first;
   if (end) selection.end_step = *end;
   selection.tensor_glob = tensor;
   selection.recorded_scale = recorded_scale;
+  selection.scale_tag = scale_tag;
   selection.loss_scale = loss_scale;
   selection.learning_rate = learning_rate;
+  if (read_as) selection.read_as = *read_as == "bf16" ? Dtype::bf16 : Dtype::f16;
   for (const auto& [glob, name] : roles) {
     const std::optional<log::Role> role = log::find_role(name);
     if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());
@@ -173,13 +177,16 @@ void bind_logs(nb::module_& module) {
           [](analyzers::Selection* self, std::optional<std::int64_t> first,
              std::optional<std::int64_t> end, const std::optional<std::string>& tensor,
              const std::vector<std::pair<std::string, std::string>>& roles,
-             std::optional<double> recorded_scale, double loss_scale,
-             std::optional<double> learning_rate) {
-            new (self) analyzers::Selection(
-                selection_of(first, end, tensor, roles, recorded_scale, loss_scale, learning_rate));
+             std::optional<double> recorded_scale, const std::optional<std::string>& scale_tag,
+             double loss_scale, std::optional<double> learning_rate,
+             const std::optional<std::string>& read_as) {
+            new (self)
+                analyzers::Selection(selection_of(first, end, tensor, roles, recorded_scale,
+                                                  scale_tag, loss_scale, learning_rate, read_as));
           },
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
-          "recorded_scale"_a.none(), "loss_scale"_a, "learning_rate"_a.none());
+          "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),
+          "read_as"_a.none());
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a,
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,

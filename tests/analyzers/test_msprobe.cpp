@@ -94,3 +94,46 @@ TEST_CASE("msprobe: hostile files are told, not crashed on") {
       told_of(folder.write("grad_reduced_1-1.csv", "vpp_stage,name,step,mean\n0,w,1,2\n"));
   CHECK(none.noted("has neither the ops min and max nor norm"));
 }
+
+TEST_CASE("msprobe: cells that contradict each other are told, bounds are wide") {
+  const TempFolder folder;
+  const Told told = told_of(folder.write("grad_reduced_0-9.csv",
+                                         "vpp_stage,name,step,min,max,norm,nans\n"
+                                         "0,a,1,0.250001,0.25,1.000001,0\n"
+                                         "0,b,2,3.000001,2.0,4.5,0\n"
+                                         "0,c,2,3.000001,2.0,,0\n"
+                                         "0,d,3,0.500001,2.0,1.0,0\n"
+                                         "0,e,4,-2.000001,-0.5,0.0,0\n"
+                                         "0,f,5,nan,nan,nan,0\n"
+                                         "0,g,6,-inf,2.0,4.0,0\n"));
+  CHECK(told.peak("grad_reduced/a", 1) != nullptr);
+  const auto* const crossed = told.peak("grad_reduced/b", 2);
+  REQUIRE(crossed != nullptr);  // the norm is left
+  CHECK(crossed->at_least == 0.0);
+  CHECK(crossed->max_abs > 4.5);
+  CHECK(crossed->max_abs < 4.7);
+  CHECK(told.peak("grad_reduced/c", 2) == nullptr);
+  CHECK(
+      told.noted("min is above max: 2 times, first in line 3 ('grad_reduced/b', step 2: min=3, "
+                 "max=2, norm=4.5); neither is used"));
+  for (const auto& [name, step] : {std::pair("grad_reduced/d", 3), {"grad_reduced/e", 4}}) {
+    const auto* const norm = told.peak(name, step);
+    REQUIRE(norm != nullptr);
+    CHECK(norm->at_least == 0.0);
+    CHECK(norm->max_abs > 2);
+    CHECK(!norm->min_abs_nonzero);
+  }
+  CHECK(
+      told.noted("the norm is below the largest magnitude: 2 times, first in line 5 "
+                 "('grad_reduced/d', step 3: min=0.500001, max=2, norm=1)"));
+  REQUIRE(told.peak("grad_reduced/f", 5) != nullptr);
+  CHECK(std::isnan(told.peak("grad_reduced/f", 5)->max_abs));
+  CHECK(told.noted("nans is 0 beside a min, max or norm that is nan: once, in line 7"));
+  REQUIRE(told.peak("grad_reduced/g", 6) != nullptr);
+  CHECK(std::isinf(told.peak("grad_reduced/g", 6)->max_abs));
+  CHECK(told.noted("do not agree on whether there are infinities or NaN: once, in line 8"));
+  const Told silent =
+      told_of(folder.write("grad_reduced_1-1.csv", "vpp_stage,name,step,min,max\n0,a,1,nan,nan\n"));
+  CHECK(std::isnan(silent.peak("grad_reduced/a", 1)->max_abs));
+  CHECK(!silent.noted("in line"));  // nothing denies it
+}

@@ -95,7 +95,7 @@ TEST_CASE("Paddle: binary64 is printed by way of binary32") {
   CHECK(told.frame("exp", 0)->table.at_or_above(magnitude_of(0x1p-151)) == Interval(0, 2));
   CHECK(told.frame("exp", 0)->table.at_or_above(magnitude_of(0x1p-140)) == Interval(0));
   REQUIRE(told.frame("mul", 0) != nullptr);
-  CHECK(told.frame("mul", 0)->table.at_or_above(magnitude_of(1e300)) == Interval(0, 2));
+  CHECK(told.frame("mul", 0)->table.at_or_above(magnitude_of(1e300)) == Interval(0, 1));
 }
 
 TEST_CASE("Paddle: lines that say too little or too much are left out and told") {
@@ -117,5 +117,146 @@ TEST_CASE("Paddle: lines that say too little or too much are left out and told")
           "[PRECISION] " + std::string(100'000, '=') + "\n");
   const Told told = told_of(log);
   CHECK(told.frames.size() == 1);
-  CHECK(told.noted("8 lines are left out; the first is line 2: counts more than its numel"));
+  CHECK(told.noted("7 lines are left out; the first is line 3: has no op, numel, max or min"));
+  CHECK(
+      told.noted("num_nan, num_inf and num_zero are together more than numel: once, in line 2 "
+                 "('a', entry 1: dtype=fp32, numel=1, num_nan=0, num_inf=0, num_zero=2, "
+                 "max=1.0e+00, min=1.0e+00); such an entry is left out"));
+}
+
+namespace {
+
+std::string entry(const std::string& dtype, const std::string& counts, const std::string& max,
+                  const std::string& min) {
+  return "[PRECISION] [ERROR] in [device=cpu, op=a, tensor=, dtype=" + dtype + "], " + counts +
+         ", max=" + max + ", min=" + min + ", mean=0\n";
+}
+
+}  // namespace
+
+TEST_CASE("Paddle: counts above numel are left out, however large they are") {
+  const std::string most = "9223372036854775807";
+  const std::string counts = GENERATE_COPY(
+      "numel=9, num_nan=" + most + ", num_inf=" + most + ", num_zero=2",  // 2^64 in all
+      "numel=9, num_nan=" + most + ", num_inf=2, num_zero=" + most,
+      "numel=9, num_nan=2, num_inf=" + most + ", num_zero=" + most,
+      "numel=9, num_nan=9, num_inf=0, num_zero=1", "numel=9, num_nan=10, num_inf=0, num_zero=0");
+  INFO(counts);
+  const TempFolder folder;
+  const Told told = told_of(folder.write(
+      "log", entry("fp32", "numel=1, num_nan=0, num_inf=0, num_zero=1", "0.0e+00", "0.0e+00") +
+                 entry("fp32", counts, "nan", "nan")));
+  CHECK(told.frames.size() == 1);
+  CHECK(told.noted("are together more than numel: once, in line 2 ('a', entry 1"));
+  const Told huge = told_of(folder.write(
+      "log",
+      entry("fp32", "numel=281474976710657, num_nan=0, num_inf=0, num_zero=1", "1", "0") +
+          entry("fp32", "numel=281474976710656, num_nan=0, num_inf=0, num_zero=1", "1", "0")));
+  CHECK(huge.frames.size() == 1);
+  CHECK(huge.noted("a line is left out; the first is line 1: its numel is above 2^48"));
+}
+
+TEST_CASE("Paddle: extremes that contradict each other are not used") {
+  const TempFolder folder;
+  const std::string counts = "numel=9, num_nan=1, num_inf=0, num_zero=2";
+  const Told told = told_of(
+      folder.write("log", entry("fp16", counts, "1.000000e+00", "1.000001e+00") + "other\n" +
+                              entry("fp16", counts, "1.000000e+00", "2.000000e+00")));
+  REQUIRE(told.frames.size() == 2);  // the first differs by no more than the digits' rounding
+  CHECK(told.frames[0].table.at_or_above(magnitude_of(0.9)) == Interval(1, 6));
+  const BoundedTable& table = told.frames[1].table;
+  CHECK(table.nan() == Interval(1));
+  CHECK(table.zero() == Interval(2));
+  CHECK(table.at_or_above(magnitude_of(0x1p-24)) == Interval(6));
+  CHECK(table.at_or_above(magnitude_of(65504)) == Interval(0, 6));
+  CHECK(table.at_or_above(magnitude_of(65505)) == Interval(0));
+  CHECK(
+      told.noted("max is below min: once, in line 3 ('a', entry 1: dtype=fp16, numel=9, "
+                 "num_nan=1, num_inf=0, num_zero=2, max=1.000000e+00, min=2.000000e+00); neither "
+                 "is believed"));
+}
+
+TEST_CASE("Paddle: where max, min and num_zero contradict each other none is believed") {
+  struct Row {
+    const char *counts, *max, *min;
+  };
+  const auto row = GENERATE(
+      // More zeros than the extremes leave room for.
+      Row{"numel=8, num_nan=1, num_inf=1, num_zero=6", "inf", "1.000000e+00"},
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=6", "1.000000e+00", "0.000000e+00"},
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=5", "1.000000e+00", "-1.000000e+00"},
+      // Zeros that are not between.
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=1", "2.000000e+00", "1.000000e+00"},
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=1", "-1.000000e+00", "-2.000000e+00"},
+      // No zeros, and an extreme is one.
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=0", "1.000000e+00", "0.000000e+00"},
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=0", "-0.000000e+00", "-1.000000e+00"},
+      // All zero by the extremes.
+      Row{"numel=6, num_nan=0, num_inf=0, num_zero=5", "0.000000e+00", "0.000000e+00"});
+  INFO(row.counts << ' ' << row.max << ' ' << row.min);
+  const TempFolder folder;
+  const Told told = told_of(folder.write("log", entry("fp16", row.counts, row.max, row.min)));
+  REQUIRE(told.frames.size() == 1);
+  const BoundedTable& table = told.frames[0].table;
+  CHECK(table.zero() == Interval(0, 6));
+  CHECK(table.finite_nonzero() == Interval(0, 6));
+  CHECK(table.at_or_above(magnitude_of(65504)) == Interval(0, 6));
+  CHECK(table.at_or_above(magnitude_of(65505)) == Interval(0));
+  CHECK(table.inf() == table.nan());
+  CHECK(told.noted("max and min do not fit num_zero: once, in line 1 ('a', entry 0: dtype=fp16"));
+  CHECK(told.noted("none of them is believed: finite values may be zero or any of their format"));
+}
+
+TEST_CASE("Paddle: of entries whose infinities, NaN or format are in doubt only numel holds") {
+  struct Row {
+    const char *dtype, *counts, *max, *min, *finding;
+  };
+  constexpr const char* specials = "max and min do not fit num_nan and num_inf";
+  constexpr const char* format = "max or min is no number of dtype";
+  const auto row = GENERATE_COPY(
+      Row{"fp32", "numel=6, num_nan=0, num_inf=0, num_zero=0", "inf", "1.0e+00", specials},
+      Row{"fp32", "numel=6, num_nan=0, num_inf=1, num_zero=0", "inf", "-inf", specials},
+      Row{"fp32", "numel=6, num_nan=0, num_inf=5, num_zero=0", "inf", "inf", specials},
+      Row{"fp64", "numel=6, num_nan=0, num_inf=1, num_zero=0", "1.0e+00", "1.0e+00", specials},
+      Row{"fp32", "numel=6, num_nan=0, num_inf=0, num_zero=0", "nan", "1.0e+00", specials},
+      Row{"fp16", "numel=6, num_nan=0, num_inf=0, num_zero=0", "1.0e+09", "1.0e+00", format},
+      Row{"fp16", "numel=6, num_nan=0, num_inf=0, num_zero=0", "1.0e+00", "-1.0e-09", format});
+  INFO(row.dtype << ' ' << row.counts << ' ' << row.max << ' ' << row.min);
+  const TempFolder folder;
+  const Told told = told_of(folder.write("log", entry(row.dtype, row.counts, row.max, row.min)));
+  REQUIRE(told.frames.size() == 1);
+  const BoundedTable& table = told.frames[0].table;
+  CHECK(table.total() == 6);
+  for (const Interval& count : {table.nan(), table.inf(), table.zero(), table.finite_nonzero()}) {
+    CHECK(count == Interval(0, 6));
+  }
+  CHECK(table.at_or_above(magnitude_of(1e30)) == Interval(0, 6));
+  CHECK(told.noted(std::string(row.finding) + ": once, in line 1 ('a', entry 0"));
+  CHECK(told.noted("of these only numel is believed"));
+}
+
+TEST_CASE("Paddle: entries that fit are not said to contradict themselves") {
+  const auto [dtype, counts, max, min] =
+      GENERATE(table<const char*, const char*, const char*, const char*>(
+          {{"fp32", "numel=1, num_nan=0, num_inf=0, num_zero=0", "2.0e+00", "2.0e+00"},
+           {"fp32", "numel=1, num_nan=0, num_inf=0, num_zero=0", "-2.0e+00", "-2.0e+00"},
+           {"fp32", "numel=2, num_nan=0, num_inf=2, num_zero=0", "inf", "-inf"},
+           {"fp32", "numel=2, num_nan=0, num_inf=2, num_zero=0", "-inf", "-inf"},
+           {"fp32", "numel=3, num_nan=2, num_inf=1, num_zero=0", "nan", "nan"},
+           {"fp32", "numel=2, num_nan=2, num_inf=0, num_zero=0", "nan", "nan"},
+           {"fp32", "numel=3, num_nan=2, num_inf=0, num_zero=1", "0.0e+00", "0.0e+00"},
+           {"fp32", "numel=3, num_nan=1, num_inf=0, num_zero=1", "1.0e+00", "1.0e+00"},
+           {"fp32", "numel=3, num_nan=1, num_inf=1, num_zero=0", "1.0e+00", "1.0e+00"},
+           {"fp64", "numel=3, num_nan=0, num_inf=0, num_zero=1", "0.0e+00", "0.0e+00"},
+           {"fp64", "numel=3, num_nan=0, num_inf=0, num_zero=1", "inf", "-inf"},
+           {"fp16", "numel=3, num_nan=0, num_inf=0, num_zero=1", "6.550400e+04", "-5.960464e-08"},
+           {"bf16", "numel=3, num_nan=0, num_inf=0, num_zero=1", "3.389531e+38", "-9.183550e-41"},
+           {"fp32", "numel=3, num_nan=0, num_inf=0, num_zero=1", "3.402823e+38", "-1.401298e-45"},
+           {"fp32", "numel=3, num_nan=0, num_inf=0, num_zero=1", "0.0e+00", "-1.0e+00"},
+           {"fp32", "numel=3, num_nan=0, num_inf=0, num_zero=3", "0.0e+00", "-0.0e+00"}}));
+  INFO(dtype << ' ' << counts << ' ' << max << ' ' << min);
+  const TempFolder folder;
+  const Told told = told_of(folder.write("log", entry(dtype, counts, max, min)));
+  CHECK(told.frames.size() == 1);
+  CHECK(!told.noted("in line 1"));
 }

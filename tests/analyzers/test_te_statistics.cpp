@@ -118,3 +118,73 @@ TEST_CASE("Transformer Engine: bad lines are counted, a value that comes again r
   CHECK(told.peak("a_wgrad", 1)->max_abs > 1.9);
   CHECK(told.noted("4 lines are left out; the first is line 3: its value is no number"));
 }
+
+TEST_CASE("Transformer Engine: statistics that contradict each other are told, bounds are wide") {
+  const TempFolder folder;
+  const auto log = folder.write(
+      "log",
+      line("crossed_wgrad_min", 1, "0.5001") + line("crossed_wgrad_max", 1, "0.5000") +
+          line("crossed_wgrad_min", 2, "3.0000") + line("crossed_wgrad_max", 2, "2.0000") +
+          line("crossed_wgrad_min", 3, "3.0000") + line("crossed_wgrad_max", 3, "2.0000") +
+          line("crossed_wgrad_cur_amax", 3, "3.0000") + line("other_wgrad_min", 4, "0.5000") +
+          line("other_wgrad_max", 4, "1.0000") + line("other_wgrad_cur_amax", 4, "2.0000") +
+          line("norm_wgrad_cur_amax", 5, "2.0000") + line("norm_wgrad_l2_norm", 5, "1.0000") +
+          line("norm_wgrad_dynamic_range", 5, "3.0000") + line("norm_wgrad_cur_amax", 6, "2.0000") +
+          line("norm_wgrad_l2_norm", 6, "0.0000") + line("range_wgrad_cur_amax", 7, "2.0000") +
+          line("range_wgrad_dynamic_range", 7, "-3.0000") + line("nan_wgrad_min", 8, "1.0000") +
+          line("nan_wgrad_max", 8, "2.0000") + line("nan_wgrad_cur_amax", 8, "nan"));
+  const Told told = told_of(log);
+  CHECK(told.peak("crossed_wgrad", 1) != nullptr);  // within the rounding of the digits
+  CHECK(told.peak("crossed_wgrad", 2) == nullptr);
+  REQUIRE(told.peak("crossed_wgrad", 3) != nullptr);
+  CHECK(told.peak("crossed_wgrad", 3)->at_least.value() > 2.9);
+  CHECK(!told.peak("crossed_wgrad", 3)->min_abs_nonzero);
+  CHECK(
+      told.noted("min is above max: 2 times, first in line 4 ('crossed_wgrad', iteration 2: "
+                 "min=3, max=2); neither is used"));
+  const auto* const other = told.peak("other_wgrad", 4);
+  REQUIRE(other != nullptr);
+  CHECK(other->at_least.value() < 1);
+  CHECK(other->max_abs > 2);
+  CHECK(!other->min_abs_nonzero);
+  CHECK(
+      told.noted("the largest magnitude is not that of min and max: once, in line 10 "
+                 "('other_wgrad', iteration 4: min=0.5, max=1, amax=2); it is taken to lie "
+                 "anywhere between both"));
+  for (const int step : {5, 6}) {
+    const auto* const norm = told.peak("norm_wgrad", step);
+    REQUIRE(norm != nullptr);
+    CHECK(norm->at_least == 0.0);
+    CHECK(norm->max_abs > 2);
+    CHECK(!norm->min_abs_nonzero);
+  }
+  CHECK(
+      told.noted("the norm is below the largest magnitude: 2 times, first in line 13 "
+                 "('norm_wgrad', iteration 5: amax=2, norm=1, dynamic_range=3); the latter is "
+                 "used as a bound from above alone"));
+  REQUIRE(told.peak("range_wgrad", 7) != nullptr);
+  CHECK(!told.peak("range_wgrad", 7)->min_abs_nonzero);
+  CHECK(
+      told.noted("dynamic_range is negative: once, in line 17 ('range_wgrad', iteration 7: "
+                 "amax=2, dynamic_range=-3); it is not used"));
+  REQUIRE(told.peak("nan_wgrad", 8) != nullptr);
+  CHECK(std::isnan(told.peak("nan_wgrad", 8)->max_abs));
+  CHECK(told.noted("do not agree on whether there are infinities or NaN: once, in line 20"));
+}
+
+TEST_CASE("Transformer Engine: what may be rounding is no contradiction") {
+  const TempFolder folder;
+  const Told told = told_of(folder.write(
+      "log", line("a_wgrad_min", 1, "-0.1234") + line("a_wgrad_max", 1, "0.1000") +
+                 line("a_wgrad_cur_amax", 1, "0.1235") + line("a_wgrad_l2_norm", 1, "0.1230") +
+                 line("a_wgrad_cur_amax", 2, "0.0000") + line("a_wgrad_l2_norm", 2, "0.0000") +
+                 line("a_wgrad_dynamic_range", 2, "-inf") + line("a_wgrad_min", 3, "1.0000") +
+                 line("a_wgrad_max", 3, "60000.0000") + line("a_wgrad_l2_norm", 3, "inf") +
+                 line("a_wgrad_min", 4, "nan") + line("a_wgrad_max", 4, "nan") +
+                 line("a_wgrad_l2_norm", 4, "nan") + line("a_wgrad_min", 5, "-inf") +
+                 line("a_wgrad_max", 5, "1.0000") + line("a_wgrad_cur_amax", 5, "inf") +
+                 line("a_wgrad_l2_norm", 5, "inf")));
+  CHECK(!told.noted("in line"));
+  CHECK(std::isfinite(told.peak("a_wgrad", 3)->max_abs));
+  CHECK(std::isinf(told.peak("a_wgrad", 5)->max_abs));
+}

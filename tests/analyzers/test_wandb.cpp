@@ -136,3 +136,30 @@ TEST_CASE("W&B: hostile JSON is left out and told") {
   CHECK(other.frames.size() == 2);
   CHECK(other.noted("a histogram is left out; the first is 'gradients/x', step 2"));
 }
+
+TEST_CASE("W&B: a step that is no whole number is told, and its row numbered") {
+  const TempFolder folder;
+  const std::string rows[] = {R"({"_step": 4, "loss": 1})", R"({"_step": 1.5, "loss": 2})",
+                              R"({"_step": "7", "loss": 3})", R"({"_step": 1e300, "loss": 4})",
+                              R"({"_step": NaN, "loss": 5, "note": {"_step": "x"}})"};
+  std::string lines = "\n", array = "[";
+  for (const std::string& row : rows) {
+    lines += row + "\n";
+    array += (array.size() > 1 ? ",\n" : "") + row;
+  }
+  const Told told = told_of(folder.write("lines", lines));
+  for (const std::int64_t step : {1, 2, 3, 4}) {
+    REQUIRE(told.scalars.count(step) == 1);
+    CHECK(told.scalars.at(step).loss == static_cast<double>(step) + 1);
+  }
+  CHECK(
+      told.noted("\"_step\" is no whole number: 4 times, first in line 3 (row 1: 1.5); such a row "
+                 "is numbered by its place in the file, from 0"));
+  const Told same = told_of(folder.write("array", array + "]"));
+  CHECK(same.noted("\"_step\" is no whole number: 4 times, the first (row 1: 1.5); such a row"));
+  const Told one = told_of(folder.write("one", rows[0] + "\n" + rows[2] + "\n"));
+  CHECK(one.noted("no whole number: once, in line 2 (row 1: '7'); such a row"));
+  const Told whole = told_of(folder.write("whole", R"({"_step": 4.0, "loss": 1})"));
+  CHECK(whole.scalars.count(4) == 1);
+  CHECK(!whole.noted("whole number"));
+}

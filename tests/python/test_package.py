@@ -152,6 +152,31 @@ def test_analyze_and_recommend_are_the_command_lines(tmp_path, root):
     assert halfscope.recommend(file, headroom=3) == command("recommend", "--headroom", "3")
 
 
+def test_a_tag_tells_the_recorded_scale(tmp_path):
+    rows = [{"_step": step, "amp/scale": 2.0 ** 10, "gradients/w": {
+        "_type": "histogram", "bins": [2.0 ** -3, 2.0 ** -2], "values": [7]}} for step in range(3)]
+    log = tmp_path / "history.jsonl"
+    log.write_text("\n".join(json.dumps(row) for row in rows))
+    (tensor,) = halfscope.analyze(log, recorded_scale="amp/scale")["tensors"]
+    low, high = tensor["max_abs"]  # of the bucket, which the log rounds
+    assert 0.99 * 2.0 ** -13 < low < high < 1.01 * 2.0 ** -12
+    with pytest.raises(halfscope.BadInput, match="has no scalar 'amp/scal'"):
+        halfscope.recommend(log, recorded_scale="amp/scal")
+
+
+def test_elements_of_two_bytes_are_what_is_said(tmp_path):
+    file = tmp_path / "g.npy"
+    np.save(file, np.array([0x3F80, 0x0080], dtype=np.uint16))  # 1 and 2^-126 in bfloat16
+    for name in ("bf16", "bfloat16"):
+        (tensor,) = halfscope.analyze(file, read_as=name)["tensors"]
+        assert (tensor["max_abs"], tensor["flushed_to_zero"]) == (1, 1)
+    assert halfscope.recommend(file, read_as="f16")["limited_by"]["max_abs"] == 1.875
+    with pytest.raises(ValueError, match="read_as is 'f8', wanted 'bf16' or 'f16'"):
+        halfscope.analyze(file, read_as="f8")
+    with pytest.raises(halfscope.BadInput, match="read_as='bf16'"):
+        halfscope.analyze(file)
+
+
 def test_compare_is_the_command_line(tmp_path, root):
     for name, factor in (("a", 1), ("b", 2.0**-12)):
         np.savez(tmp_path / f"{name}.npz", **{"weight_grad/w": np.float32([1, 2**-14]) * factor})

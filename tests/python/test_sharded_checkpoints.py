@@ -139,5 +139,10 @@ def test_as_bf16(tmp_path):
     assert (tensor["total"], tensor["zero"], tensor["source_dtype"]) == (4, 1, "BF16")
     assert run("analyze", tmp_path, "--as", "bf16").returncode == 0
     assert run("recommend", tmp_path / "w.npy", "--as", "bf16").returncode == 0
-    for wrong in ("f32", "bfloat16", ""):
+    for same in ("bfloat16", "BF16"):
+        assert analyze(tmp_path / "w.npy", "--as", same)[0]["tensors"] == found["tensors"]
+    for other in ("f16", "float16", "fp16"):
+        (tensor,) = analyze(tmp_path / "w.npy", "--as", other)[0]["tensors"]
+        assert tensor["source_dtype"] == "F16"
+    for wrong in ("f32", "bf", ""):
         assert run("analyze", tmp_path / "w.npy", "--as", wrong).returncode == 2

@@ -94,10 +94,6 @@ inline void add_step(hsa::TensorFindings& tensor, std::int64_t step,
   tensor.binades = binades_of(all);
   tensor.max_abs = to_double(*all.largest());
   if (all.largest_at_least()) tensor.max_abs_at_least = to_double(*all.largest_at_least());
-  tensor.by_scale.clear();
-  for (int k = hsa::kFirstLog2Scale; k <= hsa::kLastLog2Scale; ++k) {
-    tensor.by_scale.push_back(tensor.classes_at({}, k));
-  }
 }
 
 inline hsa::TensorFindings foreign_tensor(const std::string& log, const std::string& name) {

@@ -50,7 +50,7 @@ TEST_CASE("sums over a role hold every value once", "[reports][series]") {
   for (const Column& column : series.columns) in_columns += total(column.binades);
   CHECK(in_columns == series.counts.finite_nonzero);
   const std::size_t at_1 = static_cast<std::size_t>(-analyzers::kFirstLog2Scale);
-  CHECK(series.by_scale.at(at_1) == series.counts.classes);
+  CHECK(by_scale(gradients, {}).at(at_1) == series.counts.classes);
 }
 
 TEST_CASE("long runs are drawn with several steps a column", "[reports][series]") {

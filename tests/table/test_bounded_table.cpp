@@ -109,6 +109,26 @@ TEST_CASE("bounded table: classes hold for every tensor that the bounds allow, a
   }
 }
 
+TEST_CASE("bounded table: many magnitudes are asked in one pass as one by one", "[bounded_table]") {
+  std::mt19937 random(11);
+  for (int round = 0; round < 100; ++round) {
+    Known known = random_values(random, 12);
+    std::vector<Magnitude> limits;
+    for (int e = -32; e <= 24; ++e) {
+      for (const double x : {1.0, 1.25, 1.5, std::nextafter(1.5, 2.0)}) {
+        limits.push_back(magnitude_of(std::ldexp(x, e)));
+      }
+    }
+    if (round % 3 == 0) known.table.limit_largest({3, 0});
+    const std::vector<Interval> counts = known.table.at_or_above(limits);
+    REQUIRE(counts.size() == limits.size());
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+      CHECK(counts[i] == known.table.at_or_above(limits[i]));
+    }
+  }
+  CHECK(BoundedTable().at_or_above(std::vector<Magnitude>()).empty());
+}
+
 TEST_CASE("bounded table: tables add to the same in any order", "[bounded_table]") {
   std::mt19937 random(8);
   for (int round = 0; round < 50; ++round) {

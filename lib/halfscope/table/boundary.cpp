@@ -105,7 +105,10 @@ std::optional<int> exact_log2(double x) {
 }
 
 Magnitude magnitude_of(double x) {
-  int exponent = 0;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const auto biased = static_cast<int>(bits >> 52);
+  if (biased != 0) return {biased - 1023, bits & (kFractionUnit - 1)};
+  int exponent = 0;  // a subnormal number has leading zeros
   const double half = std::frexp(x, &exponent);
   return {exponent - 1, static_cast<std::uint64_t>(std::ldexp(half, 53)) - kFractionUnit};
 }

@@ -56,7 +56,11 @@ void BoundedTable::add(const Span& span) {
     throw std::invalid_argument("bounded table: a span ends below where it begins");
   }
   note_end(span);
-  if (limit_) limit_ = larger_or_open(limit_, span.last);  // it was one of the values before
+  if (limit_) limit_ = larger_or_open(limit_, span.last);     // it was one of the values before
+  if (spans_.empty() || comes_before(spans_.back(), span)) {  // most sources are sorted
+    spans_.push_back(span);
+    return;
+  }
   const auto at = std::lower_bound(spans_.begin(), spans_.end(), span, comes_before);
   if (at != spans_.end() && !comes_before(span, *at)) {
     at->count += span.count;
@@ -93,6 +97,13 @@ void BoundedTable::merge(const BoundedTable& other) {
                      : none_there ? largest()
                                   : larger_or_open(largest(), other.largest());
   exact_.merge(other.exact_);
+  merge_spans(other);
+  limit_ = limit;
+  nonfinite_known_ = nonfinite_known_ && other.nonfinite_known_;
+}
+
+void BoundedTable::merge_spans(const BoundedTable& other) {
+  if (other.spans_.empty()) return;
   std::vector<Span> both(spans_.size() + other.spans_.size());
   std::merge(spans_.begin(), spans_.end(), other.spans_.begin(), other.spans_.end(), both.begin(),
              comes_before);
@@ -103,8 +114,6 @@ void BoundedTable::merge(const BoundedTable& other) {
   for (const int bits : {3, 0}) {
     if (spans_.size() > kMostSpans) widen_spans(bits);
   }
-  limit_ = limit;
-  nonfinite_known_ = nonfinite_known_ && other.nonfinite_known_;
 }
 
 BoundedTable BoundedTable::scaled_by_power_of_two(int k) const {
@@ -127,12 +136,16 @@ std::uint64_t BoundedTable::total() const {
 
 Interval BoundedTable::zero() const {
   Interval count = exact_.specials().zero;
-  for (const Span& span : spans_) count += perhaps(may_be_zero(span), span.count);
+  for (const Span& span : spans_) {
+    if (!may_be_zero(span)) break;  // the others come after
+    count += perhaps(true, span.count);
+  }
   return count;
 }
 
 Interval BoundedTable::nan() const {
   Interval count = exact_.specials().nan;
+  if (!open_) return count;
   for (const Span& span : spans_) {
     count += perhaps(may_be_infinite(span) && span.nan, span.count);
   }
@@ -141,6 +154,7 @@ Interval BoundedTable::nan() const {
 
 Interval BoundedTable::inf() const {
   Interval count = exact_.infinities();
+  if (!open_) return count;
   for (const Span& span : spans_) count += perhaps(may_be_infinite(span), span.count);
   return count;
 }
@@ -170,6 +184,28 @@ Interval BoundedTable::at_or_above(Magnitude m) const {
   return count;
 }
 
+/// A span's values may be at or above the limits up to its end, and surely are up to its beginning.
+std::vector<Interval> BoundedTable::at_or_above(std::span<const Magnitude> ascending) const {
+  const auto up_to = [&](const Magnitude& m) {
+    const auto end = std::upper_bound(ascending.begin(), ascending.end(), m);
+    return static_cast<std::size_t>(end - ascending.begin());
+  };
+  std::vector<Interval> counts(ascending.size() + 1);  // first of those that end before a limit
+  for (const Span& span : spans_) {
+    counts[span.last ? up_to(*span.last) : ascending.size()] += Interval(0, span.count);
+    const bool sure = span.first && !may_be_infinite(span);
+    counts[sure ? up_to(*span.first) : 0] += Interval(span.count, 0);
+  }
+  Interval above = counts.back();
+  counts.pop_back();
+  for (std::size_t i = counts.size(); i-- > 0;) {
+    const Interval ending = counts[i];
+    counts[i] = none_reaches(ascending[i]) ? Interval(0) : above + exact_.at_or_above(ascending[i]);
+    above += ending;
+  }
+  return counts;
+}
+
 std::optional<Magnitude> BoundedTable::largest() const {
   if (open_) return limit_;
   const auto most = std::max(exact_.largest(), spans_last_);  // an empty one is the least
@@ -177,21 +213,16 @@ std::optional<Magnitude> BoundedTable::largest() const {
 }
 
 std::optional<Magnitude> BoundedTable::largest_at_least() const {
-  std::optional<Magnitude> least = exact_.largest();
-  for (const Span& span : spans_) {
-    if (!span.first || may_be_infinite(span)) continue;
-    least = least ? std::max(*least, *span.first) : span.first;
-  }
-  return least;
+  const auto surely = [](const Span& span) { return span.first && !may_be_infinite(span); };
+  const auto last = std::find_if(spans_.rbegin(), spans_.rend(), surely);  // first ends ascend
+  return last == spans_.rend() ? exact_.largest() : std::max(exact_.largest(), last->first);
 }
 
 std::optional<Magnitude> BoundedTable::smallest() const {
-  std::optional<Magnitude> least = exact_.smallest();
-  for (const Span& span : spans_) {
-    if (!span.first) return std::nullopt;
-    least = least ? std::min(*least, *span.first) : span.first;
-  }
-  return least;
+  const std::optional<Magnitude> least = exact_.smallest();
+  if (spans_.empty()) return least;
+  const auto& first = spans_.front().first;  // the least, and empty if any is
+  return first && least ? std::min(first, least) : first;
 }
 
 std::optional<Magnitude> BoundedTable::smallest_at_most() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "halfscope/table/binade_table.hpp"
@@ -54,6 +55,8 @@ class BoundedTable {
   /// Finite values with magnitude at or above m; those of a span that may be infinite count as
   /// perhaps.
   Interval at_or_above(Magnitude m) const;
+  /// The same for many magnitudes, ascending, in one pass.
+  std::vector<Interval> at_or_above(std::span<const Magnitude> ascending) const;
 
   /// The largest finite magnitude: the most and the least that it can be. Empty where there is no
   /// finite nonzero value, or none for sure; `largest` also where nothing bounds it.
@@ -73,6 +76,7 @@ class BoundedTable {
   friend bool operator==(const BoundedTable& a, const BoundedTable& b);
 
  private:
+  void merge_spans(const BoundedTable& other);
   bool none_reaches(Magnitude m) const;
   void widen_spans(int fraction_bits);
   void note_end(const Span& span);

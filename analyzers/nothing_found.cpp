@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/nothing_found.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "analyzers/readers/kinds.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+
+/// "it has 12 steps from 0 to 180, the nearest are 0 and 16"
+std::string steps_text(const std::set<std::int64_t>& steps, const Selection& selection) {
+  std::string text = "it has " + std::to_string(steps.size()) +
+                     (steps.size() == 1 ? " step, " : " steps from ") +
+                     std::to_string(*steps.begin());
+  if (steps.size() == 1) return text;
+  text += " to " + std::to_string(*steps.rbegin());
+  const auto above = steps.lower_bound(selection.first_step);
+  if (above == steps.end()) return text;
+  if (above == steps.begin()) return text;
+  return text + ", the nearest are " + std::to_string(*std::prev(above)) + " and " +
+         std::to_string(*above);
+}
+
+[[noreturn]] void refuse_scalars_alone(const std::string& log, std::uint64_t steps) {
+  throw log::BadInput(fmt::format(
+      "{}: holds the scalars of {} {} and no tables of tensors; want tables (docs/recording.md), "
+      "or what scalars alone tell: 'halfscope policies LOG' replays loss-scaling policies",
+      log, steps, steps == 1 ? "step" : "steps"));
+}
+
+bool any_matches(const Analysis& analysis, const std::string& glob) {
+  return std::ranges::any_of(analysis.tensors,
+                             [&](const auto& tensor) { return matches(glob, tensor.name); }) ||
+         std::ranges::any_of(analysis.peaks, [&](const auto& peak) {
+           return !peak.second.tensor.empty() && matches(glob, peak.second.tensor);
+         });
+}
+
+}  // namespace
+
+void refuse_empty(const std::filesystem::path& log, const Selection& selection) {
+  Selection everything = selection;
+  everything.tensor_glob.reset();
+  everything.first_step = std::numeric_limits<std::int64_t>::min();
+  everything.end_step = std::numeric_limits<std::int64_t>::max();
+  // Which scale no values carry is no question: said here, it is asked of no tensor file.
+  if (!readers::is_run_log(log) && log::rank_folders(log).empty()) {
+    everything.recorded_scale = 1.0;
+    everything.scale_tag.reset();
+  }
+  std::vector<std::string> names;
+  std::set<std::int64_t> steps;
+  Notes notes;
+  const auto see = [&](Frame&& frame) {
+    if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
+      names.push_back(frame.name);
+    }
+    steps.insert(frame.step);
+  };
+  std::uint64_t with_scalars = 0;
+  const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
+  for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
+  const std::string shown = printable(log.string());
+  if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
+  if (names.empty()) {
+    throw log::BadInput(shown + ": holds no tensor of floating-point values" +
+                        (notes.empty() ? std::string() : "; " + notes.front()));
+  }
+  if (steps.lower_bound(selection.first_step) == steps.lower_bound(selection.end_step)) {
+    throw log::BadInput(shown + ": no recorded step is selected by --step; " +
+                        steps_text(steps, selection));
+  }
+  std::string list;
+  for (const std::string& name : names)
+    list += (list.empty() ? "'" : ", '") + printable(name) + "'";
+  throw log::BadInput(shown + ": no tensor is selected by --tensor and --step; it holds " + list +
+                      "... at " + std::to_string(steps.size()) + " steps from " +
+                      std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
+}
+
+void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
+  for (const auto& [glob, role] : selection.roles) {
+    if (any_matches(analysis, glob)) continue;
+    analysis.notes.push_back(fmt::format(
+        "--role '{}={}': no tensor that is selected has a name like that{}", printable(glob),
+        log::name_of(role),
+        analysis.tensors.empty()
+            ? ""
+            : fmt::format(", as '{}' is one", printable(analysis.tensors.front().name))));
+  }
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said where a selection leaves nothing of a log, or a part of it applies to nothing.
+#pragma once
+
+#include <filesystem>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+
+/// Reads the log once more, with nothing left out, and throws log::BadInput saying why nothing was
+/// found.
+[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection);
+
+/// Adds a note for each --role that no tensor has a name for.
+void note_unmatched_roles(const Selection& selection, Analysis& analysis);
+
+}  // namespace halfscope::analyzers

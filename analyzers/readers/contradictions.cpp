@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/contradictions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace halfscope::readers {
+
+void Contradictions::add(const Contradiction& kind, std::uint64_t line, std::string found) {
+  const auto known = std::find_if(rows_.begin(), rows_.end(),
+                                  [&kind](const Row& row) { return row.kind == &kind; });
+  if (known == rows_.end()) {
+    rows_.push_back({&kind, 1, line, std::move(found)});
+    return;
+  }
+  ++known->count;
+  if (line >= known->line) return;  // tensors are not always told in the order of their lines
+  known->line = line;
+  known->found = std::move(found);
+}
+
+void Contradictions::tell(const std::string& file, analyzers::Notes& notes) const {
+  for (const Row& row : rows_) {
+    const bool once = row.count == 1;
+    std::string times = once ? "once" : fmt::format("{} times", row.count);
+    if (row.line > 0) {
+      times += fmt::format(", {}in line {}", once ? "" : "first ", row.line);
+    } else if (!once) {
+      times += ", the first";
+    }
+    if (!row.found.empty()) times += " (" + row.found + ")";
+    notes.push_back(
+        fmt::format("{}: {}: {}; {}", file, row.kind->finding, times, row.kind->outcome));
+  }
+}
+
+}  // namespace halfscope::readers

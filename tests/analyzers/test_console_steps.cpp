@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps console lines are of, where they contradict themselves or each other too.
+#include "analyzers/readers/console_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+
+#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/kinds.hpp"
+#include "catch.hpp"
+#include "temp_folder.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+using test::TempFolder;
+
+struct Steps {
+  std::map<std::int64_t, log::StepScalars> scalars;
+  std::vector<analyzers::SkippedSteps> skips;
+  analyzers::Notes notes;
+
+  explicit Steps(const std::string& text) {
+    const TempFolder folder;
+    analyzers::Visitor visit;
+    visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
+    visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
+    read_any(folder.write("out.log", text), {}, visit, notes, {});
+  }
+  std::optional<bool> skipped(std::int64_t step) const {
+    return scalars.count(step) ? scalars.at(step).found_inf : std::nullopt;
+  }
+  std::optional<double> scale(std::int64_t step) const {
+    return scalars.count(step) ? scalars.at(step).loss_scale : std::nullopt;
+  }
+  std::uint64_t in_ranges() const {
+    std::uint64_t count = 0;
+    for (const analyzers::SkippedSteps& range : skips) count += range.count;
+    return count;
+  }
+  /// How many notes have this text.
+  std::size_t noted(const std::string& text) const {
+    std::size_t count = 0;
+    for (const std::string& note : notes) count += note.find(text) != std::string::npos;
+    return count;
+  }
+};
+
+std::string apex(const std::string& scale) {
+  return "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to " + scale;
+}
+
+std::string attempted(int from, int to, const std::string& rank = "Rank 0 ") {
+  return fmt::format("OVERFLOW! {}Skipping step. Attempted loss scale: {}, reducing to {}\n", rank,
+                     from, to);
+}
+
+std::string done(int step, int skipped) {
+  return fmt::format("step={}, skipped={}, lr=[0.1], mom=[0.9]\n", step, skipped);
+}
+
+std::string megatron(int iteration, const std::string& scale, int skipped) {
+  return fmt::format(
+      " iteration {}/ 100 | lm loss: 2.0E+00 | loss scale: {} | number of skipped iterations: {} | "
+      "number of nan iterations: 0 |\n",
+      iteration, scale, skipped);
+}
+
+TEST_CASE("several messages in one line are each counted") {
+  const Steps apart("start\n" + apex("32768.0") + apex("16384.0") + "\n\n" + apex("8192.0") + "\n");
+  CHECK(apart.scale(1) == 32768);
+  CHECK(apart.scale(2) == 16384);
+  CHECK(apart.scale(3) == 8192);
+  CHECK(apart.skipped(2) == true);
+  CHECK(apart.skipped(3) == std::nullopt);
+  CHECK(apart.noted("several messages of overflows stand in one line, as where processes share a "
+                    "log: once, in line 2; each is counted") == 1);
+  const std::string line = "prefix " + apex("4.0") + "[1] " + apex("nan") + apex("2.0e-1");
+  const auto messages = messages_in(line);
+  REQUIRE(messages.size() == 3);
+  CHECK(messages[0] == "prefix " + apex("4.0"));
+  CHECK(messages[1] == "[1] " + apex("nan"));
+  CHECK(messages[2] == apex("2.0e-1"));
+  const std::string hysteresis =
+      "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, but hysteresis is 2. Reducing "
+      "hysteresis to 1";
+  CHECK(messages_in(hysteresis + attempted(8, 4)).size() == 2);
+  CHECK(messages_in(apex("4.0") + " and loss 3").size() == 1);
+  CHECK(messages_in("nothing").size() == 1);
+}
+
+TEST_CASE("text right behind a number is not of it") {
+  CHECK(console_line(apex("32768.0info: 3")).overflow->next == 32768);
+  CHECK(console_line(apex("32768.0epoch 4")).overflow->next == 32768);
+  CHECK(console_line(apex("+4.0.")).overflow->next == 4);
+}
+
+TEST_CASE("what cannot be a loss scale is left out and told, its step is skipped") {
+  for (const std::string scale : {"nan", "inf", "-2.0"}) {
+    INFO(scale);
+    const Steps read(apex("4.0") + "\n" + apex(scale) + "\n" + apex("2.0") + "\n");
+    CHECK(read.scale(1) == 4);
+    CHECK(read.scale(2) == std::nullopt);
+    CHECK(read.scale(3) == 2);
+    CHECK(read.skipped(1) == true);
+    CHECK(read.skipped(2) == true);
+    CHECK(
+        read.noted("what stands for a loss scale is infinite, nan or negative: once, in line 2 (" +
+                   (scale == "-2.0" ? "-2" : scale) + "); it is left out") == 1);
+  }
+  const Steps next(megatron(1, "4.0", 0) + megatron(2, "inf", 0) + megatron(3, "nan", 0));
+  CHECK(next.scale(2) == 4);
+  CHECK(next.scale(3) == std::nullopt);
+  CHECK(next.noted("infinite, nan or negative: 2 times, first in line 2 (inf); it is left out") ==
+        1);
+}
+
+TEST_CASE("a loss scale of 0 is told as what it is") {
+  const Steps read(apex("5e-324") + "\n" + apex("0.0") + "\n" + apex("0.0") + "\n");
+  CHECK(read.scale(2) == 0);
+  CHECK(read.skipped(2) == true);
+  CHECK(read.noted("the loss scale became 0: 2 times, first in line 2; from there on") == 1);
+}
+
+TEST_CASE("more steps skipped than done") {
+  const Steps read(megatron(10, "8.0", 0) + megatron(11, "8.0", 3) + megatron(20, "4.0", 10) +
+                   megatron(30, "4.0", 10));
+  CHECK(read.skipped(11) == std::nullopt);  // nobody knows
+  REQUIRE(read.skips.size() == 1);          // what is possible is believed
+  CHECK(read.skips[0].first == 21);
+  CHECK(read.skips[0].count == 10);
+  CHECK(read.noted("more steps are said to be skipped than were done: 2 times, first in line 2 "
+                   "(step 11: 3 skipped since step 10, 0 told in lines between); the lines of "
+                   "overflows are counted instead") == 1);
+  const Steps first(attempted(8, 4) + done(2, 3));
+  CHECK(first.noted("more steps are said to be skipped than were done: once, in line 2 (step 2: 3 "
+                    "skipped in all, 0 of them by step 0, 1 told in lines between)") == 1);
+  CHECK(first.in_ranges() == 1);
+}
+
+TEST_CASE("fewer steps skipped in all than before") {
+  const Steps read(done(10, 5) + attempted(8, 4) + done(20, 2) + done(21, 1));
+  REQUIRE(read.skips.size() == 1);
+  CHECK(read.skips[0].first == 11);
+  CHECK(read.skips[0].count == 1);
+  CHECK(read.skipped(21) == std::nullopt);
+  CHECK(read.noted(
+            "fewer steps are said to be skipped in all than before: 2 times, first in line 3 "
+            "(step 20: 2 skipped in all, 5 of them by step 10, 1 told in lines between)") == 1);
+  // A run that was started again counts from its checkpoint.
+  const Steps again(done(10, 5) + done(4, 2) + done(20, 3));
+  CHECK(again.noted("than before") == 0);
+  CHECK(again.in_ranges() == 1);
+}
+
+TEST_CASE("overflows where no step is said to be skipped, and more than the steps") {
+  const Steps none(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 1));
+  CHECK(none.in_ranges() == 2);
+  CHECK(none.noted("more overflows are told than steps are said to be skipped: once, in line 4 "
+                   "(step 20: 1 skipped in all, 1 of them by step 10, 2 told in lines between)") ==
+        1);
+  const Steps fewer(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 2));
+  CHECK(fewer.in_ranges() == 2);
+  CHECK(fewer.noted("more overflows are told") == 1);
+  const std::string unknown = attempted(8, 4, "") + attempted(8, 4, "");
+  const Steps ranks(done(10, 1) + unknown + done(20, 2));  // two that say the same
+  CHECK(ranks.in_ranges() == 1);
+  CHECK(ranks.noted("more overflows") == 0);
+  const Steps many(megatron(10, "8.0", 0) + unknown + unknown + megatron(13, "8.0", 0));
+  CHECK(many.in_ranges() == 3);
+  CHECK(many.noted("more overflows are told than steps were done: once, in line 6 (step 13: 0 "
+                   "skipped since step 10, 4 told in lines between); no more than these") == 1);
+}
+
+TEST_CASE("lines and counters that agree are no contradiction") {
+  const Steps agree(done(10, 1) + attempted(8, 4) + done(20, 2) + attempted(4, 2) + done(20, 2) +
+                    done(30, 3));
+  CHECK(agree.in_ranges() == 2);
+  CHECK(agree.notes.empty());  // a line that comes again is no restart
+  const std::string unknown = attempted(8, 4, "") + attempted(4, 2, "");
+  const Steps all(megatron(10, "8.0", 0) + unknown + megatron(12, "2.0", 0));
+  CHECK(all.skipped(11) == true);
+  CHECK(all.skipped(12) == true);
+  CHECK(all.notes.empty());
+}
+
+TEST_CASE("an overflow of an earlier iteration is told") {
+  const std::string on = "Grad overflow on iteration ";
+  const Steps read(on + "7\n" + on + "7\n" + on + "4\n" + on + "9\n");
+  CHECK(read.skipped(8) == true);
+  CHECK(read.skipped(5) == true);
+  CHECK(read.noted("an overflow names an earlier iteration than the one before: once, in line 3 (4 "
+                   "after 7); all count") == 1);
+}
+
+TEST_CASE("which skipped steps have a step of their own") {
+  const std::string two = attempted(8, 4, "") + attempted(4, 2, "");
+  const Steps each(done(10, 1) + two + done(12, 3));
+  CHECK(each.skips.empty());
+  CHECK(each.scale(11) == 8);
+  CHECK(each.scale(12) == 4);
+  // One of two steps, though two lines tell of overflows.
+  const Steps one(done(10, 1) + two + done(12, 2));
+  REQUIRE(one.skips.size() == 1);
+  CHECK(one.skips[0].first == 11);
+  CHECK(one.skips[0].last == 12);
+  CHECK(one.skips[0].count == 1);
+  CHECK(one.skipped(11) == std::nullopt);
+  // All of three steps, of which two have lines.
+  const Steps three(done(10, 1) + two + done(13, 4));
+  REQUIRE(three.skips.size() == 1);
+  CHECK(three.skips[0].count == 3);
+  CHECK(three.skipped(11) == std::nullopt);
+  // One of one step, of which two ranks tell.
+  const Steps both(done(10, 1) + two + done(11, 2));
+  CHECK(both.skips.empty());
+  CHECK(both.skipped(11) == true);
+  CHECK(both.scale(11) == 4);
+}
+
+TEST_CASE("lines that reduce the scale to something else are no repetition") {
+  const Steps grown(apex("2.0") + "\n" + apex("4.0") + "\n" + apex("3.0") + "\n");
+  CHECK(grown.noted("to what the line before did") == 0);
+  const Steps same(apex("4.0") + "\n" + apex("4.0") + "\n" + apex("nan") + "\n" + apex("nan"));
+  CHECK(same.noted("1 lines reduce the scale to what the line before did") == 1);
+}
+
+}  // namespace
+}  // namespace halfscope::readers

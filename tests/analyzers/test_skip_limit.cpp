@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What skipped steps without magnitudes say of a scale, by hand from the scales.
+#include "analyzers/skip_limit.hpp"
+
+#include <limits>
+
+#include "analyzers/timeline_facts.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+namespace {
+
+Analysis console(std::vector<SkippedSteps> skips) {
+  Analysis analysis;
+  analysis.logs = {"train.log"};
+  analysis.kinds.emplace_back("train.log", LogKind{"console log", {}});
+  for (const SkippedSteps& range : skips) analysis.skips.emplace_back("train.log", range);
+  return analysis;
+}
+
+log::StepScalars step_at(std::int64_t step, double scale, bool found_inf) {
+  log::StepScalars scalars;
+  scalars.step = step;
+  scalars.loss_scale = scale;
+  scalars.found_inf = found_inf;
+  return scalars;
+}
+
+}  // namespace
+
+TEST_CASE("skip limit: a skipped step says how large gradients were at least", "[skip_limit]") {
+  const auto limit = skip_limit(console({{11, 20, 1, 0x1p20, 0x1p19}}), 1e-3);
+  REQUIRE(limit);
+  CHECK(limit->max_abs == 65520 / 0x1p20);
+  CHECK(limit->skipped_at == 0x1p20);
+  CHECK(limit->first_step == 11);
+  CHECK(limit->step == 20);
+  CHECK(limit->censored);
+
+  Analysis analysis = console({});
+  CHECK_FALSE(skip_limit(analysis, 1e-3));
+  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p18, true));
+  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p10, false));
+  const auto at_a_step = skip_limit(analysis, 1e-3);
+  REQUIRE(at_a_step);
+  CHECK(at_a_step->skipped_at == 0x1p18);
+  CHECK(at_a_step->step == 3);
+  CHECK_FALSE(at_a_step->first_step);
+}
+
+TEST_CASE("skip limit: of steps that each halved the scale the last one tells most",
+          "[skip_limit]") {
+  CHECK(skip_limit(console({{1, 9, 3, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  // It grew between, or a skipped step did not halve it: only the first one is known.
+  CHECK(skip_limit(console({{1, 9, 4, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p20);
+  CHECK(skip_limit(console({{1, {}, 2, 0x1p20, std::nullopt}}), 1.0)->skipped_at == 0x1p20);
+  CHECK(skip_limit(console({{1, 9, 70, 0x1p20, 0.0}}), 1.0)->skipped_at == 0x1p20);
+  CHECK_FALSE(skip_limit(console({{1, 9, 3, std::nullopt, 0x1p17}}), 1.0));
+  // A scale that training cannot apply tells nothing.
+  CHECK_FALSE(skip_limit(console({{1, 9, 1, 0.0, 0.0}}), 1.0));
+  const double infinite = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(skip_limit(console({{1, 9, 1, infinite, 0x1p17}}), 1.0));
+}
+
+TEST_CASE("skip limit: a scale that came down in vain bounds none", "[skip_limit]") {
+  // From 2^16 to 2^8, the last skip at 2^9: 1e-3 there is 17 binades below overflow.
+  const Analysis lowered = console({{1, 20, 8, 0x1p16, 0x1p8}});
+  CHECK(skip_limit(lowered, 1e-3));  // lowered by 7 binades only
+  const Analysis vain = console({{1, 20, 9, 0x1p16, 0x1p7}});
+  CHECK_FALSE(skip_limit(vain, 1e-3));
+  CHECK(skip_limit(vain, 1.0)->skipped_at == 0x1p8);  // 8 binades of room: a rare large gradient
+  CHECK(skip_limit(vain, std::nullopt));
+}
+
+TEST_CASE("skip limit: a collapse ends at 1 or less", "[skip_limit]") {
+  TimelineFacts facts;
+  CHECK(collapse_of(facts) == nullptr);
+  facts.falls.resize(3);
+  facts.falls[0].to = 2;
+  facts.falls[1].to = 1;
+  facts.falls[2].to = 0.5;
+  CHECK(collapse_of(facts) == &facts.falls[1]);
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Skipped steps of another tool's log bound the scale that gradients beside it would allow."""
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+SKIPPED = ("[INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. "
+           "Attempted loss scale: {}, reducing to {}\n")
+PRINTED = "[INFO] [logging.py:96:log_dist] [Rank 0] step={}, skipped={}, lr=[0.001], mom=[0.9]\n"
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return " ".join(done.stdout.split())
+
+
+def recommended(folder):
+    return json.loads(run("recommend", folder, "--json", "-"))
+
+
+def write_gradients(folder, largest):
+    for step in (10, 20):
+        np.savez(folder / f"grads-step-{step}.npz",
+                 **{"weight_grad/head": np.float32([largest, -largest / 3, largest / 100])})
+
+
+def write_skips(folder, scales):
+    """All between steps 11 and 20, each halving the scale."""
+    with open(folder / "train.out", "w") as out:
+        out.write(PRINTED.format(10, 0))
+        for scale in scales:
+            out.write(SKIPPED.format(scale, scale / 2))
+        out.write(PRINTED.format(20, len(scales)))
+
+
+def test_a_skipped_step_bounds_the_scale(tmp_path):
+    write_gradients(tmp_path, 2.0 ** -10)
+    free = recommended(tmp_path)
+    assert free["highest"] == 2 ** 24  # 2^-10 * 2^24 * 2 is below 65520, twice that is not
+    write_skips(tmp_path, [2.0 ** 20])
+    bound = recommended(tmp_path)
+    # 65520 / 2^20 or more: 2^18 keeps a binade free below the scale that overflowed.
+    assert bound["highest"] == bound["static_scale"] == 2 ** 18
+    limit = bound["limited_by"]
+    assert limit["skipped_at"] == 2 ** 20 and limit["censored"] is True
+    assert (limit["first_step"], limit["step"]) == (11, 20)
+    assert limit["max_abs"] == 65520 / 2 ** 20
+    text = run("recommend", tmp_path)
+    assert "at most 262144 (2^18): how large the gradients of a skipped step were is not in" in text
+    assert "one of steps 11 to 20 was skipped at loss scale 1048576 (2^20)" in text
+    page = tmp_path.with_suffix(".html")
+    run("report", tmp_path, "--out", page)
+    assert "one of steps 11 to 20 was skipped at loss scale 1048576" in page.read_text()
+
+
+def test_a_scale_that_collapses_in_vain_bounds_nothing_and_is_told_first(tmp_path):
+    write_gradients(tmp_path, 2.0 ** -10)
+    write_skips(tmp_path, [2.0 ** k for k in range(9, -1, -1)])
+    found = recommended(tmp_path)
+    assert found["highest"] == 2 ** 24 and "skipped_at" not in found["limited_by"]
+    told = run("recommend", tmp_path)
+    assert told.startswith("The loss scale collapsed from 512 (2^9) to 2^-1 between steps 11 "
+                           "and 21.")
+    page = tmp_path.with_suffix(".html")
+    run("report", tmp_path, "--out", page)
+    assert "<strong>The loss scale collapsed from 512" in page.read_text()
+
+
+def test_infinities_left_out_leave_the_chance_of_a_skip_open(tmp_path):
+    """W&B drops infinities: no step is surely clean, unless a scalar says so."""
+    def write(more):
+        buckets = {"_type": "histogram", "bins": [-1.0, 0.0, 1.0], "values": [5, 7]}
+        rows = [{"_step": step, "gradients/head": buckets, **more} for step in range(20)]
+        (tmp_path / "history.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+        return recommended(tmp_path / "history.jsonl")["skip"]["interval"]
+    assert write({})[1] == 1
+    assert write({"found_inf": 0})[1] < 0.2
+
+
+def test_replays_say_that_skipped_steps_are_missing(tmp_path):
+    write_gradients(tmp_path, 2.0 ** -10)
+    write_skips(tmp_path, [2.0 ** 20, 2.0 ** 19])
+    done = subprocess.run([PROGRAM, "policies", tmp_path, "--assume-constant-between"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "the run skipped 2 steps of which the log does not say which they were" in done.stderr
+
+
+def test_a_scale_that_halves_tells_a_skipped_step(tmp_path):
+    def write(after):
+        rows = [{"_step": step, "loss_scale": 2.0 ** 20 if step < 10 else after,
+                 "gradients/head": {"_type": "histogram", "bins": [2.0 ** -12, 2.0 ** -10],
+                                    "values": [9]}} for step in range(20)]
+        (tmp_path / "history.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+        return recommended(tmp_path / "history.jsonl")["limited_by"]
+    limit = write(2.0 ** 19)
+    assert limit["skipped_at"] == 2 ** 20 and limit["step"] == 9 and "first_step" not in limit
+    assert "skipped_at" not in write(2.0 ** 16)  # the run may have been started again
+
+
+def test_a_role_that_no_tensor_has_a_name_for(tmp_path):
+    write_gradients(tmp_path, 1.0)
+    done = subprocess.run([PROGRAM, "analyze", tmp_path, "--role", "*.bias=weight", "--role",
+                           "*head=weight_grad"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--role '*.bias=weight': no tensor that is selected has a name like that, as " \
+        "'weight_grad/head' is one" in done.stderr
+    assert "*head=" not in done.stderr
