@@ -12,6 +12,7 @@
 namespace halfscope::analyzers {
 
 // Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+inline constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
 inline constexpr double kOutOfReach = 16;  ///< room neighbours leave: no spike of gradients
 inline constexpr double kLowered = 8;  ///< the scale came down by this much, and it did not help
 /// Gradients this near to overflow may have been cast to FP16, whatever the record says.

@@ -16,8 +16,6 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
 }
 
 // Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
-constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
-
 /// Room at a scale: below what finite steps reach, or what FP16 can hold.
 double room_at(double scale, const Neighbours& near) {
   const double limit = std::log2(to_double(boundaries(kBinary16).overflow));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace halfscope::analyzers {
 namespace {
@@ -51,7 +52,10 @@ Glimpse glimpse_of(const TensorFindings& tensor, const StepFindings& step) {
 
 std::vector<Lead> find_leads(const LogView& view, const Run& run) {
   const Mark& mark = run.first();
-  if (!mark.tensor) return {lead_of_scalars(view, mark, run.first_step())};
+  if (!mark.tensor) {
+    Lead lead = lead_of_scalars(view, mark, run.first_step());
+    return lead.glimpses.empty() ? std::vector<Lead>() : std::vector<Lead>{std::move(lead)};
+  }
   std::vector<Lead> leads = {lead_of(view.tensor(*mark.tensor), "itself", run.first_step())};
   for (const Origin& origin : view.order.origins(*mark.tensor)) {
     if (leads.size() == kTensors) break;

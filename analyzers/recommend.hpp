@@ -25,10 +25,11 @@ struct Limit {
   double max_abs = 0;         ///< unscaled
   bool censored = false;      ///< an infinity in FP16-computed data: at least this
   bool from_scalars = false;  ///< of a step without tables: `name` is the role, the tensor unknown
-  /// Censored: the step was skipped at this scale; of another tool's log, `step` or one before it,
-  /// from `first_step` on.
+  /// Censored: the step was skipped at this scale, or a smaller one; of another tool's log, `step`
+  /// or one before it, from `first_step` on.
   std::optional<double> skipped_at = {};
   std::optional<std::int64_t> first_step = {};
+  bool numbered = false;  ///< the log tells no steps: `step` is the number of an entry
 };
 
 /// count of `of` finite nonzero values; intervals where zeros may be flushed values.

@@ -4,32 +4,34 @@
 #include <cmath>
 
 #include "analyzers/overflow_cause.hpp"
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/skip_episodes.hpp"
 
 namespace halfscope::analyzers {
 namespace {
 
 double overflow_limit() { return to_double(boundaries(kBinary16).overflow); }
 
-/// As for infinities that are recorded: overflow_cause_gradients.cpp.
-bool in_vain(const TimelineFacts& facts, std::optional<double> largest) {
+/// Whether no scale made the gradients of these steps too large. As for infinities that are
+/// recorded (overflow_cause_gradients.cpp): far lower scales did not help, or a scale about 1 did
+/// not, while other gradients leave much room.
+bool in_vain(const SkipEpisode& episode, std::optional<double> largest) {
   if (!largest || !(*largest > 0)) return false;
-  const double room = std::log2(overflow_limit() / *largest / facts.least_skip->scale);
-  const double lowered = std::log2(facts.most_skip->scale / facts.least_skip->scale);
-  return room >= kOutOfReach && lowered >= kLowered;
+  const double room = std::log2(overflow_limit() / *largest / episode.least);
+  const double lowered = std::log2(episode.most / episode.least);
+  return (room >= kOutOfReach && lowered >= kLowered) || (room >= kFar && episode.least <= 2);
 }
 
-Limit limit_of(const TimelineFacts& facts) {
-  const SkipAt& skip = *facts.least_skip;
+Limit limit_of(const TimelineFacts& facts, const SkipEpisode& episode) {
   Limit limit;
   limit.log = facts.log;
   limit.name = std::string(log::name_of(log::Role::weight_grad));
-  limit.step = skip.last.value_or(skip.first);
-  limit.max_abs = overflow_limit() / skip.scale;
+  limit.step = episode.last.value_or(episode.first);
+  limit.max_abs = overflow_limit() / episode.least;
   limit.censored = true;
   limit.from_scalars = true;
-  limit.skipped_at = skip.scale;
-  if (limit.step != skip.first) limit.first_step = skip.first;
+  limit.skipped_at = episode.least;
+  limit.numbered = facts.numbered;
+  if (limit.step != episode.first) limit.first_step = episode.first;
   return limit;
 }
 
@@ -38,9 +40,11 @@ Limit limit_of(const TimelineFacts& facts) {
 std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest) {
   std::optional<Limit> limit;
   for (const TimelineFacts& facts : timeline_facts(analysis)) {
-    if (!facts.least_skip || in_vain(facts, largest)) continue;
-    const Limit found = limit_of(facts);
-    if (!limit || found.max_abs > limit->max_abs) limit = found;
+    for (const SkipEpisode& episode : skip_episodes(analysis, facts)) {
+      if (in_vain(episode, largest)) continue;
+      const Limit found = limit_of(facts, episode);
+      if (!limit || found.max_abs > limit->max_abs) limit = found;
+    }
   }
   return limit;
 }

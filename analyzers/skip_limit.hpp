@@ -9,10 +9,10 @@
 namespace halfscope::analyzers {
 
 /// Of the logs of other tools: a step that was skipped at scale S had a gradient of 65520 / S or
-/// more, unscaled. The one at the least scale; empty where there is none, or where the scale came
-/// down by far in vain while recorded gradients, at most `largest` (unscaled), leave much room:
-/// then they were no values that a scale made too large (docs/numerics.md, "Infinities in
-/// gradients").
+/// more, unscaled. The one at the least scale; empty where there is none. Episodes are left out in
+/// which the scale came down by far in vain, or to about 1, while recorded gradients, at most
+/// `largest` (unscaled), leave much room: then they were no values that a scale made too large
+/// (docs/numerics.md, "Infinities in gradients").
 std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest);
 
 }  // namespace halfscope::analyzers

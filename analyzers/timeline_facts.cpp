@@ -179,38 +179,6 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
   }
 }
 
-/// The scale of the last of a range's skipped steps: where each halved the scale, that before its
-/// last halving; otherwise no more is known than that the first one was at the scale before.
-double scale_of_skips(const SkippedSteps& range) {
-  const double from = *range.scale_from;
-  if (!range.scale_to || !(*range.scale_to > 0)) return from;
-  const bool all_halve =
-      range.count < 64 && std::ldexp(*range.scale_to, static_cast<int>(range.count)) == from;
-  return all_halve ? 2 * *range.scale_to : from;
-}
-
-void set_skips(const Analysis& analysis, TimelineFacts& facts) {
-  const auto see = [&](const SkipAt& skip) {
-    if (!usable_scale(skip.scale)) return;
-    if (!facts.least_skip || skip.scale < facts.least_skip->scale) facts.least_skip = skip;
-    if (!facts.most_skip || skip.scale > facts.most_skip->scale) facts.most_skip = skip;
-  };
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (log != facts.log || !scalars.found_inf.value_or(false) || !scalars.loss_scale) continue;
-    see({*scalars.loss_scale, scalars.step, scalars.step});
-  }
-  for (const SkippedSteps& range : facts.ranges) {
-    if (!range.scale_from) continue;
-    see({*range.scale_from, range.first, range.last});
-    see({scale_of_skips(range), range.first, range.last});
-  }
-  for (const ScaleChange& change : facts.changes) {
-    if (change.to * 2 != change.from) continue;  // a fall by more may be a run started again
-    const auto last = change.by ? std::optional(*change.by - 1) : std::nullopt;
-    see({change.from, change.after, last});
-  }
-}
-
 TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   TimelineFacts facts;
   facts.log = log;
@@ -226,7 +194,6 @@ TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   const std::vector<Point> points = points_of(analysis, facts);
   set_scales(points, facts);
   set_falls(facts);
-  set_skips(analysis, facts);
   const SeenByStep seen = magnitudes_of(analysis, log);
   facts.magnitudes = !seen.empty();
   for (ScaleFall& fall : facts.falls) {
@@ -238,8 +205,9 @@ TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
 }  // namespace
 
 const ScaleFall* collapse_of(const TimelineFacts& facts) {
-  const auto found =
-      std::ranges::find_if(facts.falls, [](const ScaleFall& fall) { return fall.to <= 1; });
+  const auto found = std::ranges::find_if(facts.falls, [&](const ScaleFall& fall) {
+    return fall.to <= 1 && facts.scale_last.value_or(fall.to) * kCollapse <= fall.from;
+  });
   return found == facts.falls.end() ? nullptr : &*found;
 }
 

@@ -41,13 +41,6 @@ struct ScaleFall {
   std::optional<ScaleDriver> driver;
 };
 
-/// A step was skipped at a scale: its gradients times that overflowed, or held infinities or NaN.
-struct SkipAt {
-  double scale = 1;
-  std::int64_t first = 0;            ///< the step, or the first of those it is one of
-  std::optional<std::int64_t> last;  ///< empty: the log ends before it tells
-};
-
 struct TimelineFacts {
   std::string log;
   std::vector<std::string> kinds;
@@ -59,16 +52,14 @@ struct TimelineFacts {
   std::vector<std::int64_t> skipped;  ///< ascending
   std::vector<SkippedSteps> ranges;   ///< some of these were skipped as well
   std::uint64_t skipped_in_all = 0;
-  /// At the least and the largest scale that the log tells of a skipped step.
-  std::optional<SkipAt> least_skip, most_skip;
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
   std::vector<ScaleChange> changes;  ///< ascending
   std::vector<ScaleFall> falls;      ///< deepest first, a few
   bool magnitudes = false;           ///< of gradients, at any step
 };
 
-/// The deepest fall to a scale of 1 or less, which scales nothing any more; null where there is
-/// none.
+/// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did
+/// not come back; null where there is none.
 const ScaleFall* collapse_of(const TimelineFacts& facts);
 
 /// Of every log that is neither a run log nor of tensors alone, and that tells scalars or skipped

@@ -56,6 +56,7 @@ std::string event_text(const OverflowEvent& event, bool several_logs) {
 }
 
 std::string leads_text(const OverflowEvent& event) {
+  if (event.leads.empty()) return "";
   constexpr std::size_t kShown = 3;  // steps of a lead, the last ones: the JSON has all
   std::string text = "    What led there, largest magnitudes:\n";
   for (const Lead& lead : event.leads) {

@@ -92,6 +92,7 @@ Json limit_json(const Limit& limit, bool several_logs) {
   if (limit.from_scalars) to["from_scalars"] = true;
   if (limit.skipped_at) to["skipped_at"] = number_json(*limit.skipped_at);
   if (limit.first_step) to["first_step"] = *limit.first_step;
+  if (limit.numbered) to["numbered"] = true;
   if (several_logs) to["log"] = limit.log;
   return to;
 }

@@ -228,10 +228,13 @@ std::string scale_html(const Study& study) {
 }  // namespace
 
 std::string skipped_limit_text(const analyzers::Limit& limit) {
-  const std::string where =
-      limit.first_step ? fmt::format("one of steps {} to {}", *limit.first_step, limit.step)
-                       : fmt::format("step {}", limit.step);
-  return fmt::format("{} was skipped at loss scale {}", where, scale_text(*limit.skipped_at));
+  const std::string scale = scale_text(*limit.skipped_at);
+  if (limit.numbered) return fmt::format("a step was skipped at loss scale {} or less", scale);
+  if (!limit.first_step) {
+    return fmt::format("step {} was skipped at loss scale {}", limit.step, scale);
+  }
+  return fmt::format("one of steps {} to {} was skipped at loss scale {} or less",
+                     *limit.first_step, limit.step, scale);
 }
 
 std::string_view hidden_maximum(const Recommendation& advice) {

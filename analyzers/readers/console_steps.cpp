@@ -25,6 +25,10 @@ constexpr Contradiction kFewerThanBefore{"fewer steps are said to be skipped in 
                                          "the lines of overflows are counted instead"};
 constexpr Contradiction kUncounted{"more overflows are told than steps are said to be skipped",
                                    "the lines of overflows are counted instead"};
+constexpr Contradiction kTwoCounters{"two lines of one step count skipped steps differently",
+                                     "the first one is used"};
+constexpr Contradiction kRises{"a skipped step raised the loss scale",
+                               "what it became is left out"};
 constexpr Contradiction kTooMany{"more overflows are told than steps were done",
                                  "no more than these steps count as skipped"};
 
@@ -46,8 +50,17 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
     iteration_ = line.iteration->iteration;
     timeline_.found_inf(*iteration_ + 1, true);
   }
-  if (line.overflow) take(*line.overflow);
+  if (line.overflow) take(without_rise(*line.overflow));
   if (line.periodic) take(*line.periodic);
+}
+
+Overflow ConsoleSteps::without_rise(Overflow overflow) {
+  if (overflow.attempted && overflow.next && *overflow.next > *overflow.attempted) {
+    contradictions_.add(kRises, line_,
+                        fmt::format("{} to {}", *overflow.attempted, *overflow.next));
+    overflow.next.reset();
+  }
+  return overflow;
 }
 
 void ConsoleSteps::take(const Overflow& overflow) {
@@ -102,7 +115,7 @@ std::int64_t ConsoleSteps::skipped_between(const Periodic& done, std::int64_t st
     wrong = &kMoreThanSteps;
   } else if (told && skipped < lines && (rank_ || skipped == 0)) {
     wrong = &kUncounted;  // ranks that say so of the same step do not say which they are
-  } else if (lines > steps && (!told || counted_before)) {
+  } else if (lines > steps && !told) {
     wrong = &kTooMany;
   }
   if (wrong != nullptr) {
@@ -112,7 +125,8 @@ std::int64_t ConsoleSteps::skipped_between(const Periodic& done, std::int64_t st
         fmt::format("step {}: {} skipped {} step {}, {} told in lines between", done.steps,
                     done.skipped.value_or(0), done.of_interval ? "since" : in_all, done_, lines));
   }
-  const bool use_lines = wrong != nullptr || counted_before || !told;
+  // What was skipped before the log begins is in no line.
+  const bool use_lines = wrong != nullptr || !told || (counted_before && lines < skipped);
   return use_lines ? std::min(lines, steps) : skipped;
 }
 
@@ -159,8 +173,17 @@ void ConsoleSteps::take(const Periodic& done) {
     scale_before_ = std::exchange(scale_, done.loss_scale);
     scale_step_ = done.steps + 1;
   }
+  const bool again = done.steps == done_ && !first_line;
   done_ = done.steps;
-  if (!done.of_interval && done.skipped) skipped_ = *done.skipped;
+  iteration_.reset();  // of an overflow before this line
+  if (done.of_interval || !done.skipped) return;
+  if (again && *done.skipped != skipped_) {  // as of two engines that write into one log
+    contradictions_.add(
+        kTwoCounters, line_,
+        fmt::format("step {}: {} skipped, and {}", done.steps, skipped_, *done.skipped));
+  } else {
+    skipped_ = *done.skipped;
+  }
 }
 
 void ConsoleSteps::tell_scale() {

@@ -34,6 +34,7 @@ class ConsoleSteps {
   std::vector<std::string> remarks() const;
 
  private:
+  Overflow without_rise(Overflow overflow);
   void take(const Overflow& overflow);
   void take(const Periodic& done);
   std::int64_t skipped_between(const Periodic& done, std::int64_t steps);

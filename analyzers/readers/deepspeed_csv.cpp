@@ -155,7 +155,9 @@ void tell_scales(const Metric& metric, Timeline& timeline) {
     timeline.loss_scale(step + 1, scale);
     if (before == values.end() || before->second == scale) continue;
     const bool fell = scale < before->second;
-    if (before->first + 1 == step) {
+    const bool next = before->first + 1 == step;
+    if (next && fell && scale * 2 != before->second) continue;  // another scaler's: started again
+    if (next) {
       timeline.found_inf(step, fell);
     } else if (fell) {
       timeline.skipped({before->first + 1, step, 1, before->second, scale});

@@ -42,7 +42,7 @@ TEST_CASE("skip limit: a skipped step says how large gradients were at least", "
   Analysis analysis = console({});
   CHECK_FALSE(skip_limit(analysis, 1e-3));
   analysis.scalars.emplace_back("train.log", step_at(3, 0x1p18, true));
-  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p10, false));
+  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p17, false));
   const auto at_a_step = skip_limit(analysis, 1e-3);
   REQUIRE(at_a_step);
   CHECK(at_a_step->skipped_at == 0x1p18);
@@ -50,18 +50,20 @@ TEST_CASE("skip limit: a skipped step says how large gradients were at least", "
   CHECK_FALSE(at_a_step->first_step);
 }
 
-TEST_CASE("skip limit: of steps that each halved the scale the last one tells most",
+TEST_CASE("skip limit: the last of some skipped steps left the scale, or less than it became",
           "[skip_limit]") {
   CHECK(skip_limit(console({{1, 9, 3, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
-  // It grew between, or a skipped step did not halve it: only the first one is known.
-  CHECK(skip_limit(console({{1, 9, 4, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p20);
-  CHECK(skip_limit(console({{1, {}, 2, 0x1p20, std::nullopt}}), 1.0)->skipped_at == 0x1p20);
-  CHECK(skip_limit(console({{1, 9, 70, 0x1p20, 0.0}}), 1.0)->skipped_at == 0x1p20);
-  CHECK_FALSE(skip_limit(console({{1, 9, 3, std::nullopt, 0x1p17}}), 1.0));
+  // It grew between, or a skipped step did not halve it: hysteresis.
+  CHECK(skip_limit(console({{1, 9, 4, 0x1p20, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  CHECK(skip_limit(console({{1, 9, 1, 0x1p16, 0x1p16}}), 1.0)->skipped_at == 0x1p17);
+  CHECK(skip_limit(console({{1, 9, 2, 0x1p16, 0x1p20}}), 1.0)->skipped_at == 0x1p21);
+  CHECK(skip_limit(console({{1, 9, 3, std::nullopt, 0x1p17}}), 1.0)->skipped_at == 0x1p18);
+  CHECK_FALSE(skip_limit(console({{1, {}, 2, 0x1p20, std::nullopt}}), 1.0));
+  CHECK_FALSE(skip_limit(console({{1, 9, 70, 0x1p20, 0.0}}), 1.0));
   // A scale that training cannot apply tells nothing.
   CHECK_FALSE(skip_limit(console({{1, 9, 1, 0.0, 0.0}}), 1.0));
   const double infinite = std::numeric_limits<double>::infinity();
-  CHECK_FALSE(skip_limit(console({{1, 9, 1, infinite, 0x1p17}}), 1.0));
+  CHECK_FALSE(skip_limit(console({{1, 9, 1, infinite, infinite}}), 1.0));
 }
 
 TEST_CASE("skip limit: a scale that came down in vain bounds none", "[skip_limit]") {
@@ -72,14 +74,66 @@ TEST_CASE("skip limit: a scale that came down in vain bounds none", "[skip_limit
   CHECK_FALSE(skip_limit(vain, 1e-3));
   CHECK(skip_limit(vain, 1.0)->skipped_at == 0x1p8);  // 8 binades of room: a rare large gradient
   CHECK(skip_limit(vain, std::nullopt));
+  // At a scale of 1, from where nothing was lowered.
+  CHECK_FALSE(skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e-3));
+  CHECK(skip_limit(console({{1, 20, 5, 1.0, 1.0}}), 1e3));
+  // What happened before, and ended well, counts all the same.
+  const Analysis both = console({{11, 20, 1, 0x1p20, 0x1p19}, {991, 1040, 20, 0x1p19, 0x1p-1}});
+  CHECK(skip_limit(both, 1e-3)->skipped_at == 0x1p20);
+  // Ranges beside each other are one episode.
+  CHECK_FALSE(skip_limit(console({{1, 10, 5, 0x1p16, 0x1p11}, {11, 20, 4, 0x1p11, 0x1p7}}), 1e-3));
 }
 
-TEST_CASE("skip limit: a collapse ends at 1 or less", "[skip_limit]") {
+TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
+  const auto skipped_at = [](std::optional<double> at, std::optional<double> after,
+                             bool entries = false) {
+    Analysis analysis = console({});
+    if (entries) analysis.kinds[0].second.gaps = {Gap::steps};
+    for (const auto& [step, scale] : {std::pair(3, at), std::pair(4, after)}) {
+      log::StepScalars scalars = step_at(step, 1, step == 3);
+      scalars.loss_scale = scale;
+      analysis.scalars.emplace_back("train.log", scalars);
+    }
+    const auto limit = skip_limit(analysis, 1e-3);
+    return limit ? limit->skipped_at : std::nullopt;
+  };
+  CHECK(skipped_at(0x1p18, 0x1p17) == 0x1p18);
+  CHECK(skipped_at(0x1p18, 0x1p18) == 0x1p18);  // hysteresis
+  CHECK(skipped_at(0x1p18, std::nullopt) == 0x1p18);
+  CHECK(skipped_at(std::nullopt, 0x1p17) == 0x1p18);
+  CHECK_FALSE(skipped_at(0x1p18, 0x1p10));            // another run
+  CHECK(skipped_at(0x1p14, 0x1p20) == 0x1p21);        // it had grown before it was halved
+  CHECK(skipped_at(0x1p18, 0x1p18, true) == 0x1p19);  // of entries that had steps between them
+}
+
+TEST_CASE("skip limit: a scale that is logged once it was halved", "[skip_limit]") {
+  Analysis analysis = console({});
+  analysis.scalars.emplace_back("train.log", step_at(2, 0x1p18, false));
+  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p17, true));
+  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p17, false));
+  CHECK(skip_limit(analysis, 1e-3)->skipped_at == 0x1p18);
+  analysis.scalars.front().second.found_inf = true;  // two skipped steps
+  CHECK(skip_limit(analysis, 1e-3)->skipped_at == 0x1p17);
+}
+
+TEST_CASE("skip limit: a loss that is no number is the model's", "[skip_limit]") {
+  Analysis analysis = console({});
+  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p16, true));
+  analysis.scalars.back().second.loss = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(skip_limit(analysis, 1e-3));
+}
+
+TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") {
   TimelineFacts facts;
   CHECK(collapse_of(facts) == nullptr);
   facts.falls.resize(3);
   facts.falls[0].to = 2;
   facts.falls[1].to = 1;
   facts.falls[2].to = 0.5;
+  for (ScaleFall& fall : facts.falls) fall.from = 0x1p16;
   CHECK(collapse_of(facts) == &facts.falls[1]);
+  facts.scale_last = 0x1p14;
+  CHECK(collapse_of(facts) == &facts.falls[1]);
+  facts.scale_last = 0x1p15;  // it came back
+  CHECK(collapse_of(facts) == nullptr);
 }

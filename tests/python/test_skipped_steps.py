@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+import jsonschema
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -112,3 +113,48 @@ def test_a_role_that_no_tensor_has_a_name_for(tmp_path):
     assert "--role '*.bias=weight': no tensor that is selected has a name like that, as " \
         "'weight_grad/head' is one" in done.stderr
     assert "*head=" not in done.stderr
+
+
+def test_messages_of_apex_tell_what_the_scale_became(tmp_path):
+    write_gradients(tmp_path, 2.0 ** -10)
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    (tmp_path / "train.out").write_text("".join(line.format(2.0 ** k) for k in (14, 20, 20)))
+    limit = recommended(tmp_path)["limited_by"]
+    # The first was at 2^15: of the others the scale had grown before.
+    assert limit["skipped_at"] in (2 ** 15, 2 ** 21) and limit["numbered"] is True
+    assert "a step was skipped at loss scale" in run("recommend", tmp_path)
+
+
+def test_one_message_of_apex_alone_is_valid_json(tmp_path):
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 16384.0\n"
+    (tmp_path / "train.out").write_text(line)
+    schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text())
+    jsonschema.validate(recommended(tmp_path), schema)
+    assert "What led there" not in run("recommend", tmp_path)
+
+
+def test_every_rank_printing_does_not_overrule_the_counter(tmp_path):
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    text = "".join(line.format(2.0 ** k) * 4 for k in (15, 14, 13))
+    (tmp_path / "train.out").write_text(text + PRINTED.format(10, 3))
+    done = subprocess.run([PROGRAM, "analyze", tmp_path, "--json", "-"], capture_output=True,
+                          text=True)
+    assert json.loads(done.stdout)["timeline"][0]["skipped"] == 3
+    assert "more overflows" not in done.stderr
+
+
+def test_two_engines_in_one_log_skip_nothing_together(tmp_path):
+    lines = "".join(PRINTED.format(step, 3) + PRINTED.format(step, 1) for step in (10, 20, 30))
+    (tmp_path / "train.out").write_text(lines)
+    done = subprocess.run([PROGRAM, "analyze", tmp_path, "--json", "-"], capture_output=True,
+                          text=True)
+    # The first line's counter is of steps before the log tells them.
+    assert sum(log["skipped"] for log in json.loads(done.stdout).get("timeline", [])) == 0
+    assert "two lines of one step count skipped steps differently: 3 times" in done.stderr
+
+
+def test_a_restart_in_csv_metrics_is_no_skipped_step(tmp_path):
+    rows = [f"{8 * (n + 1)},{2.0 ** 20 if n < 20 else 2.0 ** 16}\n" for n in range(40)]
+    (tmp_path / "Train_Samples_loss_scale.csv").write_text("step,loss_scale\n" + "".join(rows))
+    write_gradients(tmp_path, 2.0 ** -10)
+    assert recommended(tmp_path)["highest"] == 2 ** 24
