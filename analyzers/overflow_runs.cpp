@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 namespace halfscope::analyzers {
 namespace {
@@ -15,6 +16,7 @@ using log::StepScalars;
 struct Glance {
   std::vector<std::int64_t> steps;
   std::map<std::int64_t, Mark> marks;
+  std::set<std::int64_t> without_gradients;  ///< of them: a finite loss is all that is recorded
 };
 
 bool concerns(Kind kind, const TensorFindings& tensor) {
@@ -39,9 +41,7 @@ std::optional<Mark> nonfinite_mark(const StepScalars& s) {
     return Mark{{}, Role::activation_grad, *s.max_abs_activation_grad};
   }
   if (is_bad(s.max_abs_weight_grad)) return Mark{{}, Role::weight_grad, *s.max_abs_weight_grad};
-  if (s.found_inf.value_or(false)) {
-    return Mark{{}, Role::weight_grad, 0.0};
-  }
+  if (s.found_inf.value_or(false)) return Mark{{}, Role::weight_grad, 0.0};
   return std::nullopt;
 }
 
@@ -75,14 +75,28 @@ bool says_anything(Kind kind, const LogView& view, const StepScalars& s) {
          (kind == Kind::recorded && (s.loss || s.found_inf));
 }
 
-/// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase.
+bool tells_skips_alone(const LogView& view) {
+  const bool foreign = std::ranges::any_of(
+      view.analysis.kinds, [&](const auto& kind) { return kind.first == view.log; });
+  return foreign && view.order.tensors().empty() &&
+         std::ranges::none_of(view.scalars.steps(),
+                              [](const auto& step) { return has_gradients(*step.second); });
+}
+
+/// A table shows more than a scalar; a scalar goes first only where it is of an earlier phase. Of a
+/// log that has no magnitudes at all, that steps were skipped is told elsewhere:
+/// timeline_facts.hpp.
 void add_scalars(Kind kind, const LogView& view, Glance& seen) {
+  const bool skips_alone = tells_skips_alone(view);
+  const std::set<std::int64_t> with_tables(seen.steps.begin(), seen.steps.end());
   for (const auto& [step, scalars] : view.scalars.steps()) {
     if (!says_anything(kind, view, *scalars)) continue;
+    const bool loss_alone = !has_gradients(*scalars) && !scalars->found_inf;
+    if (loss_alone && with_tables.count(step) == 0) seen.without_gradients.insert(step);
     seen.steps.push_back(step);
     const auto mark =
         kind == Kind::recorded ? nonfinite_mark(*scalars) : overflow_mark(view, *scalars);
-    if (!mark) continue;
+    if (!mark || (skips_alone && mark->role != Role::loss)) continue;
     const auto [at, is_new] = seen.marks.try_emplace(step, *mark);
     if (!is_new && phase_of(mark->role) < phase_of(at->second.role)) at->second = *mark;
   }
@@ -167,7 +181,10 @@ std::vector<Run> find_runs(const LogView& view, Kind kind) {
     const bool marked = mark != seen.marks.end();
     if (marked && !going_on) runs.push_back({kind, {}});
     if (marked) runs.back().steps.emplace_back(step, mark->second);
-    going_on = marked;
+    // A step that tells nothing of gradients does not end their run.
+    const bool untold = going_on && seen.without_gradients.count(step) != 0 &&
+                        phase_of(runs.back().steps.back().second.role) == Phase::backward;
+    going_on = marked || untold;
   }
   return runs;
 }

@@ -37,7 +37,12 @@ int highest_log2(const Peak& peak, Format format, int headroom) {
 /// The largest finite magnitude of a step.
 std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& step) {
   if (!step.largest) return std::nullopt;
-  return Peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
+  Peak peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
+  // As of a bucket that holds zero, or is wide.
+  const bool nothing_sure = step.counts.finite_nonzero.low == 0;
+  peak.limit.bounded =
+      nothing_sure || step.max_abs_at_least.value_or(*step.max_abs) * 2 < *step.max_abs;
+  return peak;
 }
 
 /// Whether FP16 may have made infinities of a step that gradients recorded as wide hold.
@@ -238,9 +243,8 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
 /// The same from skipped steps of logs that do not have their magnitudes. A scaler that skips steps
 /// is one of a run in binary16.
 void limit_by_skips(const Analysis& analysis, const RecommendOptions& options, Recommendation& r) {
-  const auto largest = r.limited_by ? std::optional(r.limited_by->max_abs) : std::nullopt;
-  const std::optional<Limit> limit = skip_limit(analysis, largest);
-  if (!limit) return;
+  const std::optional<Limit> limit = skip_limit(analysis, largest_finite(analysis));
+  if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
   r.overflow_not_identifiable = true;
   limit_by({magnitude_of(limit->max_abs), 1.0, *limit}, analysis.target.format, options, r);
 }

@@ -29,6 +29,7 @@ struct Limit {
   /// or one before it, from `first_step` on.
   std::optional<double> skipped_at = {};
   std::optional<std::int64_t> first_step = {};
+  bool bounded = false;   ///< `max_abs` is the most that it can be, as of a bucket
   bool numbered = false;  ///< the log tells no steps: `step` is the number of an entry
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/skip_limit.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "analyzers/overflow_cause.hpp"
@@ -36,6 +37,21 @@ Limit limit_of(const TimelineFacts& facts, const SkipEpisode& episode) {
 }
 
 }  // namespace
+
+std::optional<double> largest_finite(const Analysis& analysis) {
+  std::optional<double> largest;
+  const auto is_gradient = [](log::Role role) {
+    return role == log::Role::weight_grad || role == log::Role::activation_grad;
+  };
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.counted) largest = std::max(largest, t.max_abs);
+  }
+  for (const auto& [log, peak] : analysis.peaks) {
+    const bool counts = is_gradient(peak.role) && std::isfinite(peak.max_abs) && peak.max_abs > 0;
+    if (counts) largest = std::max(largest, std::optional(peak.max_abs));
+  }
+  return largest;
+}
 
 std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest) {
   std::optional<Limit> limit;

@@ -15,4 +15,7 @@ namespace halfscope::analyzers {
 /// (docs/numerics.md, "Infinities in gradients").
 std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest);
 
+/// The largest gradient that is recorded, unscaled; infinities apart.
+std::optional<double> largest_finite(const Analysis& analysis);
+
 }  // namespace halfscope::analyzers

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 namespace halfscope::analyzers {
 namespace {
@@ -54,23 +55,45 @@ void set_scales(const std::vector<Point>& points, TimelineFacts& facts) {
   }
 }
 
-void set_falls(TimelineFacts& facts) {
-  std::optional<ScaleFall> fall;
-  const auto close = [&] {
-    if (fall && (fall->to == 0 || fall->from / fall->to >= kCollapse)) facts.falls.push_back(*fall);
-    fall.reset();
-  };
-  for (const ScaleChange& change : facts.changes) {
-    if (!(change.to < change.from)) {
-      close();
-      continue;
+using Changes = std::span<const ScaleChange>;
+
+/// Steps for which the scale held before changes[i].
+std::int64_t held_before(Changes changes, std::size_t i) {
+  return changes[i].after - changes[i - 1].by.value_or(changes[i].after);
+}
+
+/// The most steps for which it may hold within one fall: far more than it usually does there, and
+/// the next reduction is another matter.
+std::int64_t longest_hold(Changes changes) {
+  constexpr std::int64_t kLeast = 20, kFactor = 10;
+  std::vector<std::int64_t> holds;
+  for (std::size_t i = 1; i < changes.size(); ++i) holds.push_back(held_before(changes, i));
+  if (holds.empty()) return kLeast;
+  const auto middle = holds.begin() + static_cast<std::ptrdiff_t>((holds.size() - 1) / 2);
+  std::nth_element(holds.begin(), middle, holds.end());
+  return std::max(kLeast, kFactor * *middle);
+}
+
+/// Of reductions in order, without growth between.
+void add_falls(Changes reductions, std::vector<ScaleFall>& falls) {
+  const std::int64_t longest = longest_hold(reductions);
+  for (std::size_t begin = 0, end = 0; begin < reductions.size(); begin = end) {
+    for (end = begin + 1; end < reductions.size(); ++end) {
+      if (held_before(reductions, end) > longest) break;
     }
-    if (!fall) fall = ScaleFall{change.after, change.by, change.from, change.to, 0, std::nullopt};
-    fall->last = change.by;
-    fall->to = change.to;
-    ++fall->reductions;
+    const ScaleChange &first = reductions[begin], &last = reductions[end - 1];
+    if (last.to > 0 && first.from / last.to < kCollapse) continue;
+    falls.push_back({first.after, last.by, first.from, last.to, end - begin, std::nullopt});
   }
-  close();
+}
+
+void set_falls(TimelineFacts& facts) {
+  const auto rises = [](const ScaleChange& change) { return !(change.to < change.from); };
+  for (auto at = facts.changes.begin(); at != facts.changes.end();) {
+    const auto first = std::find_if_not(at, facts.changes.end(), rises);
+    at = std::find_if(first, facts.changes.end(), rises);
+    add_falls({first, at}, facts.falls);
+  }
   std::stable_sort(facts.falls.begin(), facts.falls.end(), [](const auto& a, const auto& b) {
     return a.from * b.to > b.from * a.to;  // by from / to, which may be infinite
   });

@@ -25,6 +25,7 @@
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/snippets.hpp"
+#include "reports/summary.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -61,9 +62,10 @@ std::string nonfinite_text(const analyzers::Study& study) {
                      text::plural(steps.size(), "step"), steps.front());
 }
 
-/// A format that needs no loss scale has no line to paste.
+/// A format that needs no loss scale has no line to paste, nor have gradients of unknown scale.
 bool worth_pasting(const analyzers::Study& study) {
   const bool wide = analyzers::wide_range(study.analysis.target.format);
+  if (!text::carried_text(study.analysis).empty()) return false;  // it would be the wrong scale
   return study.advice.static_log2 && !(wide && study.advice.none_needed);
 }
 

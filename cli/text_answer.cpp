@@ -57,7 +57,8 @@ std::string reason_text(const Study& study) {
 
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
-  std::string lines;
+  std::string lines = text::carried_text(study.analysis);
+  if (!lines.empty()) lines += "\n";
   if (const auto collapse = text::collapse_words(study.analysis)) {
     lines += collapse->what + " " + collapse->driver + "\n";
   }
@@ -151,8 +152,11 @@ std::string limit_text(const Recommendation& r) {
       "Limited by {} at step {}: its largest magnitude is {}{}, which leaves {}{:.1f} binades "
       "below "
       "overflow.\n",
-      name, limit.step, limit.censored ? "at least " : "", text::magnitude_text(limit.max_abs),
-      limit.censored ? "at most " : "", r.headroom_bits);
+      name, limit.step,
+      limit.censored  ? "at least "
+      : limit.bounded ? "at most "
+                      : "",
+      text::magnitude_text(limit.max_abs), limit.censored ? "at most " : "", r.headroom_bits);
 }
 
 /// What the log cannot tell of large and small gradients.

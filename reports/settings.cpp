@@ -29,6 +29,7 @@ std::string kinds_html() {
 std::string settings_html(const analyzers::Analysis& analysis,
                           const analyzers::Recommendation& advice) {
   if (analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
+  if (!carried_text(analysis).empty()) return "";     // the scale would be another
   const std::vector<Snippet> all = snippets(advice);
   if (all.empty()) return "";
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analyzers/carried_scale.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "reports/formats.hpp"
 #include "reports/series.hpp"
@@ -84,9 +85,10 @@ std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) 
   if (limit.skipped_at) return "at least; " + html_escape(skipped_limit_text(limit));
   return fmt::format(
       "{} <code>{}</code> at step {}{}",
-      limit.censored ? "at least; an infinity in"
-                     : (limit.from_scalars ? "the largest gradient value of all steps, in"
-                                           : "the largest gradient value:"),
+      limit.censored  ? "at least; an infinity in"
+      : limit.bounded ? "the largest gradient value, at most:"
+                      : (limit.from_scalars ? "the largest gradient value of all steps, in"
+                                            : "the largest gradient value:"),
       html_name(limit.name), limit.step,
       analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", html_name(limit.log)) : "");
 }
@@ -146,6 +148,8 @@ bool broken(const Recommendation& advice) {
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
+  const std::string carried = carried_text(study.analysis);
+  if (!carried.empty()) out += "<strong>" + html_escape(carried) + "</strong> ";
   if (const auto collapse = collapse_words(study.analysis)) {
     out += "<strong>" + html_escape(collapse->what) + "</strong> ";
   }
@@ -226,6 +230,16 @@ std::string scale_html(const Study& study) {
 }
 
 }  // namespace
+
+std::string carried_text(const Analysis& analysis) {
+  const auto carried = analyzers::carried_scale(analysis);
+  if (!carried) return "";
+  return fmt::format(
+      "The gradients seem to carry the loss scale: times the scale of their step those of {} of {} "
+      "steps would overflow, and these were not skipped. Give --recorded-scale with the tag of the "
+      "scalar that has it; without, all scales here are too small by it.",
+      count_text(carried->steps), count_text(carried->of));
+}
 
 std::string skipped_limit_text(const analyzers::Limit& limit) {
   const std::string scale = scale_text(*limit.skipped_at);

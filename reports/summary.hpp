@@ -44,6 +44,10 @@ std::string settings_html(const analyzers::Analysis& analysis,
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::Recommendation& advice);
 
+/// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
+/// empty where they do not.
+std::string carried_text(const analyzers::Analysis& analysis);
+
 /// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
 std::string skipped_limit_text(const analyzers::Limit& limit);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "reports/own_data.hpp"
 #include "reports/text.hpp"
@@ -52,18 +53,33 @@ json timeline_chart() {
   return out;
 }
 
-/// [step, scale, its log2, skipped]; a step without a scale has the one before.
+/// [step, scale, its log2, skipped], ascending.
+using Rows = std::multimap<std::int64_t, json>;
+
+void add_row(Rows& rows, std::int64_t step, std::optional<double> scale, bool skipped) {
+  if (!scale || !(*scale > 0) || !std::isfinite(*scale)) return;
+  rows.emplace(step, json::array({step, *scale, std::log2(*scale), skipped}));
+}
+
+/// A step without a scale has the one before. Of skipped steps that are not told apart, the scales
+/// before and after them.
 json rows_of(const Analysis& analysis, const std::string& log) {
-  json rows = json::array();
+  Rows rows;
   std::optional<double> scale;
   for (const auto& [of, scalars] : analysis.scalars) {
     if (of != log) continue;
     if (scalars.loss_scale && *scalars.loss_scale > 0) scale = scalars.loss_scale;
     const bool skipped = scalars.found_inf.value_or(false);
-    if (!scale || !std::isfinite(*scale) || !(scalars.loss_scale || skipped)) continue;
-    rows.push_back({scalars.step, *scale, std::log2(*scale), skipped});
+    if (scalars.loss_scale || skipped) add_row(rows, scalars.step, scale, skipped);
   }
-  return rows;
+  for (const auto& [of, range] : analysis.skips) {
+    if (of != log) continue;
+    add_row(rows, range.first, range.scale_from, false);
+    if (range.last) add_row(rows, *range.last + 1, range.scale_to, false);
+  }
+  json list = json::array();
+  for (const auto& [step, row] : rows) list.push_back(row);
+  return list;
 }
 
 }  // namespace
@@ -87,7 +103,8 @@ std::string timeline_html(const Analysis& analysis) {
   }
   if (out.empty()) return "";
   return out +
-         "<p class=\"note\">The loss scale; triangles are skipped steps.</p>\n"
+         "<p class=\"note\">The loss scale; triangles are skipped steps whose number is "
+         "known.</p>\n"
          "<figure class=\"chart\" data-chart=\"timeline\"></figure>\n";
 }
 

@@ -158,3 +158,59 @@ def test_a_restart_in_csv_metrics_is_no_skipped_step(tmp_path):
     (tmp_path / "Train_Samples_loss_scale.csv").write_text("step,loss_scale\n" + "".join(rows))
     write_gradients(tmp_path, 2.0 ** -10)
     assert recommended(tmp_path)["highest"] == 2 ** 24
+
+
+def write_history(folder, rows):
+    log = folder / "history.jsonl"
+    log.write_text("\n".join(json.dumps(row) for row in rows))
+    return log
+
+
+def histogram(*edges):
+    return {"_type": "histogram", "bins": edges, "values": [9] * (len(edges) - 1)}
+
+
+def test_gradients_that_carry_the_scale_are_said_to(tmp_path):
+    rows = [{"_step": step, "loss_scale": 4096.0, "gradients/head": histogram(1000.0, 1001.0)}
+            for step in range(20)]
+    log = write_history(tmp_path, rows)
+    text = run("recommend", log)
+    assert text.startswith("The gradients seem to carry the loss scale: times the scale of their "
+                           "step those of 19 of 20 steps would overflow")
+    assert "init_scale" not in text
+    told = run("recommend", log, "--recorded-scale", "loss_scale")
+    assert "seem to carry" not in told and "init_scale" in told
+    page = tmp_path / "page.html"
+    run("report", log, "--out", page)
+    assert "<strong>The gradients seem to carry" in page.read_text()
+    assert "id=\"paste\"" not in page.read_text()
+
+
+def test_a_largest_value_that_is_a_buckets_edge_is_at_most(tmp_path):
+    log = write_history(tmp_path, [{"_step": 0, "gradients/dead": histogram(-0.5, 0.5)}])
+    assert "its largest magnitude is at most 0.5" in run("recommend", log)
+
+
+def test_infinities_between_recorded_steps_that_no_scale_cures(tmp_path):
+    """Gradients every 10 steps, the loss and a scale that falls at every step."""
+    from tensorboardX import SummaryWriter
+    scale = 2.0 ** 15
+    with SummaryWriter(str(tmp_path / "tb")) as writer:
+        for step in range(61):
+            if step % 10 == 0:
+                gradients = np.float32([0.5, -0.25, 0.125]) * np.float32(scale)
+                if step >= 30:
+                    gradients[0] = np.inf
+                writer.add_histogram("grads/head", gradients, step)
+            writer.add_scalar("amp/scale", scale, step)
+            writer.add_scalar("loss", 0.7, step)
+            if step >= 30:
+                scale /= 2
+    arguments = (tmp_path / "tb", "--recorded-scale", "amp/scale")
+    found = json.loads(run("recommend", *arguments, "--json", "-"))
+    (event,) = found["overflow_events"]
+    assert (event["step"], event["last_step"], event["cause"]) == (30, 60, "nan_in_model")
+    assert found["highest"] == 2 ** 15  # by 0.5, with a binade to spare; infinities bound nothing
+    text = run("recommend", *arguments)
+    assert text.startswith("The loss scale collapsed from 32768 (2^15) to")
+    assert "Infinity in the model from step 30" in text

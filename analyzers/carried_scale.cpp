@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/carried_scale.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+namespace halfscope::analyzers {
+namespace {
+
+constexpr std::uint64_t kLeast = 2, kOneOf = 10;
+
+/// What the log tells of a step's loss scale.
+struct Told {
+  double scale = 1;
+  std::optional<bool> found_inf;
+};
+using ToldByStep = std::map<std::int64_t, Told>;
+
+ToldByStep scales_of(const Analysis& analysis, const std::string& log) {
+  ToldByStep told;
+  for (const auto& [of, scalars] : analysis.scalars) {
+    if (of != log || !scalars.loss_scale || !usable_scale(*scalars.loss_scale)) continue;
+    told[scalars.step] = {*scalars.loss_scale, scalars.found_inf};
+  }
+  return told;
+}
+
+/// The least that the largest gradient of each step can be, where it is taken as unscaled.
+std::map<std::int64_t, double> largest_of(const Analysis& analysis, const std::string& log) {
+  std::map<std::int64_t, double> largest;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.log != log || !tensor.counted) continue;
+    for (const StepFindings& step : tensor.per_step) {
+      if (step.scale != 1 || step.counts.finite_nonzero.low == 0) continue;
+      double& kept = largest[step.step];
+      kept = std::max(kept, step.max_abs_at_least.value_or(step.max_abs.value_or(0)));
+    }
+  }
+  return largest;
+}
+
+bool was_skipped(const ToldByStep& told, ToldByStep::const_iterator at) {
+  if (at->second.found_inf) return *at->second.found_inf;
+  const auto next = std::next(at);
+  return next == told.end() || next->second.scale < at->second.scale;  // unknown: perhaps
+}
+
+}  // namespace
+
+std::optional<CarriedScale> carried_scale(const Analysis& analysis) {
+  const double overflow = to_double(boundaries(kBinary16).overflow);
+  std::set<std::string> logs;
+  for (const auto& [log, kind] : analysis.kinds) logs.insert(log);
+  for (const std::string& log : logs) {
+    const ToldByStep told = scales_of(analysis, log);
+    CarriedScale found{log};
+    for (const auto& [step, largest] : largest_of(analysis, log)) {
+      const auto at = told.find(step);
+      if (at == told.end()) continue;
+      ++found.of;
+      if (largest * at->second.scale >= overflow && !was_skipped(told, at)) ++found.steps;
+    }
+    if (found.steps >= kLeast && found.steps * kOneOf >= found.of) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace halfscope::analyzers
