@@ -28,11 +28,17 @@ bool cured_by_none(const ScaleSpan& span, const Neighbours& near) {
          std::log2(span.most) - std::log2(span.least) >= kLowered;
 }
 
+/// A power of two that is written in many digits as such.
+std::string written(double scale) {
+  const std::optional<int> log2 = exact_log2(scale);
+  return log2 && std::abs(*log2) > 20 ? fmt::format("2^{}", *log2) : fmt::format("{}", scale);
+}
+
 std::string scales_text(const ScaleSpan& span) {
-  if (span.least == span.most) return fmt::format("at loss scale {}", span.least);
+  if (span.least == span.most) return fmt::format("at loss scale {}", written(span.least));
   return fmt::format(
       "at loss scale {}, and those of the steps after it infinities or NaN at scales down to {}",
-      span.first, span.least);
+      written(span.first), written(span.least));
 }
 
 std::string far_text(const First& first, const ScaleSpan& span, const Neighbours& near) {
@@ -42,7 +48,7 @@ std::string far_text(const First& first, const ScaleSpan& span, const Neighbours
                             "{}, although at {} they reach at most {:.3g} unscaled, {:.1f} binades "
                             "below overflow at {}",
                             held, steps_text(near.steps), *near.largest, room_at(span.least, near),
-                            span.least)
+                            written(span.least))
                       : fmt::format("{}, where {:.3g} is the least that overflows", held,
                                     65520 / span.least);
 }

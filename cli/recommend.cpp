@@ -92,6 +92,7 @@ int run(const Options& options) {
   if (!options.json.empty()) {
     auto json = reports::to_json(study.advice);
     reports::put_overflow(json, study.analysis, study.overflow);
+    reports::put_timeline(json, study.analysis);
     reports::put_gaps(json, study.analysis);
     write_output(options.json, reports::json_text(json) + "\n");
   }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log could not tell, as JSON.
+#include "analyzers/carried_scale.hpp"
 #include "reports/gaps.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {
 
 void put_gaps(Json& to, const analyzers::Analysis& analysis) {
+  if (const auto carried = analyzers::carried_scale(analysis)) {
+    to["seems_scaled"] = {{"log", carried->log}, {"steps", carried->steps}, {"of", carried->of}};
+  }
   for (const LogGaps& gaps : could_not_tell(analysis)) {
     Json names = Json::array();
     std::string text;

@@ -80,9 +80,11 @@ std::string scale_text(double scale) {
 
 std::string magnitude_text(double magnitude) {
   if (!std::isfinite(magnitude) || magnitude <= 0) return fmt::format("{:.3g}", magnitude);
+  double log2 = std::log2(magnitude);
+  if (std::abs(log2) < 0.05) log2 = 0;                       // no "-0.0"
   const bool large = magnitude >= 999.5 && magnitude < 1e6;  // .3g would write 1.42e+03
-  return large ? fmt::format("{:.0f} (2^{:.1f})", magnitude, std::log2(magnitude))
-               : fmt::format("{:.3g} (2^{:.1f})", magnitude, std::log2(magnitude));
+  return large ? fmt::format("{:.0f} (2^{:.1f})", magnitude, log2)
+               : fmt::format("{:.3g} (2^{:.1f})", magnitude, log2);
 }
 
 std::string bytes_text(std::uint64_t bytes) {

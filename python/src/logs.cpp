@@ -92,6 +92,7 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& s
   const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
   auto json = reports::to_json(found.advice);
   reports::put_overflow(json, found.analysis, found.overflow);
+  reports::put_timeline(json, found.analysis);
   reports::put_gaps(json, found.analysis);
   return {reports::json_text(json), found.analysis.notes};
 }

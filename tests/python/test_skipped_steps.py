@@ -178,6 +178,10 @@ def test_gradients_that_carry_the_scale_are_said_to(tmp_path):
     assert text.startswith("The gradients seem to carry the loss scale: times the scale of their "
                            "step those of 19 of 20 steps would overflow")
     assert "init_scale" not in text
+    schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text())
+    found = recommended(log)
+    jsonschema.validate(found, schema)
+    assert (found["seems_scaled"]["steps"], found["seems_scaled"]["of"]) == (19, 20)
     told = run("recommend", log, "--recorded-scale", "loss_scale")
     assert "seem to carry" not in told and "init_scale" in told
     page = tmp_path / "page.html"
@@ -210,6 +214,8 @@ def test_infinities_between_recorded_steps_that_no_scale_cures(tmp_path):
     found = json.loads(run("recommend", *arguments, "--json", "-"))
     (event,) = found["overflow_events"]
     assert (event["step"], event["last_step"], event["cause"]) == (30, 60, "nan_in_model")
+    jsonschema.validate(found, json.loads((ROOT / "docs/schema/recommend.schema.json").read_text()))
+    assert found["timeline"][0]["falls"][0]["from"] == 2 ** 15
     assert found["highest"] == 2 ** 15  # by 0.5, with a binade to spare; infinities bound nothing
     text = run("recommend", *arguments)
     assert text.startswith("The loss scale collapsed from 32768 (2^15) to")
