@@ -71,12 +71,8 @@ bool is_console_file(const fs::path& file) {
   return tells_any(begin) || (begin.size() == kLookedAt && tells_any(end_of(file, kLookedAt)));
 }
 
-struct Told {
-  bool numbered = false, ranges = false;
-};
-
-/// One file. `number`: no file before it had its overflows numbered.
-Told read_file(const fs::path& file, Timeline& timeline, bool number, analyzers::Notes& notes,
+/// One file. `number`: no file before it had its overflows numbered. Returns whether its were.
+bool read_file(const fs::path& file, Timeline& timeline, bool number, analyzers::Notes& notes,
                const analyzers::Progress& progress, std::uint64_t before, std::uint64_t in_all) {
   TextLines lines(file, progress, before, in_all);
   Contradictions contradictions;
@@ -93,7 +89,7 @@ Told read_file(const fs::path& file, Timeline& timeline, bool number, analyzers:
     notes.push_back(lines.name() +
                     ": tells no steps, and is left out beside another log that tells none");
   }
-  return {steps.numbered(), steps.ranges()};
+  return steps.numbered();
 }
 
 }  // namespace
@@ -108,16 +104,14 @@ void read_console_log(const fs::path& log, const analyzers::Selection& selection
   const std::uint64_t in_all = bytes_of(files);
   std::uint64_t before = 0;
   Timeline timeline(log.string(), selection, visit);
-  Told all;
+  bool numbered = false;
   for (const fs::path& file : files) {
-    const Told told = read_file(file, timeline, !all.numbered, notes, progress, before, in_all);
-    all.numbered |= told.numbered;
-    all.ranges |= told.ranges;
+    numbered |= read_file(file, timeline, !numbered, notes, progress, before, in_all);
     before += bytes_of({file});
   }
   if (visit.kind) {
     analyzers::LogKind kind{"console log", {analyzers::Gap::tensors}};
-    if (all.numbered || all.ranges) kind.gaps.push_back(analyzers::Gap::steps);
+    if (numbered) kind.gaps.push_back(analyzers::Gap::steps);
     visit.kind(kind);
   }
   timeline.finish(notes);

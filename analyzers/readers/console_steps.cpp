@@ -92,7 +92,6 @@ void ConsoleSteps::tell_at(std::int64_t step, const Overflow& overflow) {
 
 void ConsoleSteps::tell_range(std::int64_t first, std::optional<std::int64_t> last,
                               std::uint64_t count, std::optional<double> then) {
-  ranges_ = true;
   analyzers::SkippedSteps steps{first, last, count, scale_, then};
   if (!pending_.empty() && pending_.front().attempted)
     steps.scale_from = pending_.front().attempted;

@@ -29,7 +29,6 @@ class ConsoleSteps {
 
   bool any_step() const { return any_step_; }
   bool numbered() const { return numbered_; }
-  bool ranges() const { return ranges_; }  ///< some skipped steps have no step of their own
   /// What was odd, one line each, without the file's name.
   std::vector<std::string> remarks() const;
 
@@ -57,7 +56,7 @@ class ConsoleSteps {
   std::int64_t scale_step_ = 0;                 // the first step of scale_
   std::optional<int> rank_, scaler_;
   std::uint64_t of_other_ranks_ = 0, of_other_scalers_ = 0, repeated_ = 0;
-  bool any_step_ = false, numbered_ = false, ranges_ = false, went_back_ = false;
+  bool any_step_ = false, numbered_ = false, went_back_ = false;
 };
 
 }  // namespace halfscope::readers
