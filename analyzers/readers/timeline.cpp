@@ -113,25 +113,36 @@ Timeline::Timeline(std::string log, const analyzers::Selection& selection,
       visit_(visit),
       state_(selection.joined ? selection.joined : std::make_shared<TimelineState>()) {}
 
+/// Scalars are mostly told tag by tag in the order of steps: the next step is at hand.
+log::StepScalars& Timeline::scalars_at(std::int64_t step) {
+  auto& all = state_->scalars;
+  auto& last = state_->last_told;
+  const auto next = last == all.end() ? last : std::next(last);
+  const bool is_next = next != all.end() && next->first == step;
+  last = is_next ? next : all.try_emplace(next, step);
+  return last->second;
+}
+
 void Timeline::loss(std::int64_t step, double value) {
-  if (in_steps(selection_, step)) state_->scalars[step].loss = value;
+  if (in_steps(selection_, step)) scalars_at(step).loss = value;
 }
 
 void Timeline::learning_rate(std::int64_t step, double value) {
-  if (in_steps(selection_, step)) state_->scalars[step].learning_rate = value;
+  if (in_steps(selection_, step)) scalars_at(step).learning_rate = value;
 }
 
 void Timeline::loss_scale(std::int64_t step, double value) {
   state_->of_steps.add(step, value);  // of a step between selected ones too
-  if (in_steps(selection_, step)) state_->scalars[step].loss_scale = value;
+  if (in_steps(selection_, step)) scalars_at(step).loss_scale = value;
 }
 
 void Timeline::found_inf(std::int64_t step, bool value) {
-  if (in_steps(selection_, step)) state_->scalars[step].found_inf = value;
+  if (in_steps(selection_, step)) scalars_at(step).found_inf = value;
 }
 
 void Timeline::restart(std::int64_t step) {
   state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
+  state_->last_told = state_->scalars.end();
   state_->of_steps.restart(step);
   std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
 }

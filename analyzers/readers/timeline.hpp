@@ -26,7 +26,9 @@ std::optional<log::Role> role_in_words(std::string_view tag);
 /// The loss scale that recorded values carry at each step, told by a scalar.
 class ScaleSeries {
  public:
-  void add(std::int64_t step, double scale) { scales_[step] = scale; }
+  void add(std::int64_t step, double scale) {
+    scales_.insert_or_assign(scales_.end(), step, scale);  // mostly in order
+  }
   void restart(std::int64_t step) { scales_.erase(scales_.lower_bound(step), scales_.end()); }
   bool empty() const { return scales_.empty(); }
   /// At a step without one: where the steps around it have the same. Empty: not known.
@@ -51,6 +53,7 @@ struct TimelineState {
   ScaleSeries of_steps;               ///< the loss scale the log tells
   std::set<std::string> scalar_tags;  ///< a few, for messages
   std::map<std::int64_t, log::StepScalars> scalars;
+  std::map<std::int64_t, log::StepScalars>::iterator last_told = scalars.end();
   std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< of weights, of activations
   std::vector<analyzers::StepPeak> peaks;                   ///< of single tensors, unscaled
   std::vector<analyzers::SkippedSteps> skips;
@@ -108,6 +111,7 @@ class Timeline {
                                                       log::Role known) const;
   /// The scale that values of a gradient carry. Empty where nobody knows: then it is counted.
   std::optional<double> scale_of(std::int64_t step);
+  log::StepScalars& scalars_at(std::int64_t step);
   void add_extreme(log::Role role, std::int64_t step, const Extreme& found);
   void tell_step(log::StepScalars& scalars) const;
   void tell_assumptions(analyzers::Notes& notes) const;
