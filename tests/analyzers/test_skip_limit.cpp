@@ -82,6 +82,8 @@ TEST_CASE("skip limit: a scale that came down in vain bounds none", "[skip_limit
   CHECK(skip_limit(both, 1e-3)->skipped_at == 0x1p20);
   // Ranges beside each other are one episode.
   CHECK_FALSE(skip_limit(console({{1, 10, 5, 0x1p16, 0x1p11}, {11, 20, 4, 0x1p11, 0x1p7}}), 1e-3));
+  // So is one that failed at the same scale again.
+  CHECK_FALSE(skip_limit(console({{1, 10, 9, 0x1p16, 0x1p7}, {11, 20, 1, 0x1p8, 0x1p7}}), 1e-3));
 }
 
 TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
@@ -136,4 +138,30 @@ TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") 
   CHECK(collapse_of(facts) == &facts.falls[1]);
   facts.scale_last = 0x1p15;  // it came back
   CHECK(collapse_of(facts) == nullptr);
+}
+
+TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it", "[skip_limit]") {
+  Analysis analysis = console({});
+  double scale = 0x1p17;
+  for (std::int64_t step = 0; step < 210; ++step) {
+    if (step == 80 || step >= 200) scale /= 2;  // one everyday probe, then a collapse
+    analysis.scalars.emplace_back("train.log", step_at(step, scale, false));
+  }
+  const std::vector<TimelineFacts> facts = timeline_facts(analysis);
+  REQUIRE(facts.size() == 1);
+  REQUIRE(facts[0].falls.size() == 1);
+  CHECK(facts[0].falls[0].from == 0x1p16);
+  CHECK(facts[0].falls[0].to == 0x1p6);
+  CHECK(facts[0].falls[0].first == 199);
+  CHECK(facts[0].falls[0].last == 209);
+  CHECK(facts[0].falls[0].reductions == 10);
+
+  Analysis slow = console({});
+  for (std::int64_t step = 0; step < 500; ++step) {  // every 100 steps, so that all is one fall
+    const double halved = static_cast<double>(1 << (step / 100));
+    slow.scalars.emplace_back("train.log", step_at(step, 0x1p16 / halved, false));
+  }
+  const std::vector<TimelineFacts> one = timeline_facts(slow);
+  REQUIRE(one.at(0).falls.size() == 1);
+  CHECK(one[0].falls[0].reductions == 4);
 }
