@@ -83,7 +83,7 @@ inline Result result_of(std::string name, double bytes, double seconds, double r
   return {std::move(name), seconds * 1e6, bytes / seconds / 1e9, bytes / seconds / read};
 }
 
-/// Tables, facts and updates. bench_cuda_table.cpp.
+/// Tables, facts and updates. cuda_table.cpp.
 std::vector<Result> measure_tables(double read);
 
 }  // namespace bench

@@ -3,7 +3,7 @@
 # vl-convert-python carries. Without that package the program builds and
 # `report` says what it lacks.
 set(HALFSCOPE_VEGA_PYTHON "" CACHE FILEPATH
-    "Python with vl-convert-python, for reports; empty: .venv/bin/python, then python3")
+    "Python with vl-convert-python, for reports; empty: the package's, .venv/bin/python, then python3")
 
 # halfscope_find_vega_python(VAR): the first interpreter that has the package, or nothing.
 function(halfscope_find_vega_python result)
@@ -11,7 +11,7 @@ function(halfscope_find_vega_python result)
   if(NOT candidates)
     find_program(HALFSCOPE_PYTHON3 python3)
     mark_as_advanced(HALFSCOPE_PYTHON3)
-    set(candidates ${PROJECT_SOURCE_DIR}/.venv/bin/python ${HALFSCOPE_PYTHON3} /usr/bin/python3)
+    set(candidates ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/.venv/bin/python ${HALFSCOPE_PYTHON3} /usr/bin/python3)
   endif()
   foreach(python IN LISTS candidates)
     execute_process(COMMAND ${python} -c "import vl_convert; vl_convert.javascript_bundle"

@@ -6,6 +6,9 @@
 readonly bundle_folder=build/bundle bundle_most=60000000 bundle_glibc=2.35
 
 bundle() {
+  use_what_is_found
+  command -v nvcc >/dev/null || die 3 "bundle: nvcc, the CUDA compiler, was not found; it is not in" \
+    "Debian's main archive: install NVIDIA's CUDA toolkit and cuDNN 9, and put nvcc on PATH"
   ensure build test bench
   configure bundle build-bundle
   compile build-bundle --target bundle_programs
@@ -59,8 +62,8 @@ check_bundle() {
 gpu() {
   if [[ ! -x $bundle_folder/gpu.sh ]]; then
     [[ -e /dev/nvidiactl || -n ${HALFSCOPE_GPU_DRY:-} ]] ||
-      die 3 "gpu: this machine has no NVIDIA GPU (no /dev/nvidiactl); ./run bundle makes a folder" \
-        "to carry to one"
+      die 3 "gpu: this machine has no NVIDIA GPU (no /dev/nvidiactl); ./run bundle, where nvcc is," \
+        "makes a folder to carry to one"
     bundle
   fi
   case "$#:${1:-}" in

@@ -10,18 +10,7 @@ readonly system_python=/usr/bin/python3  # Debian's, whatever else stands first 
 
 # The packages of each need, by the names of Debian 12.
 debian_packages() {
-  case $1 in
-    build) echo g++ cmake ninja-build protobuf-compiler libprotobuf-dev libhwy-dev libtbb-dev \
-      libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev libpugixml-dev zlib1g-dev libboost-dev libisal-dev python3-venv ;;
-    test) echo catch2 ccache chromium chromium-driver clang-format-14 fonts-dejavu-core \
-      libboost-context-dev libeigen3-dev python3-dev python3-ipykernel python3-jsonschema \
-      python3-nbclient python3-numpy python3-pytest python3-selenium python3-sklearn python3-torch ;;
-    bench) echo libimath-dev python3-numpy python3-torch ;;
-    fuzz) echo clang-14 libclang-rt-14-dev ;;
-    format) echo clang-format-14 ;;
-    lint) echo clang-tidy-14 ;;
-    *) die 2 "no such need: $1" ;;
-  esac
+  sed -n "s/^$1: //p" "$root/tools/debian-packages.txt" | grep . || die 2 "no such need: $1"
 }
 
 # The requirements files of each need.
@@ -64,20 +53,29 @@ missing_requirements() {
 # The packages a requirements file names, without its comments.
 packages_in() { sed -e 's/[[:space:]]*#.*//' -e '/^$/d' "$@"; }
 
-apt_install() {
-  local -a as_root=()
-  local reason="this is not root and there is no sudo"
-  if [[ $(id -u) != 0 ]]; then
-    command -v sudo >/dev/null || die 3 "$reason; as root: apt-get install --no-install-recommends $*"
-    as_root=(sudo)
+# as_root COMMAND...: apt-get wants to be root.
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  else
+    sudo "$@"
   fi
-  local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
-  # One unreachable third-party source must not stop what the others can give.
-  "${apt[@]}" -qq update || echo "run: apt-get update had errors; going on with the lists there are" >&2
-  { "${apt[@]}" install --assume-no --no-install-recommends "$@" || true; } 2>/dev/null |
+}
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 "$@"; }
+
+# One unreachable third-party source must not stop what the others can give.
+apt_update() {
+  apt_get -qq update || echo "run: apt-get update had errors; going on with the lists there are" >&2
+}
+
+apt_install() {
+  [[ $(id -u) == 0 ]] || command -v sudo >/dev/null ||
+    die 3 "this is not root and there is no sudo; as root: apt-get install --no-install-recommends $*"
+  apt_update
+  { apt_get install --assume-no --no-install-recommends "$@" || true; } 2>/dev/null |
     grep -E '^(Need to get|After this operation)' || true
   mkdir -p "$root/build"
-  if ! "${apt[@]}" -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends "$@" \
+  if ! apt_get -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends "$@" \
     </dev/null >"$root/build/apt.log" 2>&1; then
     tail -n 20 "$root/build/apt.log" >&2
     die 3 "apt-get could not install: $* (all it said: build/apt.log)"

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`halfscope` and `python -m halfscope`: the program, which is installed with the package."""
+
+import os
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).parent / "bin" / "halfscope"
+
+
+def main():
+    try:
+        os.execv(PROGRAM, ["halfscope", *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"halfscope: {PROGRAM}: cannot be run ({error.strerror}); install the package again: "
+                 "pip install --force-reinstall .")
+
+
+if __name__ == "__main__":
+    main()

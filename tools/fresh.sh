@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+# ./run fresh: a command of ./run where nothing is installed: a clone of a commit in a bare root of
+# Debian 12, made by debootstrap. Sourced by ./run, which sets $root.
+
+readonly fresh_cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/halfscope
+readonly fresh_release=bookworm
+# What a command leaves behind for people, brought back into build/fresh.
+readonly -a fresh_results=(build/demo build/bench.json build/ctest.xml build/pytest.xml build/arm
+  build/wheel)
+
+# fresh [--commit C] [COMMAND...]
+fresh() {
+  local commit=HEAD status=0 try
+  if [[ ${1:-} == --commit ]]; then
+    (($# >= 2)) || die 2 "fresh --commit takes a commit, for instance: ./run fresh --commit HEAD~1 demo"
+    commit=$2
+    shift 2
+  fi
+  (($#)) || set -- demo
+  commit=$(git rev-parse --verify --quiet "$commit^{commit}") || die 2 "fresh: git has no commit '$commit'"
+  if [[ $(id -u) != 0 ]]; then
+    echo "fresh: not run, needs root" >&2
+    exit 3
+  fi
+  [[ -z $(git status --porcelain) ]] || echo "fresh: what is not committed is left out" >&2
+  ensure fresh
+  bare_root
+  try=$(mktemp --directory "$fresh_cache/try.XXXXXX")
+  # shellcheck disable=SC2064  # the path as it is now
+  trap "rm -r --one-file-system '$try'" EXIT
+  cp --archive --reflink=auto "$bare/." "$try"
+  git clone --quiet --no-checkout "$root" "$try/halfscope"
+  git -C "$try/halfscope" checkout --quiet --detach "$commit"
+  say "fresh: ./run $* of ${commit:0:10} in a bare Debian 12"
+  in_root "$try" /halfscope/run "$@" || status=$?
+  bring_back "$try/halfscope"
+  say "fresh: ./run $* ended with $status"
+  return "$status"
+}
+
+# Sets $bare: a root that holds git and what Debian 12 cannot do without, in the cache folder. Made
+# anew when the machine's sources or settings are others.
+bare_root() {
+  local sources mirror stamp making
+  sources=$(debian_sources)
+  [[ -n $sources ]] || { apt_update && sources=$(debian_sources); }
+  mirror=$(sed -n "s/^deb \(.*\) $fresh_release main\$/\1/p" <<<"$sources" | head -n 1)
+  [[ -n $mirror ]] ||
+    die 1 "fresh: apt has no source of Debian 12 ($fresh_release main); found: ${sources:-none of Debian}"
+  stamp=$({ echo "$sources"; acquire_settings; cat "$root/tools/fresh.sh"; } | sha256sum)
+  bare=$fresh_cache/bare-${stamp:0:16}
+  [[ ! -d $bare ]] || return 0
+  say "fresh: a bare Debian 12 into $bare (a minute, once)"
+  rm -rf --one-file-system "$fresh_cache"/bare-*
+  mkdir -p "$fresh_cache/debs"
+  making=$(mktemp --directory "$fresh_cache/making.XXXXXX")
+  debootstrap --variant=minbase --include=git --cache-dir="$fresh_cache/debs" \
+    "$fresh_release" "$making" "$mirror" </dev/null >"$fresh_cache/debootstrap.log" 2>&1 || {
+    tail -n 20 "$fresh_cache/debootstrap.log" >&2
+    rm -r --one-file-system "$making"
+    die 1 "fresh: debootstrap could not make a root (all it said: $fresh_cache/debootstrap.log)"
+  }
+  printf '%s\n' "$sources" >"$making/etc/apt/sources.list"
+  acquire_settings >"$making/etc/apt/apt.conf.d/90machine"
+  rm -rf "$making"/var/cache/apt/archives/*.deb
+  chmod 755 "$making"
+  mv "$making" "$bare"
+}
+
+# The machine's own sources of Debian 12, a line each, and how it fetches from them.
+debian_sources() {
+  # shellcheck disable=SC2016  # apt expands them
+  apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    sed -n "s/^Debian \(.* $fresh_release.*\)/deb \1/p" | sort --unique
+}
+acquire_settings() { apt-config dump Acquire; }
+
+# in_root ROOT COMMAND...: with the machine's network, certificates and settings of pip, and nothing
+# else of it. What is mounted goes with the namespace. Debian's packages, pip's and the compiler's
+# results are kept in the cache folder, so that the next root need not fetch and compile them again.
+in_root() {
+  local inside=$1 file name
+  local -a keep=()
+  shift
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt \
+    /usr/local/share/ca-certificates; do
+    [[ ! -e $file ]] || { mkdir -p "$inside${file%/*}" && cp --recursive --dereference "$file" "$inside${file%/*}"; }
+  done
+  for name in $(compgen -e); do
+    case $name in
+      PIP_* | HALFSCOPE_* | CCACHE_DISABLE | CI | TERM | *_proxy | *_PROXY | *_CERT | *_CA_BUNDLE | \
+        *_CERT_FILE | *_CAINFO) keep+=("$name=${!name}") ;;
+    esac
+  done
+  mkdir -p "$fresh_cache"/{archives/partial,pip,ccache}
+  # shellcheck disable=SC2016  # expanded inside
+  unshare --mount --pid --fork --kill-child bash -euc "$(declare -f mount_root)"'; mount_root "$1" "$2"
+    shift 2; exec chroot "$@"' - "$inside" "$fresh_cache" "$inside" \
+    /usr/bin/env --ignore-environment HOME=/root LANG=C.UTF-8 \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${keep[@]}" "$@" </dev/null
+}
+
+mount_root() {
+  local node
+  mount -t proc proc "$1/proc"
+  mount -t tmpfs -o mode=755 tmpfs "$1/dev"
+  mkdir "$1/dev/shm"
+  mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+  for node in null zero full random urandom tty; do
+    touch "$1/dev/$node"
+    mount --bind "/dev/$node" "$1/dev/$node"
+  done
+  ln -s /proc/self/fd "$1/dev/fd"
+  for node in archives:var/cache/apt/archives pip:root/.cache/pip ccache:root/.cache/ccache; do
+    mkdir -p "$1/${node#*:}"
+    mount --bind "$2/${node%%:*}" "$1/${node#*:}"
+  done
+}
+
+bring_back() {
+  local name
+  rm -rf "$root/build/fresh"
+  mkdir -p "$root/build/fresh"
+  for name in "${fresh_results[@]}"; do
+    [[ ! -e $1/$name ]] || cp --recursive "$1/$name" "$root/build/fresh"
+  done
+}
