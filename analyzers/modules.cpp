@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/modules.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <sstream>
 
@@ -56,8 +58,8 @@ Modules::Modules(const Analysis& analysis, const std::string& log) {
   }
   for (const auto& [of, manifest] : analysis.manifests) {
     if (of != log) continue;
-    const auto network = manifest.about.find("network");
-    if (network == manifest.about.end() || !network->is_object()) continue;
+    const auto network = manifest.about->find("network");
+    if (network == manifest.about->end() || !network->is_object()) continue;
     const auto text = network->find("text");
     if (text != network->end() && text->is_string()) read_text(text->get<std::string>());
   }

@@ -56,7 +56,7 @@ json groups_of(const WholeStep& step) {
     json groups = json::parse(found->second, nullptr, false);
     if (groups.is_array()) return groups;
   }
-  return at(at(step.run->manifest().about, "optimizer"), "param_groups");
+  return at(at(*step.run->manifest().about, "optimizer"), "param_groups");
 }
 
 /// The group that has the parameter; its index counts learning rates. An only group that does not
@@ -213,7 +213,7 @@ ComputedUpdate compute(const Optimizer& optimizer, const OptimizerInputs& in, st
 
 std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& parameter) {
   if (step.run == nullptr) return std::nullopt;
-  const json& name = at(at(step.run->manifest().about, "optimizer"), "class");
+  const json& name = at(at(*step.run->manifest().about, "optimizer"), "class");
   const auto kind = name.is_string() ? kind_of(name.get<std::string>()) : std::nullopt;
   if (!kind) return std::nullopt;
   const json groups = groups_of(step);

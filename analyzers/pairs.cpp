@@ -2,6 +2,7 @@
 #include "analyzers/pairs.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -65,7 +66,7 @@ bool was_skipped(const WholeStep& step) {
 }
 
 bool names_an_optimizer(const WholeStep& step) {
-  return step.run != nullptr && step.run->manifest().about.contains("optimizer");
+  return step.run != nullptr && step.run->manifest().about->contains("optimizer");
 }
 
 /// Data is mapped and not read for it; a packed NPZ member is unpacked, and freed at once.

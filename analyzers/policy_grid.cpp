@@ -16,6 +16,7 @@
 #include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
+#include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -164,7 +165,7 @@ Knobs knobs_of(const policy::Policy& policy) {
   Knobs knobs{info.initial, info.interval, info.floor, policy::limits_of(policy),
               smallest_scale(policy)};
   // OpenSeq2Seq has no setting for the start: that is its ceiling.
-  const auto* backoff = std::get_if<policy::Os2sBackoff>(&policy);
+  const auto* backoff = policy::get_if<policy::Os2sBackoff>(policy);
   if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
   return knobs;
 }

@@ -10,6 +10,7 @@
 #include "analyzers/policy_facts.hpp"
 #include "analyzers/policy_resets.hpp"
 #include "analyzers/replay_loop.hpp"
+#include "halfscope/policy/nnabla.hpp"
 
 namespace halfscope::analyzers {
 namespace {

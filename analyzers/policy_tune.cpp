@@ -11,6 +11,7 @@
 #include "analyzers/policy_advice.hpp"
 #include "analyzers/policy_grid.hpp"
 #include "analyzers/replay_loop.hpp"
+#include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -137,16 +138,13 @@ void count(Candidate& candidate, const StepSeries& series, const Profiles& profi
            const std::atomic<double>& best) {
   Counter counter(candidate, series, profiles);
   bool given_up = false;
-  std::visit(
-      [&](auto policy) {
-        policy.start();
-        step_through(policy, series, [&](std::size_t i, const Stepped& step) {
-          counter.add(i, step);
-          given_up = static_cast<double>(candidate.lost) > best;
-          return !given_up && !candidate.ends;
-        });
-      },
-      candidate.settings.policy);
+  policy::Policy policy = candidate.settings.policy;
+  policy::start(policy);
+  step_through(policy, series, [&](std::size_t i, const Stepped& step) {
+    counter.add(i, step);
+    given_up = static_cast<double>(candidate.lost) > best;
+    return !given_up && !candidate.ends;
+  });
   counter.finish();
   candidate.counted = !given_up;
 }
@@ -221,9 +219,9 @@ bool as_good(const Candidate& own, const Candidate& other, const StepSeries& ser
 bool tunable(const policy::Policy& policy) {
   const policy::Info& info = policy::info_of(policy);
   if (info.initial.empty() || info.interval.empty()) return false;
-  if (const auto* apex = std::get_if<policy::Apex>(&policy)) return !apex->loss_scale;
-  if (const auto* fastai = std::get_if<policy::Fastai1>(&policy)) return fastai->dynamic;
-  if (const auto* fastai = std::get_if<policy::Fastai2>(&policy)) return fastai->dynamic;
+  if (const auto* apex = policy::get_if<policy::Apex>(policy)) return !apex->loss_scale;
+  if (const auto* fastai = policy::get_if<policy::Fastai1>(policy)) return fastai->dynamic;
+  if (const auto* fastai = policy::get_if<policy::Fastai2>(policy)) return fastai->dynamic;
   return true;
 }
 

@@ -8,10 +8,12 @@
 #include <cmath>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/replay_parts.hpp"
+#include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {
 
@@ -46,16 +48,16 @@ namespace {
 
 /// Whether a policy skips at a scale that no overflow lowers. One that applies what overflows has
 /// no floor: a static scale is that on purpose.
-template <class P>
-bool at_floor(P policy) {
+bool at_floor(policy::Policy policy) {
   constexpr int kEnough = 4096;  // hysteresis is used up, and retries are over
-  const double scale = policy.scale();
+  const double scale = policy::scale_of(policy);
   for (int i = 0; i < kEnough; ++i) {
-    const policy::Decision decision = policy.advance({.nonfinite = true, .max_abs = INFINITY});
+    const policy::Decision decision =
+        policy::advance(policy, {.nonfinite = true, .max_abs = INFINITY});
     if (!decision.error.empty()) break;
     if (decision.action == policy::Action::apply) return false;
   }
-  return policy.scale() == scale;
+  return policy::scale_of(policy) == scale;
 }
 
 /// Whether a step is among the last: a tenth of them, ten at least.
@@ -63,17 +65,16 @@ bool near_end(std::size_t index, std::size_t steps) {
   return index + std::max<std::size_t>(10, steps / 10) >= steps;
 }
 
-template <class P>
-Fate fate_of(const P& policy, const Trace& trace, bool overflow_at_end) {
+Fate fate_of(const policy::Policy& policy, const Trace& trace, bool overflow_at_end) {
   if (trace.error) return Fate::error;
   if (trace.final_scale == 0) return Fate::zero;
   if (std::isinf(trace.final_scale)) return Fate::infinity;
-  const bool moves = !P::info.interval.empty() || !P::info.floor.empty();
+  const policy::Info& info = policy::info_of(policy);
+  const bool moves = !info.interval.empty() || !info.floor.empty();
   return moves && overflow_at_end && at_floor(policy) ? Fate::floor : Fate::ran;
 }
 
-template <class P>
-void replay_one(P policy, const StepSeries& series, Trace& trace) {
+void replay_one(policy::Policy policy, const StepSeries& series, Trace& trace) {
   bool overflow_at_end = false;  // at the scale of the last steps
   std::size_t overflowed = 0;    // the last to
   step_through(policy, series, [&](std::size_t i, const Stepped& step) {
@@ -102,7 +103,7 @@ void replay_one(P policy, const StepSeries& series, Trace& trace) {
     }
     return true;
   });
-  trace.final_scale = policy.scale();
+  trace.final_scale = policy::scale_of(policy);
   if (!trace.scale.empty() && trace.scale.back().second != trace.final_scale) {
     overflow_at_end = false;
   }
@@ -141,19 +142,15 @@ Trace replay(const policy::Policy& policy, const StepSeries& series) {
   trace.text = policy::text_of(policy);
   trace.policy = policy;
   if (!series.steps.empty()) trace.first_step = series.steps.front();
-  std::visit(
-      [&](auto own) {
-        own.start();
-        using P = decltype(own);
-        if constexpr (P::info.needs == policy::Needs::tensors) {
-          replay_tensors(own, series, trace);
-        } else if constexpr (P::info.needs == policy::Needs::layers) {
-          replay_layers(own, series, trace);
-        } else {
-          replay_one(own, series, trace);
-        }
-      },
-      policy);
+  policy::Policy own = policy;
+  policy::start(own);
+  if (const auto* of_a_tensor = policy::get_if<policy::TeDelayed>(own)) {
+    replay_tensors(*of_a_tensor, series, trace);
+  } else if (const auto* of_a_layer = policy::get_if<policy::Als>(own)) {
+    replay_layers(*of_a_layer, series, trace);
+  } else {
+    replay_one(std::move(own), series, trace);
+  }
   if (trace.unavailable.empty()) trace.untaken = series.steps.size() - trace.length;
   return trace;
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "analyzers/step_series.hpp"
@@ -77,10 +76,8 @@ inline std::optional<double> followed(const Seen& seen, double scale) {
   return largest == 0 && scale > seen.zero_to ? std::nullopt : std::optional(largest);
 }
 
-template <class P>
-bool follows_magnitudes(const P& policy) {
-  if constexpr (std::is_same_v<P, policy::Nvcaffe>) return policy.adaptive;
-  return P::info.needs == policy::Needs::magnitude;
+inline bool follows_magnitudes(const policy::Policy& policy) {
+  return policy::needs_of(policy) == policy::Needs::magnitude;
 }
 
 /// What a policy made of one step.
@@ -104,16 +101,16 @@ struct Stepped {
 
 /// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
 /// ends there. Whatever followed from a guess would be a guess, at every later step too.
-template <class P>
-Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempts) {
+inline Stepped step_once(policy::Policy& policy, const Seen& first,
+                         const std::vector<Seen>* attempts) {
   Stepped step;
-  step.scale = policy.scale();
+  step.scale = step.last_scale = policy::scale_of(policy);
   do {
     const Seen& seen =
         attempts == nullptr || attempts->empty()
             ? first
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
-    step.last_scale = policy.scale();
+    if (step.attempts > 0) step.last_scale = policy::scale_of(policy);
     Verdict verdict = judge(seen, step.last_scale);
     const std::optional<double> magnitude = followed(seen, step.last_scale);
     if (verdict == Verdict::clean && !magnitude && follows_magnitudes(policy)) {
@@ -127,16 +124,16 @@ Stepped step_once(P& policy, const Seen& first, const std::vector<Seen>* attempt
     ++step.attempts;
     step.decision = {};
     if (step.unknown) break;
-    step.decision =
-        policy.advance({.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
+    step.decision = policy::advance(
+        policy, {.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
   } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
   return step;
 }
 
 /// Calls see(index, step) for one step after the other until it says false or the policy ends
 /// training. The policy has been started.
-template <class P, class See>
-void step_through(P& policy, const StepSeries& series, See&& see) {
+template <class See>
+void step_through(policy::Policy& policy, const StepSeries& series, See&& see) {
   auto retried = series.retried.begin();
   for (std::size_t i = 0; i < series.seen.size(); ++i) {
     const bool has_attempts = retried != series.retried.end() && retried->first == i;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include "analyzers/replay.hpp"
+#include "halfscope/policy/als.hpp"
+#include "halfscope/policy/transformer_engine.hpp"
 
 namespace halfscope::analyzers {
 

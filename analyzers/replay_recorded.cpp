@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the run itself did: its policy, its trace, and whether the replay agrees.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +39,7 @@ std::string_view setting_of(const policy::Policy& policy, const std::string& key
 
 std::optional<policy::Policy> recorded_policy(const StepSeries& series) {
   if (!series.manifest) return std::nullopt;
-  const nlohmann::json& about = series.manifest->about;
+  const nlohmann::json& about = *series.manifest->about;
   const auto told = about.find("loss_scaling");
   if (told == about.end() || !told->is_object()) return std::nullopt;
   const auto name = told->find("policy");

@@ -2,6 +2,7 @@
 #include "analyzers/step_series.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -54,8 +55,8 @@ TensorFacts facts_of(const Frame& frame) {
 
 /// The scale of a run that never says one but says that it had none, or a fixed one.
 std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifest) {
-  if (!manifest || !manifest->about.contains("loss_scaling")) return std::nullopt;
-  const auto& policy = manifest->about["loss_scaling"];
+  if (!manifest || !manifest->about->contains("loss_scaling")) return std::nullopt;
+  const auto& policy = (*manifest->about)["loss_scaling"];
   if (!policy.is_object()) return std::nullopt;
   const auto name = policy.find("policy"), scale = policy.find("scale");
   if (name == policy.end() || !name->is_string()) return std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/step_series_known.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -76,7 +78,7 @@ std::optional<double> untested_to(const std::optional<log::Manifest>& manifest,
   StepSeries told;
   told.manifest = manifest;
   const auto own = recorded_policy(told);
-  if (own && says_enough(manifest->about["loss_scaling"])) {
+  if (own && says_enough((*manifest->about)["loss_scaling"])) {
     most = untested_to(*own);
   } else {
     const bool skips = std::any_of(steps.begin(), steps.end(), [](const auto& step) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope analyze`: what rounding to a format does to every tensor of a log.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -78,30 +79,29 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_analyze(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand(
+void add_analyze(Parser& parser) {
+  Command command = parser.add(
       "analyze",
       "Count, per tensor and step, what rounding to a 16- or 8-bit format does to a log");
   const auto options = std::make_shared<Options>();
   options->passes.updates = true;
-  add_logs(*command, *options);
-  add_selections(*command, *options);
-  command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
-      ->type_name("FILE");
-  command->add_option("--csv", options->csv, "write counts per tensor and step; - for stdout")
-      ->type_name("FILE");
-  command->add_flag("--what-if", options->passes.what_if,
-                    "also say what FP32 master weights, BF16, another learning rate, stochastic "
-                    "rounding and Kahan's compensation would do to weight updates; slower");
-  command->add_flag("--formats", options->passes.formats,
-                    "also ask about every other format, FP8 and MX among them: which is the "
-                    "narrowest each tensor fits, at which scale, and with how much noise; slower");
-  add_fail_if(*command, options->fail_if);
-  add_junit(*command, options->junit);
-  command->footer(
+  add_logs(command, *options);
+  add_selections(command, *options);
+  command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
+  command.option("--csv", options->csv, "write counts per tensor and step; - for stdout")
+      .type("FILE");
+  command.flag("--what-if", options->passes.what_if,
+               "also say what FP32 master weights, BF16, another learning rate, stochastic "
+               "rounding and Kahan's compensation would do to weight updates; slower");
+  command.flag("--formats", options->passes.formats,
+               "also ask about every other format, FP8 and MX among them: which is the "
+               "narrowest each tensor fits, at which scale, and with how much noise; slower");
+  add_fail_if(command, options->fail_if);
+  add_junit(command, options->junit);
+  command.footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
       "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

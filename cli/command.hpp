@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subcommand: adds itself to the app and leaves what to run behind.
+// A subcommand: adds itself to the parser, with what to run.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
-#include <functional>
 #include <stdexcept>
+
+#include "cli/parser.hpp"
 
 namespace halfscope::cli {
 
@@ -25,17 +24,14 @@ class BadUsage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Set by the subcommand that was asked for; returns the exit code.
-using Run = std::function<int()>;
-
 // To add a subcommand: one file, a declaration here, a line in main.cpp.
-void add_analyze(CLI::App& app, Run& run);
-void add_recommend(CLI::App& app, Run& run);
-void add_report(CLI::App& app, Run& run);
-void add_compare(CLI::App& app, Run& run);
-void add_policies(CLI::App& app, Run& run);
-void add_simulate(CLI::App& app, Run& run);
-void add_info(CLI::App& app, Run& run);
-void add_emulate(CLI::App& app, Run& run);
+void add_analyze(Parser& parser);
+void add_recommend(Parser& parser);
+void add_report(Parser& parser);
+void add_compare(Parser& parser);
+void add_policies(Parser& parser);
+void add_simulate(Parser& parser);
+void add_info(Parser& parser);
+void add_emulate(Parser& parser);
 
 }  // namespace halfscope::cli

@@ -90,9 +90,19 @@ std::string format_names() {
   return names;
 }
 
+}  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+namespace {
+
 /// Replaces a format's other name by its own; what is wrong, or nothing.
 std::string to_format_name(std::string& name) {
-  std::string lower = CLI::detail::to_lower(name);
+  std::string lower = lower_case(name);
   for (const auto& [alias, own] : kFormatAliases) {
     if (lower == alias) lower = own;
   }
@@ -120,59 +130,57 @@ std::string percent_to_share(std::string& text) {
 
 }  // namespace
 
-void add_logs(CLI::App& command, LogOptions& options) {
+void add_logs(Command& command, LogOptions& options) {
   command
-      .add_option("LOG", options.logs,
-                  "run log folders, files of tensors and folders of them, or other tools' logs "
-                  "(docs/logs.md); several stay apart")
-      ->required();
+      .option("LOG", options.logs,
+              "run log folders, files of tensors and folders of them, or other tools' logs "
+              "(docs/logs.md); several stay apart")
+      .required();
   add_reading(command, options);
 }
 
-void add_reading(CLI::App& command, LogOptions& options) {
+void add_reading(Command& command, LogOptions& options) {
   command
-      .add_option("--recorded-scale", options.recorded_scale,
-                  "the loss scale the recorded values carry, where the log does not say: a number, "
-                  "2^K, or the name of the log's scalar that tells it at each step")
-      ->type_name("S|TAG");
-  command.add_option("--role", options.roles, "the role of tensors by name; the first match holds")
-      ->type_name("GLOB=ROLE")
-      ->allow_extra_args(false);
+      .option("--recorded-scale", options.recorded_scale,
+              "the loss scale the recorded values carry, where the log does not say: a number, "
+              "2^K, or the name of the log's scalar that tells it at each step")
+      .type("S|TAG");
+  command.option("--role", options.roles, "the role of tensors by name; the first match holds")
+      .type("GLOB=ROLE")
+      .repeatable();
   command
-      .add_option("--as", options.read_as,
-                  "what NPY elements of 2 bytes stand for that have no type (V2, as bfloat16 is "
-                  "saved) or are whole numbers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
-      ->type_name("DTYPE")
-      ->transform(CLI::IsMember({"bf16", "bfloat16", "f16", "float16", "fp16"}, CLI::ignore_case)
-                      .description(""));
+      .option("--as", options.read_as,
+              "what NPY elements of 2 bytes stand for that have no type (V2, as bfloat16 is "
+              "saved) or are whole numbers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
+      .type("DTYPE")
+      .one_of_any_case({"bf16", "bfloat16", "f16", "float16", "fp16"});
+  const auto limit = [&options](unsigned threads) {
+    options.thread_limit = std::make_shared<tbb::global_control>(
+        tbb::global_control::max_allowed_parallelism, threads);
+  };
   command
-      .add_option_function<unsigned>(
-          "--threads",
-          [&options](const unsigned& threads) {
-            options.thread_limit = std::make_shared<tbb::global_control>(
-                tbb::global_control::max_allowed_parallelism, threads);
-          },
-          "at most N threads, 1 to 4096; results are the same for any number (default: all cores)")
-      ->type_name("N")
-      ->check(
-          (CLI::TypeValidator<unsigned>("a whole number") & CLI::Range(1u, 4096u)).description(""));
+      .whole_number(
+          "--threads", limit,
+          "at most N threads, 1 to 4096; results are the same for any number (default: all "
+          "cores)")
+      .type("N")
+      .within(1u, 4096u);
 }
 
-void add_steps_and_tensors(CLI::App& command, LogOptions& options) {
-  command.add_option("--step", options.steps, "steps A to B, B not included; or one step N")
-      ->type_name("A:B");
-  command.add_option("--tensor", options.tensor, "only tensors whose name matches")
-      ->type_name("GLOB");
+void add_steps_and_tensors(Command& command, LogOptions& options) {
+  command.option("--step", options.steps, "steps A to B, B not included; or one step N")
+      .type("A:B");
+  command.option("--tensor", options.tensor, "only tensors whose name matches").type("GLOB");
 }
 
-void add_policy_choice(CLI::App& command, std::vector<std::string>& policies) {
+void add_policy_choice(Command& command, std::vector<std::string>& policies) {
   command
-      .add_option("--policy", policies,
-                  "a loss-scaling policy, with settings by its framework's names; may be given "
-                  "again (default: all). growth_interval and initial_scale are understood by every "
-                  "one")
-      ->type_name("NAME[,KEY=VALUE...]")
-      ->allow_extra_args(false);
+      .option("--policy", policies,
+              "a loss-scaling policy, with settings by its framework's names; may be given "
+              "again (default: all). growth_interval and initial_scale are understood by every "
+              "one")
+      .type("NAME[,KEY=VALUE...]")
+      .repeatable();
 }
 
 policy::Policy parse_policy(const std::string& text, std::string_view option) {
@@ -184,46 +192,43 @@ policy::Policy parse_policy(const std::string& text, std::string_view option) {
   }
 }
 
-void add_targets(CLI::App& command, analyzers::RecommendOptions& options) {
+void add_targets(Command& command, analyzers::RecommendOptions& options) {
   command
-      .add_option("--headroom", options.headroom_bits,
-                  "binades kept free between the largest gradient and overflow, 0 to 40")
-      ->type_name("BITS")
-      ->check((CLI::TypeValidator<int>("a whole number") & CLI::Range(0, 40)).description(""))
-      ->capture_default_str();
+      .option("--headroom", options.headroom_bits,
+              "binades kept free between the largest gradient and overflow, 0 to 40")
+      .type("BITS")
+      .within(0, 40)
+      .show_default();
   command
-      .add_option(
-          "--target-underflow", options.target_underflow,
-          "share of a tensor's nonzero values that may be flushed to zero, such as 0.001 or "
-          "0.1%")
-      ->type_name("FRACTION")
-      ->transform(CLI::Validator(percent_to_share, ""))
-      ->check(CLI::Range(0.0, 1.0).description(""))
-      ->capture_default_str();
+      .option("--target-underflow", options.target_underflow,
+              "share of a tensor's nonzero values that may be flushed to zero, such as 0.001 or "
+              "0.1%")
+      .type("FRACTION")
+      .rewrite(percent_to_share)
+      .within(0.0, 1.0)
+      .show_default();
 }
 
-void add_selections(CLI::App& command, LogOptions& options) {
+void add_selections(Command& command, LogOptions& options) {
   command
-      .add_option("--loss-scale", options.loss_scale,
-                  "what if: count for S times the unscaled values (a number or 2^K)")
-      ->type_name("S")
-      ->capture_default_str();
+      .option("--loss-scale", options.loss_scale,
+              "what if: count for S times the unscaled values (a number or 2^K)")
+      .type("S")
+      .show_default();
+  command.option("--format", options.format, "the format values are rounded to: " + format_names())
+      .type("NAME")
+      .rewrite(to_format_name)
+      .show_default();
   command
-      .add_option("--format", options.format, "the format values are rounded to: " + format_names())
-      ->type_name("NAME")
-      ->transform(CLI::Validator(to_format_name, ""))
-      ->capture_default_str();
+      .option("--subnormals", options.subnormals,
+              "whether the format's subnormals are kept or flushed to zero")
+      .one_of({"keep", "flush"})
+      .show_default();
   command
-      .add_option("--subnormals", options.subnormals,
-                  "whether the format's subnormals are kept or flushed to zero")
-      ->check(CLI::IsMember({"keep", "flush"}))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--lr", options.learning_rate,
-          "the learning rate of plain SGD, where the log does not say: updates are -X times "
-          "the gradients")
-      ->type_name("X");
+      .option("--lr", options.learning_rate,
+              "the learning rate of plain SGD, where the log does not say: updates are -X times "
+              "the gradients")
+      .type("X");
   add_steps_and_tensors(command, options);
 }
 

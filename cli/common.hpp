@@ -2,8 +2,6 @@
 // Options and output that several subcommands share.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
+#include "cli/parser.hpp"
 
 namespace halfscope::cli {
 
@@ -27,13 +26,13 @@ struct LogOptions {
 
 /// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs
 /// takes.
-void add_logs(CLI::App& command, LogOptions& options);
+void add_logs(Command& command, LogOptions& options);
 /// --recorded-scale, --role, --as and --threads alone.
-void add_reading(CLI::App& command, LogOptions& options);
+void add_reading(Command& command, LogOptions& options);
 /// --step and --tensor.
-void add_steps_and_tensors(CLI::App& command, LogOptions& options);
+void add_steps_and_tensors(Command& command, LogOptions& options);
 /// The selections of `analyze`: scale, format, subnormals, steps, tensors.
-void add_selections(CLI::App& command, LogOptions& options);
+void add_selections(Command& command, LogOptions& options);
 
 /// What the options select, and the format they ask for. Throws BadUsage.
 analyzers::Selection selection_of(const LogOptions& options);
@@ -43,18 +42,21 @@ analyzers::Target target_of(const LogOptions& options);
 /// Throws BadUsage and log::BadInput.
 analyzers::Analysis run_analysis(const LogOptions& options);
 
+/// The text with A to Z as a to z.
+std::string lower_case(std::string_view text);
+
 /// A positive finite number, or 2^K. Throws BadUsage naming the option.
 double parse_scale(std::string_view option, const std::string& text);
 /// The same of a scale that a run carries: a positive normal binary32 number.
 double parse_training_scale(std::string_view option, const std::string& text);
 
 /// --policy, which may be given again.
-void add_policy_choice(CLI::App& command, std::vector<std::string>& policies);
+void add_policy_choice(Command& command, std::vector<std::string>& policies);
 /// A policy and its settings, as typed. Throws BadUsage naming the option.
 policy::Policy parse_policy(const std::string& text, std::string_view option = "--policy");
 
 /// --headroom and --target-underflow; checked by the parser.
-void add_targets(CLI::App& command, analyzers::RecommendOptions& options);
+void add_targets(Command& command, analyzers::RecommendOptions& options);
 
 /// Refuses an output that is one of the logs or lies inside one. Throws BadUsage naming both.
 void require_no_input(const std::string& output, const LogOptions& options);

@@ -3,6 +3,7 @@
 #include "analyzers/compare.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 
@@ -79,38 +80,34 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand(
+void add_compare(Parser& parser) {
+  Command command = parser.add(
       "compare", "Two runs tensor by tensor: FP32 against FP16, before against after a loss scale");
   const auto options = std::make_shared<Options>();
   command
-      ->add_option("RUN", options->logs,
-                   "two runs, A then B: run log folders, folders of tensor files, or .safetensors, "
-                   ".npy, .npz files")
-      ->required()
-      ->expected(2);
-  add_reading(*command, *options);
-  add_selections(*command, *options);
+      .option("RUN", options->logs,
+              "two runs, A then B: run log folders, folders of tensor files, or .safetensors, "
+              ".npy, .npz files")
+      .required()
+      .values(2);
+  add_reading(command, *options);
+  add_selections(command, *options);
   options->loss_scale = "own";
-  command->get_option("--loss-scale")
-      ->description(
-          "count for S times the unscaled values in both runs; 'own': each step's own scale")
-      ->capture_default_str();
-  command->get_option("--recorded-scale")
-      ->type_name("S[,T]")
-      ->description(
-          "the loss scale the recorded values carry, where the logs do not say; of A, of B");
-  command->add_option("--json", options->json, "write all numbers as JSON; - for stdout")
-      ->type_name("FILE");
-  command->add_option("--out", options->out, "write a page with charts and all tensors")
-      ->type_name("FILE");
-  command->add_option("--title", options->title, "title of the page")->type_name("T");
-  add_fail_if(*command, options->fail_if);
-  add_junit(*command, options->junit);
-  command->footer(
+  command.known("--loss-scale")
+      .help("count for S times the unscaled values in both runs; 'own': each step's own scale")
+      .show_default();
+  command.known("--recorded-scale")
+      .type("S[,T]")
+      .help("the loss scale the recorded values carry, where the logs do not say; of A, of B");
+  command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
+  command.option("--out", options->out, "write a page with charts and all tensors").type("FILE");
+  command.option("--title", options->title, "title of the page").type("T");
+  add_fail_if(command, options->fail_if);
+  add_junit(command, options->junit);
+  command.footer(
       "Example:  halfscope compare runs/fp32 runs/fp16\n"
       "          halfscope compare runs/before runs/after --out compare.html");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

@@ -38,21 +38,12 @@ const Words<NanPolicy> kNanPolicies = {
 
 /// An option that takes one of some words; the first is the default.
 template <typename T>
-void add_choice(CLI::App& command, const std::string& name, T& value, const Words<T>& words,
+void add_choice(Command& command, const std::string& name, T& value, const Words<T>& words,
                 const std::string& what) {
-  std::string known;
-  for (const auto& row : words) known += (known.empty() ? "" : "|") + row.first;
-  const auto choose = [&value, &words, name, known](const std::string& word) {
-    const auto found = std::find_if(words.begin(), words.end(),
-                                    [&word](const auto& row) { return row.first == word; });
-    if (found == words.end()) {
-      throw CLI::ValidationError(name, fmt::format("'{}' is none of {}", word, known));
-    }
-    value = found->second;
-  };
-  command.add_option_function<std::string>(name, choose, what)
-      ->type_name(known)
-      ->default_str(words.front().first);
+  std::vector<std::string> names;
+  for (const auto& row : words) names.push_back(row.first);
+  command.words(
+      name, names, [&value, &words](std::size_t i) { value = words[i].second; }, what);
 }
 
 int list() {
@@ -80,37 +71,37 @@ int run(const Options& options) {
   return kFine;
 }
 
-void add_modes(CLI::App& command, Options& options) {
+void add_modes(Command& command, Options& options) {
   add_choice(command, "--rounding", options.modes.rounding, kRoundings,
              "direction, in TestFloat's words: nearest with ties to even or away from zero, toward "
              "zero, downward, upward, to odd");
   add_choice(command, "--tininess", options.modes.tininess, kTininess,
              "when a result counts as tiny: after or before rounding");
-  command.add_flag("--exact", options.exact,
-                   "roundToInt and conversions to integers raise inexact, too");
+  command.flag("--exact", options.exact,
+               "roundToInt and conversions to integers raise inexact, too");
   add_choice(command, "--nan", options.modes.nan, kNanPolicies,
              "which NaN results, and which integer for what is none");
-  command.add_flag("--daz", options.modes.denormals_are_zero, "subnormal operands count as zero");
-  command.add_flag("--ftz", options.modes.flush_to_zero, "tiny results become zero");
-  command.add_flag("--saturate", options.modes.saturate,
-                   "the largest finite number in place of an infinity");
+  command.flag("--daz", options.modes.denormals_are_zero, "subnormal operands count as zero");
+  command.flag("--ftz", options.modes.flush_to_zero, "tiny results become zero");
+  command.flag("--saturate", options.modes.saturate,
+               "the largest finite number in place of an infinity");
 }
 
 }  // namespace
 
-void add_emulate(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand(
+void add_emulate(Parser& parser) {
+  Command command = parser.add(
       "emulate", "Compute one operation on each line of operands, with its flags, as TestFloat");
   const auto options = std::make_shared<Options>();
-  command->add_option("OPERATION", options->operation,
-                      "TestFloat's name: f16_add, f16_mulAdd, f32_to_f16, f16_to_i32, ...");
-  command->add_flag("--list", options->list, "print the names of all operations");
-  add_modes(*command, *options);
-  command->footer(
+  command.option("OPERATION", options->operation,
+                 "TestFloat's name: f16_add, f16_mulAdd, f32_to_f16, f16_to_i32, ...");
+  command.flag("--list", options->list, "print the names of all operations");
+  add_modes(command, *options);
+  command.footer(
       "Reads operands in hex from stdin, one line a case; writes operands, result and flags\n"
       "(01 inexact, 02 underflow, 04 overflow, 08 divide by zero, 10 invalid).\n"
       "Example:  echo 39C0 C3FE 07FE | halfscope emulate f16_mulAdd");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

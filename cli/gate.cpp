@@ -118,13 +118,13 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
 
 }  // namespace
 
-void add_fail_if(CLI::App& command, std::vector<std::string>& conditions) {
+void add_fail_if(Command& command, std::vector<std::string>& conditions) {
   command
-      .add_option("--fail-if", conditions,
-                  "exit with 4 where 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is "
-                  "undecided; repeatable (docs/gates.md)")
-      ->type_name("COND")
-      ->allow_extra_args(false);
+      .option("--fail-if", conditions,
+              "exit with 4 where 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is "
+              "undecided; repeatable (docs/gates.md)")
+      .type("COND")
+      .repeatable();
 }
 
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts,

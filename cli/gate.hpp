@@ -2,18 +2,17 @@
 // --fail-if: conditions at which a pipeline is to stop.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include "analyzers/compare.hpp"
 #include "analyzers/condition.hpp"
+#include "cli/parser.hpp"
 
 namespace halfscope::cli {
 
 /// --fail-if, repeatable.
-void add_fail_if(CLI::App& command, std::vector<std::string>& conditions);
+void add_fail_if(Command& command, std::vector<std::string>& conditions);
 
 /// Throws BadUsage naming the option.
 std::vector<analyzers::Condition> parse_conditions(const std::vector<std::string>& texts,

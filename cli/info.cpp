@@ -54,10 +54,10 @@ int run() {
 
 }  // namespace
 
-void add_info(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand("info", "Versions, CPU features, CUDA, cuDNN, device");
-  command->footer("Example:  halfscope info");
-  command->callback([&run_out] { run_out = run; });
+void add_info(Parser& parser) {
+  Command command = parser.add("info", "Versions, CPU features, CUDA, cuDNN, device");
+  command.footer("Example:  halfscope info");
+  command.runs(run);
 }
 
 }  // namespace halfscope::cli

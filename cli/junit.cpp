@@ -60,11 +60,10 @@ void add_case(pugi::xml_node suite, const GateTest& test) {
 
 }  // namespace
 
-void add_junit(CLI::App& command, std::string& file) {
+void add_junit(Command& command, std::string& file) {
   command
-      .add_option("--junit", file,
-                  "write what became of every --fail-if as JUnit XML, for CI systems")
-      ->type_name("FILE");
+      .option("--junit", file, "write what became of every --fail-if as JUnit XML, for CI systems")
+      .type("FILE");
 }
 
 void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions,

@@ -2,8 +2,6 @@
 // --junit: what became of every condition, as CI systems read test results.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <string_view>
 
@@ -13,7 +11,7 @@
 namespace halfscope::cli {
 
 /// --junit FILE.
-void add_junit(CLI::App& command, std::string& file);
+void add_junit(Command& command, std::string& file);
 
 /// Refuses stdout, an input, and a file without conditions to fill it. Throws BadUsage.
 void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions,

@@ -9,7 +9,6 @@
 
 #include "cli/command.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/version.hpp"
 #include "reports/page.hpp"
 
 namespace {
@@ -21,51 +20,17 @@ int say(int code, const std::exception& e) {
   return code;
 }
 
-/// "analyze, emulate or info".
-std::string command_names(const CLI::App& app) {
-  std::string names;
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
-  }
-  return names;
-}
-
 int parse_and_run(int argc, char** argv) {
-  CLI::App app{
-      "Measures what 16-bit floating point does to a training run: values flushed to zero, "
-      "subnormals, overflow, and the loss scale to use.",
-      "halfscope"};
-  app.set_version_flag("--version", std::string(kVersion));
-  app.require_subcommand(1);
-  app.footer(
-      "Start with:  halfscope recommend RUN      (RUN: a run log folder, .safetensors, .npy, "
-      ".npz)");
-  cli::Run run;
-  cli::add_analyze(app, run);
-  cli::add_recommend(app, run);
-  cli::add_report(app, run);
-  cli::add_compare(app, run);
-  cli::add_policies(app, run);
-  cli::add_simulate(app, run);
-  cli::add_emulate(app, run);
-  cli::add_info(app, run);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    const auto used = app.get_subcommands();
-    if (used.empty() && argc > 1 && argv[1][0] != '-') {
-      fmt::print(stderr, "halfscope: '{}' is no command; want {}\n", log::printable(argv[1]),
-                 command_names(app));
-      return cli::kBadUsage;
-    }
-    const std::string help =
-        used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
-    fmt::print(stderr, "halfscope: {}; {} tells what is wanted\n", log::printable(e.what()), help);
-    return cli::kBadUsage;
-  }
-  return run();
+  cli::Parser parser;
+  cli::add_analyze(parser);
+  cli::add_recommend(parser);
+  cli::add_report(parser);
+  cli::add_compare(parser);
+  cli::add_policies(parser);
+  cli::add_simulate(parser);
+  cli::add_emulate(parser);
+  cli::add_info(parser);
+  return parser.run(argc, argv);
 }
 
 }  // namespace

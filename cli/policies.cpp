@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope policies`: every loss-scaling policy, replayed over a recorded run.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <optional>
@@ -129,42 +130,42 @@ int run(Options options) {
   return kFine;
 }
 
-void add_inputs(CLI::App& command, Options& options) {
-  command.add_option("LOG", options.logs,
-                     "run logs, which have the largest gradient of every step; several stay apart");
+void add_inputs(Command& command, Options& options) {
+  command.option("LOG", options.logs,
+                 "run logs, which have the largest gradient of every step; several stay apart");
   command
-      .add_option("--amax", options.magnitudes,
-                  "instead: a text file with the largest unscaled gradient magnitude of a step on "
-                  "each line (nan and inf allowed)")
-      ->type_name("FILE");
-  command.add_flag("--list", options.list, "all policies with their defaults and source");
+      .option("--amax", options.magnitudes,
+              "instead: a text file with the largest unscaled gradient magnitude of a step on "
+              "each line (nan and inf allowed)")
+      .type("FILE");
+  command.flag("--list", options.list, "all policies with their defaults and source");
   add_policy_choice(command, options.policies);
-  command.add_flag("--assume-constant-between", options.replay.assume_constant,
-                   "where steps are missing, take them to be like the one before");
+  command.flag("--assume-constant-between", options.replay.assume_constant,
+               "where steps are missing, take them to be like the one before");
 }
 
 }  // namespace
 
-void add_policies(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand(
+void add_policies(Parser& parser) {
+  Command command = parser.add(
       "policies", "What every framework's loss scaling would have done on a recorded run");
   const auto options = std::make_shared<Options>();
-  add_inputs(*command, *options);
-  add_reading(*command, *options);
-  command->add_option("--step", options->steps, "steps A to B, B not included")->type_name("A:B");
-  add_targets(*command, options->replay.targets);
+  add_inputs(command, *options);
+  add_reading(command, *options);
+  command.option("--step", options->steps, "steps A to B, B not included").type("A:B");
+  add_targets(command, options->replay.targets);
   command
-      ->add_option("--framework", options->framework,
-                   "whose dynamic settings to search: a framework or a policy; its other settings "
-                   "stay as they are (default: the run's own, else PyTorch)")
-      ->type_name("NAME[,KEY=VALUE...]");
-  command->add_option("--json", options->json, "write every policy's trace as JSON; - for stdout")
-      ->type_name("FILE");
-  command->footer(
+      .option("--framework", options->framework,
+              "whose dynamic settings to search: a framework or a policy; its other settings "
+              "stay as they are (default: the run's own, else PyTorch)")
+      .type("NAME[,KEY=VALUE...]");
+  command.option("--json", options->json, "write every policy's trace as JSON; - for stdout")
+      .type("FILE");
+  command.footer(
       "Example:  halfscope policies runs/mnist\n"
       "          halfscope policies runs/mnist --policy torch --policy "
       "deepspeed,initial_scale_power=16");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

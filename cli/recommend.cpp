@@ -105,29 +105,28 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_recommend(CLI::App& app, Run& run_out) {
-  CLI::App* command =
-      app.add_subcommand("recommend", "The loss scale to use, the line to paste, and why");
+void add_recommend(Parser& parser) {
+  Command command = parser.add("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
   options->passes.sums = true;
   options->passes.updates = true;
-  add_logs(*command, *options);
-  add_steps_and_tensors(*command, *options);
-  add_targets(*command, options->recommend);
+  add_logs(command, *options);
+  add_steps_and_tensors(command, *options);
+  add_targets(command, options->recommend);
   command
-      ->add_option("--framework", options->framework,
-                   "whose lines to print; the JSON and the report have all")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(reports::framework_names()))
-      ->capture_default_str();
-  command->add_option("--json", options->json, "write the recommendation as JSON; - for stdout")
-      ->type_name("FILE");
-  add_fail_if(*command, options->fail_if);
-  add_junit(*command, options->junit);
-  command->footer(
+      .option("--framework", options->framework,
+              "whose lines to print; the JSON and the report have all")
+      .type("NAME")
+      .one_of(reports::framework_names())
+      .show_default();
+  command.option("--json", options->json, "write the recommendation as JSON; - for stdout")
+      .type("FILE");
+  add_fail_if(command, options->fail_if);
+  add_junit(command, options->junit);
+  command.footer(
       "Example:  halfscope recommend runs/mnist --headroom 2\n"
       "          halfscope recommend runs/mnist --fail-if 'lowest > 1024'");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

@@ -47,20 +47,19 @@ int run(Options options) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Run& run_out) {
-  CLI::App* command = app.add_subcommand(
+void add_report(Parser& parser) {
+  Command command = parser.add(
       "report",
       "One HTML page with histograms, heat maps and the recommendation; needs no network");
   const auto options = std::make_shared<Options>();
-  add_logs(*command, *options);
-  add_selections(*command, *options);
-  add_targets(*command, options->recommend);
-  command->add_option("--out", options->out, "the page")->type_name("FILE")->required();
-  command->add_option("--title", options->title, "title of the page; default: the log's name")
-      ->type_name("T");
-  add_policy_choice(*command, options->policies);
-  command->footer("Example:  halfscope report runs/mnist --out report.html");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  add_logs(command, *options);
+  add_selections(command, *options);
+  add_targets(command, options->recommend);
+  command.option("--out", options->out, "the page").type("FILE").required();
+  command.option("--title", options->title, "title of the page; default: the log's name").type("T");
+  add_policy_choice(command, options->policies);
+  command.footer("Example:  halfscope report runs/mnist --out report.html");
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

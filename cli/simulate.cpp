@@ -2,6 +2,7 @@
 // `halfscope simulate`: trains a network under emulated precision, writing a run log.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -11,7 +12,6 @@
 
 #include "cli/command.hpp"
 #include "cli/common.hpp"
-#include "cli/number_check.hpp"
 #include "cli/step_times.hpp"
 #include "cli/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
@@ -55,7 +55,7 @@ const sim::Network& network_of(const std::string& name) {
 bool is_number(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   if (text.empty()) return false;
-  const std::string lower = CLI::detail::to_lower(std::string(text));
+  const std::string lower = lower_case(text);
   return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') || lower == "inf" ||
          lower == "infinity" || lower == "nan";
 }
@@ -292,102 +292,98 @@ int run(const Options& options) {
   return summary.stopped ? kInterrupted : kFine;
 }
 
-void add_training(CLI::App& command, Options& options) {
-  command.add_option("--data", options.data,
-                     "a set by name, or a file or folder (default: the network's)");
+void add_training(Command& command, Options& options) {
+  command.option("--data", options.data,
+                 "a set by name, or a file or folder (default: the network's)");
   command
-      .add_option("--precision", options.precision,
-                  "fp32; fp16: all in FP16; mixed: FP16 with FP32 master weights; bf16 and "
-                  "mixed-bf16: the same in bfloat16 (default: fp32)")
-      ->check(CLI::IsMember({"fp32", "fp16", "mixed", "bf16", "mixed-bf16"}));
+      .option("--precision", options.precision,
+              "fp32; fp16: all in FP16; mixed: FP16 with FP32 master weights; bf16 and "
+              "mixed-bf16: the same in bfloat16 (default: fp32)")
+      .one_of({"fp32", "fp16", "mixed", "bf16", "mixed-bf16"});
   command
-      .add_option("--accumulate", options.accumulate,
-                  "how sums of products are kept (default: fp32)")
-      ->check(CLI::IsMember({"fp32", "fp16"}));
+      .option("--accumulate", options.accumulate, "how sums of products are kept (default: fp32)")
+      .one_of({"fp32", "fp16"});
   command
-      .add_option("--loss-scale", options.loss_scale,
-                  "none, a number, or a policy with its settings (default: none; 'halfscope "
-                  "policies --list' tells all)")
-      ->type_name("none|NUMBER|POLICY");
-  command.add_option("--optimizer", options.optimizer, "default: sgd")
-      ->check(CLI::IsMember({"sgd", "momentum", "adam"}));
+      .option("--loss-scale", options.loss_scale,
+              "none, a number, or a policy with its settings (default: none; 'halfscope "
+              "policies --list' tells all)")
+      .type("none|NUMBER|POLICY");
+  command.option("--optimizer", options.optimizer, "default: sgd")
+      .one_of({"sgd", "momentum", "adam"});
   command
-      .add_option("--lr", options.lr,
-                  "learning rate (default: the network's; a tenth of it with momentum, 0.001 "
-                  "with adam)")
-      ->check(number_from<double>(0.0));
-  command.add_option("--batch", options.batch, "examples a microbatch (default: the network's)")
-      ->check(number_from<std::int64_t>(1));
-  command.add_option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
-      ->check(number_from<double>(0.0));
+      .option("--lr", options.lr,
+              "learning rate (default: the network's; a tenth of it with momentum, 0.001 "
+              "with adam)")
+      .at_least(0.0);
+  command.option("--batch", options.batch, "examples a microbatch (default: the network's)")
+      .at_least(std::int64_t{1});
+  command.option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
+      .at_least(0.0);
   command
-      .add_option("--clip", options.clip,
-                  "largest norm of all gradients together, once unscaled (default: 0, no clipping)")
-      ->check(number_from<double>(0.0));
+      .option("--clip", options.clip,
+              "largest norm of all gradients together, once unscaled (default: 0, no clipping)")
+      .at_least(0.0);
   command
-      .add_option("--accumulation-steps", options.accumulation_steps,
-                  "microbatches a step (default: 1)")
-      ->check(number_from<int>(1));
+      .option("--accumulation-steps", options.accumulation_steps,
+              "microbatches a step (default: 1)")
+      .at_least(1);
 }
 
-void add_running(CLI::App& command, Options& options) {
+void add_running(Command& command, Options& options) {
   command
-      .add_option(
-          "--backend", options.backend,
-          "cpu: emulated on the processor; cudnn: on an NVIDIA GPU; auto: on one where there "
-          "is one (default: cpu)")
-      ->check(CLI::IsMember({"auto", "cpu", "cudnn"}));
-  command.add_option("--steps", options.steps, "default: the network's")
-      ->check(number_from<std::int64_t>(1));
+      .option("--backend", options.backend,
+              "cpu: emulated on the processor; cudnn: on an NVIDIA GPU; auto: on one where there "
+              "is one (default: cpu)")
+      .one_of({"auto", "cpu", "cudnn"});
+  command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
   command
-      .add_option("--seed", options.seed,
-                  "of weights, order of data, and generated data "
-                  "(default: 0)")
-      ->check(number_from<std::uint64_t>(0));
-  command.add_option("--record-every", options.record_every, "steps with tables (default: 10)")
-      ->check(number_from<std::int64_t>(1));
+      .option("--seed", options.seed,
+              "of weights, order of data, and generated data "
+              "(default: 0)")
+      .at_least(std::uint64_t{0});
+  command.option("--record-every", options.record_every, "steps with tables (default: 10)")
+      .at_least(std::int64_t{1});
   command
-      .add_option("--sample-every", options.sample_every,
-                  "steps with whole tensors (default: 0, the first and the last with tables)")
-      ->check(number_from<std::int64_t>(0));
-  command.add_flag("--true-error", options.true_error,
-                   "compare the gradients of recorded steps with those of binary64, into "
-                   "RUN/true_error.jsonl; such a step takes some ten times as long");
-  command.add_flag("--check-operations", options.check_operations,
-                   "with --backend cudnn: emulate every operation of recorded steps, too, from the "
-                   "same inputs, into RUN/operations.json");
+      .option("--sample-every", options.sample_every,
+              "steps with whole tensors (default: 0, the first and the last with tables)")
+      .at_least(std::int64_t{0});
+  command.flag("--true-error", options.true_error,
+               "compare the gradients of recorded steps with those of binary64, into "
+               "RUN/true_error.jsonl; such a step takes some ten times as long");
+  command.flag("--check-operations", options.check_operations,
+               "with --backend cudnn: emulate every operation of recorded steps, too, from the "
+               "same inputs, into RUN/operations.json");
   command
-      .add_option("--checkpoint-every", options.checkpoint_every,
-                  "steps between checkpoints (default: 100)")
-      ->check(number_from<std::int64_t>(1));
+      .option("--checkpoint-every", options.checkpoint_every,
+              "steps between checkpoints (default: 100)")
+      .at_least(std::int64_t{1});
   command
-      .add_option("--threads", options.threads,
-                  "default: 0, all there are; results are the same for any number")
-      ->check(number_from<int>(0));
+      .option("--threads", options.threads,
+              "default: 0, all there are; results are the same for any number")
+      .at_least(0);
   command
-      .add_option("--times", options.times,
-                  "write how long steps took, as JSON; - for standard output")
-      ->type_name("FILE");
-  command.add_flag("--resume", options.resume,
-                   "go on from the last checkpoint in --out, with the run's own settings");
-  command.add_flag("--force", options.force, "replace the run in --out");
+      .option("--times", options.times, "write how long steps took, as JSON; - for standard output")
+      .type("FILE");
+  command.flag("--resume", options.resume,
+               "go on from the last checkpoint in --out, with the run's own settings");
+  command.flag("--force", options.force, "replace the run in --out");
 }
 
 }  // namespace
 
-void add_simulate(CLI::App& app, Run& run_out) {
-  CLI::App* command =
-      app.add_subcommand("simulate", "Train a network under emulated precision, recording a run");
+void add_simulate(Parser& parser) {
+  Command command =
+      parser.add("simulate", "Train a network under emulated precision, recording a run");
   const auto options = std::make_shared<Options>();
-  command->add_option("NETWORK", options->network, "by name; --list tells all");
-  command->add_option("--out", options->out, "folder the run is written to")->type_name("RUN");
-  command->add_flag("--list", options->list, "the networks and the data sets");
-  add_training(*command, *options);
-  add_running(*command, *options);
-  command->footer(
+  command.option("NETWORK", options->network, "by name; --list tells all");
+  command.option("--out", options->out, "folder the run is written to").type("RUN");
+  command.flag("--list", options->list, "the networks and the data sets");
+  add_training(command, *options);
+  add_running(command, *options);
+  command.footer(
       "Example:  halfscope simulate lenet --out runs/lenet\n"
       "          halfscope simulate lenet --precision mixed --loss-scale torch --out runs/mixed");
-  command->callback([options, &run_out] { run_out = [options] { return run(*options); }; });
+  command.runs([options] { return run(*options); });
 }
 
 }  // namespace halfscope::cli

@@ -2,6 +2,7 @@
 #include "reports/compare_charts.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "reports/vega.hpp"
 

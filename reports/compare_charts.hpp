@@ -8,7 +8,7 @@
 // Layers named after a run are left out where it has no values.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace halfscope::reports {
 

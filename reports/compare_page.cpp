@@ -2,6 +2,7 @@
 #include "reports/compare_page.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

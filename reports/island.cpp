@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/archive/iterators/base64_from_binary.hpp>
 #include <boost/archive/iterators/transform_width.hpp>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "reports/text.hpp"

@@ -2,7 +2,7 @@
 // Data inside a page: islands of text that scripts read and browsers never run.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

@@ -2,7 +2,7 @@
 // Findings as JSON. Fields: docs/json.md; schemas: docs/schema/.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "analyzers/compare.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Charts of the room below overflow, and of the formats that tensors fit.
+#include <nlohmann/json.hpp>
+
 #include "reports/charts.hpp"
 #include "reports/vega.hpp"
 

@@ -2,6 +2,7 @@
 #include "reports/page_data.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <functional>
 #include <string>

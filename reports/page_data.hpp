@@ -2,7 +2,7 @@
 // What the page's script draws with: specifications, themes, and sums that are no tensor's.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "analyzers/study.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Charts of replayed loss-scaling policies: the scale over the steps, and what is flushed under it.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <set>
 #include <utility>

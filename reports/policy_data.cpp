@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/policy_data.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <set>
 #include <string>

@@ -2,7 +2,7 @@
 // The rows of the charts of replayed policies.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "analyzers/study.hpp"
 

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "analyzers/policy_advice.hpp"
+#include "halfscope/policy/variant.hpp"
 
 namespace halfscope::reports {
 namespace {
@@ -261,7 +262,7 @@ std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view fra
   if (form == nullptr || !analyzers::tunable(policy)) return std::nullopt;
   const auto lines = Filled(*form, policy).lines();
   if (!lines) return std::nullopt;
-  const auto* paddle = std::get_if<policy::Paddle>(&policy);
+  const auto* paddle = policy::get_if<policy::Paddle>(policy);
   const bool dynamic_graph = paddle != nullptr && paddle->graph == "dynamic";
   return Paste{std::string(form->where), *lines, std::string(dynamic_graph ? "" : form->note)};
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chart of what every loss scale would do.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 

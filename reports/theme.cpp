@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours. Classes use the Okabe-Ito palette, which people with any colour vision can tell apart:
 // Okabe and Ito, Color Universal Design, 2008.
+#include <nlohmann/json.hpp>
+
 #include "reports/charts.hpp"
 
 namespace halfscope::reports {

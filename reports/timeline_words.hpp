@@ -2,7 +2,7 @@
 // What became of the loss scale of a run whose log is another tool's, in words.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Charts of what becomes of weight updates.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "reports/vega.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 

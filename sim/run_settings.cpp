@@ -2,6 +2,7 @@
 #include "sim/run_settings.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -183,7 +184,7 @@ log::Manifest manifest_of(const Settings& settings, const Data& data, const Back
   log::Manifest manifest;
   manifest.gradients = settings.policy ? log::ScaleState::scaled : log::ScaleState::unscaled;
   manifest.loss_dtype = Dtype::f32;
-  json& about = manifest.about;
+  json& about = *manifest.about;
   about["recorder"] = "halfscope simulate";
   about["simulation"] = identity(settings);
   about["network"] = {{"name", settings.network->name}, {"what", settings.network->what}};
@@ -206,7 +207,7 @@ log::Manifest manifest_of(const Settings& settings, const Data& data, const Back
 
 void require_same(const Settings& settings, const log::Manifest& manifest,
                   const std::filesystem::path& folder) {
-  const json* const recorded = find(manifest.about, "simulation");
+  const json* const recorded = find(*manifest.about, "simulation");
   if (recorded == nullptr) not_ours(folder);
   const json asked = identity(settings);
   for (const auto& [key, value] : asked.items()) {
@@ -228,7 +229,7 @@ void require_same(const Settings& settings, const log::Manifest& manifest,
 
 Settings recorded_settings(const std::filesystem::path& folder) {
   const log::RunLog run(folder);
-  const json* const told = find(run.manifest().about, "simulation");
+  const json* const told = find(*run.manifest().about, "simulation");
   if (told == nullptr) not_ours(folder);
   Settings settings;
   settings.network = network_of(*told, folder);
@@ -248,7 +249,7 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.checkpoint_every = get<std::int64_t>(*told, "checkpoint_every", folder);
   settings.true_error = find(*told, "true_error") != nullptr;
   settings.cudnn = find(*told, "backend") != nullptr;
-  settings.steps = get<std::int64_t>(run.manifest().about, "steps", folder);
+  settings.steps = get<std::int64_t>(*run.manifest().about, "steps", folder);
   return settings;
 }
 

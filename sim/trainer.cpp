@@ -2,6 +2,7 @@
 #include "sim/trainer.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <memory>
@@ -151,8 +152,8 @@ void require_more(std::int64_t steps, std::int64_t done, const log::Manifest& ma
                   const std::filesystem::path& folder) {
   if (done < steps) return;
   const std::string run = log::printable(folder.string());
-  const auto told = manifest.about.find("steps");
-  const bool known = told != manifest.about.end() && told->is_number_integer();
+  const auto told = manifest.about->find("steps");
+  const bool known = told != manifest.about->end() && told->is_number_integer();
   const std::int64_t asked = known ? told->get<std::int64_t>() : done;
   if (done < asked) {
     throw log::BadInput(fmt::format(

@@ -8,6 +8,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
 
 #include <utility>
 
@@ -31,7 +32,7 @@ log::Manifest manifest_of(const std::string& text) {
   manifest.gradients = state_of(json.at("scaled").get<bool>());
   manifest.rank = json.at("rank").get<int>();
   manifest.world_size = json.at("world_size").get<int>();
-  manifest.about = json.at("about");
+  *manifest.about = json.at("about");
   for (const std::string name : json.at("sharded")) {
     const std::optional<log::Role> role = log::find_role(name);
     if (!role) throw nb::value_error(("no role is called '" + name + "'").c_str());

@@ -2,6 +2,7 @@
 #include "sim/cudnn/backend.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

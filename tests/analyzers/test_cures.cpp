@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recommendation says beyond one scale: layers' own scales, what to keep in FP32, memory.
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "analyzers/advice.hpp"
@@ -29,7 +31,7 @@ const char* const kNetwork =
 
 log::Manifest manifest_with_text(const std::string& text) {
   log::Manifest manifest;
-  manifest.about["network"] = {{"text", text}};
+  (*manifest.about)["network"] = {{"text", text}};
   return manifest;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traps.
+#include <nlohmann/json.hpp>
+
 #include "analyzers/policy_advice.hpp"
 
 #include <algorithm>
@@ -196,7 +198,7 @@ StepSeries clean_run(const std::vector<double>& scales, const std::string& setti
   series.recorded_skip.assign(scales.size(), false);
   if (!settings.empty()) {
     series.manifest.emplace();
-    series.manifest->about["loss_scaling"] = nlohmann::json::parse(settings);
+    (*series.manifest->about)["loss_scaling"] = nlohmann::json::parse(settings);
   }
   return series;
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "analyzers/replay.hpp"
 
 #include <chrono>
@@ -279,7 +281,7 @@ StepSeries driven(const std::string& text, const nlohmann::json& about,
                   const std::vector<double>& magnitudes) {
   const TempFolder folder;
   log::Manifest manifest;
-  manifest.about["loss_scaling"] = about;
+  (*manifest.about)["loss_scaling"] = about;
   {
     log::RunLogWriter writer(folder / "run", manifest);
     policy::Policy policy = policy::make(text);
@@ -364,14 +366,14 @@ TEST_CASE("What a recorder says of a GradScaler is a policy") {
   StepSeries series;
   CHECK(!recorded_policy(series));
   series.manifest.emplace();
-  series.manifest->about["loss_scaling"] = {{"policy", "torch"},      {"class", "GradScaler"},
-                                            {"scale", 1024.0},        {"growth_factor", 4.0},
-                                            {"backoff_factor", 0.25}, {"growth_interval", 100}};
+  (*series.manifest->about)["loss_scaling"] = {{"policy", "torch"},      {"class", "GradScaler"},
+                                               {"scale", 1024.0},        {"growth_factor", 4.0},
+                                               {"backoff_factor", 0.25}, {"growth_interval", 100}};
   CHECK(policy::text_of(*recorded_policy(series)) ==
         "torch,init_scale=1024,growth_factor=4,backoff_factor=0.25,growth_interval=100");
-  series.manifest->about["loss_scaling"] = {{"policy", "none"}};
+  (*series.manifest->about)["loss_scaling"] = {{"policy", "none"}};
   CHECK(!recorded_policy(series));
-  series.manifest->about["loss_scaling"] = {{"policy", "static"}, {"scale", 256.0}};
+  (*series.manifest->about)["loss_scaling"] = {{"policy", "static"}, {"scale", 256.0}};
   CHECK(policy::scale_of(*recorded_policy(series)) == 256);
 }
 

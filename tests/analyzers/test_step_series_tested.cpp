@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What zeros hide, what the run's own test of its gradients proves, and whose gradients policies
 // follow.
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "analyzers/replay_loop.hpp"
@@ -12,7 +14,7 @@ namespace {
 
 log::Manifest driven_by(nlohmann::json policy) {
   log::Manifest manifest;
-  manifest.about["loss_scaling"] = std::move(policy);
+  (*manifest.about)["loss_scaling"] = std::move(policy);
   return manifest;
 }
 
@@ -112,7 +114,7 @@ TEST_CASE("One rank alone of several is not the whole run") {
   CHECK(notes.empty());
   // The run's own test is of all ranks.
   auto tested = manifest;
-  tested.about["loss_scaling"] = {{"policy", "torch"}};
+  (*tested.about)["loss_scaling"] = {{"policy", "torch"}};
   CHECK(at_scale(read(scalars, {}, tested), "1024").unknown.empty());
   for (log::Manifest* const each : {&manifest, &tested}) {
     each->sharded = {log::Role::weight_grad};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints in several files with an index: what the index says holds, or is told of.
 #include <fmt/format.h>
-
 #include "analyzers/logs.hpp"
 #include "analyzers/readers/shard_index.hpp"
 #include "analyzers/samples.hpp"

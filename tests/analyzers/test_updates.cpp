@@ -35,8 +35,8 @@ void sample(log::RunLogWriter& writer, std::int64_t step, const Named& tensors,
 
 log::Manifest manifest_with(const char* optimizer, const char* group) {
   log::Manifest manifest;
-  manifest.about["optimizer"]["class"] = optimizer;
-  manifest.about["optimizer"]["param_groups"] =
+  (*manifest.about)["optimizer"]["class"] = optimizer;
+  (*manifest.about)["optimizer"]["param_groups"] =
       nlohmann::json::array({nlohmann::json::parse(group)});
   return manifest;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole networks on the cuDNN backend: the optimizer's bits, statistics, runs beside emulated ones.
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <random>
 
@@ -143,7 +145,7 @@ TEST_CASE("cudnn backend: networks train beside their emulation", "[gpu][slow]")
     const auto operations = bytes_of(here / kOperationsFile);
     CHECK(operations.find("\"operation\"") != std::string::npos);
     const log::RunLog run_log(here);
-    const auto about = run_log.manifest().about;
+    const auto about = *run_log.manifest().about;
     CHECK(about.at("backend").get<std::string>().starts_with("cudnn: "));
     CHECK(about.at("simulation").at("backend") == "cudnn");
     if (std::string(network) == "lenet") {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "halfscope/log/manifest.hpp"
 
 #include "log_folder.hpp"
@@ -15,7 +17,7 @@ TEST_CASE("a manifest comes back as it was", "[log][manifest]") {
   manifest.loss_dtype = Dtype::bf16;
   manifest.rank = 3;
   manifest.world_size = 8;
-  manifest.about = {{"network", "LeNet \xC3\xA9 \"quoted\"\n"}, {"data", {{"seed", 42}}}};
+  *manifest.about = {{"network", "LeNet \xC3\xA9 \"quoted\"\n"}, {"data", {{"seed", 42}}}};
   { RunLogWriter writer(folder / "deep/run", manifest); }
   const Manifest read = RunLog(folder / "deep/run").manifest();
   CHECK(read.schema == kSchema);
@@ -24,16 +26,16 @@ TEST_CASE("a manifest comes back as it was", "[log][manifest]") {
   CHECK(read.loss_dtype == Dtype::bf16);
   CHECK(read.rank == 3);
   CHECK(read.world_size == 8);
-  CHECK(read.about.at("halfscope").is_string());
-  nlohmann::json about = read.about;
+  CHECK(read.about->at("halfscope").is_string());
+  nlohmann::json about = *read.about;
   about.erase("halfscope");
-  CHECK(about == manifest.about);
+  CHECK(about == *manifest.about);
 }
 
 TEST_CASE("what only informs lies beside the fields, at the top level", "[log][manifest]") {
   const Folder folder;
   Manifest manifest;
-  manifest.about = {{"network", "tiny"}};
+  *manifest.about = {{"network", "tiny"}};
   write_manifest(folder / "run.json", manifest);
   const auto json = nlohmann::json::parse(bytes_of(folder / "run.json"));
   CHECK(json.at("schema") == 1);
@@ -43,9 +45,9 @@ TEST_CASE("what only informs lies beside the fields, at the top level", "[log][m
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     CHECK(entry.path().filename() == "run.json");  // nothing is left over
   }
-  manifest.about = {{"rank", 1}};
+  *manifest.about = {{"rank", 1}};
   CHECK(mentions(bad_input([&] { write_manifest(folder / "run.json", manifest); }), "'rank'"));
-  manifest.about = {{"network", "\xFF"}};
+  *manifest.about = {{"network", "\xFF"}};
   CHECK(mentions(bad_input([&] { write_manifest(folder / "run.json", manifest); }), "UTF-8"));
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run log that is gone on with.
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <fstream>
 
@@ -16,7 +18,7 @@ using halfscope::test::TempFolder;
 
 Manifest manifest(const char* run) {
   Manifest made;
-  made.about["run"] = run;
+  (*made.about)["run"] = run;
   return made;
 }
 
@@ -57,7 +59,7 @@ TEST_CASE("a log that goes on has the steps before, and from there the new ones"
   CHECK(losses(log) ==
         std::vector<std::pair<std::int64_t, double>>{{0, 1}, {1, 2}, {2, 3}, {3, 111}});
   CHECK(log.record_count() == 4);
-  CHECK(log.manifest().about.at("run") == "again");
+  CHECK(log.manifest().about->at("run") == "again");
   CHECK(log.notes().empty());
   const auto samples = log.samples();
   CHECK(samples.size() == 4);

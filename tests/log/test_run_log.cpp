@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
 #include "halfscope/log/run_log.hpp"
 
 #include <atomic>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run logs that a crash cut, a disk damaged or somebody made up: notes, never a crash.
+#include <nlohmann/json.hpp>
+
 #include <functional>
 
 #include "halfscope/log/event_file.hpp"

@@ -2,6 +2,8 @@
 // Writes a run log for tests in other languages, and what it holds as JSON to standard output:
 //   write_sample_log FOLDER
 // Numbers are hexadecimal floats, so that no decimal stands between writer and judge.
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <cstdio>
 #include <exception>

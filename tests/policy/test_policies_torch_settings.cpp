@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "catch.hpp"
@@ -83,7 +82,7 @@ TEST_CASE("DeepSpeed: a key of the configuration file changes the others' defaul
   CHECK(used("deepspeed-fused,hysteresis=3", "OO.") == std::vector{16, 15, 14});
   // Started anew it is the same.
   Policy again = make("deepspeed,initial_scale_power=20,hysteresis=1");
-  std::visit([](auto& policy) { policy.start(); }, again);
+  start(again);
   CHECK(scale_of(again) == 0x1p20);
   CHECK_THROWS_WITH(make("deepspeed,delayed_shift=2,hysteresis=2"),
                     "policy deepspeed: hysteresis and delayed_shift are the same setting; give one "

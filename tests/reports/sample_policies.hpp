@@ -2,6 +2,8 @@
 // Run logs with scalars of every step, for tests of replayed loss-scaling policies.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +31,7 @@ struct ScaledRun {
 
 inline halfscope::log::Manifest torch_manifest(const ScaledRun& run) {
   halfscope::log::Manifest out;
-  out.about["loss_scaling"] = {
+  (*out.about)["loss_scaling"] = {
       {"policy", "torch"}, {"init_scale", run.initial}, {"growth_interval", run.interval}};
   return out;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a page says of updates, overflow, formats and the rest of a recommendation.
+#include <nlohmann/json.hpp>
+
 #include "reports/sections.hpp"
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/log/manifest.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <fstream>
 #include <limits>
@@ -119,7 +121,7 @@ json object_of(const std::filesystem::path& file, const Manifest& manifest) {
                  {"world_size", manifest.world_size}};
   for (const Role role : manifest.sharded) object["sharded"].push_back(name_of(role));
   if (manifest.loss_dtype) object["loss_dtype"] = name_of(*manifest.loss_dtype);
-  for (const auto& [key, value] : manifest.about.items()) {
+  for (const auto& [key, value] : manifest.about->items()) {
     for (const char* const own : kOwnKeys) {
       if (key == own) {
         throw BadInput(printable(file.string()) + ": '" + key +
@@ -162,8 +164,8 @@ Manifest read_manifest(const std::filesystem::path& file) {
   }
   manifest.rank = fields.integer("rank", 0, 0);
   manifest.world_size = fields.integer("world_size", 1, 1);
-  manifest.about = object;
-  for (const char* const own : kOwnKeys) manifest.about.erase(own);
+  *manifest.about = object;
+  for (const char* const own : kOwnKeys) manifest.about->erase(own);
   return manifest;
 }
 

@@ -4,6 +4,7 @@
 #include <boost/endian/conversion.hpp>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "halfscope/log/error.hpp"

@@ -13,8 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "halfscope/log/document.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count.hpp"
@@ -58,7 +57,7 @@ struct Manifest {
   std::optional<Dtype> loss_dtype;  ///< what the loss is held in, if known
   int rank = 0;
   int world_size = 1;
-  nlohmann::json about = nlohmann::json::object();
+  Document about;
 };
 
 /// The scalars every attempted step has. Empty optionals are not written.

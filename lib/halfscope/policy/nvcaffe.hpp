@@ -39,6 +39,7 @@ struct Nvcaffe {
     return std::array{Option<Nvcaffe>{"global_grad_scale_coeff", &Nvcaffe::current}};
   }
 
+  Needs needs() const { return adaptive ? Needs::magnitude : Needs::nonfinite; }
   void start() { current = static_cast<float>(initial_scale); }
   double scale() const { return current; }
 

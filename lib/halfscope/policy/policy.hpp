@@ -1,47 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every loss-scaling policy, by name. To add one: a struct as in torch.hpp, its type in Policy.
+// Every loss-scaling policy under one type: which there are, their settings by name, their steps.
 #pragma once
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "halfscope/policy/als.hpp"
-#include "halfscope/policy/apex.hpp"
 #include "halfscope/policy/attempt.hpp"
-#include "halfscope/policy/chainer.hpp"
-#include "halfscope/policy/deepspeed.hpp"
-#include "halfscope/policy/fairseq.hpp"
-#include "halfscope/policy/fastai.hpp"
-#include "halfscope/policy/jax.hpp"
-#include "halfscope/policy/megatron.hpp"
-#include "halfscope/policy/mindspore.hpp"
-#include "halfscope/policy/mxnet.hpp"
-#include "halfscope/policy/nnabla.hpp"
-#include "halfscope/policy/nvcaffe.hpp"
-#include "halfscope/policy/open_seq2seq.hpp"
 #include "halfscope/policy/option.hpp"
-#include "halfscope/policy/paddle.hpp"
-#include "halfscope/policy/static.hpp"
-#include "halfscope/policy/tensorflow.hpp"
-#include "halfscope/policy/torch.hpp"
-#include "halfscope/policy/transformer_engine.hpp"
 
 namespace halfscope::policy {
 
+struct Variant;  // variant.hpp: the policies themselves
+
 /// A policy with its settings and state. How a step goes, online or replayed: pass at scale_of(),
 /// then advance() with what the gradients were, again while it says retry; the next step uses the
-/// scale it leaves.
-using Policy =
-    std::variant<Static, Torch, Apex, ApexLegacy, ApexHysteresis, Megatron, ColossalAi, DeepSpeed,
-                 DeepSpeedFused, Fairseq, Metaseq, Fastai1, Fastai2, Tf1, Keras2, Keras3, TfContrib,
-                 Os2sBackoff, Os2sLogMax, Nnabla, NnablaTutorial, Chainer, Mxnet, MxnetStatic, Jmp,
-                 Flax, Paddle, Mindspore, MindsporeCell, Nvcaffe, Als, TeDelayed>;
+/// scale it leaves. What was moved from may only be assigned to or destroyed.
+class Policy {
+ public:
+  Policy();  ///< a static scale
+  explicit Policy(Variant&& variant);
+  Policy(const Policy& other);
+  Policy(Policy&& other) noexcept;
+  Policy& operator=(const Policy& other);
+  Policy& operator=(Policy&& other) noexcept;
+  ~Policy();
+
+  Variant& variant() { return *variant_; }
+  const Variant& variant() const { return *variant_; }
+
+ private:
+  std::unique_ptr<Variant> variant_;
+};
 
 /// Of every policy, at its framework's defaults, in the order of the variant.
 std::vector<Policy> all();
@@ -70,6 +65,11 @@ struct Limits {
 };
 Limits limits_of(const Policy& policy);
 
+/// What it must see of the gradients, at its settings.
+Needs needs_of(const Policy& policy);
+
+/// Sets its state to what it is before the first step.
+void start(Policy& policy);
 /// The loss scale of the next attempt; may be 0 or infinity.
 double scale_of(const Policy& policy);
 /// Must not be called again after an error.

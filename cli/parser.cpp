@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/parser.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "cli/command.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/version.hpp"
+
+namespace halfscope::cli {
+namespace {
+
+/// Refuses what is no number of type T, is below `least`, or is not finite.
+template <class T>
+CLI::Validator number_from(T least) {
+  const char* const kind = std::is_integral_v<T> ? "whole " : "finite ";
+  const auto check = [least, kind](const std::string& text) -> std::string {
+    T value{};
+    bool fine = CLI::detail::lexical_cast(text, value) && value >= least;
+    if constexpr (std::is_unsigned_v<T>)
+      fine = fine && !text.starts_with('-');  // else taken modulo
+    if constexpr (std::is_floating_point_v<T>) fine = fine && std::isfinite(value);
+    if (fine) return {};
+    return fmt::format("found '{}', want a {}number, {} or more", log::printable(text), kind,
+                       least);
+  };
+  return CLI::Validator(check, "");
+}
+
+template <class T>
+CLI::Validator whole_number_within(T least, T most) {
+  return (CLI::TypeValidator<T>("a whole number") & CLI::Range(least, most)).description("");
+}
+
+/// "analyze, emulate or info".
+std::string command_names(const CLI::App& app) {
+  std::string names;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
+  }
+  return names;
+}
+
+int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto used = app.get_subcommands();
+  if (used.empty() && argc > 1 && argv[1][0] != '-') {
+    fmt::print(stderr, "halfscope: '{}' is no command; want {}\n", log::printable(argv[1]),
+               command_names(app));
+    return kBadUsage;
+  }
+  const std::string help =
+      used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
+  fmt::print(stderr, "halfscope: {}; {} tells what is wanted\n", log::printable(error.what()),
+             help);
+  return kBadUsage;
+}
+
+}  // namespace
+
+Option& Option::type(const std::string& name) {
+  option_->type_name(name);
+  return *this;
+}
+Option& Option::help(const std::string& text) {
+  option_->description(text);
+  return *this;
+}
+Option& Option::show_default() {
+  option_->capture_default_str();
+  return *this;
+}
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+Option& Option::values(int count) {
+  option_->expected(count);
+  return *this;
+}
+Option& Option::repeatable() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::one_of(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+Option& Option::one_of_any_case(const std::vector<std::string>& words) {
+  option_->transform(CLI::IsMember(words, CLI::ignore_case).description(""));
+  return *this;
+}
+Option& Option::rewrite(const std::function<std::string(std::string&)>& wrong) {
+  option_->transform(CLI::Validator(wrong, ""));
+  return *this;
+}
+Option& Option::at_least(int least) {
+  option_->check(number_from(least));
+  return *this;
+}
+Option& Option::at_least(std::int64_t least) {
+  option_->check(number_from(least));
+  return *this;
+}
+Option& Option::at_least(std::uint64_t least) {
+  option_->check(number_from(least));
+  return *this;
+}
+Option& Option::at_least(double least) {
+  option_->check(number_from(least));
+  return *this;
+}
+Option& Option::within(int least, int most) {
+  option_->check(whole_number_within(least, most));
+  return *this;
+}
+Option& Option::within(unsigned least, unsigned most) {
+  option_->check(whole_number_within(least, most));
+  return *this;
+}
+Option& Option::within(double least, double most) {
+  option_->check(CLI::Range(least, most).description(""));
+  return *this;
+}
+
+Option Command::flag(const std::string& name, bool& value, const std::string& what) {
+  return Option(app_->add_flag(name, value, what));
+}
+
+template <class T>
+Option Command::option(const std::string& name, T& value, const std::string& what) {
+  return Option(app_->add_option(name, value, what));
+}
+template Option Command::option(const std::string&, std::string&, const std::string&);
+template Option Command::option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Command::option(const std::string&, int&, const std::string&);
+template Option Command::option(const std::string&, double&, const std::string&);
+template Option Command::option(const std::string&, std::optional<std::string>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::optional<int>&, const std::string&);
+template Option Command::option(const std::string&, std::optional<std::int64_t>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::optional<std::uint64_t>&,
+                                const std::string&);
+template Option Command::option(const std::string&, std::optional<double>&, const std::string&);
+
+Option Command::whole_number(const std::string& name, const std::function<void(unsigned)>& take,
+                             const std::string& what) {
+  return Option(app_->add_option_function<unsigned>(name, take, what));
+}
+
+Option Command::words(const std::string& name, const std::vector<std::string>& words,
+                      const std::function<void(std::size_t)>& take, const std::string& what) {
+  const std::string known = fmt::format("{}", fmt::join(words, "|"));
+  const auto choose = [words, take, name, known](const std::string& word) {
+    const auto found = std::find(words.begin(), words.end(), word);
+    if (found == words.end()) {
+      throw CLI::ValidationError(name, fmt::format("'{}' is none of {}", word, known));
+    }
+    take(static_cast<std::size_t>(found - words.begin()));
+  };
+  return Option(app_->add_option_function<std::string>(name, choose, what)
+                    ->type_name(known)
+                    ->default_str(words.front()));
+}
+
+Option Command::known(const std::string& name) { return Option(app_->get_option(name)); }
+
+void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::runs(std::function<int()> run) {
+  app_->callback([chosen = chosen_, run = std::move(run)] { *chosen = run; });
+}
+
+Parser::Parser()
+    : app_(std::make_unique<CLI::App>(
+          "Measures what 16-bit floating point does to a training run: values flushed to zero, "
+          "subnormals, overflow, and the loss scale to use.",
+          "halfscope")) {
+  app_->set_version_flag("--version", std::string(kVersion));
+  app_->require_subcommand(1);
+  app_->footer(
+      "Start with:  halfscope recommend RUN      (RUN: a run log folder, .safetensors, .npy, "
+      ".npz)");
+}
+Parser::~Parser() = default;
+
+Command Parser::add(const std::string& name, const std::string& what) {
+  return Command(app_->add_subcommand(name, what), &chosen_);
+}
+
+int Parser::run(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app_->exit(error);  // --help, --version
+    return refuse(*app_, error, argc, argv);
+  }
+  return chosen_();
+}
+
+}  // namespace halfscope::cli
