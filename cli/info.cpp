@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope info`: versions, and what this machine and this program have.
 #include <fmt/format.h>
-#include <hwy/highway.h>
-#include <hwy/targets.h>
 #include <tbb/info.h>
 
+#include <string>
+#include <vector>
+
 #include "cli/command.hpp"
+#include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count.hpp"
 #include "halfscope/version.hpp"
 #include "reports/page.hpp"
@@ -14,32 +16,34 @@
 namespace halfscope::cli {
 namespace {
 
-std::string vector_targets() {
-  std::string names;
-  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
-    names += (names.empty() ? "" : ", ") + std::string(hwy::TargetName(rest & -rest));
-  }
-  return names;
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// "AVX2 of AVX3, AVX2, SSE4 (limited by HALFSCOPE_TARGET)"
+std::string vector_line() {
+  const std::vector<std::string> all = vector_targets();
+  const std::string used = vector_target();
+  return fmt::format("{} of {} ({} {})", used, joined(all),
+                     used == all.front() ? "to use less: set" : "limited by", kTargetVariable);
 }
 
 std::string format_names() {
-  std::string names;
-  for (const NamedFormat& row : kFormats)
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-  return names;
+  std::vector<std::string> names;
+  for (const NamedFormat& row : kFormats) names.emplace_back(row.name);
+  return joined(names);
 }
 
 std::string dtype_names() {
-  std::string names;
-  for (const Dtype dtype : kAllDtypes)
-    names += (names.empty() ? "" : ", ") + std::string(name_of(dtype));
-  return names;
+  std::vector<std::string> names;
+  for (const Dtype dtype : kAllDtypes) names.emplace_back(name_of(dtype));
+  return joined(names);
 }
 
 int run() {
   fmt::print("halfscope      {}\n", kVersion);
   fmt::print("compiler       {}\n", __VERSION__);
-  fmt::print("CPU vectors    {}\n", vector_targets());
+  fmt::print("CPU vectors    {}\n", vector_line());
   fmt::print("threads        {}\n", tbb::info::default_concurrency());
   fmt::print("formats        {}\n", format_names());
   fmt::print("reads dtypes   {}\n", dtype_names());

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "cli/command.hpp"
+#include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/page.hpp"
 
@@ -18,6 +19,14 @@ using namespace halfscope;
 int say(int code, const std::exception& e) {
   fmt::print(stderr, "halfscope: {}\n", log::printable(e.what()));
   return code;
+}
+
+void choose_vector_target() {
+  try {
+    use_vector_target_of_environment();
+  } catch (const std::invalid_argument& e) {
+    throw cli::BadUsage(e.what());
+  }
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -46,6 +55,7 @@ int check_stdout(int code) {
 
 int main(int argc, char** argv) {
   try {
+    choose_vector_target();
     return check_stdout(parse_and_run(argc, argv));
   } catch (const cli::BadUsage& e) {
     return say(cli::kBadUsage, e);

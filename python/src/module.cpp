@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bindings.hpp"
+#include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace nb = nanobind;
@@ -29,6 +30,7 @@ Dtype dtype_called(const std::string& name) {
 }  // namespace halfscope::python
 
 NB_MODULE(_halfscope, module) {
+  halfscope::use_vector_target_of_environment();  // else an ImportError
 #ifdef NDEBUG
   nb::set_leak_warnings(false);  // what a user's program holds when it exits is no news to them
 #endif

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the array tests share: all modes, hard inputs, and one set of instructions at a time.
+// What the array tests share: all modes and hard inputs.
 #pragma once
 
 #include <fmt/format.h>
-#include <hwy/targets.h>
 
 #include <bit>
 #include <cstdint>
@@ -15,35 +14,11 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/random.hpp"
 #include "tests/number/samples.hpp"
+#include "tests/vector_target.hpp"
 
 namespace arrays {
 
 using namespace halfscope;
-
-/// While it lives, kernels run as on a processor that has this one of Highway's targets and no
-/// better.
-class OnTarget {
- public:
-  explicit OnTarget(std::int64_t target) { choose(target); }
-  ~OnTarget() { choose(0); }
-  OnTarget(const OnTarget&) = delete;
-  OnTarget& operator=(const OnTarget&) = delete;
-
- private:
-  static void choose(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
-
-/// Those of this processor; HWY_SCALAR is the plain code.
-inline std::vector<std::int64_t> targets() {
-  std::vector<std::int64_t> all;
-  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
-    if ((hwy::SupportedTargets() & target) != 0 || target == HWY_SCALAR) all.push_back(target);
-  }
-  return all;
-}
 
 constexpr Rounding kRoundings[] = {
     Rounding::ties_to_even, Rounding::ties_to_away, Rounding::toward_zero, Rounding::upward,

@@ -13,7 +13,7 @@ using Words = std::vector<std::uint16_t>;
 using View = std::span<const std::uint16_t>;
 
 const std::vector<Modes> kAllModes = all_modes();
-const std::vector<std::int64_t> kTargets = targets();
+const std::vector<std::string> kTargets = targets();
 
 struct Operands {
   Words a, b, c;
@@ -96,12 +96,11 @@ std::string difference(Op op, Format f, const Operands& x, const ArrayOptions& o
     flags.push_back(r.flags);
     all |= r.flags;
   }
-  const auto where = [&](std::int64_t target, std::size_t i) {
-    return fmt::format(
-        "{}, operation {}, {:04X} {:04X} {:04X} -> {:04X}: ", hwy::TargetName(target),
-        static_cast<int>(op), x.a[i], x.b[i], x.c[i], want[i]);
+  const auto where = [&](const std::string& target, std::size_t i) {
+    return fmt::format("{}, operation {}, {:04X} {:04X} {:04X} -> {:04X}: ", target,
+                       static_cast<int>(op), x.a[i], x.b[i], x.c[i], want[i]);
   };
-  for (const std::int64_t target : kTargets) {
+  for (const std::string& target : kTargets) {
     const OnTarget only(target);
     const Flags raised = array(op, f, x.a, x.b, x.c, out, options);
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -165,7 +164,7 @@ TEST_CASE("formats that only the scalar code computes", "[array][arithmetic]") {
 
 TEST_CASE("fused_multiply_add rounds once", "[array][arithmetic][table]") {
   const Words a(100, 0x39C0), b(100, 0xC3FE), c(100, 0x07FE);
-  for (const std::int64_t target : kTargets) {
+  for (const std::string& target : kTargets) {
     const OnTarget only(target);
     Words out(100);
     const Flags flags = fused_multiply_add(kBinary16, a, b, c, out);

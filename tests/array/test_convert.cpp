@@ -12,7 +12,7 @@ constexpr Format kNarrow[] = {kBinary16,   kBfloat16,   {6, 31, 12}, kFloat8E4M3
                               kFloat8E5M2, kFloat6E3M2, kFloat6E2M3, kFloat4E2M1};
 
 const std::vector<Modes> kAllModes = all_modes();
-const std::vector<std::int64_t> kTargets = targets();
+const std::vector<std::string> kTargets = targets();
 
 struct Expected {
   std::vector<std::uint64_t> bits;
@@ -57,12 +57,12 @@ std::string narrow_difference(Format to, const std::vector<float>& in,
   const Expected want = expected(in.size(), options, [&](std::size_t i, const Modes& modes) {
     return convert(to, kBinary32, std::bit_cast<std::uint32_t>(in[i]), modes);
   });
-  for (const std::int64_t target : kTargets) {
+  for (const std::string& target : kTargets) {
     const OnTarget only(target);
     std::vector<Out> out(in.size());
     const Flags flags = convert(to, std::span<const float>(in), std::span<Out>(out), options);
     const std::string found = difference(want, out, flags);
-    if (!found.empty()) return std::string(hwy::TargetName(target)) + " " + found;
+    if (!found.empty()) return target + " " + found;
   }
   return {};
 }
@@ -73,12 +73,12 @@ std::string quantise_difference(Format f, const std::vector<float>& in,
     const Rounded narrow = convert(f, kBinary32, std::bit_cast<std::uint32_t>(in[i]), modes);
     return Rounded{convert(kBinary32, f, narrow.bits, {.nan = modes.nan}).bits, narrow.flags};
   });
-  for (const std::int64_t target : kTargets) {
+  for (const std::string& target : kTargets) {
     const OnTarget only(target);
     std::vector<float> values = in;
     const Flags flags = quantise(f, std::span<float>(values), options);
     const std::string found = difference(want, values, flags);
-    if (!found.empty()) return std::string(hwy::TargetName(target)) + " " + found;
+    if (!found.empty()) return target + " " + found;
   }
   return {};
 }
@@ -88,12 +88,12 @@ std::string widen_difference(Format from, const std::vector<In>& in, const Array
   const Expected want = expected(in.size(), options, [&](std::size_t i, const Modes& modes) {
     return convert(kBinary32, from, in[i], modes);
   });
-  for (const std::int64_t target : kTargets) {
+  for (const std::string& target : kTargets) {
     const OnTarget only(target);
     std::vector<float> out(in.size());
     const Flags flags = convert(from, std::span<const In>(in), std::span<float>(out), options);
     const std::string found = difference(want, out, flags);
-    if (!found.empty()) return std::string(hwy::TargetName(target)) + " " + found;
+    if (!found.empty()) return target + " " + found;
   }
   return {};
 }

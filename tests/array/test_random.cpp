@@ -38,7 +38,7 @@ TEST_CASE("vectors draw the words of the definition, across the largest index to
           "[array][random]") {
   // 1 + 2^-11 (1 - 2^-13) lies 1/2 - 2^-14 of the way up: R decides, and is seen in the result.
   const std::vector<float> in(5000, 1.0f + 0x1p-11f - 0x1p-23f);
-  for (const std::int64_t target : targets()) {
+  for (const std::string& target : targets()) {
     const OnTarget only(target);
     for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0xFFFFFFFFF0},
                                       ~std::uint64_t{0} - 1001, std::uint64_t{0x3FFFFFFFD}}) {

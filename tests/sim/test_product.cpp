@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cpu/product.hpp"
 
-#include <hwy/highway.h>
-
 #include <bit>
 
 #include <cmath>
@@ -10,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "array/inputs.hpp"
 #include "halfscope/number/arithmetic.hpp"
 #include "tests/catch.hpp"
+#include "tests/vector_target.hpp"
 
 namespace halfscope::sim {
 namespace {
@@ -154,9 +152,9 @@ TEST_CASE("sim: sums kept in 16 bits are the emulator's fused multiply-adds") {
                               {55, 66}, {-133, 127}, {0, 255}};
   constexpr ProductShape kSums[] = {{1, 1, 1},   {4, 16, 30}, {5, 37, 23}, {9, 100, 3},
                                     {3, 8, 200}, {2, 5, 40},  {6, 64, 1}};
-  for (const std::int64_t target : arrays::targets()) {
-    const arrays::OnTarget chosen(target);
-    CAPTURE(hwy::TargetName(target));
+  for (const std::string& target : targets()) {
+    const OnTarget chosen(target);
+    CAPTURE(target);
     std::mt19937 random(2);
     for (const ProductShape& s : kSums) {
       for (const Range& range : kHalf) check_sequence(Dtype::f16, s, range, random);
@@ -166,8 +164,8 @@ TEST_CASE("sim: sums kept in 16 bits are the emulator's fused multiply-adds") {
 }
 
 TEST_CASE("sim: a bfloat16 product below binary32's range still has its sign") {
-  for (const std::int64_t target : arrays::targets()) {
-    const arrays::OnTarget chosen(target);
+  for (const std::string& target : targets()) {
+    const OnTarget chosen(target);
     const float tiny = 0x1p-80f, negative = -0x1p-80f;
     float sum = 0;
     accumulate_narrow(Dtype::bf16, {1, 1, 1}, {&tiny, 0, 0}, {&negative, 1}, {&sum, 1});

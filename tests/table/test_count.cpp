@@ -3,8 +3,6 @@
 // instruction set of this processor.
 #include "halfscope/table/count.hpp"
 
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,37 +14,13 @@
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
+#include "tests/vector_target.hpp"
 
 using namespace halfscope;
 
 namespace {
 
 using Words = std::vector<std::uint32_t>;
-
-/// While it lives, the passes run as on a processor that has this one of Highway's targets and no
-/// better; 0: as on this one.
-class OnTarget {
- public:
-  explicit OnTarget(std::int64_t target) { choose(target); }
-  ~OnTarget() { choose(0); }
-  OnTarget(const OnTarget&) = delete;
-  OnTarget& operator=(const OnTarget&) = delete;
-
- private:
-  static void choose(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
-
-/// 0, and what this processor has.
-std::vector<std::int64_t> targets() {
-  std::vector<std::int64_t> all{0};
-  for (const std::int64_t target : {HWY_SCALAR, HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
-    if ((hwy::SupportedTargets() & target) != 0 || target == HWY_SCALAR) all.push_back(target);
-  }
-  return all;
-}
 
 std::uint32_t log_normal(std::mt19937_64& random, double mean, double deviation) {
   const double log2 = std::normal_distribution<double>(mean, deviation)(random);
@@ -156,13 +130,13 @@ void check(const Words& words, Dtype dtype, std::size_t offset) {
 }  // namespace
 
 TEST_CASE("blocks made against the vector passes, on every instruction set", "[table]") {
-  const std::vector<std::int64_t> sets = targets();
+  const std::vector<std::string> sets = targets();
   for (const Pattern& pattern : patterns()) {
     std::mt19937_64 random(1);
     Words words(20011);  // whole blocks, a part of one, and a part of a step
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = pattern.at(random, i);
     CAPTURE(pattern.name);
-    for (const std::int64_t set : sets) {
+    for (const std::string& set : sets) {
       CAPTURE(set);
       const OnTarget on(set);
       for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where updates come from, on which storage, instruction set and number of threads.
-#include <hwy/targets.h>
 #include <tbb/global_control.h>
 
 #include <bit>
@@ -14,6 +13,7 @@
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/update_table.hpp"
 #include "table/update_judge.hpp"
+#include "tests/vector_target.hpp"
 
 using namespace halfscope;
 
@@ -63,19 +63,6 @@ const judge::Far& judge16() {
   static const judge::Far judge(oracle::layout("binary16"));
   return judge;
 }
-
-/// While it lives, kernels run as on a processor that has this target and no better one.
-class OnTarget {
- public:
-  explicit OnTarget(std::int64_t target) { choose(target); }
-  ~OnTarget() { choose(0); }
-
- private:
-  static void choose(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
 
 }  // namespace
 
@@ -156,14 +143,13 @@ TEST_CASE("updates: differences of recorded weights") {
 TEST_CASE("updates: the same on every instruction set") {
   const Tensor w(Dtype::f32, numbers(9, -4, 24)), u(Dtype::f32, numbers(10, -14, 24));
   for (const Format format : {kBinary16, kBfloat16}) {
-    const auto on = [&](std::int64_t target) {
+    const auto on = [&](const std::string& target) {
       const OnTarget only(target);
       return count_updates(w.view(), u.view(), {.format = format});
     };
-    const UpdateTable plain = on(HWY_SCALAR);
-    for (const std::int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
-      if ((hwy::SupportedTargets() & target) == 0) continue;
-      INFO(hwy::TargetName(target));
+    const UpdateTable plain = on(vector_targets().back());
+    for (const std::string& target : targets()) {
+      INFO(target);
       CHECK(on(target) == plain);
     }
   }

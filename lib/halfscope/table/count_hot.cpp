@@ -17,6 +17,8 @@
 #include <array>
 #include <cstring>
 
+#include "halfscope/device/vector_target.hpp"
+
 #ifdef __clang__
 #pragma clang attribute push(                                                          \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2," \
@@ -223,7 +225,7 @@ void widen(const TensorView& block, std::uint32_t* wide) {
 namespace halfscope {
 
 bool has_hot_kernel() {
-  return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0 && __builtin_cpu_supports("gfni") != 0;
+  return uses_vector_target(HWY_AVX3_DL) && __builtin_cpu_supports("gfni") != 0;
 }
 
 }  // namespace halfscope
