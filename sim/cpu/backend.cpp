@@ -104,7 +104,7 @@ void CpuBackend::round(Tensor& tensor) const {
 }
 
 std::string CpuBackend::describe() const {
-  return fmt::format("cpu: {} {}, {}", kProcessor, product_kernels().name, eigen_version());
+  return fmt::format("cpu: {} AVX2, {}", kProcessor, eigen_version());  // sums as AVX2 has them
 }
 
 Tensor CpuBackend::make(const Shape& shape, Dtype dtype) {

@@ -3,12 +3,15 @@
 
 #include <Eigen/src/Core/util/Macros.h>
 #include <fmt/format.h>
+#include <hwy/targets.h>
 
 #include <vector>
 
+#include "halfscope/device/vector_target.hpp"
+
 namespace halfscope::sim {
 
-namespace baseline {
+namespace any {
 ProductKernels kernels();
 }
 #if defined(__x86_64__)
@@ -19,21 +22,20 @@ ProductKernels kernels();
 
 std::span<const ProductKernels> all_product_kernels() {
   static const std::vector<ProductKernels> all = [] {
-    std::vector<ProductKernels> found;
+    std::vector<ProductKernels> found{any::kernels()};
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
       found.push_back(avx2::kernels());
     }
 #endif
-    found.push_back(baseline::kernels());
     return found;
   }();
   return all;
 }
 
 const ProductKernels& product_kernels() {
-  static const ProductKernels best = all_product_kernels().front();
-  return best;
+  const std::span<const ProductKernels> all = all_product_kernels();
+  return uses_vector_target(HWY_AVX2) ? all.back() : all.front();
 }
 
 std::string eigen_version() {

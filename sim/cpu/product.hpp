@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of row-major matrices on one thread, and sums of products that are kept in 16 bits.
 //
-// In binary32 Eigen multiplies, compiled for the baseline and, on x86-64, for AVX2 with FMA; the
-// processor's best is chosen at run time. Its blocking is set for one size of caches, so the bits
-// of a product depend on the shapes and on which of these kernels runs, and on nothing else.
+// In binary32 Eigen multiplies, compiled for AVX2 with FMA and, for processors that lack these,
+// with both in software, which is slower; which one is chosen at run time. Its blocking is set for
+// one size of caches, so the bits of a product depend on the shapes and on nothing else.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ struct ProductKernels {
   Product add_left_transposed;  ///< C += A^T B
 };
 
-/// The best of this processor.
+/// The best of this processor, or of what HALFSCOPE_TARGET leaves of it.
 const ProductKernels& product_kernels();
-/// All that this processor can run, the best first.
+/// All that this processor can run, the best last.
 std::span<const ProductKernels> all_product_kernels();
 std::string eigen_version();
 

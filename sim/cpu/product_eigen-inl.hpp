@@ -1,44 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eigen's products for one instruction set. Included once by each source file that is compiled for
 // one, with HALFSCOPE_EIGEN (what the namespace Eigen is called there: else the linker would take
-// one set's templates for all), HALFSCOPE_PRODUCT_SET and HALFSCOPE_PRODUCT_NAME.
+// one set's templates for all), HALFSCOPE_PRODUCT_SET, HALFSCOPE_PRODUCT_NAME, and, where the
+// numbers are not float, HALFSCOPE_PRODUCT_NUMBER.
 #pragma once
 
 #define EIGEN_DONT_PARALLELIZE  // its threads change sums
 #define EIGEN_MPL2_ONLY
+#define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0  // small ones depend on where the result lies
 #define Eigen HALFSCOPE_EIGEN
 #include <Eigen/Core>
 
+#ifdef HALFSCOPE_PRODUCT_NUMBER
+#include "sim/cpu/product_number-inl.hpp"
+#else
+#define HALFSCOPE_PRODUCT_NUMBER float
+#endif
 #include "sim/cpu/product.hpp"
 
 namespace halfscope::sim::HALFSCOPE_PRODUCT_SET {
 namespace {
 
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Scalar = HALFSCOPE_PRODUCT_NUMBER;
+using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Stride = Eigen::OuterStride<Eigen::Dynamic>;
 using In = Eigen::Map<const Matrix, Eigen::Unaligned, Stride>;
 using Out = Eigen::Map<Matrix, Eigen::Unaligned, Stride>;
 
 In in(MatrixAt<const float> m, std::int64_t rows, std::int64_t columns) {
-  return In(m.data, rows, columns, Stride(m.stride));
+  return In(reinterpret_cast<const Scalar*>(m.data), rows, columns, Stride(m.stride));
+}
+
+Out out(MatrixAt<float> m, const ProductShape& s) {
+  return Out(reinterpret_cast<Scalar*>(m.data), s.rows, s.columns, Stride(m.stride));
 }
 
 void plain(const ProductShape& s, MatrixAt<const float> a, MatrixAt<const float> b,
            MatrixAt<float> c) {
-  Out(c.data, s.rows, s.columns, Stride(c.stride)).noalias() =
-      in(a, s.rows, s.depth) * in(b, s.depth, s.columns);
+  out(c, s).noalias() = in(a, s.rows, s.depth) * in(b, s.depth, s.columns);
 }
 
 void right_transposed(const ProductShape& s, MatrixAt<const float> a, MatrixAt<const float> b,
                       MatrixAt<float> c) {
-  Out(c.data, s.rows, s.columns, Stride(c.stride)).noalias() =
-      in(a, s.rows, s.depth) * in(b, s.columns, s.depth).transpose();
+  out(c, s).noalias() = in(a, s.rows, s.depth) * in(b, s.columns, s.depth).transpose();
 }
 
 void add_left_transposed(const ProductShape& s, MatrixAt<const float> a, MatrixAt<const float> b,
                          MatrixAt<float> c) {
-  Out(c.data, s.rows, s.columns, Stride(c.stride)).noalias() +=
-      in(a, s.depth, s.rows).transpose() * in(b, s.depth, s.columns);
+  out(c, s).noalias() += in(a, s.depth, s.rows).transpose() * in(b, s.depth, s.columns);
 }
 
 }  // namespace

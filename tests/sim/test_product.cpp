@@ -86,6 +86,79 @@ TEST_CASE("sim: a product writes its own columns alone") {
 
 std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
 
+Values normals(std::int64_t count, std::mt19937& random) {
+  std::normal_distribution<float> draw;
+  Values values(static_cast<std::size_t>(count));
+  for (float& x : values) x = draw(random);
+  return values;
+}
+
+/// The three products as encodings, the result `offset` elements behind where memory begins.
+std::vector<std::uint32_t> product_bits(const ProductKernels& kernels, const ProductShape& s,
+                                        std::int64_t offset) {
+  std::mt19937 random(3);
+  const Values a = normals(s.rows * s.depth, random), b = normals(s.depth * s.columns, random);
+  const Values before = normals(s.rows * s.columns, random);
+  std::vector<std::uint32_t> all;
+  Values c(before.size() + static_cast<std::size_t>(offset));
+  const MatrixAt<float> at = {c.data() + offset, s.columns};
+  const auto keep = [&] {
+    for (std::size_t i = 0; i < before.size(); ++i) all.push_back(bits(at.data[i]));
+  };
+  kernels.plain(s, {a.data(), s.depth}, {b.data(), s.columns}, at);
+  keep();
+  kernels.right_transposed(s, {a.data(), s.depth}, {b.data(), s.depth}, at);
+  keep();
+  std::copy(before.begin(), before.end(), at.data);
+  kernels.add_left_transposed(s, {a.data(), s.rows}, {b.data(), s.columns}, at);
+  keep();
+  return all;
+}
+
+TEST_CASE("sim: a product has the same bits with every instruction set, wherever it is written") {
+  std::vector<ProductShape> shapes(std::begin(kShapes), std::end(kShapes));
+  for (std::int64_t i = 1; i < 6 * 6 * 13; ++i)
+    shapes.push_back({i % 6 + 1, i / 6 % 6 + 1, i / 36});
+  for (const ProductShape& s : shapes) {
+    const std::vector<std::uint32_t> best = product_bits(all_product_kernels().back(), s, 0);
+    for (const ProductKernels& kernels : all_product_kernels()) {
+      CAPTURE(kernels.name, s.rows, s.columns, s.depth);
+      CHECK(product_bits(kernels, s, 1) == best);
+    }
+  }
+}
+
+TEST_CASE("sim: a fused multiply-add in software rounds once") {
+  // Ties of the sum in binary64, subnormal sums, signs, the ends of binary32.
+  constexpr float kHard[] = {
+      0.0f,          -0.0f,     1.0f,       -1.0f,           0x1.000002p0f,
+      0x1.fffffep0f, 0x1p-24f,  -0x1p-24f,  0x1.000002p-24f, 0x1p-53f,
+      0x1p-75f,      0x1p-126f, -0x1p-149f, 0x1.fffffep127f, 0x1p100f,
+      INFINITY,      -INFINITY, NAN,        0x1.8p-30f,      -0x1.fffffep-1f};
+  const ProductKernels& any = all_product_kernels().front();
+  for (const float a : kHard) {
+    for (const float b : kHard) {
+      for (const float c : kHard) {
+        const float wanted = std::fma(a, b, c);  // c * 1, then one multiply-add
+        const Values rows = {c, a, c, a}, columns = {1.0f, 1.0f, b, b};
+        Values found(4);
+        any.plain({2, 2, 2}, {rows.data(), 2}, {columns.data(), 2}, {found.data(), 2});
+        CAPTURE(a, b, c);
+        if (std::isnan(wanted)) {
+          CHECK(std::isnan(found[0]));
+        } else {
+          CHECK(bits(found[0]) == bits(wanted + 0.0f));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sim: products follow the vector target") {
+  const OnTarget plain(vector_targets().back());
+  CHECK(product_kernels().name == all_product_kernels().front().name);
+}
+
 /// Exponents of the values drawn, from and to; of 255 every encoding there is.
 struct Range {
   int from, to;
