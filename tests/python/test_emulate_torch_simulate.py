@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from halfscope.torch import emulate
 
-STEPS, RATE, SCALE = 101, 0.05, 1.0
-COMPARED = (0, 10, 20, 50, 100)
+RATE = 0.05
+FIRST, SAMPLED = 10, (0, 20, 50, 100)
 
 
 def load(model, tensors):
@@ -52,76 +52,99 @@ def test_where_sums_are_exact_every_bit_is_the_simulators(tmp_path, read_log, pr
         assert (small < 2.0 ** -14).any() == (scale < 1)
 
 
-def train_both(folder, scaling, steps):
-    """Logs of lenet on the digits in mixed precision: "ours" is the simulator's, "torch" that of
-    PyTorch under emulate()."""
+def simulated(folder, scaling, steps):
+    """(The run log of lenet on the digits in mixed precision, the batches it saw.)"""
     subprocess.run([BUILD / "halfscope", "simulate", "lenet", "--out", folder / "ours", "--seed", "5",
                     "--precision", "mixed", "--loss-scale", str(scaling), "--steps", str(steps),
                     "--sample-every", "10", "--optimizer", "momentum", "--lr", str(RATE)],
                    check=True, capture_output=True)
-    tensors, _ = written(folder, "lenet", batches=steps, size=32)
+    return written(folder, "lenet", batches=steps, size=32)[0]
+
+
+def emulated(log, weights, batches, scaling):
+    """PyTorch's run log of the same, from these weights on, under emulate()."""
     torch.set_num_threads(1)
-    model = load(lenet(), tensors)
+    model = load(lenet(), weights)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
-    with emulate(model, optimizer, "mixed", scaling, log=folder / "torch", every=10,
-                 sample_every=10) as run:
-        for step in range(steps):
+    with emulate(model, optimizer, "mixed", scaling, log=log, every=10, sample_every=10) as run:
+        for inputs, labels in batches:
             optimizer.zero_grad()
-            outputs = model(images(tensors[f"batch-{step}/inputs"]))
-            run.backward(functional.cross_entropy(outputs, tensors[f"batch-{step}/labels"].long()))
+            run.backward(functional.cross_entropy(model(images(inputs)), labels.long()))
             optimizer.step()
-    return folder
+    return log
+
+
+def batch(tensors, step):
+    return tensors[f"batch-{step}/inputs"], tensors[f"batch-{step}/labels"]
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    return train_both(tmp_path_factory.mktemp("digits"), SCALE, STEPS)
+def ours(tmp_path_factory):
+    """The folder, the simulator's log in it, the first weights and the batches."""
+    folder = tmp_path_factory.mktemp("digits")
+    return folder, simulated(folder, 1.0, SAMPLED[-1] + 1)
 
 
 def shares_of(log, name, step):
     """Of zeros and of subnormal values."""
     record = log.tables[name, step]
     assert record["source_dtype"] == record["computed_dtype"] == "F16"
-    assert (record["scaled"], record["scale"]) == (True, SCALE)
+    assert (record["scaled"], record["scale"]) == (True, 1.0)
     table = record["table"]
     return table.zero / table.total, table.classify("binary16")["subnormal"] / table.total
 
 
-def test_the_first_step_has_the_simulators_bits(both, read_log):
-    """Sums have another order, so that a rounding may now and then go the other way."""
-    (ours, _), (theirs, _) = read_log(both / "ours").sample(0), read_log(both / "torch").sample(0)
-    for name in ours:
-        assert ours[name].dtype == theirs[name].dtype and ours[name].shape == theirs[name].shape
-        a, b = ours[name].double(), theirs[name].double()
+@pytest.mark.parametrize("step", SAMPLED)
+def test_a_step_from_the_same_weights_has_the_simulators_bits(ours, read_log, step):
+    """All along a training, each time from the simulator's weights, so that differences have no time
+    to grow. Another order changes some 2^-24 of FP32 sums; now and then a rounding to FP16 goes the
+    other way, and what is computed from it changes by last bits. If all values did, the norm of
+    the difference would be up to 2^-10; seen with nine combinations of PyTorch's and BLAS's
+    instructions: 2^-10.8 in a tensor of 6 values, and 3 % of a step's values at most."""
+    folder, tensors = ours
+    log = read_log(folder / "ours")
+    want, _ = log.sample(step)
+    theirs = read_log(emulated(folder / f"torch-{step}", want, [batch(tensors, step)], 1.0))
+    assert theirs.scalars[0]["loss"] == pytest.approx(log.scalars[step]["loss"], rel=1e-5)
+    found, _ = theirs.sample(0)
+    names = [name for name in want if name.partition("/")[0] in ("weight", "weight_grad")]
+    assert len(names) == 8 + 8
+    differing = values = 0
+    for name in names:
+        assert want[name].dtype == found[name].dtype and want[name].shape == found[name].shape
+        a, b = want[name].double(), found[name].double()
         if name.startswith("weight/"):
             assert torch.equal(a, b), name
-        assert (a != b).double().mean() < 0.01, name
-        assert (a - b).norm() <= 2.0 ** -11 * b.norm(), name
+        assert (a - b).norm() <= 2.0 ** -9 * b.norm(), name
+        differing += (a != b).sum().item()
+        values += a.numel()
+    assert differing <= 0.05 * values
+    gradients = sorted(name for name, at in log.tables if at == step and "_grad/" in name)
+    assert len(gradients) == 8 + 9
+    for name in gradients:
+        a, b = shares_of(log, name, step), shares_of(theirs, name, 0)
+        assert a == pytest.approx(b, abs=0.01), name
+    assert any(shares_of(log, name, step)[1] > 0.1 for name in gradients)  # there are some
 
 
-def test_lenet_on_digits_goes_the_way_of_the_simulator(both, read_log):
-    """Differences of the last bit grow as training goes on: bounds are several times what was seen
-    (equal shares up to step 20, 0.0023 at step 50, 0.0088 at step 100)."""
-    ours, theirs = read_log(both / "ours"), read_log(both / "torch")
-    for step in range(STEPS):
-        a, b = (log.scalars[step]["loss"] for log in (ours, theirs))
-        assert a == pytest.approx(b, rel=1e-4 if step <= 40 else 0.1)
-    assert theirs.scalars[0]["loss"] > 2.2 and theirs.scalars[STEPS - 1]["loss"] < 1.5
-    names = sorted(name for name, step in ours.tables if step == 0 and "_grad/" in name)
-    assert len(names) == 8 + 9
-    some_subnormal = 0
-    for step in COMPARED:
-        bound = 0.005 if step <= 20 else 0.04
-        for name in names:
-            a, b = shares_of(ours, name, step), shares_of(theirs, name, step)
-            assert a == pytest.approx(b, abs=bound), (name, step)
-            some_subnormal += b[1] > 0.1
-    assert some_subnormal > 10
+def test_training_goes_the_way_of_the_simulator(ours, read_log):
+    """Its first steps: differences grow with every step, as fast as training makes them."""
+    folder, tensors = ours
+    log = read_log(folder / "ours")
+    theirs = read_log(emulated(folder / "torch", tensors,
+                               [batch(tensors, step) for step in range(FIRST)], 1.0))
+    for step in range(FIRST):
+        a, b = (log.scalars[step]["loss"] for log in (log, theirs))
+        assert a == pytest.approx(b, rel=1e-4), step
+    assert log.scalars[0]["loss"] > 2.2 and log.scalars[SAMPLED[-1]]["loss"] < 1.5
 
 
 def test_a_dynamic_scale_takes_the_same_way(tmp_path, read_log):
-    train_both(tmp_path, "torch,init_scale=2^22,growth_interval=5", 31)
+    scaling = "torch,init_scale=2^22,growth_interval=5"
+    tensors = simulated(tmp_path, scaling, 31)
+    theirs = emulated(tmp_path / "torch", tensors, [batch(tensors, step) for step in range(31)],
+                      scaling)
     ways = [[(log.scalars[step]["loss_scale"], log.scalars[step]["found_inf"]) for step in range(31)]
-            for log in (read_log(tmp_path / "ours"), read_log(tmp_path / "torch"))]
+            for log in (read_log(tmp_path / "ours"), read_log(theirs))]
     assert ways[0] == ways[1]
     assert sum(skipped for _, skipped in ways[0]) > 3
