@@ -125,6 +125,7 @@ struct unpacket_traits<halfscope::sim::Packet<kLanes>> {
   };
 };
 
+// NOLINTBEGIN(bugprone-macro-parentheses): P is a type.
 #define HALFSCOPE_PACKET(P, LANES)                                                                 \
   template <>                                                                                      \
   inline P pset1<P>(const Number& x) {                                                             \
@@ -183,6 +184,7 @@ struct unpacket_traits<halfscope::sim::Packet<kLanes>> {
 HALFSCOPE_PACKET(Packet8, 8)
 HALFSCOPE_PACKET(Packet4, 4)
 #undef HALFSCOPE_PACKET
+// NOLINTEND(bugprone-macro-parentheses)
 
 template <>
 inline Packet4 predux_half_dowto4(const Packet8& a) {
@@ -206,7 +208,7 @@ inline Number pmadd(const Number& a, const Number& b, const Number& c) {
 template <int kLanes, int kRows>
 void ptranspose(PacketBlock<halfscope::sim::Packet<kLanes>, kRows>& block) {
   const auto old = block;
-  for (std::size_t i = 0; i < kRows * kLanes; ++i) {
+  for (std::size_t i = 0; i < std::size_t{kRows} * kLanes; ++i) {
     block.packet[i / kLanes].lane[i % kLanes] = old.packet[i % kRows].lane[i / kRows];
   }
 }
