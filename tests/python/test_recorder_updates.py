@@ -136,7 +136,10 @@ def test_updates_of_16_bit_weights_are_float32(tmp_path, read_log, dtype):
         sample, _ = log.sample(step)
         update = sample["update/w"]
         assert update.dtype == torch.float32
-        assert torch.equal((at[step].float() + update).to(dtype), at[step + 1])
+        # Every PyTorch rounds the sum; some processors' before it the rate, and its product, too.
+        unit = torch.finfo(dtype).eps / 2
+        bound = unit * (at[step + 1].double().abs() + 2.01 * update.double().abs())
+        assert ((at[step + 1].double() - at[step].double() - update.double()).abs() <= bound).all()
         assert log.tables["update/w", step]["source_dtype"] == "F32"
 
 
