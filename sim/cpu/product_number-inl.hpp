@@ -38,7 +38,14 @@ Packet<kLanes> each(Function function) {
   return r;
 }
 
-#if defined(__x86_64__)
+#if defined(HALFSCOPE_EXACT_PRODUCTS)
+inline float fused(float a, float b, float c) { return a * b + c; }
+
+template <int kLanes>
+Packet<kLanes> fused(const Packet<kLanes>& a, const Packet<kLanes>& b, const Packet<kLanes>& c) {
+  return each<kLanes>([&](std::size_t i) { return a.lane[i] * b.lane[i] + c.lane[i]; });
+}
+#elif defined(__x86_64__)
 /// a * b + c, rounded to odd: in binary64 the product is exact.
 inline __m128d fused_to_odd(__m128d a, __m128d b, __m128d c) {
   const __m128d product = _mm_mul_pd(a, b), sum = _mm_add_pd(product, c);
