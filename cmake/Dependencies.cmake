@@ -2,16 +2,14 @@
 # Every library that Halfscope is built with, found once. Where one is missing, the message says what
 # to install.
 
+include(${CMAKE_CURRENT_LIST_DIR}/Missing.cmake)
+
 # halfscope_need(NEED PACKAGE ...): find_package(PACKAGE ...) for what ./run calls NEED.
 macro(halfscope_need need package)
   find_package(${package} ${ARGN} QUIET)
   if(NOT ${package}_FOUND)
-    file(STRINGS ${PROJECT_SOURCE_DIR}/tools/debian-packages.txt packages REGEX "^${need}: ")
-    string(REPLACE "${need}: " "" packages "${packages}")
     string(JOIN " " wanted ${package} ${ARGN})
-    message(FATAL_ERROR "${wanted} was not found. On Debian 12, ./run ${need} installs all that is "
-                        "needed, or by hand: apt-get install --no-install-recommends ${packages}. "
-                        "Elsewhere install its like, and name its folder in CMAKE_PREFIX_PATH.")
+    halfscope_missing(${need} "${wanted}")
   endif()
 endmacro()
 

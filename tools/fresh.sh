@@ -12,6 +12,10 @@ readonly -a fresh_results=(build/demo build/bench.json build/ctest.xml build/pyt
 # fresh [--commit C] [COMMAND...]
 fresh() {
   local commit=HEAD status=0 try
+  if [[ $(id -u) != 0 ]]; then
+    echo "fresh: not run, needs root" >&2
+    exit 3
+  fi
   if [[ ${1:-} == --commit ]]; then
     (($# >= 2)) || die 2 "fresh --commit takes a commit, for instance: ./run fresh --commit HEAD~1 demo"
     commit=$2
@@ -19,10 +23,6 @@ fresh() {
   fi
   (($#)) || set -- demo
   commit=$(git rev-parse --verify --quiet "$commit^{commit}") || die 2 "fresh: git has no commit '$commit'"
-  if [[ $(id -u) != 0 ]]; then
-    echo "fresh: not run, needs root" >&2
-    exit 3
-  fi
   [[ -z $(git status --porcelain) ]] || echo "fresh: what is not committed is left out" >&2
   ensure fresh
   bare_root
@@ -48,11 +48,11 @@ bare_root() {
   mirror=$(sed -n "s/^deb \(.*\) $fresh_release main\$/\1/p" <<<"$sources" | head -n 1)
   [[ -n $mirror ]] ||
     die 1 "fresh: apt has no source of Debian 12 ($fresh_release main); found: ${sources:-none of Debian}"
-  stamp=$({ echo "$sources"; acquire_settings; cat "$root/tools/fresh.sh"; } | sha256sum)
+  stamp=$({ echo "$sources"; acquire_settings; declare -f bare_root; } | sha256sum)
   bare=$fresh_cache/bare-${stamp:0:16}
   [[ ! -d $bare ]] || return 0
   say "fresh: a bare Debian 12 into $bare (a minute, once)"
-  rm -rf --one-file-system "$fresh_cache"/bare-*
+  find "$fresh_cache" -maxdepth 1 -name 'bare-*' -mtime +30 -exec rm -r --one-file-system {} +
   mkdir -p "$fresh_cache/debs"
   making=$(mktemp --directory "$fresh_cache/making.XXXXXX")
   debootstrap --variant=minbase --include=git --cache-dir="$fresh_cache/debs" \
@@ -65,6 +65,7 @@ bare_root() {
   acquire_settings >"$making/etc/apt/apt.conf.d/90machine"
   rm -rf "$making"/var/cache/apt/archives/*.deb
   chmod 755 "$making"
+  touch "$making"
   mv "$making" "$bare"
 }
 
@@ -77,8 +78,8 @@ debian_sources() {
 acquire_settings() { apt-config dump Acquire; }
 
 # in_root ROOT COMMAND...: with the machine's network, certificates and settings of pip, and nothing
-# else of it. What is mounted goes with the namespace. Debian's packages, pip's and the compiler's
-# results are kept in the cache folder, so that the next root need not fetch and compile them again.
+# else of it. What is mounted goes with the namespace. Debian's packages and pip's are kept in the cache
+# folder, for the next root; what was compiled is the machine's own ccache's, in both directions.
 in_root() {
   local inside=$1 file name
   local -a keep=()
@@ -93,10 +94,11 @@ in_root() {
         *_CERT_FILE | *_CAINFO) keep+=("$name=${!name}") ;;
     esac
   done
-  mkdir -p "$fresh_cache"/{archives/partial,pip,ccache}
+  local compiled=${CCACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ccache}
+  mkdir -p "$fresh_cache"/{archives/partial,pip} "$compiled"
   # shellcheck disable=SC2016  # expanded inside
-  unshare --mount --pid --fork --kill-child bash -euc "$(declare -f mount_root)"'; mount_root "$1" "$2"
-    shift 2; exec chroot "$@"' - "$inside" "$fresh_cache" "$inside" \
+  unshare --mount --pid --fork --kill-child bash -euc "$(declare -f mount_root)"'; mount_root "$1" "$2" "$3"
+    shift 3; exec chroot "$@"' - "$inside" "$fresh_cache" "$compiled" "$inside" \
     /usr/bin/env --ignore-environment HOME=/root LANG=C.UTF-8 \
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${keep[@]}" "$@" </dev/null
 }
@@ -112,10 +114,10 @@ mount_root() {
     mount --bind "/dev/$node" "$1/dev/$node"
   done
   ln -s /proc/self/fd "$1/dev/fd"
-  for node in archives:var/cache/apt/archives pip:root/.cache/pip ccache:root/.cache/ccache; do
-    mkdir -p "$1/${node#*:}"
-    mount --bind "$2/${node%%:*}" "$1/${node#*:}"
-  done
+  mkdir -p "$1/root/.cache/pip" "$1/root/.cache/ccache"
+  mount --bind "$2/archives" "$1/var/cache/apt/archives"
+  mount --bind "$2/pip" "$1/root/.cache/pip"
+  mount --bind "$3" "$1/root/.cache/ccache"
 }
 
 bring_back() {
