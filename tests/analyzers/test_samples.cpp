@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/samples.hpp"
 
+#include <cstring>
 #include <string>
 
 #include "analyzers/logs.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/page.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <fstream>
 #include <iterator>
 

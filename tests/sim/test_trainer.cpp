@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"

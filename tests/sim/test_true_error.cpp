@@ -2,6 +2,7 @@
 #include "sim/true_error.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
