@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -17,8 +18,9 @@ def said(arguments, **options):
 
 
 @pytest.fixture
-def installed(tmp_path):
-    """Where `pip install .` puts the package."""
+def installed(root, tmp_path):
+    """Where `pip install .` puts the package: the files as they are, and what CMake installs."""
+    shutil.copytree(root / "python/halfscope", tmp_path / "halfscope")
     done = said(["cmake", "--install", BUILD, "--component", "python", "--prefix", tmp_path])
     assert done.returncode == 0, done.stderr
     return {**os.environ, "PYTHONPATH": str(tmp_path)}
