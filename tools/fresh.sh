@@ -90,7 +90,7 @@ in_root() {
   done
   for name in $(compgen -e); do
     case $name in
-      PIP_* | HALFSCOPE_* | CCACHE_DISABLE | CI | TERM | *_proxy | *_PROXY | *_CERT | *_CA_BUNDLE | \
+      PIP_* | HALFSCOPE_WERROR | CCACHE_DISABLE | CI | TERM | *_proxy | *_PROXY | *_CERT | *_CA_BUNDLE | \
         *_CERT_FILE | *_CAINFO) keep+=("$name=${!name}") ;;
     esac
   done
