@@ -12,10 +12,7 @@ readonly -a fresh_results=(build/demo build/bench.json build/ctest.xml build/pyt
 # fresh [--commit C] [COMMAND...]
 fresh() {
   local commit=HEAD status=0 try
-  if [[ $(id -u) != 0 ]]; then
-    echo "fresh: not run, needs root" >&2
-    exit 3
-  fi
+  needs_root fresh
   if [[ ${1:-} == --commit ]]; then
     (($# >= 2)) || die 2 "fresh --commit takes a commit, for instance: ./run fresh --commit HEAD~1 demo"
     commit=$2
@@ -37,6 +34,34 @@ fresh() {
   bring_back "$try/halfscope"
   say "fresh: ./run $* ended with $status"
   return "$status"
+}
+
+# needs_root COMMAND: a root of its own is made by root alone.
+needs_root() {
+  [[ $(id -u) == 0 ]] || { echo "$1: not run, needs root" >&2; exit 3; }
+}
+
+# arm [--commit C]: makes the root as fresh does; arm --here does the work, inside it.
+arm() {
+  case $* in
+    --here) arm_here ;;
+    '' | '--commit '*) needs_root arm && fresh "$@" arm --here ;;
+    *) die 2 "arm takes --commit C, --here or nothing, not '$*'" ;;
+  esac
+}
+
+# lib and its tests by the cross compiler, run under qemu-user. Debian's arm64 libraries stand beside
+# its own, which changes the system: in a root of its own, so that no other is changed.
+arm_here() {
+  as_root dpkg --add-architecture arm64
+  ensure arm
+  rm -rf build/arm
+  configure arm build-arm
+  compile build-arm
+  say "arm: ctest under $(qemu-aarch64 --version | head -n 1)"
+  ctest --preset arm --output-junit "$root/build/arm/ctest.xml" || true
+  say "arm: tests ran"
+  python3 tools/count_tests.py build/arm/ctest.xml
 }
 
 # Sets $bare: a root that holds git and what Debian 12 cannot do without, in the cache folder. Made

@@ -24,8 +24,8 @@ requirements() {
 # Prints those of the given Debian packages that are not installed.
 missing_packages() {
   local installed name
-  installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
-    sed -n 's/^installed //p') || true
+  installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package} ${Package}:${Architecture}\n' \
+    "$@" 2>/dev/null | sed -n 's/^installed //p' | tr ' ' '\n') || true
   for name in "$@"; do
     grep --quiet --line-regexp --fixed-strings -- "$name" <<<"$installed" || echo "$name"
   done

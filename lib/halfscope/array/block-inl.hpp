@@ -13,10 +13,12 @@
 
 #include <cstring>
 
-// The vector kernels rely on MXCSR. Elsewhere, and on x86 before SSE4, the scalar code runs.
+// The vector kernels rely on the control word (environment.hpp). Elsewhere, and on x86 before SSE4,
+// the scalar code runs.
 #undef HALFSCOPE_VECTORS
 #undef HALFSCOPE_F16C
-#define HALFSCOPE_VECTORS (HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4)
+#define HALFSCOPE_VECTORS \
+  ((HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4) || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON))
 #define HALFSCOPE_F16C (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2)
 
 #if HALFSCOPE_VECTORS

@@ -69,8 +69,28 @@ class FloatEnvironment {
  private:
   unsigned saved_;
 };
+#elif defined(__aarch64__)
+/// The same: FPCR has the direction, FPSR the flags. The kernels for NEON find theirs by integers.
+class FloatEnvironment {
+ public:
+  explicit FloatEnvironment(RoundingControl control) {
+    constexpr std::uint64_t kDirections[] = {0, 2, 1, 3};  // FPCR has upward before downward
+    asm volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control_), "=r"(status_));
+    asm volatile("msr fpcr, %0" ::"r"(kDirections[static_cast<int>(control)] << 22) : "memory");
+  }
+  ~FloatEnvironment() {
+    asm volatile("msr fpcr, %0\n\tmsr fpsr, %1" ::"r"(control_), "r"(status_) : "memory");
+  }
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+  Flags flags(const Raised& raised) const { return flags_of_mxcsr(raised.known); }
+
+ private:
+  std::uint64_t control_, status_;
+};
 #else
-/// Other processors run the scalar code, which uses integers only.
+/// Other processors run the scalar code of the arrays, which uses integers only.
 class FloatEnvironment {
  public:
   explicit FloatEnvironment(RoundingControl) {}
