@@ -65,6 +65,7 @@ HWY_INLINE hn::Mask<Words> is_finite_nonzero(Vector row_and_fraction) {
 /// The plan's rare fractions, in registers: in memory they might alias what a scan writes.
 struct Rare {
   Vector first[kMaxRare], length[kMaxRare];
+  HWY_INLINE Rare() {}  // g++'s own would lack the target's instructions: an error on aarch64
 };
 
 HWY_INLINE Rare rare_of(const Plan& plan) {

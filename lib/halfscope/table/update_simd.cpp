@@ -99,6 +99,7 @@ struct Sums {
 struct Bins {
   Word cell, error;
   Mask applied;
+  HWY_INLINE Bins() {}  // g++'s own would lack the target's instructions: an error on aarch64
 };
 
 /// floor(log2(|h - w16 - u| / |u|)) + kErrorBias in the lanes `applied`, where w16 + u = s + low
