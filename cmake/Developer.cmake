@@ -3,6 +3,14 @@
 option(HALFSCOPE_WERROR "Warnings are errors" OFF)
 option(HALFSCOPE_SANITIZE "Address and undefined behaviour sanitizers" OFF)
 
+# Not with ccache: g++ writes a precompiled header in other bytes each time, and nothing would be found.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(precompile OFF)
+else()
+  set(precompile ON)
+endif()
+option(HALFSCOPE_PRECOMPILE "Precompile the headers of other libraries that most files include" ${precompile})
+
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -28,5 +36,15 @@ function(halfscope_target name)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
     target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS)
     target_link_options(${name} PUBLIC -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# halfscope_precompile(NAME HEADER...): for targets of many files. Files with options of their own that
+# the compiler's output depends on need SKIP_PRECOMPILE_HEADERS.
+function(halfscope_precompile name)
+  if(HALFSCOPE_PRECOMPILE)
+    foreach(header ${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp ${ARGN})
+      target_precompile_headers(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
+    endforeach()
   endif()
 endfunction()
