@@ -60,7 +60,7 @@ struct Inputs {
 
 TEST_CASE("the caller's direction, flushing and flags", "[array][environment]") {
   const Inputs inputs;
-  for (const std::int64_t target : targets()) {
+  for (const std::string& target : targets()) {
     const OnTarget only(target);
     const UpdateTable table = inputs.updates();
     for (const Modes& modes : {Modes{}, Modes{.rounding = Rounding::ties_to_away}}) {
