@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -76,10 +77,6 @@ inline std::optional<double> followed(const Seen& seen, double scale) {
   return largest == 0 && scale > seen.zero_to ? std::nullopt : std::optional(largest);
 }
 
-inline bool follows_magnitudes(const policy::Policy& policy) {
-  return policy::needs_of(policy) == policy::Needs::magnitude;
-}
-
 /// What a policy made of one step.
 struct Stepped {
   double scale = 0;       ///< at the first attempt
@@ -99,49 +96,11 @@ struct Stepped {
   bool applied_nonfinite() const { return nonfinite && decision.action == policy::Action::apply; }
 };
 
-/// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
-/// ends there. Whatever followed from a guess would be a guess, at every later step too.
-inline Stepped step_once(policy::Policy& policy, const Seen& first,
-                         const std::vector<Seen>* attempts) {
-  Stepped step;
-  step.scale = step.last_scale = policy::scale_of(policy);
-  do {
-    const Seen& seen =
-        attempts == nullptr || attempts->empty()
-            ? first
-            : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
-    if (step.attempts > 0) step.last_scale = policy::scale_of(policy);
-    Verdict verdict = judge(seen, step.last_scale);
-    const std::optional<double> magnitude = followed(seen, step.last_scale);
-    if (verdict == Verdict::clean && !magnitude && follows_magnitudes(policy)) {
-      verdict = Verdict::unknown;
-    }
-    step.overflow = step.overflow || verdict == Verdict::overflow;
-    step.unknown = verdict == Verdict::unknown;
-    step.nonfinite = verdict == Verdict::overflow;
-    step.model_nan = in_model(seen);
-    step.all_flushed = verdict == Verdict::clean && all_vanish(seen, step.last_scale);
-    ++step.attempts;
-    step.decision = {};
-    if (step.unknown) break;
-    step.decision = policy::advance(
-        policy, {.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
-  } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
-  return step;
-}
+/// Is called with the index of each step and what the policy made of it; false: no more.
+using SeeStep = std::function<bool(std::size_t, const Stepped&)>;
 
-/// Calls see(index, step) for one step after the other until it says false or the policy ends
-/// training. The policy has been started.
-template <class See>
-void step_through(policy::Policy& policy, const StepSeries& series, See&& see) {
-  auto retried = series.retried.begin();
-  for (std::size_t i = 0; i < series.seen.size(); ++i) {
-    const bool has_attempts = retried != series.retried.end() && retried->first == i;
-    const Stepped step =
-        step_once(policy, series.seen[i], has_attempts ? &retried->second : nullptr);
-    if (has_attempts) ++retried;
-    if (!see(i, step) || !step.decision.error.empty()) return;
-  }
-}
+/// One step after the other until `see` says false or the policy ends training. The policy has been
+/// started.
+void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see);
 
 }  // namespace halfscope::analyzers

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop, once for each policy's type: a step is a few nanoseconds, less than two calls through a
+// table take.
+#include "analyzers/replay_loop.hpp"
+
+#include "halfscope/policy/variant.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
+/// ends there. Whatever followed from a guess would be a guess, at every later step too. `follows`:
+/// it goes by magnitudes.
+template <class P>
+Stepped step_once(P& policy, bool follows, const Seen& first, const std::vector<Seen>* attempts) {
+  Stepped step;
+  step.scale = step.last_scale = policy.scale();
+  do {
+    const Seen& seen =
+        attempts == nullptr || attempts->empty()
+            ? first
+            : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
+    if (step.attempts > 0) step.last_scale = policy.scale();
+    Verdict verdict = judge(seen, step.last_scale);
+    const std::optional<double> magnitude = followed(seen, step.last_scale);
+    if (verdict == Verdict::clean && !magnitude && follows) {
+      verdict = Verdict::unknown;
+    }
+    step.overflow = step.overflow || verdict == Verdict::overflow;
+    step.unknown = verdict == Verdict::unknown;
+    step.nonfinite = verdict == Verdict::overflow;
+    step.model_nan = in_model(seen);
+    step.all_flushed = verdict == Verdict::clean && all_vanish(seen, step.last_scale);
+    ++step.attempts;
+    step.decision = {};
+    if (step.unknown) break;
+    step.decision =
+        policy.advance({.nonfinite = step.nonfinite, .max_abs = magnitude.value_or(seen.max_abs)});
+  } while (step.decision.action == policy::Action::retry && step.decision.error.empty());
+  return step;
+}
+
+template <class P>
+void step_through_as(P& policy, bool follows, const StepSeries& series, const SeeStep& see) {
+  auto retried = series.retried.begin();
+  for (std::size_t i = 0; i < series.seen.size(); ++i) {
+    const bool has_attempts = retried != series.retried.end() && retried->first == i;
+    const Stepped step =
+        step_once(policy, follows, series.seen[i], has_attempts ? &retried->second : nullptr);
+    if (has_attempts) ++retried;
+    if (!see(i, step) || !step.decision.error.empty()) return;
+  }
+}
+
+}  // namespace
+
+void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see) {
+  const bool follows = policy::needs_of(policy) == policy::Needs::magnitude;
+  std::visit([&](auto& own) { step_through_as(own, follows, series, see); }, policy.variant());
+}
+
+}  // namespace halfscope::analyzers
