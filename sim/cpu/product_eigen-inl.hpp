@@ -8,7 +8,7 @@
 #define EIGEN_DONT_PARALLELIZE  // its threads change sums
 #define EIGEN_MPL2_ONLY
 #define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0  // small ones depend on where the result lies
-#define Eigen HALFSCOPE_EIGEN  // NOLINT(readability-identifier-naming)
+#define Eigen HALFSCOPE_EIGEN                 // NOLINT(readability-identifier-naming)
 #include <Eigen/Core>
 
 #ifdef HALFSCOPE_PRODUCT_NUMBER

@@ -8,8 +8,8 @@
 
 namespace halfscope::log {
 
-/// Holds a JSON value as std::indirect (C++26) would: copies are deep, const reaches inside, and what
-/// was moved from may only be assigned to or destroyed. Whoever looks inside includes
+/// Holds a JSON value as std::indirect (C++26) would: copies are deep, const reaches inside, and
+/// what was moved from may only be assigned to or destroyed. Whoever looks inside includes
 /// nlohmann/json.hpp, which takes the compiler longer than most of our files.
 class Document {
  public:
