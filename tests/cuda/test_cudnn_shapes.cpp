@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every convolution of our networks, as they ask for it, on the cuDNN backend: some hundred
 // elements of each result against the same sums in binary64, term by term.
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "catch.hpp"
 #include "cuda/device_backend.hpp"
 #include "cuda/network_calls.hpp"
 #include "halfscope/array/array.hpp"
+#include "halfscope/number/half.hpp"
 
 namespace halfscope::test {
 namespace {
@@ -30,12 +33,14 @@ Floats values_of(const Shape& shape, Dtype dtype, std::uint64_t seed) {
   return values;
 }
 
-/// A sum of products, and the sum of their magnitudes.
+/// A sum of products, the sum of their magnitudes, the largest sum on the way, how many there are.
 struct Sum {
-  double value = 0, magnitude = 0;
+  double value = 0, magnitude = 0, peak = 0, terms = 0;
   void add(float a, float b) {
     value += double{a} * double{b};
     magnitude += std::abs(double{a} * double{b});
+    peak = std::max(peak, std::abs(value));
+    ++terms;
   }
 };
 
@@ -106,14 +111,19 @@ struct Terms {
   }
 };
 
-/// Half a step of the dtype at a value, and what binary32 sums may be off by: weight gradients are
-/// sums over all pixels of all images, up to 802,816.
-double tolerance(Dtype dtype, const Sum& sum, Kind kind) {
+/// Half a step of the dtype at a value.
+double half_step(Dtype dtype, double value) {
   const Format f = format_of(dtype);
-  const double step =
-      std::ldexp(1.0, std::max(sum.value == 0 ? f.emin() : std::ilogb(sum.value), f.emin()) -
-                          f.fraction_bits());
-  return step * 0.5001 + sum.magnitude * (kind == Kind::wgrad ? 0x1p-18 : 0x1p-20);
+  const int exponent = std::max(value == 0 ? f.emin() : std::ilogb(value), f.emin());
+  return std::ldexp(0.5001, exponent - f.fraction_bits());
+}
+
+/// What sums in binary32 may be off by. Tensor Cores cut 16 products and the sum so far down to its
+/// last place (arXiv 2512.07004): so many steps, each less than 2^-23 of a sum that is at most
+/// twice the largest of another order. The weight gradients of resnet50's first layer have 802,816
+/// terms.
+double sum_tolerance(const Sum& sum) {
+  return sum.magnitude * 0x1p-20 + sum.terms / 16 * sum.peak * 0x1p-22;
 }
 
 Shape place_of(const Shape& shape, std::int64_t index) {
@@ -150,7 +160,28 @@ Floats computed(sim::Backend& device, const ConvolutionCall& call, Dtype dtype, 
   return device.get(result);
 }
 
-void check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dtype) {
+/// An operation's result: of `call.add`, 0.5 added to the sum. cuDNN rounds a weight gradient to
+/// binary16 before it adds to what is there (seen on an H100), so that it may be off by both.
+double tolerance(Dtype dtype, const Sum& sum, const ConvolutionCall& call) {
+  const double added = call.add ? 0.5 : 0;
+  const bool rounded_before = call.add && call.kind == Kind::wgrad;
+  return half_step(dtype, sum.value + added) + (rounded_before ? half_step(dtype, sum.value) : 0) +
+         sum_tolerance(sum);
+}
+
+/// How often a weight gradient that is added to 0.5 is the sum rounded once, and rounded before,
+/// too, where these two differ.
+struct Roundings {
+  int once = 0, twice = 0, neither = 0;
+  void count(float found, const Sum& sum) {
+    const auto rounded = [](double value) { return double{half(value)}; };
+    const double in_one = rounded(sum.value + 0.5), in_two = rounded(rounded(sum.value) + 0.5);
+    if (in_one == in_two) return;
+    ++(double{found} == in_one ? once : double{found} == in_two ? twice : neither);
+  }
+};
+
+Roundings check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dtype) {
   constexpr std::int64_t kElements = 200;
   const Floats x = values_of(call.x, dtype, 1), w = values_of(call.w, dtype, 2),
                y = values_of(call.y(), dtype, 3);
@@ -160,30 +191,40 @@ void check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dtype) 
                                                  : call.w;
   const Floats found = computed(device, call, dtype, x, w, y, shape);
   std::mt19937_64 random(4);
-  std::int64_t wrong = 0;
+  double worst = 0;
+  Roundings roundings;
   for (std::int64_t i = 0; i < kElements; ++i) {
     const std::int64_t index = i == 0 ? 0 : static_cast<std::int64_t>(random() % found.size());
-    Sum sum = terms.of(place_of(shape, index));
-    if (call.add) sum.add(0.5F, 1);
-    const double off = std::abs(double{found[static_cast<std::size_t>(index)]} - sum.value);
-    wrong += off <= tolerance(dtype, sum, call.kind) ? 0 : 1;  // a NaN is wrong
+    const Sum sum = terms.of(place_of(shape, index));
+    const float result = found[static_cast<std::size_t>(index)];
+    const double off = std::abs(double{result} - sum.value - (call.add ? 0.5 : 0));
+    const double share = off / tolerance(dtype, sum, call);
+    worst = std::isnan(share) ? HUGE_VAL : std::max(worst, share);
+    if (call.add && call.kind == Kind::wgrad && dtype == Dtype::f16) roundings.count(result, sum);
   }
-  CHECK(wrong == 0);
+  CHECK(worst <= 1);
+  return roundings;
 }
 
 void check_network(const std::string& name) {
   const auto device = device_backend();
   if (!device) return;
   const std::set<ConvolutionCall> calls = network_convolutions().at(name);
+  Roundings all;
   for (const ConvolutionCall& call : calls) {
     for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
       INFO(name << ", operation " << static_cast<int>(call.kind) << ", channels " << call.x[3]
                 << " to " << call.w[0] << ", side " << call.x[1] << ", kernel " << call.w[1]
                 << ", stride " << call.conv.stride << (call.add ? ", added, " : ", ")
                 << name_of(dtype));
-      check_call(*device, call, dtype);
+      const Roundings here = check_call(*device, call, dtype);
+      all.once += here.once, all.twice += here.twice, all.neither += here.neither;
     }
   }
+  std::printf(
+      "%s: weight gradients added in F16, where it matters: rounded once %d, twice %d, neither "
+      "%d\n",
+      name.c_str(), all.once, all.twice, all.neither);
 }
 
 TEST_CASE("cudnn shapes: lenet on digits", "[gpu]") { check_network("lenet, 8 x 8"); }
