@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -18,26 +18,19 @@
 namespace halfscope::cli {
 namespace {
 
-/// Refuses what is no number of type T, is below `least`, or is not finite.
+/// Refuses what is no number of type T, is not finite, or lies outside; `wanted` says the bounds.
 template <class T>
-CLI::Validator number_from(T least) {
-  const char* const kind = std::is_integral_v<T> ? "whole " : "finite ";
-  const auto check = [least, kind](const std::string& text) -> std::string {
+CLI::Validator number_within(T least, T most, const std::string& wanted) {
+  const std::string kind = std::is_integral_v<T> ? "whole" : "finite";
+  const auto check = [=](const std::string& text) -> std::string {
     T value{};
-    bool fine = CLI::detail::lexical_cast(text, value) && value >= least;
+    bool fine = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
     if constexpr (std::is_unsigned_v<T>)
       fine = fine && !text.starts_with('-');  // else taken modulo
-    if constexpr (std::is_floating_point_v<T>) fine = fine && std::isfinite(value);
     if (fine) return {};
-    return fmt::format("found '{}', want a {}number, {} or more", log::printable(text), kind,
-                       least);
+    return fmt::format("found '{}', want a {} number, {}", log::printable(text), kind, wanted);
   };
   return CLI::Validator(check, "");
-}
-
-template <class T>
-CLI::Validator whole_number_within(T least, T most) {
-  return (CLI::TypeValidator<T>("a whole number") & CLI::Range(least, most)).description("");
 }
 
 /// "analyze, emulate or info".
@@ -103,34 +96,25 @@ Option& Option::rewrite(const std::function<std::string(std::string&)>& wrong) {
   option_->transform(CLI::Validator(wrong, ""));
   return *this;
 }
-Option& Option::at_least(int least) {
-  option_->check(number_from(least));
+template <class Number>
+Option& Option::at_least(Number least) {
+  constexpr Number kMost = std::numeric_limits<Number>::max();
+  option_->check(number_within(least, kMost, fmt::format("{} or more", least)));
   return *this;
 }
-Option& Option::at_least(std::int64_t least) {
-  option_->check(number_from(least));
+template Option& Option::at_least(int);
+template Option& Option::at_least(std::int64_t);
+template Option& Option::at_least(std::uint64_t);
+template Option& Option::at_least(double);
+
+template <class Number>
+Option& Option::within(Number least, Number most) {
+  option_->check(number_within(least, most, fmt::format("{} to {}", least, most)));
   return *this;
 }
-Option& Option::at_least(std::uint64_t least) {
-  option_->check(number_from(least));
-  return *this;
-}
-Option& Option::at_least(double least) {
-  option_->check(number_from(least));
-  return *this;
-}
-Option& Option::within(int least, int most) {
-  option_->check(whole_number_within(least, most));
-  return *this;
-}
-Option& Option::within(unsigned least, unsigned most) {
-  option_->check(whole_number_within(least, most));
-  return *this;
-}
-Option& Option::within(double least, double most) {
-  option_->check(CLI::Range(least, most).description(""));
-  return *this;
-}
+template Option& Option::within(int, int);
+template Option& Option::within(unsigned, unsigned);
+template Option& Option::within(double, double);
 
 Option Command::flag(const std::string& name, bool& value, const std::string& what) {
   return Option(app_->add_flag(name, value, what));

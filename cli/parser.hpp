@@ -34,13 +34,10 @@ class Option {
   /// `wrong` says what is wrong with the text, or nothing; it may rewrite the text.
   Option& rewrite(const std::function<std::string(std::string&)>& wrong);
   /// Numbers of the option's own type: at least, finite; or within.
-  Option& at_least(int least);
-  Option& at_least(std::int64_t least);
-  Option& at_least(std::uint64_t least);
-  Option& at_least(double least);
-  Option& within(int least, int most);
-  Option& within(unsigned least, unsigned most);
-  Option& within(double least, double most);
+  template <class Number>
+  Option& at_least(Number least);
+  template <class Number>
+  Option& within(Number least, Number most);
 
  private:
   CLI::Option* option_;

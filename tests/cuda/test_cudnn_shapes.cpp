@@ -3,14 +3,13 @@
 // elements of each result against the same sums in binary64, term by term.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <random>
 
 #include "catch.hpp"
 #include "cuda/device_backend.hpp"
 #include "cuda/network_calls.hpp"
+#include "cuda/roundings.hpp"
 #include "halfscope/array/array.hpp"
-#include "halfscope/number/half.hpp"
 
 namespace halfscope::test {
 namespace {
@@ -169,18 +168,6 @@ double tolerance(Dtype dtype, const Sum& sum, const ConvolutionCall& call) {
          sum_tolerance(sum);
 }
 
-/// How often a weight gradient that is added to 0.5 is the sum rounded once, and rounded before,
-/// too, where these two differ.
-struct Roundings {
-  int once = 0, twice = 0, neither = 0;
-  void count(float found, const Sum& sum) {
-    const auto rounded = [](double value) { return double{half(value)}; };
-    const double in_one = rounded(sum.value + 0.5), in_two = rounded(rounded(sum.value) + 0.5);
-    if (in_one == in_two) return;
-    ++(double{found} == in_one ? once : double{found} == in_two ? twice : neither);
-  }
-};
-
 Roundings check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dtype) {
   constexpr std::int64_t kElements = 200;
   const Floats x = values_of(call.x, dtype, 1), w = values_of(call.w, dtype, 2),
@@ -200,7 +187,9 @@ Roundings check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dt
     const double off = std::abs(double{result} - sum.value - (call.add ? 0.5 : 0));
     const double share = off / tolerance(dtype, sum, call);
     worst = std::isnan(share) ? HUGE_VAL : std::max(worst, share);
-    if (call.add && call.kind == Kind::wgrad && dtype == Dtype::f16) roundings.count(result, sum);
+    if (call.add && call.kind == Kind::wgrad && dtype == Dtype::f16) {
+      roundings.count(double{result}, sum.value, 0.5);
+    }
   }
   CHECK(worst <= 1);
   return roundings;
@@ -221,10 +210,7 @@ void check_network(const std::string& name) {
       all.once += here.once, all.twice += here.twice, all.neither += here.neither;
     }
   }
-  std::printf(
-      "%s: weight gradients added in F16, where it matters: rounded once %d, twice %d, neither "
-      "%d\n",
-      name.c_str(), all.once, all.twice, all.neither);
+  all.tell(name + ", weight gradients");
 }
 
 TEST_CASE("cudnn shapes: lenet on digits", "[gpu]") { check_network("lenet, 8 x 8"); }
