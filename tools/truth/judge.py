@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""judge.py OUT: holds what halfscope said against what happened, for each folder that train.py made
+in OUT. Prints a table, writes OUT/judge.txt and OUT/judge.json. Ends with 1 where anything differs.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+POINT = 0.01  # a share that differs by more than this is a discrepancy
+
+
+def ends(count):
+    """A count as [low, high]."""
+    return count if isinstance(count, list) else [count, count]
+
+
+def holds(said, counted):
+    low, high = ends(said)
+    return low <= counted <= high
+
+
+def by_scale(tensor):
+    return {row["log2_scale"]: row for row in tensor["by_scale"]}
+
+
+class Judge:
+    """One recorded run of one task."""
+
+    def __init__(self, folder, truth, mode):
+        self.truth, self.mode = truth, mode
+        self.run = truth["runs"][mode]
+        self.real = self.run["real"]
+        self.advice = json.loads((folder / f"recommend-{mode}.json").read_text())
+        analysis = json.loads((folder / f"analyze-{mode}.json").read_text())
+        self.said = {tensor["name"]: tensor for tensor in analysis["tensors"]}
+        self.found = []  # discrepancies
+
+    def differs(self, kind, text):
+        self.found.append({"task": self.truth["task"], "run": self.mode, "kind": kind, "text": text})
+
+    def result(self):
+        return {"task": self.truth["task"], "run": self.mode, "same": self.same_pass(),
+                "scale": self.scale(), "underflow": self.underflow(), "lowest": self.lowest(),
+                "swamped": self.swamped(), "discrepancies": self.found}
+
+    def same_pass(self):
+        """The recorder's counts of the very gradients that plain PyTorch counted."""
+        compared = exact = 0
+        for name, counted in self.run["same"].items():
+            said = self.said.get(name)
+            if said is None:
+                self.differs("recorder", f"{name} is not in the log")
+                continue
+            for field, count, value in self._counts(counted, said):
+                compared += 1
+                exact += value == count
+                if not holds(value, count):
+                    self.differs("recorder", f"{name}: {field} is {count}, halfscope says {value}")
+        return {"compared": compared, "exact": exact}
+
+    def _counts(self, counted, said):
+        for field in ("total", "zero", "nan", "inf"):
+            yield field, counted[field], said.get(field, 0)
+        rows = by_scale(said)
+        for i, k in enumerate(self.real["scales"]):
+            yield f"flushed at 2^{k}", counted["flushed"][i], rows[k]["flushed_to_zero"]
+            yield f"overflow at 2^{k}", counted["overflow"][i], rows[k]["overflow"]
+
+    def true_highest(self, kind="weights"):
+        """The largest exponent up to which no looked-at step overflowed; None where even 2^0 does."""
+        clean = [not any(column) for column in zip(*self.real["overflow"][kind])]
+        first_bad = clean.index(False) if False in clean else len(clean)
+        return self.real["scales"][first_bad - 1] if first_bad else None
+
+    def scale(self):
+        rows = [row for row in self.truth["fixed"] if row["log"] == self.mode]
+        advised = self.advice.get("static_scale")
+        found = {"advised": advised, "lowest": self.advice.get("lowest"),
+                 "reason": self.advice.get("reason"), "true_highest_log2": self.true_highest(),
+                 "true_highest_log2_any": self.true_highest("any"),
+                 "limited_by": self.advice.get("limited_by"), "skip": self.advice.get("skip"),
+                 "runs": [{**row, "overflowing": len(row["overflowing"])} for row in rows]}
+        if not advised:
+            self.differs("scale", f"no scale is advised: {self.advice.get('reason')}")
+            return found
+        if found["true_highest_log2"] is not None:
+            found["unused_bits"] = found["true_highest_log2"] - math.log2(advised)
+        risk = self.advice.get("skip", {}).get("interval", [0, 0])[1]
+        for row in found["runs"]:
+            if row["why"].startswith("advised") and " x " not in row["why"]:
+                self._judge_overflow(row, risk)
+        return found
+
+    def _judge_overflow(self, row, risk):
+        allowed = 0 if row["why"] == "advised" else risk * row["steps"]
+        if row["overflowing"] > allowed:
+            self.differs("scale", f"{row['why']} ({row['scale']:g}): {row['overflowing']} of "
+                                  f"{row['steps']} steps overflow; at most {allowed:.1f} expected")
+
+    def _shares(self, name):
+        """(k, counted zeros, said zeros, nonzero values) where no looked-at step overflowed."""
+        real, rows = self.real["tensors"][name], by_scale(self.said[name])
+        top = self.true_highest("any")
+        for i, k in enumerate(self.real["scales"]):
+            if top is not None and k <= top and real["nonzero"]:
+                yield k, real["lost"][i], rows[k]["flushed_to_zero"], real["nonzero"]
+
+    def _names(self, half):
+        """Tensors whose real gradients are FP16 results, or those autocast keeps in FP32."""
+        return [name for name, real in self.real["tensors"].items()
+                if name in self.said and (real["not_half_values"] == 0) == half]
+
+    def underflow(self):
+        """Zeros that FP16 makes in fact, against those that were predicted from the log."""
+        rows = [row for name in self._names(True) for row in self._rows(name)]
+        off = [row for row in rows if row["off_less_floor"] > POINT]
+        for row in sorted(off, key=lambda row: -row["off_less_floor"])[:10]:
+            low, high = row["said"]
+            self.differs("underflow", f"{row['name']} at 2^{row['k']}: {row['real']:.3%} become zero "
+                                      f"({row['floor']:.3%} at any scale), halfscope says {low:.3%}"
+                                      + (f" to {high:.3%}" if high > low else ""))
+        return {"compared": len(rows), "inside": sum(row["off"] == 0 for row in rows),
+                "within_0.1_point": sum(row["off"] <= 0.001 for row in rows),
+                "more_than_1_point": sum(row["off"] > POINT for row in rows),
+                "more_than_1_point_less_floor": len(off), "worst": max((row["off"] for row in rows), default=0),
+                "kept_in_fp32": self._kept_in_fp32(),
+                "rows": sorted(rows, key=lambda row: -row["off"])[:200]}
+
+    def _rows(self, name):
+        """The floor is what becomes zero at any scale: another sign before a ReLU, say."""
+        shares = list(self._shares(name))
+        floor = min((lost / nonzero for _, lost, _, nonzero in shares), default=0)
+        for k, lost, said, nonzero in shares:
+            low, high = (end / nonzero for end in ends(said))
+            real = lost / nonzero
+            yield {"name": name, "k": k, "real": real, "floor": floor, "said": [low, high],
+                   "off": max(low - real, real - high, 0),
+                   "off_less_floor": max(low - real, real - floor - high, 0)}
+
+    def _kept_in_fp32(self):
+        """What halfscope counts as flushed at scale 1, and what became zero: [name, said, counted]."""
+        return [[name, said, lost] for name in self._names(False)
+                for k, lost, said, _ in self._shares(name) if k == 0]
+
+    def lowest(self):
+        """The lowest scale said to flush no more than 0.1 % of any tensor. Zeros that no scale cures
+        (another sign before a ReLU, say) are not its fault: the floor."""
+        lowest = self.advice.get("lowest")
+        if not lowest:
+            return {}
+        at, worst = math.log2(lowest), ["", 0.0]
+        for name in self._names(True):
+            shares = {k: lost / nonzero for k, lost, _, nonzero in self._shares(name)}
+            if at in shares:
+                above = shares[at] - min(shares.values())
+                worst = max(worst, [name, above], key=lambda pair: pair[1])
+        if worst[1] > 0.001:
+            self.differs("lowest", f"at 2^{at:g} {worst[1]:.3%} of {worst[0]} become zero, above what "
+                                   "becomes zero at any scale; at most 0.1% expected")
+        return {"log2": at, "worst": worst}
+
+    def swamped(self):
+        sums = {"updates": [0, 0], "update_underflow": [0, 0], "swamped": [0, 0]}
+        for name, counted in self.run["swamped"].items():
+            said = self.said.get(f"weight/{name}", {})
+            for field, count in counted.items():
+                value = said.get(field, -1)
+                sums[field][0] += count
+                sums[field][1] += max(value, 0)
+                # Adam's updates are computed in another order here: their last bits differ.
+                may = 0 if self.truth["optimizer"] == "SGD" else max(2, 1e-4 * counted["updates"])
+                if abs(value - count) > may:
+                    self.differs("updates", f"{name}: {field} is {count}, halfscope says {value}")
+        return sums
+
+
+HEAD = ("task", "run", "exact counts", "advised", "highest", "overflow", "fresh", "x2", "x4", "x32",
+        "lowest", "shares", "inside", ">1 point", "less floor", "worst", "lost updates", "said")
+
+
+def _power(value):
+    return f"2^{math.log2(value):g}" if value else "-"
+
+
+def line(result):
+    scale, under, lost = result["scale"], result["underflow"], result["swamped"]
+    runs = {row["why"]: f"{row['overflowing']}/{row['steps']}" for row in scale["runs"]}
+    highest = scale["true_highest_log2"]
+    return (result["task"], result["run"], f"{result['same']['exact']}/{result['same']['compared']}",
+            _power(scale["advised"]), "-" if highest is None else f"2^{highest}",
+            runs.get("advised", "-"), runs.get("advised, other data", "-"),
+            *(runs.get(f"advised x {n}", "-") for n in (2, 4, 32)), _power(scale["lowest"]),
+            under["compared"], under["inside"], under["more_than_1_point"],
+            under["more_than_1_point_less_floor"], f"{under['worst']:.3%}",
+            *(lost["update_underflow"][i] + lost["swamped"][i] for i in (0, 1)))
+
+
+def text(results):
+    rows = [HEAD, *(tuple(str(cell) for cell in line(result)) for result in results)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
+    found = [each for result in results for each in result["discrepancies"]]
+    lines += ["", f"{len(found)} discrepancies"]
+    lines += [f"{each['task']} {each['run']}: {each['kind']}: {each['text']}" for each in found]
+    return "\n".join(lines) + "\n"
+
+
+def judged(out):
+    for file in sorted(out.glob("*/truth.json")):
+        truth = json.loads(file.read_text())
+        for mode in truth["runs"]:
+            if (file.parent / f"recommend-{mode}.json").exists():
+                yield Judge(file.parent, truth, mode).result()
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    results = list(judged(out))
+    (out / "judge.json").write_text(json.dumps(results, indent=1))
+    (out / "judge.txt").write_text(text(results))
+    print(text(results), end="")
+    return int(not results or any(result["discrepancies"] for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
