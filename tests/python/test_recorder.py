@@ -225,6 +225,21 @@ def test_several_groups_and_parameters_of_the_optimizer_alone(tmp_path, read_log
         log.names(0))
 
 
+def test_tf32_that_was_set_in_the_newer_way(tmp_path, monkeypatch):
+    class Newer:
+        fp32_precision = "tf32"
+
+        @property
+        def allow_tf32(self):
+            raise RuntimeError("mix of the legacy and new APIs")
+
+    monkeypatch.setattr(torch.backends.cuda, "matmul", Newer())
+    model = small_network()
+    with Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run"):
+        pass
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["tf32"]["matmul"] is True
+
+
 def test_the_manifest_says_how_it_was_made(tmp_path):
     model = small_network()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

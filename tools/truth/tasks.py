@@ -16,7 +16,7 @@ class Task:
     batches: typing.Callable  # (seed, device) -> function of the step
     loss: typing.Callable  # (model, batch) -> loss
     optimizer: typing.Callable  # (parameters) -> optimizer
-    steps: int = 300
+    steps: int = 240
     clip: float = None  # gradients are clipped to this norm before the step
 
 
@@ -40,12 +40,12 @@ def _adam(lr):
 
 def tasks(dry):
     """{name: Task}; tiny ones in a dry run."""
-    size = 8 if dry else 64
+    size = 8 if dry else 32
     cnn = Task(networks.cnn, data.digits(16 if dry else 128), _cross_entropy, _sgd(0.05))
     found = {
         "cnn": cnn,
         "clip": dataclasses.replace(cnn, clip=0.1),
-        "resnet": Task(lambda: networks.ResNet(8 if dry else 64), data.gratings(size, 32 if dry else 64),
+        "resnet": Task(lambda: networks.ResNet(8 if dry else 64), data.gratings(size, 32),
                        _cross_entropy, _sgd(0.05, 0.9)),
         "lm": Task(lambda: networks.LanguageModel(*((32, 1, 2) if dry else (384, 6, 6))),
                    data.text(*((2, 16) if dry else (8, 128))), _cross_entropy, _adamw(3e-4)),

@@ -161,7 +161,7 @@ def scales_to_try(advice):
         return [("1", 1.0, DATA)]
     advised = float(advice["static_scale"])
     found = [("advised", advised, DATA), ("advised, other data", advised, FRESH_DATA)]
-    found += [(f"advised x {2**k}", advised * 2**k, DATA) for k in (1, 2, 3, 5)]
+    found += [(f"advised x {2**k}", advised * 2**k, DATA) for k in (1, 2, 5)]
     if advice.get("lowest"):
         found.append(("lowest", float(advice["lowest"]), DATA))
     return found + [("1", 1.0, DATA)]

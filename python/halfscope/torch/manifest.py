@@ -42,11 +42,19 @@ def about(model, optimizer, names, loss_scale, recorder):
         },
         "seed": torch.initial_seed(),
         "devices": [_device(name) for name in devices],
-        "tf32": {"matmul": torch.backends.cuda.matmul.allow_tf32,
-                 "cudnn": torch.backends.cudnn.allow_tf32},
+        "tf32": {"matmul": _tf32(torch.backends.cuda.matmul), "cudnn": _tf32(torch.backends.cudnn)},
         "versions": {"halfscope": __version__, "torch": torch.__version__,
                      "python": platform.python_version()},
     }
+
+
+def _tf32(backend):
+    """PyTorch 2.9 and later has two settings, and asked for the older one raises an error where the
+    newer one was set."""
+    try:
+        return backend.allow_tf32
+    except RuntimeError:
+        return getattr(backend, "fp32_precision", None) == "tf32"
 
 
 def _class(thing):

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Holds halfscope against real FP16 training on a GPU: docs/gpu.md#against-real-fp16-training
+#
+#   run.sh OUT [PART...]      parts: the tasks of tasks.py, tests; all of them unless told
+#
+# Three tasks at a time, each with a time limit of its own; then the judge. OUT gets judge.txt,
+# judge.json, summary.txt, tests.txt and results.tar.gz (in pieces where it is large).
+#
+#   PYTHON             with PyTorch and halfscope (default: python3)
+#   HALFSCOPE_PROGRAM  (default: halfscope)
+#   TRUTH_LIMIT        seconds of one task (default: 210)
+#   TRUTH_DRY=1        tiny, on the CPU
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$(mkdir -p "$1" && cd "$1" && pwd) || exit 1
+readonly here out parts=" ${*:2} "
+readonly python=${PYTHON:-python3} program=${HALFSCOPE_PROGRAM:-halfscope} limit=${TRUTH_LIMIT:-210}
+readonly most=$((15 * 1024 * 1024))
+work=$(mktemp -d)
+readonly work
+export HALFSCOPE_PROGRAM=$program OMP_NUM_THREADS=${OMP_NUM_THREADS:-4}
+
+wanted() { [[ $parts =~ ^\ *$ || $parts == *" $1 "* ]]; }
+
+# NAME LIMIT COMMAND...: what it prints goes to NAME.txt, how it ended into the summary.
+part() {
+  local begun=$SECONDS code=0
+  wanted "$1" || return 0
+  timeout --kill-after=5 "$2" "${@:3}" >"$work/$1.txt" 2>&1 </dev/null || code=$?
+  printf '%-10s exit %3d  %4d s\n' "$1" "$code" $((SECONDS - begun)) | tee -a "$out/summary.txt"
+}
+
+# TASK...: one after the other.
+lane() {
+  local task dry=()
+  [[ -z ${TRUTH_DRY:-} ]] || dry=(--dry)
+  for task; do
+    part "$task" "$limit" "$python" "$here/train.py" "$task" "$work/runs" --program "$program" "${dry[@]}"
+  done
+}
+
+tests() {
+  cd "$here/../.." || return
+  part tests 240 "$python" -m pytest -rsfE --tb=short -p no:cacheprovider tests/python/test_recorder*.py \
+    tests/python/test_emulate*.py tests/python/test_{snippets,recording_lines,torch_files}.py \
+    tests/python/test_{sharded_checkpoints,swamped,package}.py
+}
+
+versions() {
+  nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+  "$program" --version
+  "$python" -c 'import platform, torch; print(platform.python_version(), torch.__version__,
+    torch.version.cuda, torch.backends.cudnn.version())'
+}
+
+# Whole tensors of the large networks are left out.
+archive() {
+  rm -rf "$work"/runs/{resnet,lm,lstm}/*/tensors
+  tar -C "$work" -czf "$work/results.tar.gz" --exclude=results.tar.gz . || return 1
+  if (($(stat -c %s "$work/results.tar.gz") < most)); then
+    cp "$work/results.tar.gz" "$out"
+  else
+    split --bytes "$most" --numeric-suffixes "$work/results.tar.gz" "$out/results.tar.gz."
+  fi
+}
+
+main() {
+  : >"$out/summary.txt"
+  mkdir -p "$work/runs"
+  versions >>"$out/summary.txt" 2>&1
+  lane lm clip & lane resnet cnn & lane detector lstm & tests &
+  wait
+  cp "$work/tests.txt" "$out" 2>/dev/null
+  "$python" "$here/judge.py" "$work/runs"
+  cp "$work"/runs/judge.{txt,json} "$out"
+  archive
+  rm -rf "$work"
+  cat "$out/summary.txt"
+}
+
+main
