@@ -125,6 +125,7 @@ class Judge:
                 "within_0.1_point": sum(row["off"] <= 0.001 for row in rows),
                 "more_than_1_point": sum(row["off"] > POINT for row in rows),
                 "more_than_1_point_less_floor": len(off), "worst": max((row["off"] for row in rows), default=0),
+                "mean_width": sum(row["said"][1] - row["said"][0] for row in rows) / max(len(rows), 1),
                 "kept_in_fp32": self._kept_in_fp32(),
                 "rows": sorted(rows, key=lambda row: -row["off"])[:200]}
 
@@ -177,7 +178,7 @@ class Judge:
 
 
 HEAD = ("task", "run", "exact counts", "advised", "highest", "overflow", "fresh", "x2", "x4", "x32",
-        "lowest", "shares", "inside", ">1 point", "less floor", "worst", "lost updates", "said")
+        "lowest", "shares", "inside", ">1 point", "less floor", "worst", "width", "lost updates", "said")
 
 
 def _power(value):
@@ -194,6 +195,7 @@ def line(result):
             *(runs.get(f"advised x {n}", "-") for n in (2, 4, 32)), _power(scale["lowest"]),
             under["compared"], under["inside"], under["more_than_1_point"],
             under["more_than_1_point_less_floor"], f"{under['worst']:.3%}",
+            f"{under['mean_width']:.1%}",
             *(lost["update_underflow"][i] + lost["swamped"][i] for i in (0, 1)))
 
 
