@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 POINT = 0.01  # a share that differs by more than this is a discrepancy
+TARGET = 0.001  # the share that may be flushed: the program's own default
 
 
 def ends(count):
@@ -116,11 +117,8 @@ class Judge:
         """Zeros that FP16 makes in fact, against those that were predicted from the log."""
         rows = [row for name in self._names(True) for row in self._rows(name)]
         off = [row for row in rows if row["off_less_floor"] > POINT]
-        for row in sorted(off, key=lambda row: -row["off_less_floor"])[:10]:
-            low, high = row["said"]
-            self.differs("underflow", f"{row['name']} at 2^{row['k']}: {row['real']:.3%} become zero "
-                                      f"({row['floor']:.3%} at any scale), halfscope says {low:.3%}"
-                                      + (f" to {high:.3%}" if high > low else ""))
+        for name in dict.fromkeys(row["name"] for row in off):
+            self._differing_shares([row for row in off if row["name"] == name])
         return {"compared": len(rows), "inside": sum(row["off"] == 0 for row in rows),
                 "within_0.1_point": sum(row["off"] <= 0.001 for row in rows),
                 "more_than_1_point": sum(row["off"] > POINT for row in rows),
@@ -128,6 +126,14 @@ class Judge:
                 "mean_width": sum(row["said"][1] - row["said"][0] for row in rows) / max(len(rows), 1),
                 "kept_in_fp32": self._kept_in_fp32(),
                 "rows": sorted(rows, key=lambda row: -row["off"])[:200]}
+
+    def _differing_shares(self, rows):
+        """One line a tensor."""
+        worst = max(rows, key=lambda row: row["off_less_floor"])
+        low, high = worst["said"]
+        self.differs("underflow", f"{worst['name']} at {len(rows)} scales, most at 2^{worst['k']}: "
+                                  f"{worst['real']:.3%} become zero ({worst['floor']:.3%} at any scale), "
+                                  f"halfscope says {low:.3%}" + (f" to {high:.3%}" if high > low else ""))
 
     def _rows(self, name):
         """The floor is what becomes zero at any scale: another sign before a ReLU, say."""
@@ -146,21 +152,30 @@ class Judge:
                 for k, lost, said, _ in self._shares(name) if k == 0]
 
     def lowest(self):
-        """The lowest scale said to flush no more than 0.1 % of any tensor. Zeros that no scale cures
-        (another sign before a ReLU, say) are not its fault: the floor."""
-        lowest = self.advice.get("lowest")
-        if not lowest:
-            return {}
-        at, worst = math.log2(lowest), ["", 0.0]
-        for name in self._names(True):
-            shares = {k: lost / nonzero for k, lost, _, nonzero in self._shares(name)}
-            if at in shares:
-                above = shares[at] - min(shares.values())
-                worst = max(worst, [name, above], key=lambda pair: pair[1])
-        if worst[1] > 0.001:
-            self.differs("lowest", f"at 2^{at:g} {worst[1]:.3%} of {worst[0]} become zero, above what "
-                                   "becomes zero at any scale; at most 0.1% expected")
-        return {"log2": at, "worst": worst}
+        """The lowest scale said to flush no more than 0.1 % of any tensor, and the one that does not
+        in fact. Zeros that no scale cures are not its fault: the floor."""
+        rows = [row for name in self._names(True) for row in self._rows(name)]
+        above = {}  # by exponent: the tensor with the largest share of zeros above its floor
+        for row in rows:
+            pair = (row["real"] - row["floor"], row["name"])
+            above[row["k"]] = max(above.get(row["k"], pair), pair)
+        held = [k for k, (share, _) in sorted(above.items()) if share <= TARGET]
+        said = self.advice.get("lowest")
+        found = {"said": said, "set_by": self._sets_lowest(rows),
+                 "real_log2": held[0] if held else None}
+        worst = above.get(math.log2(said)) if said else None
+        if worst and worst[0] > TARGET:
+            self.differs("lowest", f"at {_power(said)} {worst[0]:.3%} of {worst[1]} become zero, above "
+                                   f"what becomes zero at any scale; at most {TARGET:.1%} expected")
+        elif said and held and math.log2(said) - held[0] > 1:
+            self.differs("lowest", f"{_power(said)} is said, for {found['set_by']}; 2^{held[0]} serves")
+        return {**found, "worst": worst}
+
+    @staticmethod
+    def _sets_lowest(rows):
+        """The tensor whose said share is above the target up to the largest scale."""
+        above = [(row["k"], row["said"][0], row["name"]) for row in rows if row["said"][0] > TARGET]
+        return max(above)[2] if above else None
 
     def swamped(self):
         sums = {"updates": [0, 0], "update_underflow": [0, 0], "swamped": [0, 0]}
@@ -178,11 +193,16 @@ class Judge:
 
 
 HEAD = ("task", "run", "exact counts", "advised", "highest", "overflow", "fresh", "x2", "x4", "x32",
-        "lowest", "shares", "inside", ">1 point", "less floor", "worst", "width", "lost updates", "said")
+        "lowest", "real", "shares", "inside", ">1 point", "less floor", "worst", "width", "lost updates", "said")
 
 
 def _power(value):
     return f"2^{math.log2(value):g}" if value else "-"
+
+
+def _real_lowest(result):
+    exponent = result["lowest"]["real_log2"]
+    return "-" if exponent is None else f"2^{exponent}"
 
 
 def line(result):
@@ -193,6 +213,7 @@ def line(result):
             _power(scale["advised"]), "-" if highest is None else f"2^{highest}",
             runs.get("advised", "-"), runs.get("advised, other data", "-"),
             *(runs.get(f"advised x {n}", "-") for n in (2, 4, 32)), _power(scale["lowest"]),
+            _real_lowest(result),
             under["compared"], under["inside"], under["more_than_1_point"],
             under["more_than_1_point_less_floor"], f"{under['worst']:.3%}",
             f"{under['mean_width']:.1%}",
