@@ -58,12 +58,10 @@ versions() {
 # Whole tensors of the smallest network alone.
 archive() {
   rm -rf "$work"/runs/{clip,resnet,lm,lstm,detector}/*/tensors
-  tar -C "$work" -czf "$work/results.tar.gz" --exclude=results.tar.gz . || return 1
-  if (($(stat -c %s "$work/results.tar.gz") < most)); then
-    cp "$work/results.tar.gz" "$out"
-  else
-    split --bytes "$most" --numeric-suffixes "$work/results.tar.gz" "$out/results.tar.gz."
-  fi
+  tar -C "$work" -czf "$out/results.tar.gz" .
+  (($(stat -c %s "$out/results.tar.gz") < most)) && return
+  split --bytes "$most" --numeric-suffixes "$out/results.tar.gz" "$out/results.tar.gz."
+  rm "$out/results.tar.gz"
 }
 
 main() {
