@@ -132,8 +132,10 @@ mount_root() {
   local node
   mount -t proc proc "$1/proc"
   mount -t tmpfs -o mode=755 tmpfs "$1/dev"
-  mkdir "$1/dev/shm"
+  mkdir "$1/dev/shm" "$1/dev/pts"
   mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+  mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts"
+  ln -s pts/ptmx "$1/dev/ptmx"
   for node in null zero full random urandom tty; do
     touch "$1/dev/$node"
     mount --bind "/dev/$node" "$1/dev/$node"
