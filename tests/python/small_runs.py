@@ -10,13 +10,33 @@ def small_network():
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 6 * 6, 5))
 
 
+def half_ulp(values):
+    """Half the distance between neighbours of the values' type, at the values; in binary64."""
+    info = torch.finfo(values.dtype)
+    _, exponent = torch.frexp(values.double())
+    unit = torch.full_like(values.double(), info.eps / 4)
+    return torch.maximum(torch.ldexp(unit, exponent), torch.full_like(unit, info.tiny * info.eps / 2))
+
+
+def hooks_get_none_too(monkeypatch):
+    """As from PyTorch 2 on where an operation has several outputs and the loss depends on some."""
+    register = torch.Tensor.register_hook
+
+    def register_and_call(tensor, hook):
+        assert hook(None) is None
+        return register(tensor, hook)
+
+    monkeypatch.setattr(torch.Tensor, "register_hook", register_and_call)
+
+
 def batch(step):
     generator = torch.Generator().manual_seed(1000 + step)
     return torch.randn(7, 1, 8, 8, generator=generator), torch.arange(7) % 5
 
 
 def loss_of(model, step):
-    x, y = batch(step)
+    device = next(model.parameters()).device  # DataParallel moves it to a GPU where there is one
+    x, y = (tensor.to(device) for tensor in batch(step))
     return nn.functional.cross_entropy(model(x), y)
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from small_runs import batch, small_network
+from small_runs import batch, hooks_get_none_too, small_network
 from torch import nn
 
 from halfscope.torch import emulate
@@ -65,6 +65,19 @@ def train(model, optimizer, run, steps, loss_of=nn.functional.cross_entropy):
         optimizer.zero_grad()
         run.backward(loss_of(model(x), y))
         optimizer.step()
+
+
+def test_an_undefined_gradient_stays_one(tmp_path, monkeypatch, read_log):
+    logs = []
+    for name in ("as it is", "with None"):
+        model = small_network()
+        optimizer = sgd(model)
+        with emulate(model, optimizer, "mixed", 1024.0, log=tmp_path / name) as run:
+            train(model, optimizer, run, 2)
+        logs.append(read_log(tmp_path / name))
+        hooks_get_none_too(monkeypatch)
+    assert logs[0].scalars == logs[1].scalars
+    assert logs[0].tables == logs[1].tables
 
 
 @pytest.mark.parametrize("precision, dtype, master", [

@@ -5,11 +5,24 @@ import copy
 
 import pytest
 import torch
-from small_runs import batch, loss_of, small_network, train
+from small_runs import batch, hooks_get_none_too, loss_of, small_network, train
 from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
+
+
+def test_an_undefined_gradient_is_none_that_arrived(tmp_path, monkeypatch, read_log):
+    logs = []
+    for name in ("as it is", "with None"):
+        model = small_network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with Recorder(model, optimizer, tmp_path / name) as recorder:
+            train(model, optimizer, recorder, 2)
+        logs.append(read_log(tmp_path / name))
+        hooks_get_none_too(monkeypatch)
+    assert logs[0].scalars == logs[1].scalars
+    assert logs[0].tables == logs[1].tables
 
 
 def test_gradient_accumulation_is_one_step(tmp_path, read_log):

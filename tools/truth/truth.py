@@ -29,9 +29,14 @@ def activation_gradients(model):
         def look(module, inputs, output):
             for name, tensor in _outputs(path, output):
                 if tensor.requires_grad:
-                    keep = found[f"activation_grad/{name}"].append
-                    tensor.register_hook(lambda gradient, keep=keep: keep(gradient.detach().clone()))
+                    tensor.register_hook(keep_in(found[f"activation_grad/{name}"]))
         return look
+
+    def keep_in(pieces):
+        def keep(gradient):
+            if gradient is not None:  # the loss does not depend on this output
+                pieces.append(gradient.detach().clone())
+        return keep
 
     handles = [module.register_forward_hook(forward_hook(path)) for path, module in
                model.named_modules() if not list(module.children())]

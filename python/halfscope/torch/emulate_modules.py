@@ -107,7 +107,8 @@ class Modules:
         return output
 
     def _gradient_arrived(self, gradient):
-        if not self._handles:  # a graph that outlived the emulation
+        # No handles: a graph that outlived the emulation. None: no gradient reached this output.
+        if not self._handles or gradient is None:
             return None
         if self._format:
             gradient = Round.apply(gradient, self._format)

@@ -134,7 +134,7 @@ class Weights:
                     round_(value, self._format)
 
     def _rounded(self, gradient):
-        return Round.apply(gradient, self._format)
+        return None if gradient is None else Round.apply(gradient, self._format)
 
     def _added(self, parameter, *_):
         gradient = parameter.grad

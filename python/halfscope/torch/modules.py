@@ -118,7 +118,8 @@ class ModuleWatch:
                 hook_tensor(tensor, Hook(self._activation_grad_arrived, name, microbatch, computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
-        if not self._handles or not self.in_step:  # no handles: a graph that outlived the recording
+        # No handles: a graph that outlived the recording. None: no gradient reached this output.
+        if not self._handles or not self.in_step or gradient is None:
             return
         magnitude = largest(gradient)
         with self._lock:
@@ -127,7 +128,7 @@ class ModuleWatch:
             self._gather("activation_grad", name, gradient, computed)
 
     def _weight_grad_arrived(self, key, gradient):
-        if not self.in_step:
+        if not self.in_step or gradient is None:
             return
         magnitude = largest(gradient)
         with self._lock:
