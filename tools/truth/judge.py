@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge.py OUT: holds what halfscope said against what happened, for each folder that train.py made
-in OUT. Prints a table, writes OUT/judge.txt and OUT/judge.json. Ends with 1 where anything differs.
+"""judge.py OUT [--all]: holds what halfscope said against what happened, for each folder that train.py
+made in OUT. Prints a table and the discrepancies by group, with --all each; writes OUT/judge.txt and
+OUT/judge.json. Ends with 1 where anything differs.
 """
 
+import fnmatch
 import json
 import math
 import pathlib
@@ -10,6 +12,18 @@ import sys
 
 POINT = 0.01  # a share that differs by more than this is a discrepancy
 TARGET = 0.001  # the share that may be flushed: the program's own default
+
+# Weight gradients that are zero but for rounding, by task: what follows takes the shift away.
+NOISE = {"cnn": ["0.bias", "3.bias"], "clip": ["0.bias", "3.bias"],
+         "detector": ["body.0.bias", "body.3.bias"], "lm": ["*.attention.qkv.bias"]}
+GROUPS = {
+    "overflow": "steps overflow at the recommended scale",
+    "cascade": "more becomes zero than the FP32 gradients say, at scales where activation gradients "
+               "nearer the loss lose values too",
+    "noise": "the FP32 gradient is zero but for rounding: a bias before batch normalization, the keys' "
+             "part of qkv.bias",
+    "other": "none of these",
+}
 
 
 def ends(count):
@@ -38,8 +52,39 @@ class Judge:
         self.said = {tensor["name"]: tensor for tensor in analysis["tensors"]}
         self.found = []  # discrepancies
 
-    def differs(self, kind, text):
-        self.found.append({"task": self.truth["task"], "run": self.mode, "kind": kind, "text": text})
+    def differs(self, kind, text, group="other", size=0.0):
+        """size: how bad it is, among those of its group."""
+        self.found.append({"task": self.truth["task"], "run": self.mode, "kind": kind, "text": text,
+                           "group": group, "size": size})
+
+    def is_noise(self, name):
+        return any(fnmatch.fnmatch(name, f"weight_grad/{pattern}")
+                   for pattern in NOISE.get(self.truth["task"], []))
+
+    def _nearer_the_loss(self, name):
+        """Activation gradients that this gradient is computed from: they are in the order of the
+        forward pass."""
+        names = [each for each in self.real["tensors"] if each.startswith("activation_grad/")]
+        role, path = name.split("/", 1)
+        if role == "weight_grad":
+            path = path.rpartition(".")[0]
+        own = [i for i, each in enumerate(names) if f"{each}.".startswith(f"activation_grad/{path}.")]
+        return names[own[0] + (role == "activation_grad"):] if own else names
+
+    def _cascades(self, name, k):
+        """Whether one of these loses values at 2^k that a larger scale keeps."""
+        for each in self._nearer_the_loss(name):
+            real = self.real["tensors"][each]
+            lost = real["lost"][self.real["scales"].index(k)] - min(real["lost"])
+            if real["nonzero"] and lost / real["nonzero"] > TARGET:
+                return True
+        return False
+
+    def _group(self, row):
+        if self.is_noise(row["name"]):
+            return "noise"
+        more = row["real"] > row["said"][1]
+        return "cascade" if more and self._cascades(row["name"], row["k"]) else "other"
 
     def result(self):
         return {"task": self.truth["task"], "run": self.mode, "same": self.same_pass(),
@@ -98,7 +143,8 @@ class Judge:
         allowed = 0 if row["why"] == "advised" else risk * row["steps"]
         if row["overflowing"] > allowed:
             self.differs("scale", f"{row['why']} ({row['scale']:g}): {row['overflowing']} of "
-                                  f"{row['steps']} steps overflow; at most {allowed:.1f} expected")
+                                  f"{row['steps']} steps overflow; at most {allowed:.1f} expected",
+                         "overflow", row["overflowing"] / row["steps"])
 
     def _shares(self, name):
         """(k, counted zeros, said zeros, nonzero values) where no looked-at step overflowed."""
@@ -117,8 +163,11 @@ class Judge:
         """Zeros that FP16 makes in fact, against those that were predicted from the log."""
         rows = [row for name in self._names(True) for row in self._rows(name)]
         off = [row for row in rows if row["off_less_floor"] > POINT]
-        for name in dict.fromkeys(row["name"] for row in off):
-            self._differing_shares([row for row in off if row["name"] == name])
+        groups = {}
+        for row in off:
+            groups.setdefault((row["name"], self._group(row)), []).append(row)
+        for (_, group), some in groups.items():
+            self._differing_shares(some, group)
         return {"compared": len(rows), "inside": sum(row["off"] == 0 for row in rows),
                 "within_0.1_point": sum(row["off"] <= 0.001 for row in rows),
                 "more_than_1_point": sum(row["off"] > POINT for row in rows),
@@ -127,13 +176,14 @@ class Judge:
                 "kept_in_fp32": self._kept_in_fp32(),
                 "rows": sorted(rows, key=lambda row: -row["off"])[:200]}
 
-    def _differing_shares(self, rows):
-        """One line a tensor."""
+    def _differing_shares(self, rows, group):
+        """One line a tensor and group."""
         worst = max(rows, key=lambda row: row["off_less_floor"])
         low, high = worst["said"]
         self.differs("underflow", f"{worst['name']} at {len(rows)} scales, most at 2^{worst['k']}: "
                                   f"{worst['real']:.3%} become zero ({worst['floor']:.3%} at any scale), "
-                                  f"halfscope says {low:.3%}" + (f" to {high:.3%}" if high > low else ""))
+                                  f"halfscope says {low:.3%}" + (f" to {high:.3%}" if high > low else ""),
+                     group, worst["off_less_floor"])
 
     def _rows(self, name):
         """The floor is what becomes zero at any scale: another sign before a ReLU, say."""
@@ -165,10 +215,13 @@ class Judge:
                  "real_log2": held[0] if held else None}
         worst = above.get(math.log2(said)) if said else None
         if worst and worst[0] > TARGET:
+            group = "cascade" if self._cascades(worst[1], round(math.log2(said))) else "other"
             self.differs("lowest", f"at {_power(said)} {worst[0]:.3%} of {worst[1]} become zero, above "
-                                   f"what becomes zero at any scale; at most {TARGET:.1%} expected")
+                                   f"what becomes zero at any scale; at most {TARGET:.1%} expected",
+                         group, worst[0])
         elif said and held and math.log2(said) - held[0] > 1:
-            self.differs("lowest", f"{_power(said)} is said, for {found['set_by']}; 2^{held[0]} serves")
+            self.differs("lowest", f"{_power(said)} is said, for {found['set_by']}; 2^{held[0]} serves",
+                         "noise" if self.is_noise(found["set_by"] or "") else "other")
         return {**found, "worst": worst}
 
     @staticmethod
@@ -220,13 +273,28 @@ def line(result):
             *(lost["update_underflow"][i] + lost["swamped"][i] for i in (0, 1)))
 
 
-def text(results):
+def told(each):
+    return f"{each['task']} {each['run']}: {each['kind']}: {each['text']}"
+
+
+def grouped(found):
+    """A line a group and its worst discrepancy."""
+    for group, meaning in GROUPS.items():
+        some = [each for each in found if each["group"] == group]
+        if some:
+            runs = len({(each["task"], each["run"]) for each in some})
+            yield f"{group}: {len(some)} in {runs} runs: {meaning}"
+            yield f"  worst: {told(max(some, key=lambda each: each['size']))}"
+
+
+def text(results, everything=False):
     rows = [HEAD, *(tuple(str(cell) for cell in line(result)) for result in results)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
     found = [each for result in results for each in result["discrepancies"]]
-    lines += ["", f"{len(found)} discrepancies"]
-    lines += [f"{each['task']} {each['run']}: {each['kind']}: {each['text']}" for each in found]
+    lines += ["", f"{len(found)} discrepancies", *grouped(found)]
+    if everything:
+        lines += ["", *map(told, found)]
     return "\n".join(lines) + "\n"
 
 
@@ -241,9 +309,10 @@ def judged(out):
 def main():
     out = pathlib.Path(sys.argv[1])
     results = list(judged(out))
+    lines = text(results, "--all" in sys.argv[2:])
     (out / "judge.json").write_text(json.dumps(results, indent=1))
-    (out / "judge.txt").write_text(text(results))
-    print(text(results), end="")
+    (out / "judge.txt").write_text(lines)
+    print(lines, end="")
     return int(not results or any(result["discrepancies"] for result in results))
 
 
