@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from small_runs import half_ulp  # noqa: E402
+
 import halfscope  # noqa: E402
 from halfscope.torch import Recorder, emulate  # noqa: E402
 
@@ -48,6 +50,7 @@ def train(model, optimizer, scaler, steps, clip=None):
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
     "adam": lambda p: torch.optim.Adam(p, lr=0.001),
+    "adam, one by one": lambda p: torch.optim.Adam(p, lr=0.001, foreach=False),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.001),
     "fused": lambda p: torch.optim.Adam(p, lr=0.001, fused=True),
     "capturable": lambda p: torch.optim.Adam(p, lr=0.001, capturable=True),
@@ -68,8 +71,9 @@ def test_steps_that_the_scaler_skips(tmp_path, read_log, kind):
     assert log.tables["activation_grad/0", 39]["source_dtype"] == "F16"
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("kind", ["sgd", "adam", "adam, one by one", "adamw"])
 def test_updates_are_those_of_the_optimizer(tmp_path, read_log, kind):
+    """To the bit where the weight was zero, as the bias of batch normalization is at first."""
     model, scaler = network(), scaler_of(1024.0)
     optimizer = OPTIMIZERS[kind](model.parameters())
     with Recorder(model, optimizer, tmp_path / "run", scaler=scaler, sample_every=2):
@@ -78,9 +82,12 @@ def test_updates_are_those_of_the_optimizer(tmp_path, read_log, kind):
         tensors, _ = read_log(tmp_path / "run").sample(step)
         for name in ("0.weight", "1.bias", "4.weight"):
             before, after = tensors[f"weight/{name}"], tensors[f"weight_after/{name}"]
-            made = (before.double() + tensors[f"update/{name}"].double()).float()
-            ulp = torch.nextafter(after.abs(), torch.tensor(float("inf"))) - after.abs()
-            assert ((made - after).abs() <= ulp).all(), name
+            update = tensors[f"update/{name}"]
+            error = (before.double() + update.double() - after.double()).abs()
+            # The sum is rounded, AdamW's decayed weight too, and the update's own terms.
+            bound = 2 * torch.maximum(half_ulp(before), half_ulp(after)) + 4 * half_ulp(update)
+            assert (error <= bound).all(), name
+            assert step or name != "1.bias" or torch.equal(update, after)
 
 
 def test_clipped_gradients_are_noted_as_unscaled(tmp_path, read_log):

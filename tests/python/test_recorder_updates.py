@@ -4,9 +4,10 @@ against the same optimizer in binary64."""
 
 import pytest
 import torch
+from small_runs import half_ulp
 from torch import nn
 
-from halfscope.torch import Recorder
+from halfscope.torch import Recorder, updates
 
 STEPS = 4
 OPTIMIZERS = {
@@ -64,14 +65,6 @@ def run(make, options, weights, gradients, folder=None):
     if recorder:
         recorder.stop()
     return at
-
-
-def half_ulp(values):
-    """Half the distance between neighbours of the values' type, at the values; in binary64."""
-    info = torch.finfo(values.dtype)
-    _, exponent = torch.frexp(values.double())
-    unit = torch.full_like(values.double(), info.eps / 4)
-    return torch.maximum(torch.ldexp(unit, exponent), torch.full_like(unit, info.tiny * info.eps / 2))
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -137,10 +130,35 @@ def test_updates_of_16_bit_weights_are_float32(tmp_path, read_log, dtype):
         update = sample["update/w"]
         assert update.dtype == torch.float32
         # Every PyTorch rounds the sum; some processors' before it the rate, and its product, too.
-        unit = torch.finfo(dtype).eps / 2
-        bound = unit * (at[step + 1].double().abs() + 2.01 * update.double().abs())
+        # Sum and product may be subnormal, where half an ulp is no share of them.
+        info = torch.finfo(dtype)
+        bound = (info.eps / 2 * (at[step + 1].double().abs() + 2.01 * update.double().abs())
+                 + info.tiny * info.eps)
         assert ((at[step + 1].double() - at[step].double() - update.double()).abs() <= bound).all()
         assert log.tables["update/w", step]["source_dtype"] == "F32"
+
+
+@pytest.mark.parametrize(("foreach", "chosen", "wanted"), [
+    (None, False, False), (None, True, True), (False, True, False), (True, False, True)])
+def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, foreach, chosen,
+                                                                  wanted):
+    """From 2.0 on PyTorch chooses them itself on a GPU: a stand-in makes the choice here."""
+    monkeypatch.setattr(updates, "_choose",
+                        lambda params, differentiable, use_fused: (False, chosen))
+    divide, taken = torch._foreach_div, []
+    monkeypatch.setattr(torch, "_foreach_div",
+                        lambda *given: taken.append(len(given[0])) or divide(*given))
+    weights, gradients = weights_and_gradients()
+    model = Weights(weights.clone())
+    model.w.grad = gradients[0].clone()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003, foreach=foreach)
+    group = optimizer.param_groups[0]
+    optimizer.step()
+    taken.clear()
+    update = updates.update(optimizer, group, model.w, weights, None)
+    assert taken == ([1] if wanted else [])
+    assert ((weights.double() + update - model.w).abs() <= half_ulp(model.w.detach()) * 1.01
+            + half_ulp(update)).all()
 
 
 def test_other_optimizers_record_weights_before_and_after(tmp_path, read_log):

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The update an optimizer added to a weight, before it was rounded into the weight.
 
-Recomputed after the step from the optimizer's state, by the operations torch.optim's single-tensor
-implementation applies, in the arithmetic it applies them in; only the last one adds to zero where
-the optimizer adds to the weight. So w_next = round(w + u), up to the one rounding of u itself.
-The foreach implementations do the same arithmetic; fused kernels may differ in u's last bit.
+Recomputed after the step from the optimizer's state, by the operations torch.optim applies (those
+of its foreach implementation where it takes that), in the arithmetic it applies them in; only the
+last one adds to zero where the optimizer adds to the weight. So w_next = round(w + u), up to the one
+rounding of u itself. Kernels of fused=True and capturable=True may differ in u's last bits.
 For 16-bit parameters u is float32, since PyTorch's last operation rounds once, from float32.
 """
 
 import math
 
 import torch
+
+try:
+    from torch.optim.optimizer import _default_to_fused_or_foreach as _choose
+except ImportError:  # before 2.0 foreach operations are taken on demand alone
+    _choose = None
 
 
 def knows(optimizer):
@@ -46,6 +51,15 @@ def update(optimizer, group, parameter, weight, gradient):
 
 def _decoupled(optimizer, group):
     return type(optimizer) is torch.optim.AdamW or bool(group.get("decoupled_weight_decay"))
+
+
+def _takes_foreach(group):
+    """Whether torch.optim steps this group with foreach operations: from 2.0 on it chooses itself."""
+    if group.get("foreach") is not None or group.get("fused"):
+        return bool(group.get("foreach"))
+    if _choose is None or (isinstance(group["lr"], torch.Tensor) and not group.get("capturable")):
+        return False
+    return _choose(group["params"], group.get("differentiable", False), use_fused=False)[1]
 
 
 def _number(value):
@@ -89,7 +103,12 @@ def _adam(group, state, parameter, weight, decoupled):
     step_size = lr / (1 - _number(beta1) ** step)
     correction = math.sqrt(1 - _number(beta2) ** step)
     second = state["max_exp_avg_sq"] if group["amsgrad"] else state["exp_avg_sq"]
-    denominator = (second.sqrt() / correction).add_(group["eps"])
+    # On a GPU the foreach operation divides, the other multiplies by the rounded reciprocal.
+    if _takes_foreach(group):
+        (root,) = torch._foreach_div(torch._foreach_sqrt([second]), [correction])
+    else:
+        root = second.sqrt() / correction
+    denominator = root.add_(group["eps"])
     zeros = torch.zeros_like(_wide(parameter.detach()))
     change = torch.addcdiv(zeros, _wide(state["exp_avg"]), _wide(denominator), value=-step_size)
     if not decoupled or group["weight_decay"] == 0:
