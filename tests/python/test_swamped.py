@@ -331,6 +331,43 @@ OPTIMIZERS = {
 }
 
 
+def roots_are_rounded(samples):
+    """Whether this PyTorch's square roots of Adam's state are the nearest numbers. MKL's are within
+    1 ulp: docs/recording.md has the shares."""
+    torch = pytest.importorskip("torch")
+    for path in samples.values():
+        for name, values in load_file(path).items():
+            if name.startswith("optimizer_state/") and "_sq/" in name:
+                if not np.array_equal(torch.from_numpy(values).sqrt().numpy(), np.sqrt(values)):
+                    return False
+    return True
+
+
+def same_but_for_roots(found, wanted):
+    """Updates at most 4 ulps apart, and most of them equal: counts move by some elements, sums by no
+    larger share than the updates."""
+    if isinstance(wanted, list) and wanted and isinstance(wanted[0], list):  # keys and counts
+        keys = len(wanted[0]) // 2
+        found, wanted = ({tuple(row[:keys]): row[keys:] for row in rows} for rows in (found, wanted))
+        none = [0] * len(next(iter(wanted.values())))
+        found, wanted = ({key: rows.get(key, none) for key in found.keys() | wanted.keys()}
+                         for rows in (found, wanted))
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for key, value in wanted.items():
+            same_but_for_roots(found[key], value)
+    elif isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted):
+            same_but_for_roots(one, other)
+    elif isinstance(wanted, float):
+        assert found == pytest.approx(wanted, rel=2.0**-21)
+    elif isinstance(wanted, int):
+        assert abs(found - wanted) <= 3
+    else:
+        assert found == wanted
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_updates_recomputed_from_optimizer_state(tmp_path, read_log, name):
     """To the same counts, cells, ratios and errors as the recorder's updates, what-ifs included: so
@@ -338,10 +375,14 @@ def test_updates_recomputed_from_optimizer_state(tmp_path, read_log, name):
     log = recorded(tmp_path, *OPTIMIZERS[name])
     wanted = weights_of(log, "--what-if")["weight/w"]
     assert wanted["update_source"] == "update" and wanted["updates"] > 14_000
+    rounded = roots_are_rounded(read_log(log).sample_files)
     without(read_log(log).sample_files, "update")
     found = weights_of(log, "--what-if")["weight/w"]
     assert found["update_source"] == "optimizer_state"
-    assert found["update_detail"] == wanted["update_detail"]
+    if rounded:
+        assert found["update_detail"] == wanted["update_detail"]
+    else:
+        same_but_for_roots(found["update_detail"], wanted["update_detail"])
 
 
 @pytest.mark.parametrize("options", [{"lr": 0.03}, {"lr": 0.03, "weight_decay": 0.01},
