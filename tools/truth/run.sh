@@ -45,7 +45,7 @@ tests() {
   part tests 240 "$python" -m pytest -rsfE --tb=short -p no:cacheprovider \
     --continue-on-collection-errors \
     tests/python/test_{recorder,emulate}*.py tests/python/test_{truth,snippets,recording_lines,torch_files}.py \
-    tests/python/test_{sharded_checkpoints,swamped,package,tensorboard,tensorboard_reader}.py
+    tests/python/test_{sharded_checkpoints,swamped,package,tensorboard}.py
 }
 
 versions() {
