@@ -11,7 +11,7 @@ namespace halfscope::sim {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;
-constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL_PERSISTENT;
+constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL;
 
 /// Of gamma, beta and statistics: binary32, one a channel.
 struct ChannelDescriptor : TensorHandle {
