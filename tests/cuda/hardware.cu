@@ -32,6 +32,10 @@ __device__ __half apply(Unary function, __half x) {
     case Unary::log: return hlog(x);
     case Unary::log2: return hlog2(x);
     case Unary::log10: return hlog10(x);
+    case Unary::tanh: return htanh(x);
+    case Unary::tanh_approx: return htanh_approx(x);
+    case Unary::sin: return hsin(x);
+    case Unary::cos: return hcos(x);
   }
   return half_of(0);
 }

@@ -8,7 +8,21 @@
 
 namespace hardware {
 
-enum class Unary { rcp, sqrt, rsqrt, exp, exp2, exp10, log, log2, log10 };
+enum class Unary {
+  rcp,
+  sqrt,
+  rsqrt,
+  exp,
+  exp2,
+  exp10,
+  log,
+  log2,
+  log10,
+  tanh,
+  tanh_approx,
+  sin,
+  cos
+};
 
 /// Results for all 65,536 encodings, in their order.
 std::vector<std::uint16_t> all(Unary function);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of a Tensor Core, bit for bit: D = C + the sum of some products. NVIDIA documents neither
+// its order nor its rounding; where this model comes from and what was measured: docs/tensor-core.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "halfscope/number/bits.hpp"
+#include "halfscope/number/convert.hpp"
+#include "halfscope/number/format.hpp"
+#include "halfscope/number/modes.hpp"
+#include "halfscope/number/nan.hpp"
+#include "halfscope/number/round.hpp"
+
+namespace halfscope::tensor_core {
+
+/// The format of C and D.
+enum class Accumulator : std::uint8_t { binary16, binary32 };
+
+HALFSCOPE_HD constexpr Format format_of(Accumulator d) {
+  if (d == Accumulator::binary16) return kBinary16;
+  return kBinary32;
+}
+
+inline constexpr int kNoFloor = -10000;
+
+/// How a unit computes one step. All addends, C among them, are cut to a grid of `fraction_bits`
+/// bits below their largest exponent; the sum on that grid is exact, and rounded once.
+struct Unit {
+  int length;              ///< products of one step
+  int fraction_bits;       ///< at most 28
+  int floor16 = kNoFloor;  ///< no exponent of the alignment is below this; D of binary16
+  int floor32 = kNoFloor;  ///< the same; D of binary32
+
+  // Published models disagree in these two, and in floor16; both need D of binary16.
+  bool negative_zero = true;  ///< a negative sum that rounds to zero gives -0
+  bool normalises_c = false;  ///< a subnormal C has the exponent of its leading bit, not emin
+
+  // What the hardware is known not to do: hypotheses for tests to refute.
+  Rounding round16 = Rounding::ties_to_even;
+  Rounding round32 = Rounding::toward_zero;
+  bool normalises_products = false;  ///< products have the exponent of their leading bit
+  bool zeros_align = false;          ///< zero products have an exponent, too
+  bool by_way_of_32 = false;         ///< D of binary16 is rounded to binary32 first
+
+  friend constexpr bool operator==(const Unit&, const Unit&) = default;
+};
+
+inline constexpr Unit kVolta = {.length = 4, .fraction_bits = 23, .floor16 = -19};
+/// By one published model; another paper says kTuringBy4. No results of this hardware are public.
+inline constexpr Unit kTuring = {.length = 8, .fraction_bits = 24, .floor16 = -20};
+inline constexpr Unit kTuringBy4 = {.length = 4, .fraction_bits = 24, .floor16 = -20};
+inline constexpr Unit kAmpere = {
+    .length = 8, .fraction_bits = 24, .floor16 = -20, .floor32 = -132};
+inline constexpr Unit kHopper = {
+    .length = 16, .fraction_bits = 25, .floor16 = -21, .floor32 = -133};
+
+struct Architecture {
+  std::string_view name;
+  Unit unit;
+};
+
+inline constexpr std::array kArchitectures = {
+    Architecture{"volta", kVolta}, Architecture{"turing", kTuring},
+    Architecture{"ampere", kAmpere}, Architecture{"ada", kAmpere},
+    Architecture{"hopper", kHopper}, Architecture{"blackwell", kHopper},
+};
+
+/// Null when no architecture has that name.
+constexpr const Architecture* find_architecture(std::string_view name) {
+  for (const Architecture& row : kArchitectures) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+namespace detail {
+
+/// (-1)^negative * significand * 2^last. Zero has no exponent.
+struct Term {
+  bool negative;
+  std::uint32_t significand;
+  int last;
+  int exponent;  ///< what the alignment goes by
+};
+
+/// A finite encoding; the exponent of a subnormal is emin.
+HALFSCOPE_HD constexpr Term term(Format f, std::uint32_t bits) {
+  const std::uint32_t magnitude = bits & static_cast<std::uint32_t>(f.magnitude_mask());
+  const std::uint32_t fraction = magnitude & static_cast<std::uint32_t>(f.fraction_mask());
+  const int field = static_cast<int>(magnitude >> f.fraction_bits());
+  const std::uint32_t hidden = field == 0 ? 0 : std::uint32_t{1} << f.fraction_bits();
+  const int exponent = f.emin() + (field == 0 ? 0 : field - 1);
+  return {(bits & f.sign_mask()) != 0, fraction | hidden, exponent - f.fraction_bits(), exponent};
+}
+
+HALFSCOPE_HD constexpr int leading_exponent(const Term& t) {
+  return t.last + halfscope::detail::bit_width(t.significand) - 1;
+}
+
+/// Exact; not normalised: its significand is below 4.
+HALFSCOPE_HD constexpr Term product(const Unit& unit, Format in, std::uint32_t a,
+                                    std::uint32_t b) {
+  const Term x = term(in, a), y = term(in, b);
+  Term out = {x.negative != y.negative, x.significand * y.significand, x.last + y.last,
+              x.exponent + y.exponent};
+  if (unit.normalises_products && out.significand != 0) out.exponent = leading_exponent(out);
+  return out;
+}
+
+HALFSCOPE_HD constexpr Term accumulated(const Unit& unit, Accumulator d, std::uint32_t c) {
+  Term out = term(format_of(d), c);
+  const bool to_normalise = unit.normalises_c && d == Accumulator::binary16;
+  if (to_normalise && out.significand != 0) out.exponent = leading_exponent(out);
+  return out;
+}
+
+/// What takes the place of the sum where an operand is not finite.
+struct Special {
+  bool nan = false, plus = false, minus = false;
+
+  HALFSCOPE_HD constexpr void add_infinity(bool negative) { (negative ? minus : plus) = true; }
+
+  HALFSCOPE_HD constexpr void add_product(Format in, std::uint32_t a, std::uint32_t b) {
+    const auto mask = static_cast<std::uint32_t>(in.magnitude_mask());
+    const auto infinity = static_cast<std::uint32_t>(in.infinity());
+    const std::uint32_t x = a & mask, y = b & mask;
+    if (x < infinity && y < infinity) return;
+    if (x > infinity || y > infinity || x == 0 || y == 0) {
+      nan = true;
+    } else {
+      add_infinity(((a ^ b) & in.sign_mask()) != 0);
+    }
+  }
+
+  HALFSCOPE_HD constexpr void add_c(Format f, std::uint32_t c) {
+    if (is_nan(f, c)) nan = true;
+    if (is_infinity(f, c)) add_infinity((c & f.sign_mask()) != 0);
+  }
+
+  HALFSCOPE_HD constexpr bool any() const { return nan || plus || minus; }
+
+  /// Every NaN is the same one: all ones but for the sign.
+  HALFSCOPE_HD constexpr std::uint32_t result(Format out) const {
+    if (nan || (plus && minus)) return static_cast<std::uint32_t>(out.magnitude_mask());
+    return static_cast<std::uint32_t>(out.infinity() | (minus ? out.sign_mask() : 0));
+  }
+};
+
+/// In units of 2^grid, toward zero.
+HALFSCOPE_HD constexpr std::int64_t on_grid(const Term& t, int grid) {
+  if (t.significand == 0) return 0;
+  const int shift = t.last - grid;
+  std::uint32_t cut = 0;
+  if (shift >= 0) {
+    cut = t.significand << shift;
+  } else if (shift > -32) {
+    cut = t.significand >> -shift;
+  }
+  return t.negative ? -std::int64_t{cut} : std::int64_t{cut};
+}
+
+HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, std::int64_t sum,
+                                             int grid) {
+  const bool negative = sum < 0;
+  const auto magnitude = static_cast<std::uint64_t>(negative ? -sum : sum);
+  if (d == Accumulator::binary32) {
+    return static_cast<std::uint32_t>(
+        round_pack(kBinary32, negative, magnitude, grid, {.rounding = unit.round32}).bits);
+  }
+  const Modes modes = {.rounding = unit.round16};
+  std::uint64_t bits = 0;
+  if (unit.by_way_of_32) {
+    const Rounded wide =
+        round_pack(kBinary32, negative, magnitude, grid, {.rounding = Rounding::toward_zero});
+    bits = convert(kBinary16, kBinary32, wide.bits, modes).bits;
+  } else {
+    bits = round_pack(kBinary16, negative, magnitude, grid, modes).bits;
+  }
+  return bits == kBinary16.sign_mask() && !unit.negative_zero ? 0
+                                                              : static_cast<std::uint32_t>(bits);
+}
+
+}  // namespace detail
+
+/// D of one step of at most unit.length products a[i] * b[i], on encodings. `In` is the format of a
+/// and b, and has infinities; c and the result are encodings of format_of(d).
+template <Format In = kBinary16>
+HALFSCOPE_HD constexpr std::uint32_t step(const Unit& unit, Accumulator d, const std::uint16_t* a,
+                                          const std::uint16_t* b, int count, std::uint32_t c) {
+  const detail::Term start = detail::accumulated(unit, d, c);
+  detail::Special special;
+  special.add_c(format_of(d), c);
+  int largest = d == Accumulator::binary16 ? unit.floor16 : unit.floor32;
+  if (start.significand != 0 && start.exponent > largest) largest = start.exponent;
+  for (int i = 0; i < count; ++i) {
+    special.add_product(In, a[i], b[i]);
+    const detail::Term t = detail::product(unit, In, a[i], b[i]);
+    if ((t.significand != 0 || unit.zeros_align) && t.exponent > largest) largest = t.exponent;
+  }
+  if (special.any()) return special.result(format_of(d));
+  const int grid = largest - unit.fraction_bits;
+  std::int64_t sum = detail::on_grid(start, grid);
+  for (int i = 0; i < count; ++i) {
+    sum += detail::on_grid(detail::product(unit, In, a[i], b[i]), grid);
+  }
+  return detail::rounded(unit, d, sum, grid);
+}
+
+/// D of a chain of steps over `count` products, in their order: what an instruction of that k does,
+/// and instructions one after the other. Missing products of the last step are zeros.
+template <Format In = kBinary16>
+HALFSCOPE_HD constexpr std::uint32_t chain(const Unit& unit, Accumulator d, const std::uint16_t* a,
+                                           const std::uint16_t* b, int count, std::uint32_t c) {
+  for (int first = 0; first < count; first += unit.length) {
+    const int left = count - first;
+    c = step<In>(unit, d, a + first, b + first, left < unit.length ? left : unit.length, c);
+  }
+  return c;
+}
+
+}  // namespace halfscope::tensor_core
