@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which order cuBLAS adds the products of one output, from the configuration that its heuristic
-// gives: FP16 operands, sums in binary32, alpha 1, beta 0. What is known of it: docs/tensor-core.md.
+// gives: FP16 operands, sums in binary32, alpha 1, beta 0. What is known of it:
+// docs/tensor-core.md.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +31,14 @@ enum class Merge : std::uint8_t {
 };
 
 struct GemmPlan {
-  std::string name;
-  int group = 16;          ///< products of one instruction
-  int block = 0;           ///< not 0: the rest of k by this comes first
-  int slice = 0;           ///< not 0: k is cut into slices of so many
+  std::string name = {};
+  int group = 16;  ///< products of one instruction
+  int block = 0;   ///< not 0: the rest of k by this comes first
+  int slice = 0;   ///< not 0: k is cut into slices of so many
   int slices = 1;
   Merge merge = Merge::binary32;
-  int dropped = 0;         ///< products at the end that are left out
-  bool fused = false;      ///< no Tensor Core: one chain of fused multiply-adds
+  int dropped = 0;     ///< products at the end that are left out
+  bool fused = false;  ///< no Tensor Core: one chain of fused multiply-adds
 };
 
 /// Where there is a published plan for the configuration.
@@ -60,7 +61,8 @@ HALFSCOPE_HD constexpr std::uint16_t gemm_element(GemmInputs kind, int side, int
   const int lower = k < mirrored ? k : mirrored;
   const bool paired =
       kind == GemmInputs::cancelling && mirrored != k &&
-      halfscope::philox4x32({{static_cast<std::uint32_t>(lower), 0, 9, 0}}, 0x6E33, 1).words[0] % 8 !=
+      halfscope::philox4x32({{static_cast<std::uint32_t>(lower), 0, 9, 0}}, 0x6E33, 1).words[0] %
+              8 !=
           0;
   const int place = paired ? lower : k;
   const std::uint32_t word =
@@ -68,8 +70,10 @@ HALFSCOPE_HD constexpr std::uint16_t gemm_element(GemmInputs kind, int side, int
                               static_cast<std::uint32_t>(side), static_cast<std::uint32_t>(kind)}},
                             0x6E33, 1)
           .words[0];
-  const std::uint16_t value = kind == GemmInputs::many_exponents ? detail::random_half(word, 1, 15)
-                                                                 : detail::random_half(word, 12, 4);
+  if (kind == GemmInputs::many_exponents) return detail::random_half(word, 1, 15);
+  // What is left of the sum is small, so that binary16 shows what binary32 lost.
+  const bool small = kind == GemmInputs::cancelling && !paired && side == 0;
+  const std::uint16_t value = detail::random_half(word, small ? 5 : 12, 4);
   return paired && side == 0 && k != lower ? value ^ 0x8000 : value;
 }
 

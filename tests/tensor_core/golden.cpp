@@ -110,7 +110,8 @@ std::vector<GoldenRow> read_golden(const std::filesystem::path& file) {
 }
 
 GoldenRow row_at(const Place& at, Instruction instruction, Accumulator d, std::uint32_t output) {
-  const auto row = static_cast<int>(output / kColumns), column = static_cast<int>(output % kColumns);
+  const auto row = static_cast<int>(output / kColumns),
+             column = static_cast<int>(output % kColumns);
   GoldenRow out{instruction, d, at.distribution, Choice::even, {}, {}, 0, 0};
   for (int k = 0; k < at.k; ++k) {
     out.a.push_back(a_element(at, row, k));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of hardware, kept for tests on machines without it. The file, little endian: "HSTC", u32
 // version 1, u32 rows; each row u8 instruction, u8 accumulator (0 binary16, 1 binary32), u8
-// distribution, u8 choice, u16 k, u16 reserved, u16 a[k], u16 b[k], u32 c, u32 d, all encodings; c and
-// d of binary16 in the low half.
+// distribution, u8 choice, u16 k, u16 reserved, u16 a[k], u16 b[k], u32 c, u32 d, all encodings; c
+// and d of binary16 in the low half.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,9 @@ std::vector<GoldenRow> read_golden(const std::filesystem::path& file);
 /// One output of an instruction: d of (row, column), which is number row * kColumns + column.
 GoldenRow row_at(const Place& at, Instruction instruction, Accumulator d, std::uint32_t output);
 
-/// Which outputs to keep. `masks[i]` has a bit for each hypothesis that differs from the hardware at
-/// output i; bit 0 is the model. Rows of every mask, rare ones first, then rows at equal distances.
+/// Which outputs to keep. `masks[i]` has a bit for each hypothesis that differs from the hardware
+/// at output i; bit 0 is the model. Rows of every mask, rare ones first, then rows at equal
+/// distances.
 struct Chosen {
   std::size_t output;
   Choice choice;

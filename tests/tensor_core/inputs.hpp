@@ -32,8 +32,8 @@ enum class Distribution : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 12> kDistributions = {
-    "all exponents", "near one", "subnormals",   "cancellation", "one-hot",  "specials",
-    "signed zeros",  "overflow", "underflow",    "layout of A",  "layout of B", "layout of C"};
+    "all exponents", "near one", "subnormals", "cancellation", "one-hot",     "specials",
+    "signed zeros",  "overflow", "underflow",  "layout of A",  "layout of B", "layout of C"};
 inline constexpr int kRandomDistributions = 9;
 
 /// Where an instruction stands. `k` is that of the whole chain, a power of two.
@@ -50,9 +50,9 @@ using Words = halfscope::PhiloxBlock;
 enum class Role : std::uint32_t { a, b, c, instruction, pair };
 
 HALFSCOPE_HD constexpr Words random(const Place& at, Role role, int row, int column) {
-  const std::uint32_t place =
-      (static_cast<std::uint32_t>(role) << 28) | (static_cast<std::uint32_t>(row) << 16) |
-      static_cast<std::uint32_t>(column);
+  const std::uint32_t place = (static_cast<std::uint32_t>(role) << 28) |
+                              (static_cast<std::uint32_t>(row) << 16) |
+                              static_cast<std::uint32_t>(column);
   return halfscope::philox4x32(
       {{at.instruction, place, static_cast<std::uint32_t>(at.distribution), 0}}, 0x7E50C02E, 1);
 }
@@ -118,8 +118,8 @@ HALFSCOPE_HD constexpr std::uint16_t all_exponents(const Place& at, std::uint32_
 HALFSCOPE_HD constexpr std::uint32_t all_exponents_c(const Place& at, Accumulator d,
                                                      const Words& w) {
   if (d == Accumulator::binary16) return all_exponents(at, w.words[0]);
-  if (w.words[1] % 8 == 0) return float_of(w.words[0], static_cast<int>(w.words[2] % 254) - 126,
-                                           w.words[3]);
+  if (w.words[1] % 8 == 0)
+    return float_of(w.words[0], static_cast<int>(w.words[2] % 254) - 126, w.words[3]);
   return float_of(w.words[0], static_cast<int>(w.words[2] % 40) - 26, w.words[3]);
 }
 
@@ -144,8 +144,8 @@ HALFSCOPE_HD constexpr std::uint32_t subnormals_c(Accumulator d, const Words& w)
   }
 }
 
-// cancellation: place k and place k ^ mask hold a * b and -a * b. One such pair is a main term, which
-// C cancels, and a small term.
+// cancellation: place k and place k ^ mask hold a * b and -a * b. One such pair is a main term,
+// which C cancels, and a small term.
 
 struct Pairing {
   int mask, main;  ///< main: the lower place of the pair that is different
@@ -194,8 +194,8 @@ HALFSCOPE_HD constexpr std::uint16_t one_hot(const Place& at, Role role, int row
   if (!active(at, k)) return 0;
   const Words w = random(at, role, row, k);
   const int range = at.instruction % 2 == 0 ? 10 : 20;
-  return power_of_two(w.words[0], static_cast<int>(w.words[1] % static_cast<unsigned>(range)) -
-                                      range + 4);
+  return power_of_two(w.words[0],
+                      static_cast<int>(w.words[1] % static_cast<unsigned>(range)) - range + 4);
 }
 
 HALFSCOPE_HD constexpr std::uint32_t one_hot_c(Accumulator d, const Words& w) {
@@ -245,8 +245,13 @@ HALFSCOPE_HD constexpr std::uint32_t special_c(const Place& at, Accumulator d, c
 HALFSCOPE_HD constexpr std::uint16_t signed_zero(const Place& at, const Words& w) {
   const std::uint32_t one_in = at.instruction % 2 == 0 ? 32 : 1000000;
   if (w.words[0] % one_in != 0) return half_of(w.words[1], 0, 0);
-  return w.words[2] % 2 == 0 ? half_of(w.words[1], 0, w.words[3] % 4)
-                             : half_of(w.words[1], 15, 0);
+  return w.words[2] % 2 == 0 ? half_of(w.words[1], 0, w.words[3] % 4) : half_of(w.words[1], 15, 0);
+}
+
+/// In binary32 sometimes one of its subnormals: only zero products leave it to be seen.
+HALFSCOPE_HD constexpr std::uint32_t signed_zero_c(const Place& at, Accumulator d, const Words& w) {
+  if (d == Accumulator::binary32 && w.words[2] % 8 == 0) return w.words[3] & 0x807FFFFF;
+  return c_of(d, signed_zero(at, w), 0);
 }
 
 // overflow: integers about 65504, or products that leave it far behind
@@ -261,8 +266,7 @@ HALFSCOPE_HD constexpr std::uint16_t overflowing(const Place& at, Role role, int
 
 HALFSCOPE_HD constexpr std::uint32_t overflowing_c(Accumulator d, const Words& w) {
   const std::uint16_t largest = half_of(w.words[0], 30, 0x3FF - w.words[1] % 4);
-  const std::uint16_t half =
-      w.words[2] % 4 == 0 ? random_half(w.words[0], 27, 4) : largest;
+  const std::uint16_t half = w.words[2] % 4 == 0 ? random_half(w.words[0], 27, 4) : largest;
   return c_of(d, half, w.words[3]);
 }
 
@@ -278,7 +282,10 @@ HALFSCOPE_HD constexpr std::uint16_t underflowing(const Place& at, Role role, in
     return power_of_two(w.words[0], exponent) | odd;
   }
   const std::uint32_t one_in = std::uint32_t{2} << (facts.words[1] % 3);
-  if (random(at, Role::pair, 0, k).words[0] % one_in != 0) return half_of(w.words[0], 0, 0);
+  if (random(at, Role::pair, 0, k).words[0] % one_in != 0) {  // A has zero
+    const bool beside_zero = role == Role::b && facts.words[3] % 2 == 0;
+    return beside_zero ? random_half(w.words[0], 0, 31) : half_of(w.words[0], 0, 0);
+  }
   const std::uint32_t steps = facts.words[2] % 4 == 0 ? 64 : 4;
   return half_of(w.words[0], 0, 1 + w.words[1] % steps);
 }
@@ -351,7 +358,7 @@ HALFSCOPE_HD constexpr std::uint32_t c_element(const Place& at, Accumulator d, i
     case Distribution::cancellation: return detail::cancelling_c(at, d, row, column);
     case Distribution::one_hot: return detail::one_hot_c(d, w);
     case Distribution::specials: return detail::special_c(at, d, w);
-    case Distribution::signed_zeros: return detail::c_of(d, detail::signed_zero(at, w), 0);
+    case Distribution::signed_zeros: return detail::signed_zero_c(at, d, w);
     case Distribution::overflow: return detail::overflowing_c(d, w);
     case Distribution::underflow: return detail::underflowing_c(d, w);
     case Distribution::layout_c: return detail::c_of(d, detail::counted(row * 8 + column), 0);

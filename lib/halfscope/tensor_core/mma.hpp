@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a Tensor Core, bit for bit: D = C + the sum of some products. NVIDIA documents neither
-// its order nor its rounding; where this model comes from and what was measured: docs/tensor-core.md.
+// One step of a Tensor Core, bit for bit: D = C + the sum of some products. NVIDIA documents
+// neither its order nor its rounding; where this model comes from and what was measured:
+// docs/tensor-core.md.
 #pragma once
 
 #include <array>
@@ -52,8 +53,7 @@ inline constexpr Unit kVolta = {.length = 4, .fraction_bits = 23, .floor16 = -19
 /// By one published model; another paper says kTuringBy4. No results of this hardware are public.
 inline constexpr Unit kTuring = {.length = 8, .fraction_bits = 24, .floor16 = -20};
 inline constexpr Unit kTuringBy4 = {.length = 4, .fraction_bits = 24, .floor16 = -20};
-inline constexpr Unit kAmpere = {
-    .length = 8, .fraction_bits = 24, .floor16 = -20, .floor32 = -132};
+inline constexpr Unit kAmpere = {.length = 8, .fraction_bits = 24, .floor16 = -20, .floor32 = -132};
 inline constexpr Unit kHopper = {
     .length = 16, .fraction_bits = 25, .floor16 = -21, .floor32 = -133};
 
@@ -63,7 +63,7 @@ struct Architecture {
 };
 
 inline constexpr std::array kArchitectures = {
-    Architecture{"volta", kVolta}, Architecture{"turing", kTuring},
+    Architecture{"volta", kVolta},   Architecture{"turing", kTuring},
     Architecture{"ampere", kAmpere}, Architecture{"ada", kAmpere},
     Architecture{"hopper", kHopper}, Architecture{"blackwell", kHopper},
 };
@@ -101,8 +101,7 @@ HALFSCOPE_HD constexpr int leading_exponent(const Term& t) {
 }
 
 /// Exact; not normalised: its significand is below 4.
-HALFSCOPE_HD constexpr Term product(const Unit& unit, Format in, std::uint32_t a,
-                                    std::uint32_t b) {
+HALFSCOPE_HD constexpr Term product(const Unit& unit, Format in, std::uint32_t a, std::uint32_t b) {
   const Term x = term(in, a), y = term(in, b);
   Term out = {x.negative != y.negative, x.significand * y.significand, x.last + y.last,
               x.exponent + y.exponent};

@@ -55,8 +55,14 @@ CellResult run_cell(const Cell& cell, const std::vector<Hypothesis>& hypotheses,
       std::max<std::uint64_t>(of_instruction, std::min<std::uint64_t>(whole, effort.outputs)));
   const auto d = device::allocate<std::uint32_t>(outputs);
   const auto masks = device::allocate<std::uint32_t>(outputs);
-  Batch batch = {cell, 0, outputs / of_instruction, on_device.get(), static_cast<int>(units.size()),
-                 wrong.get(), d.get(), masks.get()};
+  Batch batch = {cell,
+                 0,
+                 outputs / of_instruction,
+                 on_device.get(),
+                 static_cast<int>(units.size()),
+                 wrong.get(),
+                 d.get(),
+                 masks.get()};
   CellResult result;
   do {
     launch(batch);

@@ -23,9 +23,9 @@ struct Batch {
   std::uint32_t first, count;  ///< instructions
   const halfscope::tensor_core::Unit* units;
   int unit_count;
-  unsigned long long* wrong;   ///< one a unit: outputs that differ from the hardware's
-  std::uint32_t* d;            ///< one an output; may be null
-  std::uint32_t* masks;        ///< likewise: a bit for each unit that differs
+  unsigned long long* wrong;  ///< one a unit: outputs that differ from the hardware's
+  std::uint32_t* d;           ///< one an output; may be null
+  std::uint32_t* masks;       ///< likewise: a bit for each unit that differs
 };
 
 /// Asynchronous; throw std::runtime_error where a launch fails.
@@ -40,8 +40,8 @@ struct CellResult {
 };
 
 struct Effort {
-  std::uint64_t outputs;   ///< as many, in batches
-  double seconds;          ///< no batch is begun later
+  std::uint64_t outputs;  ///< as many, in batches
+  double seconds;         ///< no batch is begun later
   std::size_t golden_rows;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -72,9 +73,8 @@ void print_surprises(const std::vector<GoldenRow>& rows, const Unit& model) {
       a += fmt::format(" {:04X}", row.a[i]);
       b += fmt::format(" {:04X}", row.b[i]);
     }
-    const std::uint32_t ours =
-        halfscope::tensor_core::chain(model, row.accumulator, row.a.data(), row.b.data(),
-                                      static_cast<int>(row.a.size()), row.c);
+    const std::uint32_t ours = halfscope::tensor_core::chain(
+        model, row.accumulator, row.a.data(), row.b.data(), static_cast<int>(row.a.size()), row.c);
     fmt::print("    a{} b{} c {:08X}: hardware {:08X}, model {:08X}\n", a, b, row.c, row.d, ours);
   }
 }
@@ -124,10 +124,11 @@ class Run {
       const CellResult result = run_cell(cell, {hypotheses_.front()}, {8192, 1, 4});
       if (result.wrong.front() == 0) continue;
       good = false;
-      fmt::print("{}, {}: {} of {} are elsewhere: the fragments are loaded wrongly, which says "
-                 "nothing of the model; left out\n",
-                 name_of(cell), kDistributions[static_cast<std::size_t>(check)],
-                 result.wrong.front(), result.outputs);
+      fmt::print(
+          "{}, {}: {} of {} are elsewhere: the fragments are loaded wrongly, which says "
+          "nothing of the model; left out\n",
+          name_of(cell), kDistributions[static_cast<std::size_t>(check)], result.wrong.front(),
+          result.outputs);
       print_surprises(result.rows, model_);
     }
     fmt::print("fact: {}, layout = {}\n", name_of(cell), good ? "as documented" : "WRONG");
@@ -144,8 +145,7 @@ class Run {
     cells_.push_back({{"instruction", cell.instruction},
                       {"accumulator", kAccumulators[static_cast<std::size_t>(cell.accumulator)]},
                       {"k", cell.k},
-                      {"distribution",
-                       kDistributions[static_cast<std::size_t>(cell.distribution)]},
+                      {"distribution", kDistributions[static_cast<std::size_t>(cell.distribution)]},
                       {"outputs", result.outputs},
                       {"wrong", result.wrong},
                       {"seconds", result.seconds}});
@@ -181,26 +181,38 @@ void run_chained(Run& run, Instruction instruction) {
   }
 }
 
+/// What was found before a fault is kept.
+bool run_into(const std::filesystem::path& folder, const std::string& name,
+              const std::function<void(Run&)>& cells) {
+  Run run(model_of_device());
+  bool whole = true;
+  try {
+    cells(run);
+  } catch (const std::runtime_error& error) {
+    fmt::print("{}: ended early: {}\n", name, error.what());
+    whole = false;
+  }
+  return run.write(folder, name) && whole;
+}
+
 }  // namespace
 
 bool run_mma(const std::filesystem::path& folder) {
-  Run run(model_of_device());
-  run_single(run, Instruction::mma_k16);
-  run_single(run, Instruction::mma_k8);
-  return run.write(folder, "mma");
+  return run_into(folder, "mma", [](Run& run) {
+    run_single(run, Instruction::mma_k16);
+    run_single(run, Instruction::mma_k8);
+  });
 }
 
 bool run_chains(const std::filesystem::path& folder) {
-  Run run(model_of_device());
-  run_chained(run, Instruction::mma_k16);
-  return run.write(folder, "chains");
+  return run_into(folder, "chains", [](Run& run) { run_chained(run, Instruction::mma_k16); });
 }
 
 bool run_wgmma(const std::filesystem::path& folder) {
-  Run run(model_of_device());
-  run_single(run, Instruction::wgmma_k16);
-  run_chained(run, Instruction::wgmma_k16);
-  return run.write(folder, "wgmma");
+  return run_into(folder, "wgmma", [](Run& run) {
+    run_single(run, Instruction::wgmma_k16);
+    run_chained(run, Instruction::wgmma_k16);
+  });
 }
 
 }  // namespace probe

@@ -49,8 +49,8 @@ void find(const halfscope::sim::LoadedLibrary& library, const char* name, Functi
 }  // namespace
 
 CublasLt::CublasLt() : api_(std::make_unique<Api>()) {
-  const halfscope::sim::LoadedLibrary library = halfscope::sim::open_library(
-      "libcublasLt.so.13", halfscope::sim::library_folders());
+  const halfscope::sim::LoadedLibrary library =
+      halfscope::sim::open_library("libcublasLt.so.13", halfscope::sim::library_folders());
   api_->path = library.path;
 #define PROBE_FIND(name) find(library, #name, api_->name);
   PROBE_CUBLAS_LT_FUNCTIONS(PROBE_FIND)
@@ -64,8 +64,8 @@ std::string CublasLt::version() const {
   return fmt::format("{} ({})", api_->cublasLtGetVersion(), api_->path);
 }
 
-/// Descriptors of one product. cuBLAS has columns where we have rows: it is asked for the transposed
-/// product, B's side first.
+/// Descriptors of one product. cuBLAS has columns where we have rows: it is asked for the
+/// transposed product, B's side first.
 struct CublasLt::Call {
   const Api& api;
   cublasLtMatmulDesc_t operation = nullptr;
@@ -109,9 +109,9 @@ struct CublasLt::Call {
 
   void layout(cublasLtMatrixLayout_t& out, cudaDataType type, std::uint64_t rows,
               std::uint64_t columns) const {
-    check(api.cublasLtMatrixLayoutCreate(&out, type, rows, columns,
-                                         static_cast<std::int64_t>(rows)),
-          "cublasLtMatrixLayoutCreate");
+    check(
+        api.cublasLtMatrixLayoutCreate(&out, type, rows, columns, static_cast<std::int64_t>(rows)),
+        "cublasLtMatrixLayoutCreate");
   }
 
   template <typename Value>

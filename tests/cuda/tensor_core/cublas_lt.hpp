@@ -34,7 +34,8 @@ class CublasLt {
 
   std::string version() const;
 
-  /// Device memory: a and b of binary16, d of `out`. Throws std::runtime_error with cuBLAS's status.
+  /// Device memory: a and b of binary16, d of `out`. Throws std::runtime_error with cuBLAS's
+  /// status.
   GemmConfig multiply(const GemmShape& shape, const GemmLimits& limits, Accumulator out,
                       const void* a, const void* b, void* d, void* workspace);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,7 +54,7 @@ Output place_of(const GemmShape& shape, std::uint32_t i) {
 
 /// Fewer where each costs more on the host.
 std::uint32_t outputs_of(const GemmShape& shape) {
-  return static_cast<std::uint32_t>(std::clamp((1 << 16) / shape.k, 16, 128));
+  return static_cast<std::uint32_t>(std::clamp((1 << 17) / shape.k, 16, 128));
 }
 
 struct Setting {
@@ -116,8 +117,8 @@ class Run {
     operands_.clear();
     for (std::uint32_t i = 0; i < outputs_of(shape); ++i) {
       const Output at = place_of(shape, i);
-      operands_.push_back({line_of(inputs, 0, at.row, shape.k),
-                           line_of(inputs, 1, at.column, shape.k)});
+      operands_.push_back(
+          {line_of(inputs, 0, at.row, shape.k), line_of(inputs, 1, at.column, shape.k)});
     }
   }
 
@@ -126,8 +127,7 @@ class Run {
     const std::size_t size = out == Accumulator::binary16 ? 2 : 4;
     for (std::uint32_t i = 0; i < outputs_of(shape); ++i) {
       const Output at = place_of(shape, i);
-      const std::size_t place =
-          std::size_t(at.row) * std::size_t(shape.n) + std::size_t(at.column);
+      const std::size_t place = std::size_t(at.row) * std::size_t(shape.n) + std::size_t(at.column);
       all.push_back(0);
       device::check(cudaMemcpy(&all.back(),
                                reinterpret_cast<const unsigned char*>(d_.get()) + place * size,
@@ -137,7 +137,10 @@ class Run {
   }
 
   void one(const GemmShape& shape, const Setting& setting) {
-    json row = {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"transposed", shape.transposed},
+    json row = {{"m", shape.m},
+                {"n", shape.n},
+                {"k", shape.k},
+                {"transposed", shape.transposed},
                 {"out", setting.out == Accumulator::binary16 ? "binary16" : "binary32"},
                 {"predictable", setting.predictable},
                 {"inputs", kInputs[static_cast<std::size_t>(setting.inputs)]}};
@@ -156,10 +159,14 @@ class Run {
 
   void judge(const GemmShape& shape, const Setting& setting, const GemmConfig& config,
              const std::vector<std::uint32_t>& d, json& row) {
-    row["config"] = {{"algorithm", config.algorithm}, {"tile", config.tile},
-                     {"slices", config.slices}, {"reduction", config.reduction},
-                     {"swizzle", config.swizzle}, {"custom", config.custom},
-                     {"stages", config.stages}, {"inner shape", config.inner_shape},
+    row["config"] = {{"algorithm", config.algorithm},
+                     {"tile", config.tile},
+                     {"slices", config.slices},
+                     {"reduction", config.reduction},
+                     {"swizzle", config.swizzle},
+                     {"custom", config.custom},
+                     {"stages", config.stages},
+                     {"inner shape", config.inner_shape},
                      {"cluster shape", config.cluster_shape}};
     row["d"] = d;
     std::vector<GemmPlan> plans = other_plans(config, shape.k);
@@ -168,8 +175,8 @@ class Run {
     std::vector<int> equal(plans.size());
     for (std::size_t i = 0; i < d.size(); ++i) {
       for (std::size_t p = 0; p < plans.size(); ++p) {
-        equal[p] += predict(plans[p], halfscope::tensor_core::kHopper, setting.out,
-                            operands_[i].a, operands_[i].b) == d[i];
+        equal[p] += predict(plans[p], halfscope::tensor_core::kHopper, setting.out, operands_[i].a,
+                            operands_[i].b) == d[i];
       }
     }
     for (std::size_t p = 0; p < plans.size(); ++p) row["equal"][plans[p].name] = equal[p];
@@ -179,8 +186,9 @@ class Run {
   void note(const GemmShape& shape, const Setting& setting, const GemmConfig& config, bool known,
             const std::vector<int>& equal, const std::vector<GemmPlan>& plans, std::size_t all,
             const json& row) {
-    const std::string name = fmt::format(
-        "{} to {}", setting.predictable ? "no workspace" : "as it likes", row["out"].get<std::string>());
+    const std::string name =
+        fmt::format("{} to {}", setting.predictable ? "no workspace" : "as it likes",
+                    row["out"].get<std::string>());
     Count& count = totals_[known ? name : name + ", no plan known, ascending"];
     count.all += all;
     count.equal += static_cast<std::size_t>(equal.front());
@@ -189,10 +197,11 @@ class Run {
     for (std::size_t p = 0; p < plans.size(); ++p) {
       words += fmt::format("; {} {}", plans[p].name, equal[p]);
     }
-    fmt::print("{} x {} x {}{}, {}, {}: algorithm {}, stages {}, slices {}, reduction {}: of {}{}\n",
-               shape.m, shape.n, shape.k, shape.transposed ? " transposed" : "", name,
-               kInputs[static_cast<std::size_t>(setting.inputs)], config.algorithm, config.stages,
-               config.slices, config.reduction, all, words);
+    fmt::print(
+        "{} x {} x {}{}, {}, {}: algorithm {}, stages {}, slices {}, reduction {}: of {}{}\n",
+        shape.m, shape.n, shape.k, shape.transposed ? " transposed" : "", name,
+        kInputs[static_cast<std::size_t>(setting.inputs)], config.algorithm, config.stages,
+        config.slices, config.reduction, all, words);
     std::fflush(stdout);
   }
 
@@ -212,9 +221,20 @@ class Run {
 }  // namespace
 
 bool run_gemm(const std::filesystem::path& folder) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(40);
   Run run;
-  for (const GemmShape& shape : kShapes) run.run(shape);
-  return run.write(folder);
+  bool whole = true;
+  try {
+    for (const GemmShape& shape : kShapes) {
+      whole = whole && Clock::now() < end;
+      if (whole) run.run(shape);
+    }
+  } catch (const std::runtime_error& error) {
+    fmt::print("gemm: ended early: {}\n", error.what());
+    whole = false;
+  }
+  return run.write(folder) && whole;
 }
 
 }  // namespace probe

@@ -41,8 +41,7 @@ __device__ void multiply_k16(std::uint32_t (&d)[2], const std::uint32_t* a,
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-__device__ void multiply_k8(std::uint32_t (&d)[2], const std::uint32_t* a,
-                            const std::uint32_t* b) {
+__device__ void multiply_k8(std::uint32_t (&d)[2], const std::uint32_t* a, const std::uint32_t* b) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
       : "+r"(d[0]), "+r"(d[1])

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // probe_tensor_core FOLDER [PART...]: what this GPU's Tensor Cores compute, against the model of
-// lib/halfscope/tensor_core. Parts, in their order: mma, chains, tables, gemm, wgmma. Each one runs in
-// a process of its own, so that a fault in one leaves the others alone. Ends with 0 where everything
-// is as the model says, 1 where something is not or failed, 2 for bad usage, 3 without a GPU.
+// lib/halfscope/tensor_core. Parts, in their order: mma, chains, tables, gemm, wgmma. Each one runs
+// in a process of its own, so that a fault in one leaves the others alone. Ends with 0 where
+// everything is as the model says, 1 where something is not or failed, 2 for bad usage, 3 without a
+// GPU.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

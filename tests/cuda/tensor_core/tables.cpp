@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA's half functions on all encodings. half_tables.bin, little endian: "HSHF", u32 version 1, u32
-// functions; each: its name in 16 bytes, filled with zeros, and 65,536 results in the order of the
-// inputs, u16 each. sat_relu.json: .sat and .relu on zeros and NaN.
+// CUDA's half functions on all encodings. half_tables.bin, little endian: "HSHF", u32 version 1,
+// u32 functions; each: its name in 16 bytes, filled with zeros, and 65,536 results in the order of
+// the inputs, u16 each. sat_relu.json: .sat and .relu on zeros and NaN.
 #include <fmt/format.h>
 
 #include <array>
@@ -23,11 +23,19 @@ struct Function {
   Unary gpu;
 };
 constexpr Function kFunctions[] = {
-    {"hexp", Unary::exp},     {"hexp2", Unary::exp2},   {"hexp10", Unary::exp10},
-    {"hlog", Unary::log},     {"hlog2", Unary::log2},   {"hlog10", Unary::log10},
-    {"hrcp", Unary::rcp},     {"hsqrt", Unary::sqrt},   {"hrsqrt", Unary::rsqrt},
-    {"htanh", Unary::tanh},   {"htanh_approx", Unary::tanh_approx},
-    {"hsin", Unary::sin},     {"hcos", Unary::cos},
+    {"hexp", Unary::exp},
+    {"hexp2", Unary::exp2},
+    {"hexp10", Unary::exp10},
+    {"hlog", Unary::log},
+    {"hlog2", Unary::log2},
+    {"hlog10", Unary::log10},
+    {"hrcp", Unary::rcp},
+    {"hsqrt", Unary::sqrt},
+    {"hrsqrt", Unary::rsqrt},
+    {"htanh", Unary::tanh},
+    {"htanh_approx", Unary::tanh_approx},
+    {"hsin", Unary::sin},
+    {"hcos", Unary::cos},
 };
 
 void put32(std::string& out, std::uint32_t value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma m64n8k16, four warps an instruction; for sm_90a alone. A is in registers, each warp's 16 rows
-// as mma.sync has them; B is in shared memory, not swizzled.
+// wgmma m64n8k16, four warps an instruction; for sm_90a alone. A is in registers, each warp's 16
+// rows as mma.sync has them; B is in shared memory, not swizzled.
 #include "cuda/tensor_core/cell_kernel.cuh"
 
 namespace probe {
@@ -17,24 +17,27 @@ __device__ std::uint64_t descriptor(const std::uint16_t* core) {
   return (address & 0x3FFFF) >> 4 | (kCoreBytes >> 4) << 16 | (kCoreBytes >> 4) << 32;
 }
 
+// One piece of assembly each: the registers of D are not D before the wait.
+
+#define PROBE_WGMMA_BEGIN "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.fence.sync.aligned;\n"
+#define PROBE_WGMMA_END "\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n}"
+
 __device__ void multiply(float (&d)[4], const std::uint32_t (&a)[4], std::uint64_t b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
-      : "memory");
+  asm volatile(PROBE_WGMMA_BEGIN
+               "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;" PROBE_WGMMA_END
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+               : "memory");
 }
 
 __device__ void multiply(std::uint32_t (&d)[2], const std::uint32_t (&a)[4], std::uint64_t b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 "
-      "{%0, %1}, {%2, %3, %4, %5}, %6, p, 1, 1, 0;\n}"
-      : "+r"(d[0]), "+r"(d[1])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
-      : "memory");
+  asm volatile(PROBE_WGMMA_BEGIN
+               "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 "
+               "{%0, %1}, {%2, %3, %4, %5}, %6, p, 1, 1, 0;" PROBE_WGMMA_END
+               : "+r"(d[0]), "+r"(d[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+               : "memory");
 }
 
 template <typename Registers>
@@ -47,9 +50,7 @@ __device__ void multiply_all(const Tile& tile, Registers& d) {
                                 pair_at(tile.a, tile.k, row + 8, k0 + t * 2),
                                 pair_at(tile.a, tile.k, row, k0 + t * 2 + 8),
                                 pair_at(tile.a, tile.k, row + 8, k0 + t * 2 + 8)};
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     multiply(d, a, descriptor(tile.b_core + core_index(0, k0)));
-    asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
 }
 
