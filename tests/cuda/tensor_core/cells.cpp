@@ -142,7 +142,7 @@ class Run {
                verdict(result.outputs, result.wrong), result.seconds);
     print_surprises(result.rows, model_);
     std::fflush(stdout);
-    cells_.push_back({{"instruction", cell.instruction},
+    cells_.push_back({{"instruction", kInstructions[static_cast<std::size_t>(cell.instruction)]},
                       {"accumulator", kAccumulators[static_cast<std::size_t>(cell.accumulator)]},
                       {"k", cell.k},
                       {"distribution", kDistributions[static_cast<std::size_t>(cell.distribution)]},
