@@ -5,7 +5,7 @@
 if(NOT TARGET test_cudnn)
   message(FATAL_ERROR "./run bundle needs the CUDA compiler and cuDNN 9's headers: set CUDACXX and CUDNN_ROOT")
 endif()
-set(bundle_programs halfscope test_cuda test_cudnn write_device bench_cuda)
+set(bundle_programs halfscope test_cuda test_cudnn write_device bench_cuda probe_tensor_core)
 foreach(program IN LISTS bundle_programs)
   set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   # An RPATH also leads to what libraries need of each other, a RUNPATH does not.

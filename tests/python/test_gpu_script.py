@@ -13,8 +13,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build"))
 PROGRAM = BUILD / "halfscope"
-STEPS = ["versions", "operations", "twins", "repeat", "plans", "lenet", "emulation", "tinyssd",
-         "bench", "resnet50", "shapes", "seeds"]
+STEPS = ["versions", "operations", "twins", "tensor_core", "repeat", "plans", "lenet", "emulation",
+         "tinyssd", "bench", "resnet50", "shapes", "seeds"]
 
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'\n"
 
@@ -65,6 +65,8 @@ def bundle(tmp_path):
     for name in ("test_cuda", "test_cudnn"):
         script(made / "bin" / name, PASSES)
     script(made / "bin/write_device", "echo '{\"cudnn_device_properties\": {}}'\n")
+    script(made / "bin/probe_tensor_core",
+           "echo 'fact: part mma = as the model says' && mkdir \"$1\" && echo '{}' >\"$1/mma.json\"\n")
     script(made / "bin/bench_cuda",
            "echo 'read device memory 1.0 3000.0 1.00'\n"
            "echo 'table by parts of 1 GiB of F32 1.0 2700.0 0.90'\necho '[]' >\"$2\"\n")
@@ -95,6 +97,7 @@ def test_every_step_runs_dry(bundle, tmp_path):
     assert rows["seeds"]["facts"].keys() == {
         f"tinyssd-seed{seed}-{scale}" for seed in (1, 2, 3) for scale in ("none", "torch")}
     assert rows["twins"]["facts"]["test_cuda"] == "All tests passed (12 assertions in 3 test cases)"
+    assert rows["tensor_core"]["facts"]["part mma"] == "as the model says"
     assert rows["bench"]["facts"]["table by parts of 1 GiB of F32"] == "2700.0 GB/s, 0.90 of reading"
     assert float(rows["resnet50"]["facts"]["mlp mixed, tables every 10 steps"].split()[0]) > 0
     assert rows["resnet50"]["facts"]["mlp fp32, cost of tables every 1 steps"].endswith(" %")
@@ -103,7 +106,7 @@ def test_every_step_runs_dry(bundle, tmp_path):
     with tarfile.open(out / "gpu-results.tar.gz") as archive:
         names = archive.getnames()
     assert {"summary.txt", "summary.json", "device.json", "logs/lenet.txt",
-            "runs/tinyssd-fp16/run.json", "pages/lenet-cpu-gpu.html"} <= set(names)
+            "tensor_core/mma.json", "runs/tinyssd-fp16/run.json", "pages/lenet-cpu-gpu.html"} <= set(names)
     assert not any("checkpoint" in name or name.startswith("work") for name in names)
     assert (out / "gpu-results.tar.gz").stat().st_size < 16 << 20
 

@@ -20,7 +20,7 @@ readonly budget=${HALFSCOPE_GPU_SECONDS:-460} most=${HALFSCOPE_GPU_LIMIT:-600}
 
 # Name and seconds, in the order of what is wanted most if time runs out.
 readonly -a steps=(
-  "versions 40" "operations 100" "twins 90" "repeat 40" "plans 40"
+  "versions 40" "operations 100" "twins 90" "tensor_core 100" "repeat 40" "plans 40"
   "lenet 60" "emulation 60" "tinyssd 100" "bench 90" "resnet50 150" "shapes 120" "seeds 120"
 )
 
@@ -95,7 +95,7 @@ run_step() {
 # Both summaries begin; write_summary ends the second.
 begin() {
   out=$(mkdir -p "$1" && cd "$1" && pwd) || die 1 "the folder '$1' cannot be made"
-  rm -rf "$out"/{logs,runs,pages,work,summary.txt,summary.json,device.json,plans.md} \
+  rm -rf "$out"/{logs,runs,pages,work,tensor_core,summary.txt,summary.json,device.json,plans.md} \
     "$out"/{bench_cuda.json,gpu-results.tar.gz}
   mkdir -p "$out"/{logs,runs,pages,work}
   [[ -z $HALFSCOPE_GPU_DRY ]] ||
@@ -147,7 +147,7 @@ main() {
   write_summary >"$out/summary.json"
   rm -rf "$out/work"
   archive || { echo "gpu.sh: the archive could not be written" >&2 && failed=1; }
-  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages}
+  [[ -z $archive_only ]] || rm -rf "$out"/{logs,runs,pages,tensor_core}
   echo "$(($(now) - started)) s; in $out: summary.txt, summary.json, gpu-results.tar.gz"
   return "$failed"
 }

@@ -80,6 +80,14 @@ twins() {
   sed -n 's/^\(.*\): \(of [0-9]* inputs .*\)$/fact: \1 = \2/p' "$out/work/twins.txt"
 }
 
+# What the Tensor Cores compute, against the model; the raw results are kept.
+tensor_core() {
+  local code=0
+  "$bin/probe_tensor_core" "$out/tensor_core" || code=$?
+  [[ -z $dry || $code != 3 ]] || return 0 # 3: no GPU
+  ((code == 0)) || failed=1
+}
+
 # Plans of every convolution for this very device, not for the H100 that was written by hand.
 plans() {
   local json=$bundle/data/h100.json
@@ -100,7 +108,7 @@ bench() {
 }
 
 case $step in
-  versions | operations | shapes | twins | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
+  versions | operations | shapes | twins | tensor_core | plans | bench | repeat | lenet | tinyssd | seeds | emulation | \
     resnet50)
     "$step"
     exit "$failed"
