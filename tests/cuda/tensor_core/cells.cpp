@@ -46,12 +46,13 @@ struct Total {
   }
 };
 
-/// Those without a difference, but for the model.
-std::vector<std::string> not_refuted(const std::vector<Hypothesis>& all,
+/// Those without a difference, but for the model; binary32 cannot show the disagreements.
+std::vector<std::string> not_refuted(const std::vector<Hypothesis>& all, Accumulator d,
                                      const std::vector<std::uint64_t>& wrong) {
   std::vector<std::string> out;
   for (std::size_t i = 1; i < all.size(); ++i) {
-    if (wrong[i] == 0) out.push_back(all[i].name);
+    const bool shown = d == Accumulator::binary16 || !all[i].open;
+    if (wrong[i] == 0 && shown) out.push_back(all[i].name);
   }
   return out;
 }
@@ -93,7 +94,7 @@ class Run {
       cell.distribution = static_cast<Distribution>(i);
       total.add(one(cell, effort));
     }
-    const std::vector<std::string> left = not_refuted(hypotheses_, total.wrong);
+    const std::vector<std::string> left = not_refuted(hypotheses_, accumulator, total.wrong);
     fmt::print("fact: {} = {}; not: {}\n", name_of(cell), verdict(total.outputs, total.wrong),
                fmt::join(left, "; "));
     totals_.push_back({{"cell", name_of(cell)},
