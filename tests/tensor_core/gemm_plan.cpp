@@ -83,7 +83,7 @@ std::optional<GemmPlan> slices_of(GemmPlan plan, const GemmConfig& config, int k
   } else if (config.reduction == 4) {
     plan.merge = Merge::rounded_partials;
   } else if (config.reduction <= 1) {
-    plan.merge = Merge::running_binary16;
+    plan.merge = Merge::running_sum;
   } else {
     return std::nullopt;
   }
@@ -91,10 +91,12 @@ std::optional<GemmPlan> slices_of(GemmPlan plan, const GemmConfig& config, int k
 }
 
 std::optional<GemmPlan> nvjet(const GemmConfig& config, int k) {
-  std::optional<GemmPlan> plan = slices_of({}, config, k, 64);
-  const int slices = plan->slices, rest = k % 64;
-  // A fault of cuBLAS 13.1: the last products are lost.
-  if (slices > 1 && rest != 0 && k / 64 % slices == 0 && slices > rest) plan->dropped = rest;
+  const int rest = k % 64;
+  // A fault of cuBLAS 13.1: slices that the whole slabs fill evenly lose the rest of k.
+  const bool lost =
+      config.slices > 1 && rest != 0 && k / 64 % config.slices == 0 && config.slices > rest;
+  std::optional<GemmPlan> plan = slices_of({}, config, lost ? k - rest : k, 64);
+  if (lost) plan->dropped = rest;
   return plan;
 }
 
@@ -133,14 +135,17 @@ std::vector<GemmPlan> other_plans(const GemmConfig& config, int k) {
 
 std::uint32_t predict(const GemmPlan& plan, const Unit& unit, Accumulator out,
                       const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
+  auto in_format_of_d = [out](float x) {
+    return out == Accumulator::binary16 ? from_half(to_half(x)) : x;
+  };
   const int k = static_cast<int>(a.size()) - plan.dropped;
   const int slice = plan.slice == 0 ? k : plan.slice;
   float sum = 0;
   for (int first = 0; first < k; first += slice) {
     float part = sum_of_slice(plan, unit, {a, b}, first, std::min(first + slice, k));
-    if (plan.merge == Merge::rounded_partials) part = from_half(to_half(part));
+    if (plan.merge == Merge::rounded_partials) part = in_format_of_d(part);
     sum = first == 0 ? part : sum + part;
-    if (plan.merge == Merge::running_binary16) sum = from_half(to_half(sum));
+    if (plan.merge == Merge::running_sum) sum = in_format_of_d(sum);
   }
   return out == Accumulator::binary16 ? to_half(sum) : as_bits(sum);
 }

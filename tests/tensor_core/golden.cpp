@@ -2,56 +2,16 @@
 #include "tensor_core/golden.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
-#include <stdexcept>
 #include <string>
+#include <string_view>
+
+#include "tensor_core/golden_bytes.hpp"
 
 namespace probe {
 namespace {
 
-constexpr char kMagic[] = {'H', 'S', 'T', 'C'};
-constexpr std::uint32_t kVersion = 1;
-
-void put(std::string& out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
-}
-
-class Bytes {
- public:
-  Bytes(const std::filesystem::path& file) : name_(file.string()) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) fail("cannot be opened");
-    bytes_.assign(std::istreambuf_iterator<char>(in), {});
-  }
-
-  std::uint32_t take(int bytes) {
-    if (bytes_.size() - at_ < static_cast<std::size_t>(bytes)) fail("ends too early");
-    std::uint32_t value = 0;
-    for (int i = 0; i < bytes; ++i) {
-      value |= std::uint32_t{static_cast<unsigned char>(bytes_[at_++])} << (8 * i);
-    }
-    return value;
-  }
-
-  template <typename T>
-  T take_below(std::uint32_t count) {
-    const std::uint32_t value = take(1);
-    if (value >= count) fail("has a value out of range");
-    return static_cast<T>(value);
-  }
-
-  bool at_end() const { return at_ == bytes_.size(); }
-  [[noreturn]] void fail(const std::string& why) const {
-    throw std::runtime_error(name_ + " " + why);
-  }
-
- private:
-  std::string name_, bytes_;
-  std::size_t at_ = 0;
-};
+constexpr std::string_view kMagic = "HSTC";
 
 void put_row(std::string& out, const GoldenRow& row) {
   put(out, static_cast<std::uint64_t>(row.instruction), 1);
@@ -87,26 +47,11 @@ GoldenRow take_row(Bytes& in) {
 }  // namespace
 
 void write_golden(const std::filesystem::path& file, const std::vector<GoldenRow>& rows) {
-  std::string out(kMagic, sizeof kMagic);
-  put(out, kVersion, 4);
-  put(out, rows.size(), 4);
-  for (const GoldenRow& row : rows) put_row(out, row);
-  std::ofstream to(file, std::ios::binary);
-  to.write(out.data(), static_cast<std::streamsize>(out.size()));
-  if (!to.flush()) throw std::runtime_error(file.string() + " cannot be written");
+  write_rows(file, kMagic, rows, put_row);
 }
 
 std::vector<GoldenRow> read_golden(const std::filesystem::path& file) {
-  Bytes in(file);
-  for (const char c : kMagic) {
-    if (in.take(1) != static_cast<std::uint32_t>(c)) in.fail("is no file of golden rows");
-  }
-  if (in.take(4) != kVersion) in.fail("has another version than 1");
-  const std::uint32_t rows = in.take(4);
-  std::vector<GoldenRow> out;
-  for (std::uint32_t i = 0; i < rows; ++i) out.push_back(take_row(in));
-  if (!in.at_end()) in.fail("goes on after its last row");
-  return out;
+  return read_rows(file, kMagic, take_row);
 }
 
 GoldenRow row_at(const Place& at, Instruction instruction, Accumulator d, std::uint32_t output) {

@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "temp_folder.hpp"
+#include "tensor_core/gemm_golden.hpp"
 #include "tensor_core/gemm_plan.hpp"
 #include "tensor_core/golden.hpp"
 #include "tensor_core/hypotheses.hpp"
@@ -132,6 +133,30 @@ TEST_CASE("golden rows are read as they were written", "[tensor_core]") {
   CHECK_THROWS_AS(read_golden(folder / "none"), std::runtime_error);
 }
 
+TEST_CASE("outputs of products are read as they were written", "[tensor_core]") {
+  const halfscope::test::TempFolder folder;
+  const GemmRow row = {{50257, 8, 768, true},
+                       Accumulator::binary16,
+                       true,
+                       GemmInputs::cancelling,
+                       {.algorithm = 66, .slices = 132, .reduction = 2, .stages = 35},
+                       {0x7C00, 0x8001}};
+  write_gemm_golden(folder / "rows", {row, row});
+  CHECK(std::filesystem::file_size(folder / "rows") == 12 + 2 * (16 + 2 * 2));
+  const std::vector<GemmRow> back = read_gemm_golden(folder / "rows");
+  REQUIRE(back.size() == 2);
+  CHECK(back[1].shape == row.shape);
+  CHECK(back[1].out == row.out);
+  CHECK(back[1].predictable);
+  CHECK(back[1].inputs == row.inputs);
+  CHECK(back[1].config.algorithm == 66);
+  CHECK(back[1].config.slices == 132);
+  CHECK(back[1].config.reduction == 2);
+  CHECK(back[1].config.stages == 35);
+  CHECK(back[1].d == row.d);
+  CHECK_THROWS_AS(read_golden(folder / "rows"), std::runtime_error);
+}
+
 TEST_CASE("rows on which hypotheses differ are kept first, rare ones before others",
           "[tensor_core]") {
   std::vector<std::uint32_t> masks(1000);
@@ -151,6 +176,7 @@ TEST_CASE("plans of cuBLAS's configurations", "[tensor_core]") {
   CHECK(plan_of({.algorithm = 66, .slices = 1}, 4096)->slice == 0);
   CHECK(plan_of({.algorithm = 66, .slices = 6}, 4096)->slice == 704);
   CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->dropped == 8);
+  CHECK(plan_of({.algorithm = 66, .slices = 9}, 11528)->slice == 1280);
   CHECK(plan_of({.algorithm = 66, .slices = 8}, 11528)->dropped == 0);
   CHECK(plan_of({.algorithm = 21, .stages = 11}, 116)->block == 32);
   CHECK(plan_of({.algorithm = 21, .stages = 15}, 116)->block == 64);
@@ -172,6 +198,11 @@ TEST_CASE("a plan's sum", "[tensor_core]") {
   }
   CHECK(predict({.slice = 40, .slices = 3, .dropped = 36}, kHopper, Accumulator::binary16, ones,
                 ones) == 0x5400);  // 64
+  // 2049 is no binary16: a partial sum is rounded to the format of D.
+  const std::vector<std::uint16_t> many(4098, 0x3C00);
+  const GemmPlan halves = {.slice = 2049, .slices = 2, .merge = Merge::rounded_partials};
+  CHECK(predict(halves, kHopper, Accumulator::binary16, many, many) == 0x6C00);  // 4096
+  CHECK(predict(halves, kHopper, out, many, many) == 0x45801000);                // 4098
   // 2^15 * 2^15 swallows what is added to it in the steps between it and its opposite.
   std::vector<std::uint16_t> a(116, 0x3C00), b(116, 0x3C00);
   a[0] = b[0] = b[20] = 0x7800;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of a Tensor Core, bit for bit: D = C + the sum of some products. NVIDIA documents
-// neither its order nor its rounding; where this model comes from and what was measured:
+// neither its order nor its rounding; what was measured and what is inferred:
 // docs/tensor-core.md.
 #pragma once
 
@@ -35,11 +35,13 @@ struct Unit {
   int floor16 = kNoFloor;  ///< no exponent of the alignment is below this; D of binary16
   int floor32 = kNoFloor;  ///< the same; D of binary32
 
-  // Published models disagree in these two, and in floor16; both need D of binary16.
-  bool negative_zero = true;  ///< a negative sum that rounds to zero gives -0
-  bool normalises_c = false;  ///< a subnormal C has the exponent of its leading bit, not emin
+  // Published models disagree in these two, and in floor16; all three need D of binary16. The
+  // defaults and kHopper's floor16 are what an H100 does (docs/tensor-core.md); other architectures
+  // are supposed to do the same.
+  bool negative_zero = false;  ///< a negative sum that rounds to zero gives -0, not +0
+  bool normalises_c = false;   ///< a subnormal C has the exponent of its leading bit, not emin
 
-  // What the hardware is known not to do: hypotheses for tests to refute.
+  // What no hardware is known to do: hypotheses for tests to refute.
   Rounding round16 = Rounding::ties_to_even;
   Rounding round32 = Rounding::toward_zero;
   bool normalises_products = false;  ///< products have the exponent of their leading bit
@@ -178,8 +180,8 @@ HALFSCOPE_HD constexpr std::uint32_t rounded(const Unit& unit, Accumulator d, st
   } else {
     bits = round_pack(kBinary16, negative, magnitude, grid, modes).bits;
   }
-  return bits == kBinary16.sign_mask() && !unit.negative_zero ? 0
-                                                              : static_cast<std::uint32_t>(bits);
+  if (bits == kBinary16.sign_mask() && !unit.negative_zero) return 0;
+  return static_cast<std::uint32_t>(bits);
 }
 
 }  // namespace detail

@@ -7,16 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "tensor_core/gemm_inputs.hpp"
 #include "tensor_core/gemm_plan.hpp"
 
 namespace probe {
-
-/// D = A B, all of them row by row, as PyTorch has them: A (m, k), D (m, n), B (k, n) or, if
-/// `transposed`, (n, k).
-struct GemmShape {
-  int m, n, k;
-  bool transposed;
-};
 
 /// What the heuristic may choose from.
 struct GemmLimits {

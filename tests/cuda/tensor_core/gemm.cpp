@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole products by cublasLt against what its configuration predicts. gemm.json has a row for each
 // shape, format of D, limits and kind of inputs, with the results themselves: output i is that of
-// place_of(shape, i).
+// gemm_output(shape, i). gemm.golden has a third of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "cuda/tensor_core/cublas_lt.hpp"
 #include "cuda/tensor_core/gemm_kernels.hpp"
 #include "cuda/tensor_core/part.hpp"
+#include "tensor_core/gemm_golden.hpp"
 
 namespace probe {
 namespace {
@@ -42,16 +43,6 @@ constexpr GemmShape kShapes[] = {
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 constexpr const char* kInputs[] = {"near one", "many exponents", "cancelling"};
 
-struct Output {
-  int row, column;
-};
-
-Output place_of(const GemmShape& shape, std::uint32_t i) {
-  const halfscope::PhiloxBlock w = halfscope::philox4x32({{i, 0, 0, 0}}, 0x5A3F1E, 1);
-  return {static_cast<int>(w.words[0] % static_cast<std::uint32_t>(shape.m)),
-          static_cast<int>(w.words[1] % static_cast<std::uint32_t>(shape.n))};
-}
-
 /// Fewer where each costs more on the host.
 std::uint32_t outputs_of(const GemmShape& shape) {
   return static_cast<std::uint32_t>(std::clamp((1 << 17) / shape.k, 16, 128));
@@ -62,12 +53,6 @@ struct Setting {
   bool predictable;  ///< no workspace, no reduction
   GemmInputs inputs;
 };
-
-std::vector<std::uint16_t> line_of(GemmInputs kind, int side, int line, int length) {
-  std::vector<std::uint16_t> out;
-  for (int k = 0; k < length; ++k) out.push_back(gemm_element(kind, side, line, k, length));
-  return out;
-}
 
 class Run {
  public:
@@ -101,6 +86,7 @@ class Run {
     std::ofstream out(folder / "gemm.json");
     out << json{{"cublasLt", library_.version()}, {"runs", rows_}}.dump() << '\n';
     if (!out.flush()) throw std::runtime_error("gemm.json cannot be written");
+    write_gemm_golden(folder / "gemm.golden", golden_);
     for (const auto& [name, count] : totals_) {
       fmt::print("fact: gemm, {} = {} of {} outputs predicted\n", name, count.equal, count.all);
     }
@@ -116,9 +102,9 @@ class Run {
   void take_operands(const GemmShape& shape, GemmInputs inputs) {
     operands_.clear();
     for (std::uint32_t i = 0; i < outputs_of(shape); ++i) {
-      const Output at = place_of(shape, i);
+      const GemmOutput at = gemm_output(shape, i);
       operands_.push_back(
-          {line_of(inputs, 0, at.row, shape.k), line_of(inputs, 1, at.column, shape.k)});
+          {gemm_line(inputs, 0, at.row, shape.k), gemm_line(inputs, 1, at.column, shape.k)});
     }
   }
 
@@ -126,7 +112,7 @@ class Run {
     std::vector<std::uint32_t> all;
     const std::size_t size = out == Accumulator::binary16 ? 2 : 4;
     for (std::uint32_t i = 0; i < outputs_of(shape); ++i) {
-      const Output at = place_of(shape, i);
+      const GemmOutput at = gemm_output(shape, i);
       const std::size_t place = std::size_t(at.row) * std::size_t(shape.n) + std::size_t(at.column);
       all.push_back(0);
       device::check(cudaMemcpy(&all.back(),
@@ -169,6 +155,12 @@ class Run {
                      {"inner shape", config.inner_shape},
                      {"cluster shape", config.cluster_shape}};
     row["d"] = d;
+    golden_.push_back({shape,
+                       setting.out,
+                       setting.predictable,
+                       setting.inputs,
+                       config,
+                       {d.begin(), d.begin() + static_cast<std::ptrdiff_t>(d.size() + 2) / 3}});
     std::vector<GemmPlan> plans = other_plans(config, shape.k);
     const std::optional<GemmPlan> known = plan_of(config, shape.k);
     if (known) plans.insert(plans.begin(), *known);
@@ -214,6 +206,7 @@ class Run {
   std::unique_ptr<unsigned char, device::Free> workspace_;
   std::vector<Operands> operands_;
   json rows_ = json::array();
+  std::vector<GemmRow> golden_;
   std::map<std::string, Count> totals_;
   bool good_ = true;
 };

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "tensor_core/gemm_plan.hpp"
+#include "tensor_core/gemm_inputs.hpp"
 
 namespace probe {
 
