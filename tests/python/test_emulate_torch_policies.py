@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from halfscope import binade_table
 from halfscope.torch import emulate
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -181,7 +182,7 @@ def test_without_a_policy_infinity_goes_into_the_weights():
     assert run.skipped == 0 and not torch.isfinite(model[3].weight).all()
 
 
-def test_clipping_after_unscaling_sees_true_gradients(tmp_path, read_log):
+def test_clipping_after_unscaling_sees_true_gradients_and_the_log_what_backward_made(tmp_path, read_log):
     model, optimizer = network()
     with emulate(model, optimizer, "mixed", 2.0 ** 10, log=tmp_path / "run") as run:
         optimizer.zero_grad()
@@ -192,8 +193,9 @@ def test_clipping_after_unscaling_sees_true_gradients(tmp_path, read_log):
         nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
         optimizer.step()
     record = read_log(tmp_path / "run").tables["weight_grad/3.weight", 0]
-    assert not record["scaled"] and record["source_dtype"] == "F32"
-    assert record["computed_dtype"] == "F16"
+    assert record["scaled"] and record["scale"] == 2.0 ** 10
+    assert record["table"] == binade_table(scaled)
+    assert record["source_dtype"] == record["computed_dtype"] == "F16"
 
 
 def test_the_manifest_says_what_was_emulated(tmp_path):

@@ -26,15 +26,15 @@ def inputs(step, overflow_at=()):
 
 
 def scaled_steps(model, optimizer, scaler, recorder, steps, overflow_at=(), unscale=False):
-    """Returns per step: gradients as they were when the step was attempted, and the scale."""
+    """Returns per step: gradients as backward made them, and the scale."""
     attempts = []
     for step in range(steps):
         optimizer.zero_grad()
         scaler.scale(model(inputs(step, overflow_at)).mean()).backward()
-        if unscale:
-            scaler.unscale_(optimizer)
         attempts.append(({name: p.grad.clone() for name, p in model.named_parameters()},
                          scaler.get_scale()))
+        if unscale:
+            scaler.unscale_(optimizer)
         scaler.step(optimizer)
         scaler.update()
     return attempts
@@ -98,7 +98,7 @@ def test_the_loss_is_seen_when_it_is_scaled(tmp_path, read_log, stand_in_scaler)
     assert log.scalars[1]["loss"] == -1.0  # what the loop says comes first
 
 
-def test_gradients_unscaled_by_the_loop_say_so(tmp_path, read_log, scaler):
+def test_what_the_loop_unscales_and_clips_was_read_before(tmp_path, read_log, scaler):
     model = linear()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with Recorder(model, optimizer, tmp_path / "run", scaler=scaler, sample_every=1) as recorder:
@@ -106,14 +106,32 @@ def test_gradients_unscaled_by_the_loop_say_so(tmp_path, read_log, scaler):
     log = read_log(tmp_path / "run")
     for step, (gradients, scale) in enumerate(attempts):
         record = log.tables["weight_grad/weight", step]
-        assert (record["scaled"], record["scale"]) == (False, 1.0)
+        assert (record["scaled"], record["scale"]) == (True, scale)
         assert record["table"] == halfscope.binade_table(gradients["weight"])
-        assert log.tables["activation_grad/model", step]["scale"] == scale
         assert log.scalars[step]["max_abs_weight_grad"] == max(
-            g.abs().max().item() for g in gradients.values())
-        _, metadata = log.sample(step)
+            g.abs().max().item() for g in gradients.values()) / scale
+        sample, metadata = log.sample(step)
+        assert torch.equal(torch.as_tensor(sample["weight_grad/weight"]), gradients["weight"])
         assert (metadata["gradients"], metadata["activation_gradients"], metadata["scale"]) == (
-            "unscaled", "scaled", "1024.0")
+            "scaled", "scaled", "1024.0")
+
+
+def test_gradients_that_the_loop_made_are_read_at_the_step(tmp_path, read_log, stand_in_scaler):
+    """No backward pass put them there: they are as they are when the step is attempted."""
+    model, scaler = linear(), stand_in_scaler(init_scale=1024.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run", scaler=scaler):
+        for unscale in (False, True):
+            for p in model.parameters():
+                p.grad = torch.ones_like(p)
+            if unscale:
+                scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+    log = read_log(tmp_path / "run")
+    records = [log.tables["weight_grad/weight", step] for step in (0, 1)]
+    assert [(r["scaled"], r["scale"]) for r in records] == [(True, 1024.0), (False, 1.0)]
+    assert [log.scalars[step]["max_abs_weight_grad"] for step in (0, 1)] == [1 / 1024, 1 / 1024]
 
 
 def test_the_scale_is_used_by_the_analyzers(tmp_path, stand_in_scaler):
@@ -176,7 +194,7 @@ def test_optimizers_that_unscale_inside(tmp_path, read_log, stand_in_scaler, nes
     for step, (gradients, scale) in enumerate(attempts):
         record = log.tables["weight_grad/weight", step]
         assert record["table"] == halfscope.binade_table(gradients["weight"])
-        assert record["scaled"] == (not unscale)
+        assert record["scaled"]
         assert (("update/weight", step) in log.tables) == (step != 2)
     for step, twin_step in ((0, 0), (1, 1), (3, 2)):
         update, twin_update = log.sample(step)[0], twin_log.sample(twin_step)[0]
@@ -294,12 +312,12 @@ def test_a_scale_the_loop_applies_itself(tmp_path, read_log, unscaled_before_ste
                 p.grad.div_(256)
         optimizer.step()
     log = read_log(tmp_path / "run")
-    assert log.tables["weight_grad/weight", 0]["scaled"] == (not unscaled_before_step)
+    assert log.tables["weight_grad/weight", 0]["scaled"]
     assert log.tables["activation_grad/model", 0]["scale"] == 256.0
     assert log.scalars[0]["max_abs_activation_grad"] == pytest.approx(1 / 8)
     largest = max(p.grad.abs().max().item() for p in model.parameters())
     assert log.scalars[0]["max_abs_weight_grad"] == (
-        largest if unscaled_before_step else largest / 256)
+        largest if unscaled_before_step else largest / 256)  # 256 is a power of two
 
 
 @pytest.mark.parametrize("scale", [0.0, float("inf")])

@@ -8,13 +8,13 @@ import torch
 
 from halfscope.torch import updates
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
-from halfscope.torch.tensors import Gathered, kept, largest_weight_grad
+from halfscope.torch.tensors import Gathered, kept
 
 _SCALED_ROLES = ("weight_grad", "activation_grad")  # those that may carry the loss scale
 
 
 class Attempt:
-    """begin() reads what is there when the step is attempted; entered() says that the optimizer's
+    """begin() takes what backward left, when the step is attempted; entered() says that the optimizer's
     own step began, so it was not skipped, and left() that it is over; end() writes the scalars."""
 
     def __init__(self, run, step, record, sample):
@@ -34,16 +34,20 @@ class Attempt:
         self.begun = True
         run = self._run
         self._scale = run.loss_scale.current()
-        self._scaled = {"weight_grad": run.loss_scale.weight_grads_scaled,
-                        "activation_grad": run.loss_scale.scaled}
+        gradients = run.take_gradients()
         self._seen = run.modules.take()
+        self._scaled = {"weight_grad": run.loss_scale.scaled, "activation_grad": run.loss_scale.scaled}
+        if gradients is None:  # no backward pass made them: the loop did, and they are as they are
+            gradients = run.gradients_now(self._seen.provenance)
+            self._scaled["weight_grad"] = run.loss_scale.weight_grads_scaled
         self._hyperparameters = run.hyperparameters() if self._sample else None
         self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
-        self._max_weight_grad = largest_weight_grad((p for p, _ in run.trained.values()),
-                                                    run.storage.bounds_scale)
+        self._max_weight_grad = gradients.largest.value()
         if self._record:
             self._read_weights()
-            self._read_gradients()
+            for name, gathered in gradients.tensors.items():
+                self._write(f"weight_grad/{name}", gathered)
+            self._keep_for_updates()
             for name, gathered in self._seen.tensors.items():
                 self._write(name, gathered)
 
@@ -77,34 +81,28 @@ class Attempt:
 
     def _read_weights(self):
         for name, parameter in self._run.parameters.items():
-            self._write(f"weight/{name}", self._gathered("weight", parameter, None, parameter))
+            weight = Gathered()
+            weight.add(*self._run.storage.stored("weight", parameter, None, parameter), self._sample)
+            self._write(f"weight/{name}", weight)
             if self._run.storage.has_master(parameter):
                 master = Gathered()
                 master.add(self._run.storage.updated(parameter), None, keep=self._sample)
                 self._write(f"master_weight/{name}", master)
 
-    def _read_gradients(self):
+    def _keep_for_updates(self):
+        """What is known of the update before the step alone."""
         run = self._run
-        for name, (parameter, group) in run.trained.items():
+        for name, (parameter, group) in run.trained.items() if updates.knows(run.optimizer) else ():
             if parameter.grad is None:
-                continue
-            computed = self._seen.provenance.weight_grad(parameter)
-            self._write(f"weight_grad/{name}",
-                        self._gathered("weight_grad", parameter.grad, computed, parameter))
-            if not updates.knows(run.optimizer):
                 continue
             if updates.needs_weight(run.optimizer, group):
                 self._weights[name] = run.storage.updated(parameter).clone()
             if updates.needs_gradient(run.optimizer, group) and self._unscaled_inside():
                 self._gradients[name] = parameter.grad.detach() / self._scale
 
-    def _gathered(self, role, tensor, computed, parameter):
-        gathered = Gathered()
-        gathered.add(*self._run.storage.stored(role, tensor, computed, parameter), self._sample)
-        return gathered
-
     def _unscaled_inside(self):
-        return self._scaled["weight_grad"] and unscales_inside(self._run.optimizer)
+        return (self._run.loss_scale.weight_grads_scaled and
+                unscales_inside(self._run.optimizer))
 
     def _read_updates(self):
         run = self._run

@@ -7,7 +7,7 @@ import re
 
 from halfscope import _halfscope
 from halfscope.torch.scaler import WatchedScaler, unscaled
-from halfscope.torch.tensors import largest_of, largest_weight_grad
+from halfscope.torch.tensors import LargestGradient, largest_of
 
 
 # Of normal numbers of binary32.
@@ -84,7 +84,7 @@ class EmulatedScaler:
         scale = self.get_scale()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         # All gradients decide whether the step overflows; policies follow those of weights.
-        weights = largest_weight_grad(parameters, self._bounds_scale) or 0.0
+        weights = LargestGradient(parameters, self._bounds_scale).value() or 0.0
         outputs = largest_of(self._modules.take()) or 0.0
         nonfinite = not (math.isfinite(weights) and math.isfinite(outputs))
         self._facts = nonfinite, 0.0 if weights == 0 else unscaled(weights, scale)

@@ -37,7 +37,7 @@ def about(model, optimizer, names, loss_scale, recorder):
         "loss_scaling": _json(loss_scale.about()),
         "recorder": {
             **recorder,
-            "gradients": "read when the optimizer's step is attempted, before a skip is decided",
+            "gradients": "as the last backward pass of the step left them, before unscaling and clipping",
             "update": "recomputed" if updates.knows(optimizer) else "not known: see weight_after",
         },
         "seed": torch.initial_seed(),

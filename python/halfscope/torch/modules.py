@@ -7,6 +7,7 @@ from collections import defaultdict
 import torch
 
 from halfscope.torch import names
+from halfscope.torch.gradients import EndOfBackward
 from halfscope.torch.provenance import Provenance
 from halfscope.torch.storage import Storage
 from halfscope.torch.tensors import Gathered, largest, largest_of
@@ -68,11 +69,14 @@ class ModuleWatch:
     """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
     tables of activations and their gradients; where `keep` is set too, their values."""
 
-    def __init__(self, model, parameters, select=None):
+    def __init__(self, model, parameters, select=None, ended=lambda: None):
+        """ended: called at the end of a backward pass that reached one of the parameters."""
         self._model = model
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
+        self._hooked = set()  # ids of parameters
+        self._end_of_backward = EndOfBackward(ended)
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._seen = Seen()
         self.record = self.keep = False
@@ -84,25 +88,39 @@ class ModuleWatch:
         for path, module in names.leaf_modules(self._model):
             if self._select(path, module):
                 self._handles.append(module.register_forward_hook(Hook(self._returned, path)))
-        for parameter in self._parameters:
-            if parameter.requires_grad and self.storage.bounds_scale(parameter):
-                hook = Hook(self._weight_grad_arrived, id(parameter))
-                self._handles.append(parameter.register_hook(hook))
+        self._hook_parameters()
 
     def stop(self):
         while self._handles:
             self._handles.pop().remove()
+        self._hooked.clear()
         self.take()
+
+    @property
+    def provenance(self):
+        """Of what was seen since take()."""
+        return self._seen.provenance
 
     def take(self):
         """What was seen, and starts afresh."""
+        self._end_of_backward.forget()
         with self._lock:
             seen, self._seen = self._seen, Seen()
         return seen
 
+    def _hook_parameters(self):
+        """Also those that were unfrozen since."""
+        for parameter in self._parameters:
+            if parameter.requires_grad and id(parameter) not in self._hooked:
+                self._hooked.add(id(parameter))
+                hook = Hook(self._weight_grad_arrived, parameter)
+                self._handles.append(parameter.register_hook(hook))
+
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
             self._seen.microbatches += 1
+            self._end_of_backward.forget()
+            self._hook_parameters()
 
     def _returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
@@ -127,14 +145,17 @@ class ModuleWatch:
         if self.record:
             self._gather("activation_grad", name, gradient, computed)
 
-    def _weight_grad_arrived(self, key, gradient):
+    def _weight_grad_arrived(self, parameter, gradient):
         if not self.in_step or gradient is None:
             return
-        magnitude = largest(gradient)
+        bounds = self.storage.bounds_scale(parameter)
+        magnitude = largest(gradient) if bounds else None
         with self._lock:
-            microbatch = self._seen.times[key]
-            self._seen.weight_grads[microbatch].append(magnitude)
-            self._seen.times[key] += 1
+            self._end_of_backward.arrived()
+            if bounds:
+                microbatch = self._seen.times[id(parameter)]
+                self._seen.weight_grads[microbatch].append(magnitude)
+                self._seen.times[id(parameter)] += 1
 
     def _gather(self, role, name, tensor, computed):
         tensor, computed = self.storage.stored(role, tensor, computed)

@@ -9,6 +9,7 @@ import torch
 
 from halfscope.torch import manifest, names
 from halfscope.torch.attempt import Attempt
+from halfscope.torch.gradients import Gradients
 from halfscope.torch.log_writer import LogWriter
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
@@ -59,7 +60,7 @@ class Recorder:
         self._about = about or {}
         self.parameters = names.parameters(model, optimizer)
         self._names = {id(p): name for name, p in self.parameters.items()}
-        self.modules = ModuleWatch(model, self.parameters.values(), modules)
+        self.modules = ModuleWatch(model, self.parameters.values(), modules, self._backward_ended)
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
@@ -69,6 +70,7 @@ class Recorder:
         self._started = False
         self._step_patch = None
         self._attempt = None
+        self._gradients = None  # of the last backward pass since the last step
         self._losses = []
         self._tried = []  # scalars of attempts of the step under way that it was tried again after
 
@@ -128,6 +130,15 @@ class Recorder:
         losses, self._losses = self._losses or seen, []
         return sum(float(loss) for loss in losses) if losses else None
 
+    def take_gradients(self):
+        """Weight gradients as the last backward pass left them; None where there was none since the
+        last step."""
+        gradients, self._gradients = self._gradients, None
+        return gradients
+
+    def gradients_now(self, provenance):
+        return Gradients(self, provenance, self._record, self._sample)
+
     def take_tried(self):
         tried, self._tried = self._tried, []
         return tried
@@ -141,6 +152,9 @@ class Recorder:
         self._sample = self._sample_at(self.step)
         self._record = self._sample or self._record_at(self.step)
         self.modules.record, self.modules.keep = self._record, self._sample
+
+    def _backward_ended(self):
+        self._gradients = self.gradients_now(self.modules.provenance)
 
     @contextlib.contextmanager
     def _attempting(self, closure=False):

@@ -54,18 +54,23 @@ def largest_of(magnitudes):
     return max(values, default=None)
 
 
-def largest_weight_grad(parameters, bounds_scale):
-    """The largest magnitude over the gradients, as a Python float. Those that bound no loss scale
-    count where they are infinite or NaN."""
-    bounding, others = [], []
-    for parameter in parameters:
-        if parameter.grad is not None:
-            which = bounding if bounds_scale(parameter) else others
-            which.append(largest(parameter.grad))
-    most, other = largest_of(bounding), largest_of(others)
-    if other is None or math.isfinite(other):
-        return most
-    return other if most is None or math.isnan(other) else most + other
+class LargestGradient:
+    """The largest magnitude over the gradients. Those that bound no loss scale count where they are
+    infinite or NaN. Stays on the device until it is asked for."""
+
+    def __init__(self, parameters, bounds_scale):
+        self._bounding, self._others = [], []
+        for parameter in parameters:
+            if parameter.grad is not None:
+                which = self._bounding if bounds_scale(parameter) else self._others
+                which.append(largest(parameter.grad))
+
+    def value(self):
+        """As a Python float; None when there is none."""
+        most, other = largest_of(self._bounding), largest_of(self._others)
+        if other is None or math.isfinite(other):
+            return most
+        return other if most is None or math.isnan(other) else most + other
 
 
 class Gathered:

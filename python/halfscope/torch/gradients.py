@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weight gradients as backward made them: read when a backward pass has ended, before the training
+loop unscales or clips them."""
+
+import torch
+
+from halfscope.torch.tensors import Gathered, LargestGradient
+
+
+class Gradients:
+    """Weight gradients as they are now."""
+
+    def __init__(self, run, provenance, record, keep):
+        self.largest = LargestGradient((p for p, _ in run.trained.values()), run.storage.bounds_scale)
+        self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
+        for name, (parameter, _) in run.trained.items() if record else ():
+            if parameter.grad is not None:
+                gathered = self.tensors[name] = Gathered()
+                computed = provenance.weight_grad(parameter)
+                gathered.add(*run.storage.stored("weight_grad", parameter.grad, computed, parameter),
+                             keep)
+
+
+class EndOfBackward:
+    """Calls a function when a backward pass that reached a parameter has ended and all its gradients
+    are in place."""
+
+    def __init__(self, ended):
+        self._ended = ended
+        self.forget()
+
+    def forget(self):
+        """A pass that raised has no end: the next one is another."""
+        self._awaited = False
+
+    def arrived(self):
+        """To be called by a hook on a parameter, while a pass runs."""
+        if not self._awaited:
+            self._awaited = True
+            _at_end(self._behind_others)
+
+    def _behind_others(self):
+        """DistributedDataParallel puts the reduced gradients in place in such a callback, which was
+        queued while the pass ran."""
+        _at_end(self._end)
+
+    def _end(self):
+        self._awaited = False
+        self._ended()
+
+
+def _at_end(call):
+    torch.autograd.Variable._execution_engine.queue_callback(call)

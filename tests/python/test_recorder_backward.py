@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weight_grad is what backward made: before clipping, after all microbatches, after the reduction."""
+
+import pytest
+import torch
+from torch import nn
+
+import halfscope
+from halfscope.torch import Recorder
+from small_runs import loss_of, small_network
+
+
+def gradients_of(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def largest(gradients):
+    return max(g.abs().max().item() for g in gradients.values())
+
+
+def require_recorded(log, step, gradients):
+    for name, gradient in gradients.items():
+        assert log.tables[f"weight_grad/{name}", step]["table"] == halfscope.binade_table(gradient)
+    assert log.scalars[step]["max_abs_weight_grad"] == largest(gradients)
+
+
+@pytest.mark.parametrize("clip", [
+    lambda model: nn.utils.clip_grad_norm_(model.parameters(), 0.001),
+    lambda model: nn.utils.clip_grad_value_(model.parameters(), 0.001),
+    lambda model: [p.grad.div_(7) for p in model.parameters()]])
+def test_clipped_gradients_were_read_before(tmp_path, read_log, clip):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    made = []
+    with Recorder(model, optimizer, tmp_path / "run"):
+        for step in range(3):
+            optimizer.zero_grad()
+            loss_of(model, step).backward()
+            made.append(gradients_of(model))
+            clip(model)
+            optimizer.step()
+    log = read_log(tmp_path / "run")
+    for step in range(3):
+        require_recorded(log, step, made[step])
+
+
+def test_the_update_is_of_the_clipped_gradient(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with Recorder(model, optimizer, tmp_path / "run", sample_every=1):
+        loss_of(model, 0).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        clipped = gradients_of(model)
+        optimizer.step()
+    sample, _ = read_log(tmp_path / "run").sample(0)
+    for name, gradient in clipped.items():
+        assert torch.equal(sample[f"update/{name}"], -0.5 * gradient)
+        assert not torch.equal(sample[f"weight_grad/{name}"], gradient)
+
+
+def test_of_several_backward_passes_the_last_holds_all(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run"):
+        for microbatch in range(3):
+            loss_of(model, microbatch).backward()
+        added = gradients_of(model)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        optimizer.step()
+    log = read_log(tmp_path / "run")
+    require_recorded(log, 0, added)
+
+
+def test_a_backward_pass_without_a_step_is_replaced(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run"):
+        (1000 * loss_of(model, 0)).backward()  # given up
+        optimizer.zero_grad()
+        loss_of(model, 1).backward()
+        made = gradients_of(model)
+        optimizer.step()
+    log = read_log(tmp_path / "run")
+    assert list(log.scalars) == [0]
+    require_recorded(log, 0, made)
+
+
+def test_a_backward_pass_that_raised_hides_no_later_one(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fail(gradient):
+        raise ArithmeticError("a hook of the loop's own")
+
+    with Recorder(model, optimizer, tmp_path / "run"):
+        handle = model[0].weight.register_hook(fail)
+        with pytest.raises(ArithmeticError):
+            loss_of(model, 0).backward()
+        handle.remove()
+        optimizer.zero_grad()
+        loss_of(model, 1).backward()
+        made = gradients_of(model)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        optimizer.step()
+    require_recorded(read_log(tmp_path / "run"), 0, made)
+
+
+def test_each_optimizer_has_its_own_passes(tmp_path, read_log):
+    """As of a GAN: both losses reach the first network, each optimizer steps after its own."""
+    first, second = small_network(), nn.Linear(5, 1)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (first, second)]
+    x = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    made = []
+    with Recorder(first, optimizers[0], tmp_path / "first"), Recorder(second, optimizers[1],
+                                                                       tmp_path / "second"):
+        (10 * second(first(x)).mean()).backward()
+        made.append(gradients_of(second))
+        nn.utils.clip_grad_norm_(second.parameters(), 0.001)
+        optimizers[1].step()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        first(x).mean().backward()
+        made.append(gradients_of(first))
+        nn.utils.clip_grad_norm_(first.parameters(), 0.001)
+        optimizers[0].step()
+    require_recorded(read_log(tmp_path / "second"), 0, made[0])
+    require_recorded(read_log(tmp_path / "first"), 0, made[1])
+
+
+def test_parameters_unfrozen_later_are_seen(tmp_path, read_log):
+    model = small_network()
+    for p in model.parameters():
+        p.requires_grad_(False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run"):
+        model[3].weight.requires_grad_(True)
+        loss_of(model, 0).backward()
+        made = gradients_of(model)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        optimizer.step()
+    require_recorded(read_log(tmp_path / "run"), 0, made)
+
+
+# With several ranks: the gradient after the reduction, though DistributedDataParallel puts it in
+# place in a callback of its own.
+
+
+def train_rank(rank, port, folder, no_sync):
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    model = nn.parallel.DistributedDataParallel(small_network())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    made = []
+    with Recorder(model, optimizer, f"{folder}/run"):
+        for step in range(2):
+            optimizer.zero_grad()
+            if no_sync:
+                with model.no_sync():
+                    loss_of(model, 100 * rank + step).backward()
+            loss_of(model, 10 * rank + step).backward()
+            made.append(gradients_of(model.module))
+            nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+            optimizer.step()
+    torch.save(made, f"{folder}/made-{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
+@pytest.mark.parametrize("no_sync", [False, True])
+def test_ranks_record_the_reduced_gradient(tmp_path, read_log, no_sync):
+    port = 29500 + torch.randint(20000, ()).item()
+    torch.multiprocessing.spawn(train_rank, (port, str(tmp_path), no_sync), nprocs=2)
+    made = [torch.load(tmp_path / f"made-{rank}.pt") for rank in (0, 1)]
+    for rank in (0, 1):
+        log = read_log(tmp_path / "run" / f"rank-{rank:04d}")
+        for step in (0, 1):
+            require_recorded(log, step, made[rank][step])
+    for one, other in zip(made[0][1].values(), made[1][1].values()):
+        assert torch.equal(one, other)  # what was compared is what the ranks agreed on
+
+
+# What it is for: the scale that a clipped run is advised.
+
+
+def clipped_loop(model, optimizer, before_step, backward, steps=20):
+    for step in range(steps):
+        optimizer.zero_grad()
+        backward(loss_of(model, step))
+        before_step()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+
+
+def small_run():
+    model = small_network()
+    return model, torch.optim.SGD(model.parameters(), lr=0.05)
+
+
+@pytest.fixture
+def advised(tmp_path):
+    """The scale advised for a run in FP32 whose gradients are clipped."""
+    model, optimizer = small_run()
+    with Recorder(model, optimizer, tmp_path / "fp32", clipping="norm 0.1"):
+        clipped_loop(model, optimizer, lambda: None, lambda loss: loss.backward())
+    advice = halfscope.recommend(tmp_path / "fp32")
+    assert "clipped" not in advice and "overflow_not_identifiable" not in advice
+    return advice["static_scale"]
+
+
+@pytest.mark.parametrize("times, overflows", [(1, False), (4, True)])
+def test_fp16_overflows_above_the_advised_scale_alone(advised, times, overflows):
+    """The same 20 steps in emulated FP16: with a binade of headroom twice the scale may hold."""
+    model, optimizer = small_run()
+    scaling = f"torch,init_scale={advised * times},growth_interval=1000"
+    with halfscope.torch.emulate(model, optimizer, "mixed", scaling) as run:
+        clipped_loop(model, optimizer, run.unscale_, run.backward)
+    assert run.steps == 20 and (run.skipped > 0) == overflows
+
+
+def test_a_log_that_was_recorded_after_clipping_says_so(tmp_path):
+    """As other recorders write it: gradients are what the loop made of them."""
+    model, optimizer = small_run()
+    with Recorder(model, optimizer, tmp_path / "run"):
+        for step in range(8):
+            gradients = torch.autograd.grad(loss_of(model, step), list(model.parameters()))
+            for parameter, gradient in zip(model.parameters(), gradients):
+                parameter.grad = gradient.clone()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+    advice = halfscope.recommend(tmp_path / "run")
+    assert advice["clipped"] and advice["overflow_not_identifiable"]
