@@ -39,8 +39,9 @@ constexpr std::string_view kFile =
 /// of flags as in their frameworks' argument parsers.
 constexpr Template kTemplates[] = {
     {"torch", "", "PyTorch", Style::python,
-     "scaler = torch.cuda.amp.GradScaler(init_scale={init_scale}, "
-     "growth_interval={growth_interval}{more})"},
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
+     "growth_interval={growth_interval}{more})",
+     "Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without \"cuda\"."},
     {"torch", "fastai", "fastai", Style::python,
      "learn = learn.to_fp16(init_scale={init_scale}, growth_interval={growth_interval}{more})",
      "to_fp16 hands its arguments to PyTorch's GradScaler."},

@@ -26,10 +26,12 @@ struct Template {
 
 constexpr Template kTemplates[] = {
     {"pytorch", "PyTorch",
-     "scaler = torch.cuda.amp.GradScaler(init_scale={0}, growth_interval=2**31 - 1)  # never grows",
-     "scaler = torch.cuda.amp.GradScaler(init_scale={0}, growth_interval={3})",
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval=2**31 - 1)  "
+     "# never grows",
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval={3})",
      "GradScaler is never quite static: a step that overflows halves the scale. Save its "
-     "state_dict() with the model's."},
+     "state_dict() with the model's. Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without "
+     "\"cuda\"."},
     {"tensorflow", "TensorFlow (Keras 2)",
      "optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, "
      "initial_scale={0})",

@@ -94,7 +94,7 @@ def test_recommend_says_the_answer_first(log):
     out, err = run("recommend", log)
     assert out.startswith("activation/b overflows FP16 whatever the loss scale")  # what no scale cures
     assert out.splitlines()[1].startswith("Use a loss scale of ")
-    assert "GradScaler(init_scale=" in out
+    assert 'GradScaler("cuda", init_scale=' in out
     assert "no manifest" in err
     advice = run_json("recommend", log)
     largest = float(np.abs(gradients(20000)).max())

@@ -193,7 +193,7 @@ def test_settings_are_copied(restless):
         const [button, done] = arguments;
         navigator.clipboard.writeText = (text) => { done(text); return Promise.resolve(); };
         button.click();""", paste.find_element(By.TAG_NAME, "button"))
-    assert copied.startswith("scaler = torch.cuda.amp.GradScaler(init_scale=")
+    assert copied.startswith('scaler = torch.amp.GradScaler("cuda", init_scale=')
     assert "For PyTorch:" in browser.find_element(By.ID, "policies").text
 
 

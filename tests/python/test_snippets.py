@@ -91,13 +91,17 @@ def torch(monkeypatch):
     for part in (module.cuda.amp.grad_scaler, getattr(module.amp, "grad_scaler", None)):
         if part is not None and hasattr(part, "amp_definitely_not_available"):
             monkeypatch.setattr(part, "amp_definitely_not_available", lambda: False)
+    if not hasattr(module.amp, "GradScaler"):  # before 2.3: the older name, as the note says
+        monkeypatch.setattr(module.amp, "GradScaler",
+                            lambda device, **settings: module.cuda.amp.GradScaler(**settings),
+                            raising=False)
     return module
 
 
 def scaler_of(torch, line):
     names = {"torch": torch}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # newer PyTorch prefers torch.amp
+        warnings.simplefilter("error")
         exec(line, names)
     return names["scaler"]
 

@@ -31,7 +31,7 @@ TEST_CASE("skipped steps are a range where some are not known", "[reports][polic
 
 TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
   CHECK(policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
-        "scaler = torch.cuda.amp.GradScaler(init_scale=4096.0, growth_interval=500)");
+        "scaler = torch.amp.GradScaler(\"cuda\", init_scale=4096.0, growth_interval=500)");
   CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
             "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
   CHECK(has(policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
@@ -43,7 +43,7 @@ TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
   CHECK(has(policy_line(policy::make("torch,backoff_factor=0.25")),
             "growth_interval=2000, backoff_factor=0.25)"));
   CHECK(policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
-  CHECK(has(policy_line(policy::make("torch,init_scale=1000")), "(init_scale=1000.0, "));
+  CHECK(has(policy_line(policy::make("torch,init_scale=1000")), ", init_scale=1000.0, "));
   CHECK(has(policy_line(policy::make("torch,growth_interval=2147483647")),
             "growth_interval=2**31 - 1)  # never grows"));
   CHECK(policy_line(policy::make("megatron,hysteresis=3")) ==
