@@ -103,7 +103,9 @@ std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tens
   const double limit = limit_at_1 - std::log2(scale_seen(tensor, step));
   const bool is_censored = censored && *censored >= finite;
   const double largest = is_censored ? *censored : finite;
-  return Room{limit, limit - largest, is_censored, limit_at_1 - largest};
+  const bool clipped =
+      tensor.role == log::Role::weight_grad && analysis.clipped.count(tensor.log) != 0;
+  return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
 
 void put_trend(const std::vector<Point>& points, double limit, Headroom& to) {

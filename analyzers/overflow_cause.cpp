@@ -184,7 +184,7 @@ Judgement what_if(const LogView& view, const Run& run) {
                 "tensor in FP32 or BF16",
                 run.first_step(), step.max_abs.value_or(INFINITY), format, limit)};
   }
-  const Largest largest = largest_gradient(view, run);
+  const LargestGradient largest = largest_gradient(view, run);
   const double scale = scale_of(view, run).value_or(1.0);
   const std::string found = fmt::format(
       "the largest gradient is {:.6g} unscaled at step {}, times {} that is {:.6g}; {} overflows "

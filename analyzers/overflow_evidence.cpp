@@ -121,9 +121,9 @@ Neighbours neighbours(const LogView& view, const Run& run) {
   return near;
 }
 
-Largest largest_gradient(const LogView& view, const Run& run) {
+LargestGradient largest_gradient(const LogView& view, const Run& run) {
   const Format format = view.analysis.target.format;
-  Largest largest;
+  LargestGradient largest;
   largest.safe_log2 = std::numeric_limits<int>::max();
   const auto take = [&](Magnitude recorded, double scale, double unscaled, std::int64_t step) {
     largest.safe_log2 = std::min(largest.safe_log2, highest_safe_log2(recorded, scale, format));

@@ -42,12 +42,12 @@ Neighbours neighbours(const LogView& view, const Run& run);
 
 /// The largest finite gradient, or loss held in FP16, over a run's steps, and the scale that holds
 /// all of them.
-struct Largest {
+struct LargestGradient {
   double unscaled = 0;
   std::int64_t step = 0;
   int safe_log2 = 0;  ///< largest power of two
 };
-Largest largest_gradient(const LogView& view, const Run& run);
+LargestGradient largest_gradient(const LogView& view, const Run& run);
 
 /// log2 of the largest power of two below x.
 int below(double x);

@@ -92,7 +92,7 @@ bool falls_unasked(const Change& change, const StepSeries& series) {
     const bool filled = !series.filled.empty() && series.filled[i];
     const bool took = !series.recorded_skip.empty() && series.recorded_skip[i] == false;
     if (!next || filled || !took || !series.recorded_scale[i]) return false;
-    if (judge(series.seen[i], *series.recorded_scale[i]) != Verdict::clean) return false;
+    if (judge(series.seen[i], *series.recorded_scale[i]) != OverflowVerdict::clean) return false;
   }
   return true;
 }

@@ -156,9 +156,9 @@ class Stops {
     std::size_t sure = 0, perhaps = 0;
     for (const Seen& seen : series_.seen) {
       if (!std::isfinite(seen.max_abs) && seen.overflow_from == 0) continue;
-      const Verdict verdict = judge(seen, scale);
-      if (verdict == Verdict::overflow) ++sure;
-      if (verdict == Verdict::unknown) ++perhaps;
+      const OverflowVerdict verdict = judge(seen, scale);
+      if (verdict == OverflowVerdict::overflow) ++sure;
+      if (verdict == OverflowVerdict::unknown) ++perhaps;
     }
     return {sure, perhaps};
   }

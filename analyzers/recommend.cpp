@@ -189,6 +189,11 @@ std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
   return peak;
 }
 
+/// Whether a log's gradients of this role were larger than is recorded: an upper bound remains.
+bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role) {
+  return role == log::Role::weight_grad && analysis.clipped.count(log) != 0;
+}
+
 /// Keeps the peak that leaves the least room. Among equals the first, so that a tensor's name goes
 /// before a role's.
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
@@ -211,6 +216,7 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
   for (const TensorFindings* t : tensors) {
     // Where infinities were left out nobody knows how large the gradients were that made them.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
+    if (was_clipped(analysis, t->log, t->role)) r.overflow_not_identifiable = r.clipped = true;
     for (const StepFindings& step : t->per_step) {
       if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
       if (!has_censored_infinity(analysis, *t, step)) continue;
@@ -237,6 +243,7 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
     if (!peak) continue;
     limit_by(*peak, format, options, r);
     r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;
+    if (was_clipped(analysis, log, step.role)) r.overflow_not_identifiable = r.clipped = true;
   }
 }
 

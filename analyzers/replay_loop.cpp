@@ -21,16 +21,16 @@ Stepped step_once(P& policy, bool follows, const Seen& first, const std::vector<
             ? first
             : (*attempts)[std::min<std::size_t>(step.attempts, attempts->size() - 1)];
     if (step.attempts > 0) step.last_scale = policy.scale();
-    Verdict verdict = judge(seen, step.last_scale);
+    OverflowVerdict verdict = judge(seen, step.last_scale);
     const std::optional<double> magnitude = followed(seen, step.last_scale);
-    if (verdict == Verdict::clean && !magnitude && follows) {
-      verdict = Verdict::unknown;
+    if (verdict == OverflowVerdict::clean && !magnitude && follows) {
+      verdict = OverflowVerdict::unknown;
     }
-    step.overflow = step.overflow || verdict == Verdict::overflow;
-    step.unknown = verdict == Verdict::unknown;
-    step.nonfinite = verdict == Verdict::overflow;
+    step.overflow = step.overflow || verdict == OverflowVerdict::overflow;
+    step.unknown = verdict == OverflowVerdict::unknown;
+    step.nonfinite = verdict == OverflowVerdict::overflow;
     step.model_nan = in_model(seen);
-    step.all_flushed = verdict == Verdict::clean && all_vanish(seen, step.last_scale);
+    step.all_flushed = verdict == OverflowVerdict::clean && all_vanish(seen, step.last_scale);
     ++step.attempts;
     step.decision = {};
     if (step.unknown) break;

@@ -21,7 +21,7 @@ inline constexpr double kOverflow = 65520;
 /// The largest magnitude that rounds to zero in binary16: half its smallest number, to even.
 inline constexpr double kVanishes = 0x1p-25;
 
-enum class Verdict : std::uint8_t { clean, overflow, unknown };
+enum class OverflowVerdict : std::uint8_t { clean, overflow, unknown };
 
 /// Whether magnitude * scale is at or above a limit. Exact: no rounded product decides.
 inline bool reaches(double magnitude, double scale, double limit) {
@@ -57,16 +57,17 @@ inline bool in_model(const Seen& seen) {
 
 /// Whether the gradients of an attempt, computed in binary16, overflow at a scale. Of gradients
 /// that are partly recorded nobody knows more than that they do, unless the run itself tested.
-inline Verdict judge(const Seen& seen, double scale) {
-  if (!(scale < INFINITY)) return Verdict::overflow;  // 0 times infinity is NaN
+inline OverflowVerdict judge(const Seen& seen, double scale) {
+  if (!(scale < INFINITY)) return OverflowVerdict::overflow;  // 0 times infinity is NaN
   if (std::isfinite(seen.max_abs)) {
-    if (reaches(seen.max_abs, scale, kOverflow)) return Verdict::overflow;
-    if (scale <= seen.clean_to) return Verdict::clean;
+    if (reaches(seen.max_abs, scale, kOverflow)) return OverflowVerdict::overflow;
+    if (scale <= seen.clean_to) return OverflowVerdict::clean;
     const bool known = !seen.partial && !zeros_may_overflow(seen, scale);
-    return known ? Verdict::clean : Verdict::unknown;
+    return known ? OverflowVerdict::clean : OverflowVerdict::unknown;
   }
-  if (scale >= seen.overflow_from) return Verdict::overflow;
-  return scale > 0 ? Verdict::unknown : Verdict::clean;  // what rounding made is 0 at scale 0
+  if (scale >= seen.overflow_from) return OverflowVerdict::overflow;
+  return scale > 0 ? OverflowVerdict::unknown
+                   : OverflowVerdict::clean;  // what rounding made is 0 at scale 0
 }
 
 /// What a policy that follows magnitudes is told of an attempt that is clean at a scale; empty

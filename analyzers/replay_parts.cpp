@@ -232,16 +232,17 @@ bool has_tables(std::vector<Layer>& layers, std::int64_t step) {
 /// What is known of a step at the scales the layers have, of which a gradient has any. Larger
 /// finite gradients than tables showed would have had other scales: whether they overflow nobody
 /// knows.
-Verdict of_step(const std::vector<Layer>& layers, const Seen& seen) {
+OverflowVerdict of_step(const std::vector<Layer>& layers, const Seen& seen) {
   double accumulated = 1, smallest = INFINITY, largest = 1;
   for (const Layer& layer : layers) {
     accumulated *= layer.policy.scale();
     smallest = std::min(smallest, accumulated);
     largest = std::max(largest, accumulated);
   }
-  if (judge(seen, largest) == Verdict::clean) return Verdict::clean;
-  const bool sure = !std::isfinite(seen.max_abs) && judge(seen, smallest) == Verdict::overflow;
-  return sure ? Verdict::overflow : Verdict::unknown;
+  if (judge(seen, largest) == OverflowVerdict::clean) return OverflowVerdict::clean;
+  const bool sure =
+      !std::isfinite(seen.max_abs) && judge(seen, smallest) == OverflowVerdict::overflow;
+  return sure ? OverflowVerdict::overflow : OverflowVerdict::unknown;
 }
 
 void keep_scales(std::vector<Layer>& layers, std::size_t index, Trace& trace) {
@@ -262,14 +263,14 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     bool overflow = false, infinite_step = false;
     const Seen& seen = series.seen[i];
     if (!std::isfinite(seen.max_abs) || seen.partial || !has_tables(layers, step)) {
-      const Verdict verdict = of_step(layers, seen);
-      if (verdict == Verdict::unknown) {  // the layers are told nothing: step_once()
+      const OverflowVerdict verdict = of_step(layers, seen);
+      if (verdict == OverflowVerdict::unknown) {  // the layers are told nothing: step_once()
         trace.unknown.push_back(step);
         trace.length = i + 1;
         keep_scales(layers, i, trace);
         continue;
       }
-      overflow = infinite_step = verdict == Verdict::overflow;
+      overflow = infinite_step = verdict == OverflowVerdict::overflow;
     }
     for (Layer& layer : layers) {
       policy::LayerFacts facts = facts_of(layer, step, accumulated);

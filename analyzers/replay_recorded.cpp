@@ -75,20 +75,20 @@ void add_recorded(Trace& trace, const StepSeries& series, std::size_t i,
   const bool once = retried == series.retried.end();
   const Seen& last = once ? series.seen[i] : retried->second.back();
   if (!once) trace.attempts[i] = static_cast<std::uint32_t>(retried->second.size());
-  const Verdict verdict = scale ? judge(series.seen[i], *scale) : Verdict::unknown;
+  const OverflowVerdict verdict = scale ? judge(series.seen[i], *scale) : OverflowVerdict::unknown;
   // A finite step that was applied did not overflow, whatever it would have done in FP16.
   const bool fine = once && says && !skipped && std::isfinite(last.max_abs);
-  if (verdict == Verdict::overflow && !fine) trace.overflow.push_back(step);
+  if (verdict == OverflowVerdict::overflow && !fine) trace.overflow.push_back(step);
   if (!says) {
     // An overflow was skipped or spoiled the weights: which of them it does not say.
-    if (verdict != Verdict::clean) trace.unknown.push_back(step);
+    if (verdict != OverflowVerdict::clean) trace.unknown.push_back(step);
   } else if (skipped) {
     trace.skipped.push_back(step);
     if (in_model(last)) ++trace.model_nan_skips;
   } else if (!std::isfinite(last.max_abs)) {
     trace.applied_nonfinite.push_back(step);
     if (in_model(last)) ++trace.model_nan_applied;
-  } else if (once && scale && verdict == Verdict::clean && all_vanish(last, *scale)) {
+  } else if (once && scale && verdict == OverflowVerdict::clean && all_vanish(last, *scale)) {
     trace.all_flushed.push_back(step);
   }
 }

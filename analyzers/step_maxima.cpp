@@ -43,7 +43,8 @@ class Collector {
         all.left_out.push_back(number);
         continue;
       }
-      all.steps.push_back({number, step.log2_max, step.censored});
+      const bool clipped = analysis_.clipped.count(log_) != 0;
+      all.steps.push_back({number, step.log2_max, step.censored || clipped});
       all.highest_log2.push_back(step.highest_log2);
     }
     return all;

@@ -120,7 +120,8 @@ struct SeriesBuilder::Found {
   std::optional<double> scale_of(const SeriesStep& step) const;
   bool tested(const SeriesStep& step, std::optional<double> scale) const;
   Seen rounded(std::int64_t number, double max_abs, std::optional<double> scale) const;
-  Seen seen(std::int64_t number, const Largest& largest, std::optional<double> scale) const;
+  Seen seen(std::int64_t number, const LargestMagnitudes& largest,
+            std::optional<double> scale) const;
   void add_step(StepSeries& series, std::int64_t number, SeriesStep& step) const;
   void add_attempts(StepSeries& series, std::int64_t number, const SeriesStep& step) const;
   void add_tensors(StepSeries& series);
@@ -230,7 +231,7 @@ Seen SeriesBuilder::Found::rounded(std::int64_t number, double max_abs,
 }
 
 /// A magnitude of 0 that was made in 16 bits may hide gradients that larger scales show.
-Seen SeriesBuilder::Found::seen(std::int64_t number, const Largest& largest,
+Seen SeriesBuilder::Found::seen(std::int64_t number, const LargestMagnitudes& largest,
                                 std::optional<double> scale) const {
   const double max_abs = largest.all.value_or(0);
   const bool wide = formats.all_wide();
@@ -284,7 +285,8 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
   Seen now = blind && skipped ? rounded(number, kInfinity, sure) : seen(number, step.largest, sure);
   if (least && std::isfinite(now.zero_to)) now.zero_to = *least;
   const bool part = recorded.partial(step) || (blind && !skipped);
-  if (skipped && std::isfinite(now.max_abs) && !(sure && judge(now, *sure) == Verdict::overflow)) {
+  if (skipped && std::isfinite(now.max_abs) &&
+      !(sure && judge(now, *sure) == OverflowVerdict::overflow)) {
     const bool known = !part && sure && *sure > 0;  // else it may just have overflowed
     if (known) series.unexplained.emplace_back(series.steps.size(), now.max_abs);
     now = rounded(number, kInfinity, sure);

@@ -111,6 +111,9 @@ class SeriesBuilder {
   std::shared_ptr<Found> found_;
 };
 
+/// Of a log whose weight gradients were clipped: they were as large as recorded, or larger.
+void weights_at_least(StepSeries& series);
+
 /// Reads a log once. Throws log::BadInput, also where it has no scalars of every step.
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
                        const Target& target, Notes& notes, const Progress& progress = {});

@@ -164,6 +164,14 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
 
 }  // namespace
 
+void weights_at_least(StepSeries& series) {
+  const auto at_least = [](Seen& seen) { seen.partial = seen.weights_partial = true; };
+  std::for_each(series.seen.begin(), series.seen.end(), at_least);
+  for (auto& [index, attempts] : series.retried) {
+    std::for_each(attempts.begin(), attempts.end(), at_least);
+  }
+}
+
 void close_gaps(StepSeries& series, bool assume_constant) {
   if (series.steps.empty()) return;
   const std::uint64_t span = static_cast<std::uint64_t>(series.steps.back()) -

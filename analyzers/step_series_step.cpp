@@ -34,7 +34,7 @@ std::optional<double> scale_in(std::optional<double> scale) {
 
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-void Largest::see(Role role, double magnitude) {
+void LargestMagnitudes::see(Role role, double magnitude) {
   see(magnitude);
   if (role == Role::weight_grad) weights = weights ? larger(*weights, magnitude) : magnitude;
 }

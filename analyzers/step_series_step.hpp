@@ -28,7 +28,7 @@ struct RecordedScalars {
 };
 
 /// The largest unscaled magnitude; infinity and NaN are themselves.
-struct Largest {
+struct LargestMagnitudes {
   std::optional<double> all;      ///< over gradients
   std::optional<double> weights;  ///< over those of weights, once microbatches are added up
 
@@ -38,14 +38,14 @@ struct Largest {
 
 /// One attempt of a step that was tried more than once, over the ranks.
 struct SeriesAttempt {
-  Largest largest;
+  LargestMagnitudes largest;
   std::optional<double> scale;   ///< of the first rank that says it
   OfGradients<unsigned> told{};  ///< ranks that tell
 };
 
 struct SeriesStep {
-  Largest largest;
-  Largest wide;                       ///< finite gradients computed in binary32, not in `largest`
+  LargestMagnitudes largest;
+  LargestMagnitudes wide;             ///< finite gradients computed in binary32, not in `largest`
   std::optional<double> table_scale;  ///< that its gradients carry
   std::optional<double> loss_scale;   ///< of the first rank that says it
   /// Over the ranks that say it.

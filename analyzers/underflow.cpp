@@ -350,6 +350,10 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
     analyze_log(log, wanted, analysis, progress, series ? &*series : nullptr);
   }
   note_unmatched_roles(selection, analysis);
+  analysis.clipped = clipped_logs(analysis);
+  for (StepSeries& series : analysis.series) {
+    if (analysis.clipped.count(series.log) != 0) weights_at_least(series);
+  }
   return analysis;
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "analyzers/clipped.hpp"
 #include "analyzers/format_fit.hpp"
 #include "analyzers/source.hpp"
 #include "analyzers/step_series.hpp"
@@ -145,6 +147,8 @@ struct Analysis {
   std::vector<StepSeries> series;
   /// Log and reason of those that cannot be put together.
   std::vector<std::pair<std::string, std::string>> no_series;
+  /// Logs whose weight gradients were clipped before they were recorded.
+  std::map<std::string, Clipped> clipped;
   Notes notes;
 };
 

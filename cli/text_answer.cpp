@@ -164,9 +164,11 @@ std::string hidden_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
   if (r.overflow_not_identifiable) {
-    lines +=
-        "To see how large gradients were, record a run in FP32 or BF16, or one at a smaller loss "
-        "scale.\n";
+    lines += r.clipped
+                 ? "To see how large gradients were, record them before clipping, as "
+                   "halfscope.torch.Recorder does.\n"
+                 : "To see how large gradients were, record a run in FP32 or BF16, or one at a "
+                   "smaller loss scale.\n";
   }
   switch (text::hidden_underflow(r)) {
     case text::Hidden::no: return lines;

@@ -80,6 +80,7 @@ void put_advice(Json& to, const Recommendation& advice) {
   if (advice.static_log2) {
     to["none_needed"] = advice.none_needed;
     if (advice.overflow_not_identifiable) to["overflow_not_identifiable"] = true;
+    if (advice.clipped) to["clipped"] = true;
   }
   for (const ScaleEvidence& scale : advice.scales) to["scales"].push_back(scale_json(scale));
   if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);

@@ -48,18 +48,18 @@ Trace replay_text(const std::string& policy, const std::vector<double>& magnitud
 }
 
 TEST_CASE("Overflow is decided without rounding a product") {
-  CHECK(judge({65520, 0}, 1) == Verdict::overflow);
-  CHECK(judge({std::nextafter(65520, 0), 0}, 1) == Verdict::clean);
+  CHECK(judge({65520, 0}, 1) == OverflowVerdict::overflow);
+  CHECK(judge({std::nextafter(65520, 0), 0}, 1) == OverflowVerdict::clean);
   // The product rounds to 65520 and is below it.
   const double third = 1.0 / 3, scale = 65520 * 3.0;
   REQUIRE(third * scale == 65520);
-  CHECK(judge({third, 0}, scale) == Verdict::clean);
-  CHECK(judge({std::nextafter(third, 1), 0}, scale) == Verdict::overflow);
-  CHECK(judge({0, 0}, kInf) == Verdict::overflow);
-  CHECK(judge({NAN, 0}, 1e-300) == Verdict::overflow);
-  CHECK(judge({kInf, 1024}, 1024) == Verdict::overflow);
-  CHECK(judge({kInf, 1024}, 512) == Verdict::unknown);
-  CHECK(judge({kInf, 1024}, 0) == Verdict::clean);
+  CHECK(judge({third, 0}, scale) == OverflowVerdict::clean);
+  CHECK(judge({std::nextafter(third, 1), 0}, scale) == OverflowVerdict::overflow);
+  CHECK(judge({0, 0}, kInf) == OverflowVerdict::overflow);
+  CHECK(judge({NAN, 0}, 1e-300) == OverflowVerdict::overflow);
+  CHECK(judge({kInf, 1024}, 1024) == OverflowVerdict::overflow);
+  CHECK(judge({kInf, 1024}, 512) == OverflowVerdict::unknown);
+  CHECK(judge({kInf, 1024}, 0) == OverflowVerdict::clean);
 }
 
 TEST_CASE("torch over a short series, step by step") {

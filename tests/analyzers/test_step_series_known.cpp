@@ -11,10 +11,10 @@ namespace halfscope::analyzers {
 namespace {
 
 TEST_CASE("Of gradients that are partly recorded only overflow is known") {
-  CHECK(judge({2, 0, true}, 1024) == Verdict::unknown);
-  CHECK(judge({64, 0, true}, 1024) == Verdict::overflow);
-  CHECK(judge({2, 0, true}, 0) == Verdict::unknown);  // an infinity times 0 is NaN
-  CHECK(judge({kInf, 1024, true}, 1024) == Verdict::overflow);
+  CHECK(judge({2, 0, true}, 1024) == OverflowVerdict::unknown);
+  CHECK(judge({64, 0, true}, 1024) == OverflowVerdict::overflow);
+  CHECK(judge({2, 0, true}, 0) == OverflowVerdict::unknown);  // an infinity times 0 is NaN
+  CHECK(judge({kInf, 1024, true}, 1024) == OverflowVerdict::overflow);
 }
 
 TEST_CASE("A step that lacks one role's magnitude is unknown where other steps have it") {

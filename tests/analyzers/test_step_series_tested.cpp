@@ -23,16 +23,16 @@ TEST_CASE("A zero that FP16 made may overflow at scales far above its own") {
                            step(2, 0.0, 0.0, std::nullopt)};
   const StepSeries series = read(scalars);
   const double limit = 65520 * 0x1p25;  // times the scale at which it was made
-  CHECK(judge(series.seen[0], limit * 1024) == Verdict::unknown);
-  CHECK(judge(series.seen[0], std::nextafter(limit * 1024, 0)) == Verdict::clean);
-  CHECK(judge(series.seen[1], 0x1p-140) == Verdict::unknown);
-  CHECK(judge(series.seen[1], 0) == Verdict::clean);
-  CHECK(judge(series.seen[2], limit) == Verdict::unknown);  // as at scale 1
-  CHECK(judge(series.seen[2], limit / 2) == Verdict::clean);
+  CHECK(judge(series.seen[0], limit * 1024) == OverflowVerdict::unknown);
+  CHECK(judge(series.seen[0], std::nextafter(limit * 1024, 0)) == OverflowVerdict::clean);
+  CHECK(judge(series.seen[1], 0x1p-140) == OverflowVerdict::unknown);
+  CHECK(judge(series.seen[1], 0) == OverflowVerdict::clean);
+  CHECK(judge(series.seen[2], limit) == OverflowVerdict::unknown);  // as at scale 1
+  CHECK(judge(series.seen[2], limit / 2) == OverflowVerdict::clean);
   CHECK(at_scale(series, "65536").unknown == Steps{1});
   // Of ranks the least scale hides most.
   const StepSeries ranks = read_ranks({{step(0, 0.0, {}, 1024.0)}, {step(0, 0.0, {}, 1.0)}});
-  CHECK(judge(ranks.seen[0], limit) == Verdict::unknown);
+  CHECK(judge(ranks.seen[0], limit) == OverflowVerdict::unknown);
   // What was computed in FP32 is 0 wherever it is 0.
   const auto wide = [](const char* name) {
     return computed_in(Dtype::f32, record_of(name, 0, {0.0f}));
@@ -42,7 +42,7 @@ TEST_CASE("A zero that FP16 made may overflow at scales far above its own") {
   // A series that is given as magnitudes holds true ones.
   StepSeries plain;
   plain.seen.push_back({0, 0});
-  CHECK(judge(plain.seen[0], 0x1p100) == Verdict::clean);
+  CHECK(judge(plain.seen[0], 0x1p100) == OverflowVerdict::clean);
 }
 
 TEST_CASE("A step the run tested and applied is clean up to the run's scale") {

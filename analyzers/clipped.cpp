@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/clipped.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// Of one recorded step, over all weight gradients.
+struct Step {
+  double squares = 0, largest = 0;
+  std::uint64_t values = 0;
+  bool known = true;
+};
+
+/// The squares of a step that has all of the log's weight gradients, all of them finite.
+std::vector<Step> whole_steps(const Analysis& analysis, const std::string& log) {
+  std::map<std::int64_t, Step> steps;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log != log || t.role != log::Role::weight_grad) continue;
+    for (const StepFindings& found : t.per_step) {
+      Step& step = steps[found.step];
+      step.known = step.known && found.moments && !nonfinite(found);
+      if (!step.known) continue;
+      step.squares += found.moments->sum_squares / found.scale / found.scale;
+      step.largest = std::max(step.largest, found.max_abs.value_or(0));
+      step.values += found.counts.total;
+    }
+  }
+  std::uint64_t most = 0;
+  for (const auto& [number, step] : steps) most = std::max(most, step.values);
+  std::vector<Step> whole;
+  for (const auto& [number, step] : steps) {
+    if (step.known && step.values == most) whole.push_back(step);
+  }
+  return whole;
+}
+
+/// Whether a recorder that read gradients at the step says that the loop had clipped them.
+bool says_clipped(const log::Manifest& manifest) {
+  const auto recorder = manifest.about->find("recorder");
+  if (recorder == manifest.about->end() || !recorder->is_object()) return false;
+  const auto clipping = recorder->find("clipping");
+  const auto gradients = recorder->find("gradients");
+  return clipping != recorder->end() && !clipping->is_null() && gradients != recorder->end() &&
+         *gradients == "read when the optimizer's step is attempted, before a skip is decided";
+}
+
+/// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %. Of
+/// steps that are all alike nothing can be told: one of the largest magnitudes must differ.
+std::optional<Clipped> by_values(const std::vector<Step>& steps) {
+  constexpr double kAlike = 1e-3;
+  constexpr std::uint64_t kLeast = 3, kOneOf = 4;
+  double squares = 0;
+  for (const Step& step : steps) squares = std::max(squares, step.squares);
+  std::vector<double> largest;
+  for (const Step& step : steps) {
+    if (step.squares >= squares * (1 - kAlike) * (1 - kAlike)) largest.push_back(step.largest);
+  }
+  const std::uint64_t alike = largest.size(), of = steps.size();
+  if (squares == 0 || alike < kLeast || alike * kOneOf < of) return std::nullopt;
+  const auto [low, high] = std::minmax_element(largest.begin(), largest.end());
+  if (*low > *high * (1 - 10 * kAlike)) return std::nullopt;
+  return Clipped{std::sqrt(squares), alike, of};
+}
+
+}  // namespace
+
+std::map<std::string, Clipped> clipped_logs(const Analysis& analysis) {
+  std::map<std::string, Clipped> clipped;
+  for (const std::string& log : analysis.logs) {
+    if (const auto found = by_values(whole_steps(analysis, log))) clipped.emplace(log, *found);
+  }
+  for (const auto& [log, manifest] : analysis.manifests) {
+    if (says_clipped(manifest)) clipped.try_emplace(log);
+  }
+  return clipped;
+}
+
+}  // namespace halfscope::analyzers

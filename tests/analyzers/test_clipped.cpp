@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that were clipped before they were recorded, by hand: norms and largest magnitudes.
+#include "analyzers/clipped.hpp"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "analyzers/recommend.hpp"
+#include "analyzers/replay_loop.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+namespace {
+
+struct Norm {
+  double norm, largest;
+};
+
+/// One tensor of weight gradients, recorded at a scale of 8.
+Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
+  Analysis analysis;
+  analysis.logs = {"run"};
+  TensorFindings t;
+  t.log = "run";
+  t.name = "weight_grad/w";
+  t.role = log::Role::weight_grad;
+  for (const Norm& step : steps) {
+    StepFindings found;
+    found.step = std::ssize(t.per_step);
+    found.scale = scale;
+    found.counts.total = 100;
+    found.max_abs = step.largest;
+    found.moments = Moments{0, step.norm * step.norm * scale * scale};
+    t.per_step.push_back(found);
+  }
+  analysis.tensors.push_back(t);
+  return analysis;
+}
+
+std::optional<Clipped> clipped(const Analysis& analysis) {
+  const auto logs = clipped_logs(analysis);
+  return logs.count("run") != 0 ? std::optional(logs.at("run")) : std::nullopt;
+}
+
+log::Manifest manifest(const nlohmann::json& recorder) {
+  log::Manifest made;
+  (*made.about)["recorder"] = recorder;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("clipped: one norm at many steps, never a larger one", "[clipped]") {
+  const auto found =
+      clipped(recorded({{0.1, 0.02}, {0.03, 0.01}, {0.09999, 0.05}, {0.1, 0.04}, {0.05, 0.03}}));
+  REQUIRE(found);
+  CHECK(found->norm == Approx(0.1));
+  CHECK(found->steps == 3);
+  CHECK(found->of == 5);
+}
+
+TEST_CASE("clipped: what no clipping leaves", "[clipped]") {
+  CHECK_FALSE(clipped(recorded({{0.1, 0.02}, {0.11, 0.01}, {0.12, 0.05}, {0.13, 0.04}})));
+  CHECK_FALSE(clipped(recorded({{0.1, 0.02}, {0.1, 0.05}})));  // two steps are few
+  CHECK_FALSE(clipped(recorded({{0.1, 0.02}, {0.1, 0.05}, {0.1, 0.03}, {0.2, 0.05}})));
+  CHECK_FALSE(clipped(recorded({{0.1, 0.02}, {0.1, 0.02}, {0.1, 0.02}})));  // the same gradients
+  CHECK_FALSE(clipped(recorded({{0, 0}, {0, 0}, {0, 0}})));
+  CHECK_FALSE(clipped(recorded({})));
+  std::vector<Norm> rare(13, Norm{0.05, 0.01});
+  for (std::size_t i = 0; i < rare.size(); ++i) rare[i].norm += 0.003 * static_cast<double>(i);
+  rare[0] = {0.1, 0.02}, rare[1] = {0.1, 0.03}, rare[2] = {0.1, 0.04};
+  CHECK_FALSE(clipped(recorded(rare)));  // three of thirteen
+}
+
+TEST_CASE("clipped: steps that are not finite, or lack tensors, do not count", "[clipped]") {
+  Analysis analysis = recorded({{0.1, 0.02}, {0.1, 0.03}, {0.1, 0.04}, {0.5, 0.04}, {0.6, 0.1}});
+  CHECK_FALSE(clipped(analysis));
+  analysis.tensors[0].per_step[3].counts.inf = 1;
+  analysis.tensors[0].per_step[4].counts.total = 50;
+  CHECK(clipped(analysis)->of == 3);
+}
+
+TEST_CASE("clipped: a manifest says it, of gradients read at the step", "[clipped]") {
+  const std::string at_step =
+      "read when the optimizer's step is attempted, before a skip is decided";
+  Analysis analysis = recorded({{0.1, 0.02}, {0.2, 0.03}});
+  analysis.manifests = {{"run", manifest({{"gradients", at_step}, {"clipping", "norm 1"}})}};
+  REQUIRE(clipped(analysis));
+  CHECK_FALSE(clipped(analysis)->norm);
+  for (const nlohmann::json& other :
+       {nlohmann::json{{"gradients", at_step}, {"clipping", nullptr}},
+        nlohmann::json{{"gradients", "as backward left them"}, {"clipping", "norm 1"}},
+        nlohmann::json{{"clipping", "norm 1"}}, nlohmann::json(3)}) {
+    analysis.manifests = {{"run", manifest(other)}};
+    CHECK_FALSE(clipped(analysis));
+  }
+}
+
+TEST_CASE("clipped: a replay knows what overflows, and not what does not", "[clipped]") {
+  StepSeries series;
+  series.seen = {{2, 0}, {INFINITY, 1024}};
+  series.retried[0] = {{2, 0}, {2, 0}};
+  weights_at_least(series);
+  CHECK(judge(series.seen[0], 65520) == OverflowVerdict::overflow);
+  CHECK(judge(series.seen[0], 1024) == OverflowVerdict::unknown);
+  CHECK(judge(series.seen[1], 1024) == OverflowVerdict::overflow);
+  CHECK(series.retried[0][1].partial);
+  CHECK(series.retried[0][1].weights_partial);
+}
