@@ -52,7 +52,9 @@ const OverflowEvent* lasting_first(const Study& study) {
 void refuse_divergence(Study& study) {
   Recommendation& advice = study.advice;
   if (!advice.static_log2 || !advice.limited_by) return;
-  if (!too_small(*advice.static_log2, ends_in_nan(study, advice.limited_by->log))) return;
+  // By the usual headroom: much of it, asked for, makes any scale small.
+  const int usual = *advice.static_log2 + advice.headroom_asked - RecommendOptions().headroom_bits;
+  if (!too_small(usual, ends_in_nan(study, advice.limited_by->log))) return;
   advice.static_log2.reset();
   advice.reason = kDiverges;
   advice.above_target.clear();

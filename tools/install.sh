@@ -18,6 +18,7 @@ requirements() {
   case $1 in
     build) echo python/requirements-build.txt ;;
     test) echo python/requirements-test.txt ;;
+    bench) echo python/requirements-bench.txt ;;
   esac
 }
 

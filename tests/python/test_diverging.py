@@ -49,6 +49,14 @@ def test_the_text_says_what_helps_and_no_scale(diverged, exploded):
             assert absurd not in said
 
 
+def test_headroom_that_was_asked_for_is_no_divergence(tmp_path):
+    np = pytest.importorskip("numpy")
+    np.save(tmp_path / "gradients.npy", np.array([127.5, 1.0, -3.0], np.float32))
+    found = json.loads(halfscope("recommend", tmp_path / "gradients.npy", "--headroom", 40, "--json", "-"))
+    assert found["reason"] != "diverges"
+    assert found["static_scale"] == 2.0**-31  # 127.5 * 2^40 * 2^-31 = 65280 < 65520
+
+
 def test_the_json_has_the_reason_and_nothing_to_paste(diverged, exploded):
     schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text(encoding="utf-8"))
     for log, exponent in ((diverged, -46), (exploded, -67)):

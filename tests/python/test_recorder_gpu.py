@@ -90,13 +90,13 @@ def test_updates_are_those_of_the_optimizer(tmp_path, read_log, kind):
             assert step or name != "1.bias" or torch.equal(update, after)
 
 
-def test_clipped_gradients_are_noted_as_unscaled(tmp_path, read_log):
+def test_unscaled_and_clipped_gradients_were_read_before(tmp_path, read_log):
     model, scaler = network(), scaler_of(1024.0)
     optimizer = OPTIMIZERS["sgd"](model.parameters())
     with Recorder(model, optimizer, tmp_path / "run", scaler=scaler):
         train(model, optimizer, scaler, 2, clip=0.1)
     log = read_log(tmp_path / "run")
-    assert not log.tables["weight_grad/0.weight", 1]["scaled"]
+    assert log.tables["weight_grad/0.weight", 1]["scale"] == 1024.0
     assert log.tables["activation_grad/0", 1]["scale"] == 1024.0
     assert halfscope.recommend(tmp_path / "run")["static_scale"]
 
