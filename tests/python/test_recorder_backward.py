@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """weight_grad is what backward made: before clipping, after all microbatches, after the reduction."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -154,11 +156,17 @@ def train_rank(rank, port, folder, no_sync):
     with Recorder(model, optimizer, f"{folder}/run"):
         for step in range(2):
             optimizer.zero_grad()
-            if no_sync:
+            twin = copy.deepcopy(model.module)  # seen by nobody
+            batches = [100 * rank + step] if no_sync else []
+            for batch in batches:
                 with model.no_sync():
-                    loss_of(model, 100 * rank + step).backward()
-            loss_of(model, 10 * rank + step).backward()
-            made.append(gradients_of(model.module))
+                    loss_of(model, batch).backward()
+            batches.append(10 * rank + step)
+            loss_of(model, batches[-1]).backward()
+            local = [torch.autograd.grad(loss_of(twin, batch), list(twin.parameters()))
+                     for batch in batches]
+            made.append((gradients_of(model.module),
+                         [max(g.abs().max().item() for g in each) for each in local]))
             nn.utils.clip_grad_norm_(model.parameters(), 0.001)
             optimizer.step()
     torch.save(made, f"{folder}/made-{rank}.pt")
@@ -174,8 +182,11 @@ def test_ranks_record_the_reduced_gradient(tmp_path, read_log, no_sync):
     for rank in (0, 1):
         log = read_log(tmp_path / "run" / f"rank-{rank:04d}")
         for step in (0, 1):
-            require_recorded(log, step, made[rank][step])
-    for one, other in zip(made[0][1].values(), made[1][1].values()):
+            reduced, local = made[rank][step]
+            require_recorded(log, step, reduced)
+            more = log.scalars[step]["more"]
+            assert [more[f"max_abs/weight_grad/microbatch-{i}"] for i in range(len(local))] == local
+    for one, other in zip(made[0][1][0].values(), made[1][1][0].values()):
         assert torch.equal(one, other)  # what was compared is what the ranks agreed on
 
 

@@ -156,7 +156,7 @@ class Attempt:
         run = self._run
         largest = self._largest()
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
-        more.update(self._seen.per_microbatch())  # as they came, with the scale: docs/run-log.md
+        more.update(self._seen.per_microbatch(run.ranks))  # as they came, with the scale: docs/run-log.md
         tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):
             more.update({f"{tag}/attempt-{i}": value for tag, value in attempt.items()

@@ -54,12 +54,13 @@ class Seen:
     def largest_activation_grad(self):
         return largest_of(m for batch in self.activation_grads.values() for m in batch)
 
-    def per_microbatch(self):
-        """{tag: largest recorded magnitude}, when there was more than one microbatch."""
+    def per_microbatch(self, ranks):
+        """{tag: largest recorded magnitude}, when there was more than one microbatch; of weight
+        gradients also where ranks reduce them later: both are larger than what they add up to."""
         found = {}
         for role, batches in (("weight_grad", self.weight_grads),
                               ("activation_grad", self.activation_grads)):
-            if len(batches) > 1:
+            if len(batches) > 1 or (ranks > 1 and role == "weight_grad"):
                 for index in sorted(batches):
                     found[f"max_abs/{role}/microbatch-{index}"] = largest_of(batches[index])
         return {tag: value for tag, value in found.items() if value is not None}

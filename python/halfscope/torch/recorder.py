@@ -79,12 +79,12 @@ class Recorder:
         if self._started:
             raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
         self._started = True
-        rank, world_size = manifest.rank_and_world_size()
+        rank, self.ranks = manifest.rank_and_world_size()
         about = manifest.about(self._model, self.optimizer, self._names, self.loss_scale,
                                self._settings)
         self.writer = LogWriter(
-            self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=world_size,
-            sharded=["activation", "activation_grad"] if world_size > 1 else [],
+            self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
+            sharded=["activation", "activation_grad"] if self.ranks > 1 else [],
             about={**about, **self._about})
         self._prepare()
         self.modules.start()
