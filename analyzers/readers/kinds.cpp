@@ -19,6 +19,7 @@
 #include "analyzers/readers/wandb.hpp"
 #include "analyzers/tensor_folder.hpp"
 #include "analyzers/tensor_frames.hpp"
+#include "halfscope/log/kernel_files.hpp"
 
 namespace halfscope::readers {
 namespace {
@@ -202,6 +203,7 @@ std::string beginning_of(const fs::path& file, std::size_t most) {
 }
 
 std::vector<fs::path> files_of(const fs::path& log) {
+  if (log::is_of_kernel(log)) return {};
   std::error_code error;
   if (fs::is_regular_file(log, error)) return {log};
   std::vector<fs::path> files;
@@ -221,6 +223,12 @@ void read_any(const fs::path& log, const Selection& selection, const Visitor& vi
   if (!fs::exists(log, unreadable)) {
     throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +
                    names_of_kinds());
+  }
+  if (log::is_of_kernel(log)) {
+    throw BadInput(
+        printable(log.string()) +
+        ": lies on a file system of the kernel's own, which holds no logs; want one of " +
+        names_of_kinds());
   }
   std::vector<const Kind*> found;
   for (const Kind& kind : kKinds) {

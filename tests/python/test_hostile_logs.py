@@ -274,6 +274,14 @@ def test_devices(path):
     refused(pathlib.Path(path), seconds=20)
 
 
+@pytest.mark.parametrize("path", ["/proc", "/proc/self", "/proc/self/task", "/sys", "/proc/version"])
+def test_what_the_kernel_makes_up(path, tmp_path):
+    """Its files count as regular ones, and reading some of them waits for ever."""
+    refused(pathlib.Path(path), seconds=20)
+    (tmp_path / "link").symlink_to(path)
+    refused(tmp_path, seconds=20)
+
+
 def test_links_in_a_circle(tmp_path):
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
