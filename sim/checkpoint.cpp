@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/event_file.hpp"
 #include "halfscope/log/safetensors.hpp"
 #include "sim/run_settings.hpp"
 #include "sim/tensor_bits.hpp"
@@ -49,6 +50,26 @@ void for_each_tensor(TrainingState& state, UpdateRule::Kind optimizer, See&& see
     }
   }
 }
+
+constexpr const char* kChecksum = "crc32c";
+
+/// Over all that a checkpoint says: its other metadata, and the tensors in their order.
+class Checksum {
+ public:
+  explicit Checksum(const Metadata& metadata) {
+    for (const auto& [key, value] : metadata) {
+      if (key != kChecksum) said_ += fmt::format("{}={}\n", key, value);
+    }
+  }
+  void add(const std::string& name, const TensorView& values) {
+    const auto* const bytes = reinterpret_cast<const char*>(values.data);
+    said_ += fmt::format("{} {:08x}\n", name, log::crc32c({bytes, values.bytes()}));
+  }
+  std::string text() const { return fmt::format("{:08x}", log::crc32c(said_)); }
+
+ private:
+  std::string said_;
+};
 
 /// By step, ascending.
 std::map<std::int64_t, fs::path> checkpoints(const fs::path& run) {
@@ -98,17 +119,27 @@ Counters counters_of(const fs::path& file, const Metadata& metadata) {
 
 void read_one(const fs::path& file, UpdateRule::Kind optimizer, TrainingState& state) {
   const log::Safetensors tensors(file);
-  const Counters counters = counters_of(file, tensors.metadata());
-  for_each_tensor(state, optimizer, [&](const std::string& name, Tensor& to) {
+  const auto find = [&](const std::string& name) {
     const auto from = tensors.tensor(name);
     if (!from) refuse(file, "has no tensor '" + log::printable(name) + "'");
+    return *from;
+  };
+  Checksum sum(tensors.metadata());
+  for_each_tensor(state, optimizer,
+                  [&](const std::string& name, const Tensor&) { sum.add(name, find(name).view); });
+  if (sum.text() != told(file, tensors.metadata(), kChecksum)) {
+    refuse(file, "its checksum does not fit what it holds");
+  }
+  const Counters counters = counters_of(file, tensors.metadata());
+  for_each_tensor(state, optimizer, [&](const std::string& name, Tensor& to) {
+    const auto from = find(name);
     const std::vector<std::uint64_t> wanted(to.shape.begin(), to.shape.end());
-    if (from->shape != wanted || from->view.dtype != to.dtype) {
+    if (from.shape != wanted || from.view.dtype != to.dtype) {
       refuse(file, fmt::format("tensor '{}' is {} {}, and the run's is {} {}", log::printable(name),
-                               name_of(from->view.dtype), log::shape_text(from->shape),
+                               name_of(from.view.dtype), log::shape_text(from.shape),
                                name_of(to.dtype), log::shape_text(wanted)));
     }
-    set_bits(state.backend, from->view, to);
+    set_bits(state.backend, from.view, to);
   });
   try {
     state.scaling.restore(told(file, tensors.metadata(), "policy"));
@@ -142,6 +173,9 @@ void write_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingS
   for (const auto& [name, member] : kNumbers) {
     metadata[std::string(name)] = fmt::format("{:a}", state.counters.*member);
   }
+  Checksum sum(metadata);
+  for (const log::NamedTensor& tensor : tensors) sum.add(tensor.name, tensor.view);
+  metadata[kChecksum] = sum.text();
   log::write_safetensors(folder / fmt::format("step-{:06}.safetensors", state.counters.step),
                          tensors, metadata);
   auto all = checkpoints(run);

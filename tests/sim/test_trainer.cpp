@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
@@ -99,6 +100,32 @@ TEST_CASE(
   std::filesystem::resize_file(folder / "step-000012.safetensors", 100);
   sim::resume(s, temp / "run");  // from step 10
   CHECK((contents(temp / "run") == whole));
+}
+
+TEST_CASE("a flipped bit in the last checkpoint is noticed, wherever it is") {
+  const TempFolder temp;
+  const auto s = settings("fp32");
+  sim::train(s, temp / "run");
+  const auto whole = contents(temp / "run");
+  const auto last = temp / "run" / "checkpoint" / "step-000012.safetensors";
+  const auto flip = [&](std::uintmax_t byte) {
+    std::fstream file(last, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(static_cast<std::streamoff>(byte));
+    const int old = file.get();
+    file.seekp(static_cast<std::streamoff>(byte));
+    file.put(static_cast<char>(old ^ 4));
+  };
+  const std::uintmax_t size = std::filesystem::file_size(last), parts = 24;
+  for (std::uintmax_t part = 0; part < parts; ++part) {
+    CAPTURE(part);
+    flip(part * (size - 1) / (parts - 1));
+    sim::resume(s, temp / "run");  // from step 10
+    REQUIRE((contents(temp / "run") == whole));
+  }
+  flip(size - 1);
+  std::filesystem::remove(temp / "run" / "checkpoint" / "step-000010.safetensors");
+  CHECK(message_of([&] { sim::resume(s, temp / "run"); }).find("its checksum does not fit") !=
+        std::string::npos);
 }
 
 TEST_CASE("a longer run goes on where a finished one ended") {
