@@ -43,14 +43,24 @@ std::vector<Step> whole_steps(const Analysis& analysis, const std::string& log) 
   return whole;
 }
 
-/// Whether a recorder that read gradients at the step says that the loop had clipped them.
-bool says_clipped(const log::Manifest& manifest) {
+/// Whether the log has a step whose gradients the recorder read at the optimizer's step: those that
+/// no backward pass left.
+bool read_at_step(const Analysis& analysis, const std::string& log) {
+  return std::any_of(analysis.scalars.begin(), analysis.scalars.end(), [&](const auto& scalars) {
+    return scalars.first == log && scalars.second.more.count("gradients_read_at_step") != 0;
+  });
+}
+
+/// Whether a recorder that read gradients at the step was told that the loop clips them. In the
+/// words of earlier recorders, which read all of them there.
+bool says_clipped(const Analysis& analysis, const std::string& log, const log::Manifest& manifest) {
+  constexpr const char* kEarlier =
+      "read when the optimizer's step is attempted, before a skip is decided";
   const auto recorder = manifest.about->find("recorder");
   if (recorder == manifest.about->end() || !recorder->is_object()) return false;
   const auto clipping = recorder->find("clipping");
-  const auto gradients = recorder->find("gradients");
-  return clipping != recorder->end() && !clipping->is_null() && gradients != recorder->end() &&
-         *gradients == "read when the optimizer's step is attempted, before a skip is decided";
+  if (clipping == recorder->end() || clipping->is_null()) return false;
+  return recorder->value("gradients", nlohmann::json()) == kEarlier || read_at_step(analysis, log);
 }
 
 /// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %. Of
@@ -79,7 +89,7 @@ std::map<std::string, Clipped> clipped_logs(const Analysis& analysis) {
     if (const auto found = by_values(whole_steps(analysis, log))) clipped.emplace(log, *found);
   }
   for (const auto& [log, manifest] : analysis.manifests) {
-    if (says_clipped(manifest)) clipped.try_emplace(log);
+    if (says_clipped(analysis, log, manifest)) clipped.try_emplace(log);
   }
   return clipped;
 }

@@ -68,7 +68,7 @@ struct Recommendation {
   /// The scale that serves if values which the log does not tell from zero are zeros.
   std::optional<int> lowest_if_zeros_log2;
   bool overflow_not_identifiable = false;  ///< infinities of FP16 hide how large gradients were
-  /// The tensor that limits the scale was clipped before it was recorded: so do these.
+  /// Weight gradients were clipped before they were recorded: `highest` is an upper bound.
   bool clipped = false;
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;

@@ -253,7 +253,8 @@ std::string skipped_limit_text(const analyzers::Limit& limit) {
 
 std::string_view hidden_maximum(const Recommendation& advice) {
   if (advice.clipped) {
-    return "gradients were clipped before they were recorded, so that backward made larger ones";
+    return "gradients were clipped before they were recorded, so that backward may have made "
+           "larger ones";
   }
   if (advice.limited_by && advice.limited_by->skipped_at) {
     return "how large the gradients of a skipped step were is not in the log";

@@ -97,6 +97,11 @@ TEST_CASE("clipped: a manifest says it, of gradients read at the step", "[clippe
     analysis.manifests = {{"run", manifest(other)}};
     CHECK_FALSE(clipped(analysis));
   }
+  analysis.manifests = {{"run", manifest({{"clipping", "norm 1"}})}};
+  log::StepScalars scalars;
+  scalars.more["gradients_read_at_step"] = 1;
+  analysis.scalars.emplace_back("run", scalars);
+  CHECK(clipped(analysis));
 }
 
 TEST_CASE("clipped: a replay knows what overflows, and not what does not", "[clipped]") {

@@ -129,6 +129,64 @@ def test_each_optimizer_has_its_own_passes(tmp_path, read_log):
     require_recorded(read_log(tmp_path / "first"), 0, made[1])
 
 
+def test_two_optimizers_of_one_model_are_apart(tmp_path, read_log, stand_in_scaler):
+    """Each is unscaled and clipped before the other's pass."""
+    model, scaler, made = small_network(), stand_in_scaler(65536.0), []
+    optimizers = [torch.optim.SGD(model[i].parameters(), lr=0.1) for i in (0, 3)]
+    with Recorder(model, optimizers[0], tmp_path / "0", scaler=scaler), Recorder(
+            model, optimizers[1], tmp_path / "1", scaler=scaler):
+        for i, optimizer in enumerate(optimizers):
+            wanted = list(optimizer.param_groups[0]["params"])
+            scaler.scale(loss_of(model, i)).backward(inputs=wanted)
+            made.append(max(p.grad.abs().max().item() for p in wanted) / 65536)
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(wanted, 0.001)
+        for optimizer in optimizers:
+            scaler.step(optimizer)
+        scaler.update()
+    for i in (0, 1):
+        assert read_log(tmp_path / str(i)).scalars[0]["max_abs_weight_grad"] == made[i]
+
+
+def test_a_pass_that_was_given_up_is_not_what_the_loop_puts_in_place(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with Recorder(model, optimizer, tmp_path / "run", clipping="norm 1"):
+        (1000 * loss_of(model, 0)).backward()
+        optimizer.zero_grad()
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+        optimizer.step()
+    scalars = read_log(tmp_path / "run").scalars[0]
+    assert scalars["max_abs_weight_grad"] == 1
+    assert scalars["more"]["gradients_read_at_step"] == 1
+    assert halfscope.recommend(tmp_path / "run")["clipped"]
+
+
+def test_a_model_that_is_not_called_as_a_whole_recovers_from_a_pass_that_raised(tmp_path, read_log):
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def loss(step):
+        x = model[2](model[1](model[0](torch.randn(7, 1, 8, 8))))
+        return model[3](x).square().mean()
+
+    def fail(gradient):
+        raise ArithmeticError
+
+    with Recorder(model, optimizer, tmp_path / "run"):
+        handle = model[0].weight.register_hook(fail)
+        with pytest.raises(ArithmeticError):
+            loss(0).backward()
+        handle.remove()
+        optimizer.zero_grad()
+        loss(1).backward()
+        made = gradients_of(model)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.001)
+        optimizer.step()
+    require_recorded(read_log(tmp_path / "run"), 0, made)
+
+
 def test_parameters_unfrozen_later_are_seen(tmp_path, read_log):
     model = small_network()
     for p in model.parameters():

@@ -138,9 +138,10 @@ def test_updates_of_16_bit_weights_are_float32(tmp_path, read_log, dtype):
         assert log.tables["update/w", step]["source_dtype"] == "F32"
 
 
-@pytest.mark.parametrize(("foreach", "chosen", "wanted"), [
-    (None, False, False), (None, True, True), (False, True, False), (True, False, True)])
-def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, foreach, chosen,
+@pytest.mark.parametrize(("foreach", "fused", "chosen", "wanted"), [
+    (None, None, False, False), (None, None, True, True), (None, False, True, False),
+    (False, None, True, False), (True, None, False, True)])
+def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, foreach, fused, chosen,
                                                                   wanted):
     """From 2.0 on PyTorch chooses them itself on a GPU: a stand-in makes the choice here."""
     monkeypatch.setattr(updates, "_choose",
@@ -153,6 +154,7 @@ def test_updates_take_foreach_operations_where_the_optimizer_does(monkeypatch, f
     model.w.grad = gradients[0].clone()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003, foreach=foreach)
     group = optimizer.param_groups[0]
+    group["fused"] = fused  # its default is None from 2.0 on
     optimizer.step()
     taken.clear()
     update = updates.update(optimizer, group, model.w, weights, None)

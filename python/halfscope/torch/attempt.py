@@ -36,10 +36,10 @@ class Attempt:
         self._scale = run.loss_scale.current()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
-        self._scaled = {"weight_grad": run.loss_scale.scaled, "activation_grad": run.loss_scale.scaled}
-        if gradients is None:  # no backward pass made them: the loop did, and they are as they are
-            gradients = run.gradients_now(self._seen.provenance)
-            self._scaled["weight_grad"] = run.loss_scale.weight_grads_scaled
+        self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
+        if self._read_at_step:
+            gradients = run.gradients_now(self._seen.provenance, run.loss_scale.weight_grads_scaled)
+        self._scaled = {"weight_grad": gradients.scaled, "activation_grad": run.loss_scale.scaled}
         self._hyperparameters = run.hyperparameters() if self._sample else None
         self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
         self._max_weight_grad = gradients.largest.value()
@@ -156,6 +156,8 @@ class Attempt:
         run = self._run
         largest = self._largest()
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
+        if self._read_at_step:
+            more["gradients_read_at_step"] = 1.0
         more.update(self._seen.per_microbatch(run.ranks))  # as they came, with the scale: docs/run-log.md
         tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):

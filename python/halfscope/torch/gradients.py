@@ -8,9 +8,10 @@ from halfscope.torch.tensors import Gathered, LargestGradient
 
 
 class Gradients:
-    """Weight gradients as they are now."""
+    """Weight gradients as they are now. scaled: whether they carry the loss scale."""
 
-    def __init__(self, run, provenance, record, keep):
+    def __init__(self, run, provenance, record, keep, scaled):
+        self.scaled = scaled
         self.largest = LargestGradient((p for p, _ in run.trained.values()), run.storage.bounds_scale)
         self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
         for name, (parameter, _) in run.trained.items() if record else ():

@@ -15,6 +15,8 @@ from halfscope.torch.tensors import Gathered, largest, largest_of
 # Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
 # added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
 _HOOKS_STAY_BEHIND = not hasattr(torch.autograd.graph, "Node")
+# Before 2.1 a pass that only asks for gradients, autograd.grad(), looks like one that adds them up.
+_AFTER_ACCUMULATION = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
 
 
 def _nothing(*_):
@@ -70,14 +72,17 @@ class ModuleWatch:
     """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
     tables of activations and their gradients; where `keep` is set too, their values."""
 
-    def __init__(self, model, parameters, select=None, ended=lambda: None):
-        """ended: called at the end of a backward pass that reached one of the parameters."""
+    def __init__(self, model, parameters, trained, select=None, ended=lambda: None):
+        """trained: function that gives the optimizer's parameters; ended: called at the end of a
+        backward pass that reached one of them."""
         self._model = model
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
         self._hooked = set()  # ids of parameters
         self._end_of_backward = EndOfBackward(ended)
+        self._trained_now = trained
+        self._trained = set()  # ids of parameters
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._seen = Seen()
         self.record = self.keep = False
@@ -85,6 +90,7 @@ class ModuleWatch:
         self.storage = Storage()
 
     def start(self):
+        self.take()
         self._handles.append(self._model.register_forward_pre_hook(Hook(self._model_called)))
         for path, module in names.leaf_modules(self._model):
             if self._select(path, module):
@@ -105,6 +111,7 @@ class ModuleWatch:
     def take(self):
         """What was seen, and starts afresh."""
         self._end_of_backward.forget()
+        self._trained = {id(parameter) for parameter in self._trained_now()}
         with self._lock:
             seen, self._seen = self._seen, Seen()
         return seen
@@ -116,16 +123,19 @@ class ModuleWatch:
                 self._hooked.add(id(parameter))
                 hook = Hook(self._weight_grad_arrived, parameter)
                 self._handles.append(parameter.register_hook(hook))
+                if _AFTER_ACCUMULATION:
+                    hook = Hook(self._accumulated)
+                    self._handles.append(parameter.register_post_accumulate_grad_hook(hook))
 
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
             self._seen.microbatches += 1
-            self._end_of_backward.forget()
             self._hook_parameters()
 
     def _returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
             return
+        self._end_of_backward.forget()
         seen = self._seen
         for name, tensor in names.outputs(path, output):
             if self.record:
@@ -151,12 +161,18 @@ class ModuleWatch:
             return
         bounds = self.storage.bounds_scale(parameter)
         magnitude = largest(gradient) if bounds else None
+        if not _AFTER_ACCUMULATION:
+            self._accumulated(parameter)
         with self._lock:
-            self._end_of_backward.arrived()
             if bounds:
                 microbatch = self._seen.times[id(parameter)]
                 self._seen.weight_grads[microbatch].append(magnitude)
                 self._seen.times[id(parameter)] += 1
+
+    def _accumulated(self, parameter):
+        if self.in_step and id(parameter) in self._trained:
+            with self._lock:
+                self._end_of_backward.arrived()
 
     def _gather(self, role, name, tensor, computed):
         tensor, computed = self.storage.stored(role, tensor, computed)

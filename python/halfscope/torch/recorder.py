@@ -60,7 +60,8 @@ class Recorder:
         self._about = about or {}
         self.parameters = names.parameters(model, optimizer)
         self._names = {id(p): name for name, p in self.parameters.items()}
-        self.modules = ModuleWatch(model, self.parameters.values(), modules, self._backward_ended)
+        self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer, modules,
+                                   self._backward_ended)
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
@@ -68,7 +69,7 @@ class Recorder:
         self.storage = Storage()
         self.writer = None
         self._started = False
-        self._step_patch = None
+        self._step_patch = self._zero_patch = None
         self._attempt = None
         self._gradients = None  # of the last backward pass since the last step
         self._losses = []
@@ -89,6 +90,8 @@ class Recorder:
         self._prepare()
         self.modules.start()
         self._step_patch = Patch(self.optimizer, "step", self._around_step)
+        if hasattr(self.optimizer, "zero_grad"):
+            self._zero_patch = Patch(self.optimizer, "zero_grad", self._around_zero_grad)
         self.loss_scale.start(self._attempting)
         return self
 
@@ -98,6 +101,8 @@ class Recorder:
         if self._step_patch is not None:
             self._step_patch.remove()
             self._step_patch = None
+        if self._zero_patch is not None:
+            self._zero_patch.remove()
         self.modules.stop()
         self.writer = None
 
@@ -136,8 +141,8 @@ class Recorder:
         gradients, self._gradients = self._gradients, None
         return gradients
 
-    def gradients_now(self, provenance):
-        return Gradients(self, provenance, self._record, self._sample)
+    def gradients_now(self, provenance, scaled):
+        return Gradients(self, provenance, self._record, self._sample, scaled)
 
     def take_tried(self):
         tried, self._tried = self._tried, []
@@ -153,8 +158,19 @@ class Recorder:
         self._record = self._sample or self._record_at(self.step)
         self.modules.record, self.modules.keep = self._record, self._sample
 
+    def _of_the_optimizer(self):
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
     def _backward_ended(self):
-        self._gradients = self.gradients_now(self.modules.provenance)
+        if self._attempt is not None and self._attempt.begun:
+            return  # a closure's further calls
+        if self._gradients is None or not self.loss_scale.unscaled_by_the_loop:
+            scaled = self.loss_scale.scaled and not self.loss_scale.unscaled_by_the_loop
+            self._gradients = self.gradients_now(self.modules.provenance, scaled)
+
+    def _around_zero_grad(self, original, *args, **kwargs):
+        self._gradients = None  # of a pass that was given up
+        return original(*args, **kwargs)
 
     @contextlib.contextmanager
     def _attempting(self, closure=False):

@@ -25,6 +25,8 @@ class FixedScale:
         """Whether .grad carries the scale when the optimizer's step is attempted."""
         return self.scaled and not self._unscaled_before_step
 
+    unscaled_by_the_loop = False  # as far as is known before the step
+
     def losses(self):
         return []
 
@@ -65,6 +67,10 @@ class WatchedScaler:
     @property
     def weight_grads_scaled(self):
         return not self._unscaled
+
+    @property
+    def unscaled_by_the_loop(self):
+        return self._unscaled
 
     def losses(self):
         """What was given to scaler.scale() since this was last asked: losses, not yet scaled."""

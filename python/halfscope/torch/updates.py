@@ -55,7 +55,7 @@ def _decoupled(optimizer, group):
 
 def _takes_foreach(group):
     """Whether torch.optim steps this group with foreach operations: from 2.0 on it chooses itself."""
-    if group.get("foreach") is not None or group.get("fused"):
+    if group.get("foreach") is not None or group.get("fused") is not None:
         return bool(group.get("foreach"))
     if _choose is None or (isinstance(group["lr"], torch.Tensor) and not group.get("capturable")):
         return False
