@@ -58,7 +58,7 @@ class WatchedScaler:
         self._scaler = scaler
         self._optimizer = optimizer
         self._patches = []
-        self._unscaled = False  # by the training loop, since the last update()
+        self.unscaled_by_the_loop = False  # since the last update()
         self._losses = []
 
     def current(self):
@@ -66,11 +66,7 @@ class WatchedScaler:
 
     @property
     def weight_grads_scaled(self):
-        return not self._unscaled
-
-    @property
-    def unscaled_by_the_loop(self):
-        return self._unscaled
+        return not self.unscaled_by_the_loop
 
     def losses(self):
         """What was given to scaler.scale() since this was last asked: losses, not yet scaled."""
@@ -105,7 +101,7 @@ class WatchedScaler:
     def _around_unscale(self, original, optimizer):
         result = original(optimizer)
         if optimizer is self._optimizer:
-            self._unscaled = True
+            self.unscaled_by_the_loop = True
         return result
 
     def _around_step(self, original, optimizer, *args, **kwargs):
@@ -116,7 +112,7 @@ class WatchedScaler:
 
     def _around_update(self, original, *args, **kwargs):
         result = original(*args, **kwargs)
-        self._unscaled = False
+        self.unscaled_by_the_loop = False
         return result
 
 
