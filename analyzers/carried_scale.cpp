@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
+#include <string>
 
 namespace halfscope::analyzers {
 namespace {
@@ -51,11 +51,11 @@ bool was_skipped(const ToldByStep& told, ToldByStep::const_iterator at) {
 
 std::optional<CarriedScale> carried_scale(const Analysis& analysis) {
   const double overflow = to_double(boundaries(kBinary16).overflow);
-  std::set<std::string> logs;
-  for (const auto& [log, kind] : analysis.kinds) logs.insert(log);
-  for (const std::string& log : logs) {
+  std::map<std::string, std::string> tags;  // by log
+  for (const auto& [log, kind] : analysis.kinds) tags[log] += kind.scale_tag;
+  for (const auto& [log, tag] : tags) {
     const ToldByStep told = scales_of(analysis, log);
-    CarriedScale found{log};
+    CarriedScale found{log, tag};
     for (const auto& [step, largest] : largest_of(analysis, log)) {
       const auto at = told.find(step);
       if (at == told.end()) continue;

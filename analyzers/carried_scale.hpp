@@ -14,6 +14,7 @@ namespace halfscope::analyzers {
 /// the log tells of them, although they were not skipped.
 struct CarriedScale {
   std::string log;
+  std::string tag;  ///< of the scalar that has the loss scale; empty where it has none
   std::uint64_t steps = 0;
   std::uint64_t of = 0;  ///< steps that have gradients and a loss scale
 };

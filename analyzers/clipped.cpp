@@ -63,35 +63,50 @@ bool says_clipped(const Analysis& analysis, const std::string& log, const log::M
   return recorder->value("gradients", nlohmann::json()) == kEarlier || read_at_step(analysis, log);
 }
 
-/// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %. Of
-/// steps that are all alike nothing can be told: one of the largest magnitudes must differ.
-std::optional<Clipped> by_values(const std::vector<Step>& steps) {
-  constexpr double kAlike = 1e-3;
-  constexpr std::uint64_t kLeast = 3, kOneOf = 4;
-  double squares = 0;
-  for (const Step& step : steps) squares = std::max(squares, step.squares);
-  std::vector<double> largest;
+constexpr std::uint64_t kLeast = 3, kOneOf = 4;  // steps that have the bound, and their share
+
+/// Whether numbers differ by more than one part in a hundred. Of steps that are all alike nothing
+/// can be told.
+bool differ(const std::vector<double>& numbers) {
+  const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+  return low != numbers.end() && *low < *high * 0.99;
+}
+
+/// Whether many steps have the largest `bound` of all, within so much of it, and differ in `other`.
+bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double Step::*other,
+                double within) {
+  double largest = 0;
+  for (const Step& step : steps) largest = std::max(largest, step.*bound);
+  std::vector<double> at_bound;
   for (const Step& step : steps) {
-    if (step.squares >= squares * (1 - kAlike) * (1 - kAlike)) largest.push_back(step.largest);
+    if (step.*bound >= largest * (1 - within)) at_bound.push_back(step.*other);
   }
-  const std::uint64_t alike = largest.size(), of = steps.size();
-  if (squares == 0 || alike < kLeast || alike * kOneOf < of) return std::nullopt;
-  const auto [low, high] = std::minmax_element(largest.begin(), largest.end());
-  if (*low > *high * (1 - 10 * kAlike)) return std::nullopt;
-  return Clipped{std::sqrt(squares), alike, of};
+  const bool many = at_bound.size() >= kLeast && at_bound.size() * kOneOf >= steps.size();
+  return largest > 0 && many && differ(at_bound);
+}
+
+/// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %,
+/// their squares within 0.2 %. clip_grad_value_ leaves one number.
+bool by_values(const std::vector<Step>& steps) {
+  return is_bounded(steps, &Step::squares, &Step::largest, 0.002) ||
+         is_bounded(steps, &Step::largest, &Step::squares, 0);
 }
 
 }  // namespace
 
-std::map<std::string, Clipped> clipped_logs(const Analysis& analysis) {
-  std::map<std::string, Clipped> clipped;
+std::set<std::string> clipped_logs(const Analysis& analysis) {
+  std::set<std::string> clipped;
   for (const std::string& log : analysis.logs) {
-    if (const auto found = by_values(whole_steps(analysis, log))) clipped.emplace(log, *found);
+    if (by_values(whole_steps(analysis, log))) clipped.insert(log);
   }
   for (const auto& [log, manifest] : analysis.manifests) {
-    if (says_clipped(analysis, log, manifest)) clipped.try_emplace(log);
+    if (says_clipped(analysis, log, manifest)) clipped.insert(log);
   }
   return clipped;
+}
+
+bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role) {
+  return role == log::Role::weight_grad && analysis.clipped.contains(log);
 }
 
 }  // namespace halfscope::analyzers

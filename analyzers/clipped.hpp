@@ -3,24 +3,22 @@
 // was as large, or larger.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
+#include <set>
 #include <string>
+
+#include "halfscope/log/run_log.hpp"
 
 namespace halfscope::analyzers {
 
 struct Analysis;
 
-/// How a log shows it: run.json says so, or the norm over all its weight gradients (the square root
-/// of their sum of squares, unscaled) is never above one value and has it at many steps, as
-/// torch.nn.utils.clip_grad_norm_ leaves it.
-struct Clipped {
-  std::optional<double> norm;       ///< empty where run.json says it
-  std::uint64_t steps = 0, of = 0;  ///< recorded steps that have this norm, of so many
-};
+/// By log; those alone that were clipped. A log shows it: run.json says so; or the norm over all
+/// its weight gradients (the square root of their sum of squares, unscaled) is never above one
+/// value and has it at many steps, as torch.nn.utils.clip_grad_norm_ leaves it; or their largest
+/// magnitude is and does, as clip_grad_value_ leaves it.
+std::set<std::string> clipped_logs(const Analysis& analysis);
 
-/// By log; those alone that were clipped.
-std::map<std::string, Clipped> clipped_logs(const Analysis& analysis);
+/// Whether a log's gradients of this role were larger than is recorded, or may have been.
+bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role);
 
 }  // namespace halfscope::analyzers

@@ -44,6 +44,15 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
   return out;
 }
 
+/// Whether a run's weights are kept in a format wider than the target's, or have masters that are.
+bool has_wide_weight(const Analysis& analysis, const TensorFindings& weight) {
+  if (!in_target(weight)) return true;
+  const std::string master = meeting_name(log::Role::master_weight, weight.name);
+  return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
+    return t.role == log::Role::master_weight && meeting_name(t.role, t.name) == master;
+  });
+}
+
 /// One run's side of a tensor over the common steps.
 struct Side {
   Counts counts;
@@ -133,7 +142,8 @@ std::optional<Both<UpdateCounts>> common_updates(const TensorFindings& a, const 
   return any ? std::optional(sum) : std::nullopt;
 }
 
-ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) {
+ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFindings& a,
+                              const TensorFindings& b, bool own_format) {
   ComparedTensor t;
   t.name = meeting_name(a.role, a.name);
   t.role = a.role;
@@ -157,6 +167,10 @@ ComparedTensor compare_tensor(const TensorFindings& a, const TensorFindings& b) 
   if (!same_size) t.zeros_at.clear();
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
+  if (own_format) {
+    t.untouched = {!in_target(a), !in_target(b)};
+    t.wide_weight = {has_wide_weight(*runs.a, a), has_wide_weight(*runs.b, b)};
+  }
   return t;
 }
 
@@ -212,7 +226,8 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
       continue;
     }
     met.insert(found->second);
-    ComparedTensor t = compare_tensor(a.tensors[i], b.tensors[found->second]);
+    ComparedTensor t =
+        compare_tensor({&a, &b}, a.tensors[i], b.tensors[found->second], c.own_format);
     t.index = {i, found->second};
     if (t.steps.empty()) {
       ++without_step;
@@ -231,7 +246,18 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
   }
 }
 
+/// Whether the run computed gradients in the target format.
+bool any_in_target(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [](const TensorFindings& t) {
+    return t.counted && t.counts.total != 0 && in_target(t);
+  });
+}
+
 }  // namespace
+
+bool in_target(const TensorFindings& tensor) {
+  return !tensor.underflow_identifiable && !tensor.hidden_by_buckets;
+}
 
 std::string meeting_name(log::Role role, const std::string& name) {
   const std::string path = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
@@ -242,12 +268,14 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
   Comparison c;
   c.logs = {a.logs.front(), b.logs.front()};
   c.target = a.target;
+  c.own_format = selections.a.at_run_scale && selections.b.at_run_scale &&
+                 any_in_target(a) != any_in_target(b);
   if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
   match(c, a, b);
   add_scalars(c.runs.a, a);
   add_scalars(c.runs.b, b);
-  add_trouble(c.runs.a, a);
-  add_trouble(c.runs.b, b);
+  add_trouble(c.runs.a, a, c.own_format);
+  add_trouble(c.runs.b, b, c.own_format);
   sum_up(c, a, b);
   set_parting(c);
   return c;

@@ -79,6 +79,10 @@ struct ComparedTensor {
   /// some power of two; empty where it is not known exactly.
   std::optional<double> largest_share_difference;
   std::optional<Both<UpdateCounts>> updates;
+  /// Values that are NaN or infinite, or overflow; not the latter where `untouched`.
+  Both<Interval> not_finite;
+  Both<bool> untouched;    ///< Comparison::own_format, and not computed in the target format
+  Both<bool> wide_weight;  ///< likewise, and updates go into a weight, or its master, that is not
   std::optional<ElementChanges> elements;
 };
 
@@ -100,18 +104,22 @@ struct Trouble {
 /// What one run's scalars say, and its values over the tensors and steps that both have.
 struct RunTotals {
   Counts gradients;
-  Counts all;                         ///< tensors of every role
-  Interval lost;                      ///< of the gradients: ComparedTensor::lost
+  Counts all;     ///< tensors of every role
+  Interval lost;  ///< of the gradients: ComparedTensor::lost
+  /// not_finite() of the gradients, and of all; of tensors that are untouched nothing overflows.
+  Interval not_finite, not_finite_all;
+  std::uint64_t unmoved = 0;          ///< updates that left their weight as it is
   std::uint64_t tensors = 0;          ///< of the run, compared or not
   std::optional<Trouble> non_finite;  ///< NaN and infinity
   std::optional<Trouble> overflow;    ///< finite values that overflow in the target format
   std::optional<std::int64_t> loss_non_finite;           ///< first step
   std::optional<std::pair<double, double>> loss_scales;  ///< least and largest that counts are for
   bool underflow_identifiable = true;                    ///< of every compared gradient
-  std::uint64_t steps = 0;                               ///< that have scalars
-  std::vector<std::pair<std::int64_t, double>> loss;     ///< ascending by step
-  std::vector<std::pair<std::int64_t, double>> scales;   ///< loss scales, likewise
-  std::vector<std::int64_t> skipped;                     ///< found_inf
+  std::optional<Dtype> computed;  ///< the coarsest dtype that its gradients were computed in
+  std::uint64_t steps = 0;        ///< that have scalars
+  std::vector<std::pair<std::int64_t, double>> loss;    ///< ascending by step
+  std::vector<std::pair<std::int64_t, double>> scales;  ///< loss scales, likewise
+  std::vector<std::int64_t> skipped;                    ///< found_inf
 };
 
 /// How B's share stands to A's. unknown: no values, or only bounds are known and they overlap.
@@ -152,7 +160,11 @@ struct WholeZeros {
 struct Comparison {
   Both<std::string> logs;
   Target target;
-  std::optional<double> loss_scale;     ///< counts are for; empty: each step's own
+  std::optional<double> loss_scale;  ///< counts are for; empty: each step's own
+  /// One run computed gradients in the target format, the other, in a wider one, did not, and
+  /// counts are at each step's own scale: each is judged in what it computed in. What was not
+  /// computed in the target format counts as normal, and its updates as applied.
+  bool own_format = false;
   std::vector<ComparedTensor> tensors;  ///< worst first, then by how far the magnitudes moved
   Both<std::vector<std::string>> only;  ///< tensors of one run
   Both<RunTotals> runs;
@@ -198,11 +210,11 @@ void add_scalars(RunTotals& run, const Analysis& analysis);
 /// Sets last_loss and parting, from the runs' scalars.
 void set_parting(Comparison& comparison);
 
-/// Sets what is known of all tensors and steps of one run.
-void add_trouble(RunTotals& run, const Analysis& analysis);
+/// Sets what is known of all tensors and steps of one run; `own_format` as above.
+void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format);
 
-/// Updates that leave their weight as it is.
-std::uint64_t unmoved(const UpdateCounts& counts);
+/// Whether it was computed in the target format, or one as coarse.
+bool in_target(const TensorFindings& tensor);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);

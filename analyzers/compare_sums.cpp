@@ -32,7 +32,8 @@ void sum_zeros(ComparedTensor& t, const TensorFindings& a, const TensorFindings&
     if (!t.new_zeros) t.new_zeros.emplace();
     *t.new_zeros += at.new_zeros;
   }
-  t.lost = {t.counts.a.classes.flushed_to_zero, t.counts.b.classes.flushed_to_zero};
+  if (!t.untouched.a) t.lost.a = t.counts.a.classes.flushed_to_zero;
+  if (!t.untouched.b) t.lost.b = t.counts.b.classes.flushed_to_zero;
   const auto gone = [&](std::uint64_t new_ones) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(new_ones) - t.zero_difference);
   };
@@ -51,6 +52,12 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
   run.gradients += counts;
   run.lost += lost;
   run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
+  const std::optional<Dtype> computed =
+      tensor.computed_in_fp16() ? Dtype::f16 : tensor.computed_dtype;
+  const auto quantum = [](Dtype dtype) { return format_of(dtype).min_quantum_exponent(); };
+  if (computed && (!run.computed || quantum(*computed) > quantum(*run.computed))) {
+    run.computed = computed;
+  }
   for (const StepFindings& step : tensor.per_step) {
     if (!std::binary_search(steps.begin(), steps.end(), step.step)) continue;
     auto& [least, largest] = run.loss_scales
@@ -61,6 +68,16 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
   }
 }
 
+/// Values that are NaN or infinite, or overflowed in what they were computed in.
+Interval not_finite_of(const Counts& counts, bool untouched) {
+  return untouched ? counts.nan + counts.inf : not_finite(counts);
+}
+
+/// Updates that left their weight as it is.
+std::uint64_t unmoved(const UpdateCounts& counts, bool wide_weight) {
+  return counts.zero + (wide_weight ? 0 : counts.half.lost());
+}
+
 /// How much worse B is, most important first, as shares: values newly not finite, values newly lost
 /// to zero, weight updates newly lost.
 std::tuple<double, double, double> harm(const ComparedTensor& t) {
@@ -69,17 +86,18 @@ std::tuple<double, double, double> harm(const ComparedTensor& t) {
   const auto surely = [&](const Interval& a, const Interval& b) {
     return std::max(0.0, share(b.low, of_b) - share(a.high, of_a));
   };
-  const Interval a = not_finite(t.counts.a), b = not_finite(t.counts.b);
   const bool loses = real_change_of(t.lost.a, of_a, t.lost.b, of_b) == Change::more;
   double updates = 0;
   if (t.updates) {
-    const std::uint64_t still_a = unmoved(t.updates->a), still_b = unmoved(t.updates->b);
+    const std::uint64_t still_a = unmoved(t.updates->a, t.wide_weight.a);
+    const std::uint64_t still_b = unmoved(t.updates->b, t.wide_weight.b);
     const std::uint64_t pairs_a = t.updates->a.pairs, pairs_b = t.updates->b.pairs;
     if (real_change_of(still_a, pairs_a, still_b, pairs_b) == Change::more) {
       updates = share(still_b, pairs_b) - share(still_a, pairs_a);
     }
   }
-  return {surely(a, b), loses ? surely(t.lost.a, t.lost.b) : 0.0, updates};
+  return {surely(t.not_finite.a, t.not_finite.b), loses ? surely(t.lost.a, t.lost.b) : 0.0,
+          updates};
 }
 
 void rank(std::vector<ComparedTensor>& tensors) {
@@ -119,21 +137,20 @@ void set_changes(Comparison& c) {
     c.underflow = real_change_of(lost_to_zero(a.gradients), a.gradients.total,
                                  lost_to_zero(b.gradients), b.gradients.total);
   }
-  c.overflow = change_of(not_finite(a.gradients), a.gradients.total, not_finite(b.gradients),
-                         b.gradients.total);
-  c.not_finite = change_of(not_finite(a.all), a.all.total, not_finite(b.all), b.all.total);
+  c.overflow = change_of(a.not_finite, a.gradients.total, b.not_finite, b.gradients.total);
+  c.not_finite = change_of(a.not_finite_all, a.all.total, b.not_finite_all, b.all.total);
   if (!c.updates) return;
-  c.unmoved = real_change_of(unmoved(c.updates->a), c.updates->a.pairs, unmoved(c.updates->b),
-                             c.updates->b.pairs);
+  c.unmoved = real_change_of(a.unmoved, c.updates->a.pairs, b.unmoved, c.updates->b.pairs);
 }
 
-/// Tensors and steps for which `of` gives a count.
+/// Tensors and steps for which `of` gives a count; `of_target`: of tensors computed in it alone.
 template <typename Of>
-std::optional<Trouble> trouble(const Analysis& analysis, Of of) {
+std::optional<Trouble> trouble(const Analysis& analysis, bool of_target, Of of) {
   Trouble out;
   std::set<std::int64_t> steps;
   std::uint64_t most = 0;
   for (const TensorFindings& tensor : analysis.tensors) {
+    if (of_target && !in_target(tensor)) continue;
     Interval values;
     for (const StepFindings& step : tensor.per_step) {
       const Interval at = of(step.counts);
@@ -190,8 +207,6 @@ Interval not_finite(const Counts& counts) {
   return counts.nan + counts.inf + counts.classes.overflow;
 }
 
-std::uint64_t unmoved(const UpdateCounts& counts) { return counts.zero + counts.half.lost(); }
-
 void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   c.updates.reset();
   c.gradients = 0;
@@ -199,19 +214,28 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   c.zeros_tell = true;
   for (RunTotals* run : {&c.runs.a, &c.runs.b}) {
     run->gradients = run->all = Counts();
-    run->lost = Interval();
+    run->lost = run->not_finite = run->not_finite_all = Interval();
+    run->unmoved = 0;
   }
   for (ComparedTensor& t : c.tensors) {
     const TensorFindings &of_a = a.tensors[t.index.a], &of_b = b.tensors[t.index.b];
     sum_zeros(t, of_a, of_b);
     c.runs.a.all += t.counts.a;
     c.runs.b.all += t.counts.b;
+    t.not_finite = {not_finite_of(t.counts.a, t.untouched.a),
+                    not_finite_of(t.counts.b, t.untouched.b)};
+    c.runs.a.not_finite_all += t.not_finite.a;
+    c.runs.b.not_finite_all += t.not_finite.b;
     if (t.updates) {
       if (!c.updates) c.updates.emplace();
       c.updates->a += t.updates->a;
       c.updates->b += t.updates->b;
+      c.runs.a.unmoved += unmoved(t.updates->a, t.wide_weight.a);
+      c.runs.b.unmoved += unmoved(t.updates->b, t.wide_weight.b);
     }
     if (!t.counted) continue;
+    c.runs.a.not_finite += t.not_finite.a;
+    c.runs.b.not_finite += t.not_finite.b;
     ++c.gradients;
     add_gradient(c.runs.a, of_a, t.counts.a, t.lost.a, t.steps);
     add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
@@ -224,10 +248,11 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   rank(c.tensors);
 }
 
-void add_trouble(RunTotals& run, const Analysis& analysis) {
+void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format) {
   run.tensors = analysis.tensors.size();
-  run.non_finite = trouble(analysis, [](const Counts& c) { return Interval(c.nan + c.inf); });
-  run.overflow = trouble(analysis, [](const Counts& c) { return c.classes.overflow; });
+  run.non_finite =
+      trouble(analysis, false, [](const Counts& c) { return Interval(c.nan + c.inf); });
+  run.overflow = trouble(analysis, own_format, [](const Counts& c) { return c.classes.overflow; });
 }
 
 }  // namespace halfscope::analyzers

@@ -25,9 +25,10 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
 
 void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
               const RecommendOptions& options) {
-  advice.scales = scale_evidence(analysis, advice);
+  const bool no_scale = advice.none_needed && wide_range(analysis.target.format);
+  if (!no_scale) advice.scales = scale_evidence(analysis, advice);
   if (advice.static_log2) put_static(advice, analysis);
-  advice.dynamic = dynamic_advice(analysis, advice);
+  if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice);
   advice.ranks = rank_sum(analysis, advice, selection);
   advice.per_layer = per_layer(analysis, advice, options);
   advice.keep_in_fp32 = keep_in_fp32(analysis, advice, options);

@@ -36,9 +36,9 @@ bool fits(const Classes& c, bool saturating, std::uint64_t n, double target) {
          static_cast<long double>(target) * static_cast<long double>(n);
 }
 
-/// Whether infinities stand for values of unknown size.
+/// Whether infinities stand for values of unknown size; not those that the loss scale made.
 bool hides_its_largest(const TensorFindings& t) {
-  return t.counts.inf.high != 0 && t.computed_in_fp16();
+  return t.counts.inf.high > t.skipped_inf && t.computed_in_fp16();
 }
 
 FormatFit fit_of(const TensorFindings& tensor, const Target& target, double target_underflow) {
@@ -69,6 +69,21 @@ bool fits_binary32(const TensorFindings& t) {
 }
 
 }  // namespace
+
+void set_skipped_nonfinite(Analysis& analysis) {
+  LogSteps skipped;
+  for (const auto& [log, scalars] : analysis.scalars) {
+    if (scalars.found_inf.value_or(false)) skipped.emplace(log, scalars.step);
+  }
+  for (TensorFindings& t : analysis.tensors) {
+    t.skipped_nan = t.skipped_inf = 0;
+    for (const StepFindings& step : t.per_step) {
+      if (!t.counted || !skipped.contains({t.log, step.step})) continue;
+      t.skipped_nan += step.counts.nan.low;
+      t.skipped_inf += step.counts.inf.low;
+    }
+  }
+}
 
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
                                         double target_underflow) {

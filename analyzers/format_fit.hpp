@@ -56,7 +56,7 @@ struct FormatFit {
   Classes at_1, at_best;  ///< at scale 1, and at 2^best_log2
   /// The flushed share is within the target and nothing overflows; of a saturating cast, values
   /// that are clamped count as flushed ones do. False where infinities of values computed in
-  /// binary16 hide how large they were.
+  /// binary16 hide how large they were, but for those of skipped steps.
   bool fits_at_1 = false, fits_at_best = false;
   std::optional<NoiseRatio> noise_at_best;
 };
@@ -84,6 +84,9 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
 
 /// Sets `sums` and `whole_steps` alone. Throws log::BadInput.
 void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress = {});
+
+/// Sets skipped_nan and skipped_inf of every tensor.
+void set_skipped_nonfinite(Analysis& analysis);
 
 /// The fits as far as tables tell them, noise estimated. None where only bounds of the counts are
 /// known that leave open what is flushed.

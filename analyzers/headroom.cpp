@@ -103,8 +103,7 @@ std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tens
   const double limit = limit_at_1 - std::log2(scale_seen(tensor, step));
   const bool is_censored = censored && *censored >= finite;
   const double largest = is_censored ? *censored : finite;
-  const bool clipped =
-      tensor.role == log::Role::weight_grad && analysis.clipped.count(tensor.log) != 0;
+  const bool clipped = was_clipped(analysis, tensor.log, tensor.role);
   return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
 

@@ -2,6 +2,8 @@
 #include "analyzers/provenance.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace halfscope::analyzers {
 namespace {
@@ -26,6 +28,16 @@ bool hides_flushed(const Frame& frame, Format target) {
 }
 
 }  // namespace
+
+bool runs_in_bfloat16(const Analysis& analysis) {
+  std::map<std::string, bool> logs;  // whether some gradient of the log was
+  for (const TensorFindings& t : analysis.tensors) {
+    if (!t.counted) continue;
+    if (t.computed_in_fp16()) return false;
+    logs[t.log] |= t.computed_dtype == Dtype::bf16;
+  }
+  return !logs.empty() && std::ranges::all_of(logs, [](const auto& log) { return log.second; });
+}
 
 void Provenance::add(const Frame& frame, Format target) {
   // Of steps that differ the coarsest holds: what it lost cannot be told for the sum.

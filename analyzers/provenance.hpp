@@ -8,6 +8,9 @@
 
 namespace halfscope::analyzers {
 
+/// Whether in every log that has gradients some were computed in bfloat16, and none in binary16.
+bool runs_in_bfloat16(const Analysis& analysis);
+
 class Provenance {
  public:
   void add(const Frame& frame, Format target);

@@ -189,11 +189,6 @@ std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
   return peak;
 }
 
-/// Whether a log's gradients of this role were larger than is recorded: an upper bound remains.
-bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role) {
-  return role == log::Role::weight_grad && analysis.clipped.count(log) != 0;
-}
-
 /// Keeps the peak that leaves the least room. Among equals the first, so that a tensor's name goes
 /// before a role's.
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
@@ -352,6 +347,7 @@ Share flushed_at(const Analysis& analysis, int k) {
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
   Recommendation r;
   r.logs = analysis.logs;
+  r.format = analysis.target.name;
   const Tensors tensors = counted(analysis);
   std::set<std::int64_t> nonfinite;
   std::set<std::string> roles;

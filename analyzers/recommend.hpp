@@ -54,10 +54,25 @@ constexpr bool too_small(int log2_scale, bool ends_broken) {
   return log2_scale < (ends_broken ? 0 : kLeastInHalf);
 }
 
+/// Whether a run in bfloat16 may use a format of less range, at static_scale, and the tensor that
+/// decides.
+struct MayUse {
+  enum class Why : std::uint8_t {
+    fits,       ///< it limits the scale
+    flushed,    ///< too much of it becomes zero at the largest scale that overflows nowhere
+    overflows,  ///< it overflows whatever the loss scale
+    no_scale    ///< no loss scale can be recommended; no tensor
+  };
+  Why why = Why::no_scale;
+  std::string tensor;
+  bool yes() const { return why == Why::fits; }
+};
+
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
 /// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
 struct Recommendation {
   std::vector<std::string> logs;
+  std::string_view format;          ///< that was asked about
   std::optional<int> static_log2;   ///< log2 of static_scale: highest, or 0 (wide_range())
   std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
   std::optional<int> lowest_log2;   ///< smallest k with every tensor's flushed share in the target
@@ -85,6 +100,7 @@ struct Recommendation {
   std::vector<std::string> overflow_without_cure;
 
   std::optional<NanInModel> nan_in_model;  ///< study() fills it
+  std::optional<MayUse> may_use;           ///< of a run in bfloat16; study() fills it
 
   // The complete recommendation; complete() fills these.
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending

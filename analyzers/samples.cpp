@@ -199,7 +199,7 @@ void visit_tensor_files(const TensorFolder& folder, const Selection& selection,
     step.file = group.size() == 1 ? group.front().path : folder.folder;
     step.step = group.front().step;
     step.tensors = &tensors;
-    step.assume_roles = !folder.roles_in_names;
+    step.folder = &folder;
     step.tell = within(progress, done, step.bytes, all);
     visit(step);
     done += step.bytes;
@@ -207,17 +207,8 @@ void visit_tensor_files(const TensorFolder& folder, const Selection& selection,
   }
 }
 
-/// A single file, as a folder that holds it alone; or the files of an index.
 TensorFolder folder_of(const std::filesystem::path& path, std::optional<Dtype> as) {
-  if (readers::is_shard_index(path)) return list_tensor_index(path, as);
-  TensorFolder folder;
-  folder.folder = path;
-  folder.files.push_back(single_file(path, as));
-  const std::vector<std::string> names = open_step_file(folder.files.front())->names();
-  folder.roles_in_names = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return log::role_in_name(name).has_value();
-  });
-  return folder;
+  return readers::is_shard_index(path) ? list_tensor_index(path, as) : single_file(path, as);
 }
 
 /// Whether the tensors of this role carry the loss scale, as the sampled file or the manifest says.
@@ -248,7 +239,8 @@ std::optional<double> scale_in(const std::map<std::string, std::string>& metadat
 }  // namespace
 
 Role WholeStep::role_of(const Selection& selection, const std::string& name) const {
-  return analyzers::role_of(selection, name, assume_roles).first;
+  const auto unnamed = folder == nullptr ? std::nullopt : unnamed_in(*folder, files.at(name));
+  return analyzers::role_of(selection, name, unnamed).first;
 }
 
 bool WholeStep::is_sharded(Role role) const {

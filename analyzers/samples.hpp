@@ -49,7 +49,7 @@ struct WholeStep {
   std::map<std::string, std::string> metadata;  ///< of a sampled step's file
   const log::RunLog* run = nullptr;             ///< null for a tensor file
   const log::StepScalars* scalars = nullptr;    ///< null where the log has none of this step
-  bool assume_roles = false;                    ///< no name of a tensor file carries a role
+  const TensorFolder* folder = nullptr;         ///< of tensor files
   std::map<std::string, StepFile> files;        ///< of tensor files: where each tensor lies
   std::uint64_t bytes = 0;                      ///< of its files
   Tell tell;                                    ///< for visitors that take long over one step

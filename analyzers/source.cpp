@@ -13,6 +13,7 @@
 #include "analyzers/samples.hpp"
 #include "analyzers/scale_tag.hpp"
 #include "analyzers/tensor_frames.hpp"
+#include "analyzers/unnamed_roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -88,7 +89,7 @@ void read_samples(const log::RunLog& log, const Selection& s, const FrameVisitor
       }
     };
     Frame frame;
-    std::tie(frame.role, frame.role_source) = role_of(s, whole.name, false);
+    std::tie(frame.role, frame.role_source) = role_of(s, whole.name);
     frame.name = whole.name;
     frame.step = whole.step;
     frame.source_dtype = whole.view.dtype;
@@ -110,6 +111,7 @@ std::string_view name_of(RoleSource source) {
     case RoleSource::name: return "name";
     case RoleSource::option: return "option";
     case RoleSource::assumed: return "assumed";
+    case RoleSource::file: return "file";
     case RoleSource::none: return "none";
   }
   return "none";
@@ -130,30 +132,16 @@ bool in_steps(const Selection& s, std::int64_t step) {
   return step >= s.first_step && step < s.end_step;
 }
 
-namespace {
-
-/// What PyTorch's optimizers call their states, as checkpoints of them have it: torch/optim.
-bool is_optimizer_state(std::string_view name) {
-  constexpr std::string_view kStates[] = {"exp_avg",         "exp_avg_sq", "max_exp_avg_sq",
-                                          "exp_inf",         "square_avg", "grad_avg",
-                                          "momentum_buffer", "acc_delta",  "step"};
-  const std::string_view last = name.substr(name.rfind('.') + 1);
-  return last.size() < name.size() && std::ranges::find(kStates, last) != std::end(kStates);
-}
-
-}  // namespace
-
-std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name, bool assume) {
+std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
+                                    std::optional<Unnamed> unnamed) {
   for (const auto& [glob, role] : s.roles) {
     if (matches(glob, name)) return {role, RoleSource::option};
   }
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
   // Who names roles does not want the others guessed.
-  if (assume && s.roles.empty()) {
-    return {is_optimizer_state(name) ? Role::optimizer_state : Role::weight_grad,
-            RoleSource::assumed};
-  }
-  return {Role::unknown, RoleSource::none};
+  if (!unnamed || !s.roles.empty()) return {Role::unknown, RoleSource::none};
+  return {role_of_unnamed(name, *unnamed),
+          *unnamed == Unnamed::weights ? RoleSource::file : RoleSource::assumed};
 }
 
 bool usable_scale(double scale) {
@@ -238,7 +226,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     tag.set(record);
     if (left_out.takes(record, s)) return;
     Frame frame;
-    std::tie(frame.role, frame.role_source) = role_of(s, record.name, false);
+    std::tie(frame.role, frame.role_source) = role_of(s, record.name);
     frame.step = record.step;
     frame.source_dtype = record.source_dtype;
     frame.computed_dtype = record.computed_dtype;

@@ -28,9 +28,13 @@ enum class RoleSource : std::uint8_t {
   /// No name of the file carries a role, nor is any given: taken as weight_grad, and what is called
   /// as an optimizer's state (".exp_avg") as optimizer_state.
   assumed,
-  none  ///< other names of the file carry roles or --role names some, but none of this one
+  file,  ///< as above, but the file shows that it holds a model's weights
+  none   ///< other names of the file carry roles or --role names some, but none of this one
 };
 std::string_view name_of(RoleSource source);
+
+/// What the tensors of a file are in which no name carries a role.
+enum class Unnamed : std::uint8_t { gradients, weights };
 
 /// One tensor at one step, as recorded.
 struct Frame {
@@ -79,10 +83,10 @@ bool selects(const Selection& selection, const std::string& tensor_name);
 
 bool in_steps(const Selection& selection, std::int64_t step);
 
-/// The role a name has: by --role, by itself, or (`assume`: no name of its file carries one)
-/// assumed, unless --role is given at all.
+/// The role a name has: by --role, by itself, or (`unnamed`: no name of its file carries one) by
+/// what its file holds, unless --role is given at all.
 std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::string& name,
-                                         bool assume);
+                                         std::optional<Unnamed> unnamed = std::nullopt);
 
 /// Whether a number can be a loss scale: positive and a normal binary32 number, since training
 /// applies it in binary32 at most.
@@ -134,6 +138,7 @@ struct LogKind {
   std::vector<Gap> gaps;  ///< ascending
   /// Skipped steps are told by the scale's falls: those at its minimum, say, do not show.
   bool skips_at_least = false;
+  std::string scale_tag = {};  ///< of the scalar that is taken as the loss scale, where one is
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.

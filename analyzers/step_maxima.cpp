@@ -43,7 +43,7 @@ class Collector {
         all.left_out.push_back(number);
         continue;
       }
-      const bool clipped = analysis_.clipped.count(log_) != 0;
+      const bool clipped = was_clipped(analysis_, log_, log::Role::weight_grad);
       all.steps.push_back({number, step.log2_max, step.censored || clipped});
       all.highest_log2.push_back(step.highest_log2);
     }

@@ -88,6 +88,7 @@ struct StepSeries {
   std::optional<log::Manifest> manifest;
   bool from_magnitudes = false;  ///< a plain series: one tensor, nothing else known
   bool from_buckets = false;     ///< some counts are known between bounds alone
+  bool in_bfloat16 = false;      ///< gradients were computed in bfloat16, and none in binary16
 };
 
 /// Collects one log's series as it is read.

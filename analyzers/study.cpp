@@ -5,7 +5,9 @@
 
 #include <utility>
 
+#include "analyzers/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/provenance.hpp"
 
 namespace halfscope::analyzers {
 
@@ -13,6 +15,10 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
                  const Selection& selection, const Passes& passes, const Phases& phases) {
   const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
   Analysis analysis = analyze(logs, target, selection, phase("reading"), passes.series);
+  if (target.by_default && runs_in_bfloat16(analysis)) {
+    const Target own{"bfloat16", kBfloat16, target.flush_subnormals};
+    analysis = analyze(logs, own, selection, phase("reading"), passes.series);
+  }
   if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));
   if (passes.formats) {
     add_fits(analysis, selection, {}, phase("whole tensors"));
@@ -43,6 +49,7 @@ Study study(Analysis&& analysis, const Selection& selection, const RecommendOpti
   all.advice = recommend(all.analysis, options);
   all.advice.nan_in_model = first_in_model(all.overflow);
   refuse_divergence(all);
+  all.advice.may_use = may_use(all.analysis, all.advice);
   complete(all.advice, all.analysis, selection, options);
   return all;
 }

@@ -27,7 +27,8 @@ struct Passes {
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
 using Phases = std::function<Progress(const std::string& what)>;
 
-/// analyze(), and the passes that are asked for. Throws log::BadInput.
+/// analyze(), and the passes that are asked for. Where nobody asked for a format (Target::
+/// by_default), a run in bfloat16 is read again and judged in bfloat16. Throws log::BadInput.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const Passes& passes, const Phases& phases);
 

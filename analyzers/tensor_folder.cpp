@@ -18,6 +18,7 @@
 #include "analyzers/readers/torch_file.hpp"
 #include "analyzers/tensor_shards.hpp"
 #include "analyzers/tensor_views.hpp"
+#include "analyzers/unnamed_roles.hpp"
 #include "halfscope/log/folder.hpp"
 #include "halfscope/log/safetensors.hpp"
 
@@ -149,6 +150,11 @@ std::string name_by_file(const fs::path& path, const std::vector<std::string>& n
   return torch || path.extension() == ".npy" ? without_step(stem) : "";
 }
 
+bool any_role_in(const std::vector<std::string>& names) {
+  return std::ranges::any_of(
+      names, [](const std::string& name) { return log::role_in_name(name).has_value(); });
+}
+
 /// Adds a file; the names of its readable tensors.
 std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, TensorFolder& all) {
   StepFile file;
@@ -161,7 +167,9 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   if (found.index) require_shard(found.path, *found.index);
   const auto opened = readers::open_tensor_file(found.path, as);
   take_metadata(*opened, file);
+  file.shows_weights = weights_shown(found.path, *opened);
   if (found.index) {
+    if (file.shows_weights.empty()) file.shows_weights = "is a shard of a checkpoint";
     check_shard(found.path, *opened, *found.index, all.notes);
     file.index = found.index;
     file.tensor_bytes = opened->tensor_bytes();
@@ -169,10 +177,7 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   file.tensor = name_by_file(found.path, opened->names());
   if (!file.tensor.empty()) all.names_cut = all.names_cut || file.tensor != stem;
   std::vector<std::string> names = open_step_file(file)->names();
-  all.roles_in_names =
-      all.roles_in_names || std::any_of(names.begin(), names.end(), [](const std::string& name) {
-        return log::role_in_name(name).has_value();
-      });
+  all.roles_in_names = all.roles_in_names || any_role_in(names);
   all.files.push_back(std::move(file));
   return names;
 }
@@ -368,15 +373,26 @@ std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
   return file.tensor.empty() ? std::move(opened) : renamed(std::move(opened), file.tensor);
 }
 
-StepFile single_file(const fs::path& path, std::optional<Dtype> as) {
+TensorFolder single_file(const fs::path& path, std::optional<Dtype> as) {
   StepFile file;
   file.path = path;
   file.as = as;
   std::error_code ignored;
   file.bytes = fs::file_size(path, ignored);
-  take_metadata(*readers::open_tensor_file(path, as), file);
+  const auto opened = readers::open_tensor_file(path, as);
+  take_metadata(*opened, file);
+  file.shows_weights = weights_shown(path, *opened);
   file.step = 0;
-  return file;
+  TensorFolder alone;
+  alone.folder = path;
+  alone.roles_in_names = any_role_in(opened->names());
+  alone.files.push_back(std::move(file));
+  return alone;
+}
+
+std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file) {
+  if (folder.roles_in_names) return std::nullopt;
+  return file.shows_weights.empty() ? Unnamed::gradients : Unnamed::weights;
 }
 
 double scale_of(const StepFile& file, log::Role role, const Selection& selection) {

@@ -26,6 +26,7 @@ struct StepFile {
   std::uint64_t bytes = 0;
   std::optional<Dtype> as;      ///< --as: what NPY elements without a type stand for
   std::string tensor;           ///< what its one tensor is called, where the file does not say
+  std::string shows_weights;    ///< what shows that it holds weights; empty: nothing
   bool scaled = false;          ///< metadata "gradients": "scaled"
   std::optional<double> scale;  ///< metadata "scale", a positive finite number
   /// Of a shard of a checkpoint: it names the tensors to read.
@@ -37,11 +38,13 @@ struct TensorFolder {
   std::filesystem::path folder;
   std::vector<StepFile> files;               ///< by step, then path
   std::vector<std::filesystem::path> again;  ///< links to files that are listed already
-  bool roles_in_names =
-      false;               ///< if no tensor's name carries a role, all are taken as weight_grad
+  bool roles_in_names = false;               ///< some tensor's name carries a role
   bool names_cut = false;  ///< some tensor that is called by its file has less than the file's stem
   Notes notes;             ///< what listing had to say
 };
+
+/// What the tensors of one of its files are whose names carry no role; empty where others' do.
+std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
 
 /// The step in a file's or folder's name: the last of "step-000012", "step_12", "step=12",
 /// "step12", and the same with "checkpoint", "iteration" and "iter", as a word of its own; any
@@ -68,8 +71,8 @@ bool holds_torch_files(const std::filesystem::path& folder);
 /// its folder gives it.
 std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file);
 
-/// What the metadata of a single file says; its step is 0 and its tensors keep their names.
-StepFile single_file(const std::filesystem::path& path, std::optional<Dtype> as = std::nullopt);
+/// A single file as a folder that holds it alone; its step is 0 and its tensors keep their names.
+TensorFolder single_file(const std::filesystem::path& path, std::optional<Dtype> as = std::nullopt);
 
 /// The loss scale that a tensor's values carry: --recorded-scale, else of gradients the metadata's.
 /// Throws log::BadInput where the metadata says "scaled" and nobody knows the scale.

@@ -60,15 +60,15 @@ class Meter {
 struct FileFrames {
   std::vector<Frame> frames;
   std::vector<log::SkippedTensor> skipped;
-  bool assumed = false;
+  std::optional<RoleSource> guessed;  ///< how roles were found that no name carries
   std::exception_ptr failed;
 };
 
 Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
-               bool assume, const Read& read) {
+               std::optional<Unnamed> unnamed, const Read& read) {
   Frame frame;
   frame.name = tensor.name;
-  std::tie(frame.role, frame.role_source) = role_of(s, frame.name, assume);
+  std::tie(frame.role, frame.role_source) = role_of(s, frame.name, unnamed);
   frame.counted = frame.role == Role::weight_grad || frame.role == Role::activation_grad;
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
@@ -80,8 +80,8 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
 }
 
 /// `take` is handed each frame; what else there is to say goes to `out`.
-void read_file(const StepFile& file, const Selection& s, bool assume, Meter& meter,
-               const FrameVisitor& take, FileFrames& out) {
+void read_file(const StepFile& file, const Selection& s, std::optional<Unnamed> unnamed,
+               Meter& meter, const FrameVisitor& take, FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
@@ -95,8 +95,10 @@ void read_file(const StepFile& file, const Selection& s, bool assume, Meter& met
       read(tensor.view.bytes());
       return;
     }
-    Frame frame = frame_of(file, tensor, s, assume, read);
-    out.assumed |= frame.role_source == RoleSource::assumed;
+    Frame frame = frame_of(file, tensor, s, unnamed, read);
+    const bool guessed =
+        frame.role_source == RoleSource::assumed || frame.role_source == RoleSource::file;
+    if (guessed && frame.role != Role::optimizer_state) out.guessed = frame.role_source;
     take(std::move(frame));
   });
   meter.add(file.bytes - told);
@@ -141,6 +143,33 @@ std::string assumed_note(const std::string& shown) {
          "weights";
 }
 
+/// What is told of roles that no name carries, of one file or several.
+class GuessedRoles {
+ public:
+  void take(const StepFile& file, const FileFrames& read) {
+    if (!read.guessed) return;
+    if (*read.guessed == RoleSource::assumed) {
+      assumed_ = true;
+    } else if (files_++ == 0) {
+      first_ = file;
+    }
+  }
+  void tell(const std::string& shown, Notes& notes) const {
+    if (assumed_) notes.push_back(assumed_note(shown));
+    if (files_ == 0) return;
+    const std::string more = files_ > 1 ? fmt::format(", and {} more files", files_ - 1) : "";
+    notes.push_back(fmt::format(
+        "{}: taken as a model's weights{}: it {}; --role '*=weight_grad' says that they are "
+        "gradients",
+        printable(first_.path.string()), more, first_.shows_weights));
+  }
+
+ private:
+  bool assumed_ = false;
+  StepFile first_;
+  std::uint64_t files_ = 0;
+};
+
 std::string unscaled_note(const std::string& shown) {
   return shown +
          ": has no manifest, its values are taken as unscaled; --recorded-scale S says that they "
@@ -177,13 +206,13 @@ struct StepFrames {
 };
 
 /// Reads files side by side; what they hold is in their order.
-std::vector<FileFrames> read_files(std::span<const StepFile> files, const Selection& s, bool assume,
-                                   Meter& meter) {
+std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const StepFile> files,
+                                   const Selection& s, Meter& meter) {
   std::vector<FileFrames> read(files.size());
   tbb::parallel_for(std::size_t{0}, files.size(), [&](std::size_t i) {
     try {
       const auto keep = [&](Frame&& frame) { read[i].frames.push_back(std::move(frame)); };
-      read_file(files[i], s, assume, meter, keep, read[i]);
+      read_file(files[i], s, unnamed_in(folder, files[i]), meter, keep, read[i]);
     } catch (...) {
       read[i].failed = std::current_exception();
     }
@@ -214,7 +243,7 @@ class FolderFrames {
       ++at->second;
       if (is_new) told_.tell(file.path, skipped);
     }
-    assumed_ |= read.assumed;
+    roles_.take(file, read);
     unscaled_ |= !file.scaled;
   }
 
@@ -235,7 +264,7 @@ class FolderFrames {
       notes_.push_back(shown + ": the step in a file's name is no part of its tensor's name");
     }
     notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
-    if (assumed_) notes_.push_back(assumed_note(shown));
+    roles_.tell(shown, notes_);
     if (unscaled_ && !s.recorded_scale) notes_.push_back(unscaled_note(shown));
   }
 
@@ -252,7 +281,8 @@ class FolderFrames {
   StepFrames step_;
   std::optional<std::int64_t> current_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> skipped_;  ///< name and reason
-  bool assumed_ = false, unscaled_ = false;
+  GuessedRoles roles_;
+  bool unscaled_ = false;
 };
 
 }  // namespace
@@ -278,20 +308,19 @@ void read_tensor_file(const std::filesystem::path& path, const Selection& s, con
     read_tensor_folder(list_tensor_index(path, s.read_as), s, visit, notes, progress);
     return;
   }
-  const StepFile file = single_file(path, s.read_as);
-  const std::vector<std::string> names = open_step_file(file)->names();
-  const bool assume = std::none_of(names.begin(), names.end(), [](const std::string& name) {
-    return log::role_in_name(name).has_value();
-  });
+  const TensorFolder alone = single_file(path, s.read_as);
+  const StepFile& file = alone.files.front();
   if (!in_steps(s, 0)) return;
   Meter meter(progress, file.bytes);
   FileFrames read;
-  read_file(file, s, assume, meter, visit.frame, read);
+  read_file(file, s, unnamed_in(alone, file), meter, visit.frame, read);
   const std::string shown = printable(path.string());
   SkippedNotes told(notes);
   for (const log::SkippedTensor& skipped : read.skipped) told.tell(path, skipped);
   told.finish(shown);
-  if (read.assumed) notes.push_back(assumed_note(shown));
+  GuessedRoles roles;
+  roles.take(file, read);
+  roles.tell(shown, notes);
   if (!s.recorded_scale && !file.scaled) notes.push_back(unscaled_note(shown));
 }
 
@@ -306,7 +335,7 @@ void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Vi
   const auto batch = static_cast<std::size_t>(4 * tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
     const auto part = std::span(files).subspan(first, std::min(batch, files.size() - first));
-    std::vector<FileFrames> read = read_files(part, s, !folder.roles_in_names, meter);
+    std::vector<FileFrames> read = read_files(folder, part, s, meter);
     for (std::size_t i = 0; i < part.size(); ++i) frames.take(part[i], std::move(read[i]));
   }
   frames.finish(folder, s);

@@ -35,6 +35,7 @@ class RenamedFile final : public log::TensorFile {
     held->tensor = {name_, held->data->shape, held->data->view};
     return {held, &held->tensor};
   }
+  std::string shows_weights() const override { return file_->shows_weights(); }
 
  private:
   std::unique_ptr<log::TensorFile> file_;
@@ -66,6 +67,7 @@ class ChosenFile final : public log::TensorFile {
   std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
     return names_->contains(std::string(name)) ? file_->tensor(name) : nullptr;
   }
+  std::string shows_weights() const override { return file_->shows_weights(); }
 
  private:
   std::unique_ptr<log::TensorFile> file_;

@@ -352,7 +352,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   note_unmatched_roles(selection, analysis);
   analysis.clipped = clipped_logs(analysis);
   for (StepSeries& series : analysis.series) {
-    if (analysis.clipped.count(series.log) != 0) weights_at_least(series);
+    if (analysis.clipped.contains(series.log)) weights_at_least(series);
   }
   return analysis;
 }

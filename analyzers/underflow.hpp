@@ -31,6 +31,8 @@ struct Target {
   /// Whether results below the smallest normal become zero, as hardware in flush-to-zero mode does.
   /// Subnormal is what rounds to one: a value that rounds up to the smallest normal is kept.
   bool flush_subnormals = false;
+  /// Nobody asked for this format: a run in bfloat16 is judged in bfloat16 (study.hpp).
+  bool by_default = false;
 
   /// Boundaries::nonzero is where values start that are not flushed.
   Boundaries boundaries(double loss_scale, double recorded_scale) const;
@@ -103,6 +105,9 @@ struct TensorFindings {
 
   /// What becomes of a weight's updates, where pairs were sampled; add_updates().
   std::optional<UpdateFindings> updates;
+  /// NaN and infinities of a gradient at steps that the log says were skipped: the scale made them,
+  /// no format is judged by them; add_fits().
+  std::uint64_t skipped_nan = 0, skipped_inf = 0;
   /// The same questions for every format; add_fits().
   std::vector<FormatFit> fits;
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
@@ -148,7 +153,7 @@ struct Analysis {
   /// Log and reason of those that cannot be put together.
   std::vector<std::pair<std::string, std::string>> no_series;
   /// Logs whose weight gradients were clipped before they were recorded.
-  std::map<std::string, Clipped> clipped;
+  std::set<std::string> clipped;
   Notes notes;
 };
 

@@ -145,6 +145,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
 
 void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
               const Progress& progress) {
+  set_skipped_nonfinite(analysis);
   for (TensorFindings& t : analysis.tensors) {
     t.fits = fits_from_tables(t, analysis.target.flush_subnormals, options.target_underflow);
     t.block_fits.clear();

@@ -209,16 +209,30 @@ void add_targets(Command& command, analyzers::RecommendOptions& options) {
       .show_default();
 }
 
-void add_selections(Command& command, LogOptions& options) {
+void add_format(Command& command, LogOptions& options, FormatDefault without) {
+  const std::string what = "the format values are rounded to: " + format_names();
+  if (without == FormatDefault::of_run) {
+    options.format.clear();
+    command
+        .option("--format", options.format,
+                what + "; without it the one that the run computed in, FP16 or BF16")
+        .type("NAME")
+        .rewrite(to_format_name);
+    return;
+  }
+  command.option("--format", options.format, what)
+      .type("NAME")
+      .rewrite(to_format_name)
+      .show_default();
+}
+
+void add_selections(Command& command, LogOptions& options, FormatDefault without) {
   command
       .option("--loss-scale", options.loss_scale,
               "what if: count for S times the unscaled values (a number or 2^K)")
       .type("S")
       .show_default();
-  command.option("--format", options.format, "the format values are rounded to: " + format_names())
-      .type("NAME")
-      .rewrite(to_format_name)
-      .show_default();
+  add_format(command, options, without);
   command
       .option("--subnormals", options.subnormals,
               "whether the format's subnormals are kept or flushed to zero")
@@ -287,8 +301,10 @@ Selection selection_of(const LogOptions& options) {
 }
 
 analyzers::Target target_of(const LogOptions& options) {
+  const bool flush = options.subnormals == "flush";
+  if (options.format.empty()) return {.flush_subnormals = flush, .by_default = true};
   const NamedFormat& format = *find_format(options.format);
-  return {format.name, format.format, options.subnormals == "flush"};
+  return {format.name, format.format, flush};
 }
 
 analyzers::Analysis run_analysis(const LogOptions& options) {

@@ -31,8 +31,12 @@ void add_logs(Command& command, LogOptions& options);
 void add_reading(Command& command, LogOptions& options);
 /// --step and --tensor.
 void add_steps_and_tensors(Command& command, LogOptions& options);
+/// What --format is by default: FP16, or the format that the run computed in, FP16 or BF16.
+enum class FormatDefault : std::uint8_t { binary16, of_run };
+void add_format(Command& command, LogOptions& options, FormatDefault without);
 /// The selections of `analyze`: scale, format, subnormals, steps, tensors.
-void add_selections(Command& command, LogOptions& options);
+void add_selections(Command& command, LogOptions& options,
+                    FormatDefault without = FormatDefault::binary16);
 
 /// What the options select, and the format they ask for. Throws BadUsage.
 analyzers::Selection selection_of(const LogOptions& options);

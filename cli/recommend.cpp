@@ -64,9 +64,9 @@ std::string nonfinite_text(const analyzers::Study& study) {
 
 /// A format that needs no loss scale has no line to paste, nor have gradients of unknown scale.
 bool worth_pasting(const analyzers::Study& study) {
-  const bool wide = analyzers::wide_range(study.analysis.target.format);
+  if (study.advice.may_use && !study.advice.may_use->yes()) return false;
   if (!text::carried_text(study.analysis).empty()) return false;  // it would be the wrong scale
-  return study.advice.static_log2 && !(wide && study.advice.none_needed);
+  return study.advice.static_log2 && !text::needs_no_scale(study);
 }
 
 /// The answer, then what harms, then the evidence.
@@ -111,6 +111,7 @@ void add_recommend(Parser& parser) {
   options->passes.sums = true;
   options->passes.updates = true;
   add_logs(command, *options);
+  add_format(command, *options, FormatDefault::of_run);
   add_steps_and_tensors(command, *options);
   add_targets(command, options->recommend);
   command

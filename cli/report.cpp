@@ -53,7 +53,7 @@ void add_report(Parser& parser) {
       "One HTML page with histograms, heat maps and the recommendation; needs no network");
   const auto options = std::make_shared<Options>();
   add_logs(command, *options);
-  add_selections(command, *options);
+  add_selections(command, *options, FormatDefault::of_run);
   add_targets(command, options->recommend);
   command.option("--out", options->out, "the page").type("FILE").required();
   command.option("--title", options->title, "title of the page; default: the log's name").type("T");

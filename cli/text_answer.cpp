@@ -88,15 +88,15 @@ bool broken(const Recommendation& r) { return r.nan_in_model || !r.overflow_with
 
 std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
+  const std::string may_use = text::may_use_text(study);
+  if (!may_use.empty()) return may_use;
   if (r.reason == analyzers::kDiverges) {
     return fmt::format("No loss scale is recommended: {}.", text::divergence_text(r));
   }
   if (!r.static_log2)
     return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
   const std::string format = text::people_say(study.analysis.target.name);
-  if (r.none_needed && analyzers::wide_range(study.analysis.target.format)) {
-    return fmt::format("{} has FP32's exponent range: it needs no loss scale.", format);
-  }
+  if (text::needs_no_scale(study)) return text::wide_text(study.analysis);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =
       r.overflow_not_identifiable ? fmt::format(": {}", text::hidden_maximum(r)) : "";
@@ -194,12 +194,13 @@ std::string hidden_text(const Study& study) {
 }  // namespace
 
 std::string answer_text(const Study& study) {
-  return broken_text(study) + scale_line(study) + "\n";
+  const std::string line = scale_line(study) + "\n";
+  return study.advice.may_use ? line + broken_text(study) : broken_text(study) + line;
 }
 
 std::string evidence_text(const Study& study, double target) {
   const Recommendation& r = study.advice;
-  if (!r.static_log2) return "";
+  if (!r.static_log2 || text::needs_no_scale(study)) return "";
   std::string text = zeros_text(study, target) + limit_text(r);
   if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
   if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {

@@ -34,20 +34,21 @@ void print_gradients(const Comparison& c) {
   print_line("loss scale", text::scales_text(a), text::scales_text(b));
   print_line("gradients lost to zero", share(a.lost, a), share(b.lost, b));
   print_line("gradients recorded as zero", share(a.gradients.zero, a), share(b.gradients.zero, b));
-  print_line("gradients flushed to zero", share(a.gradients.classes.flushed_to_zero, a),
-             share(b.gradients.classes.flushed_to_zero, b));
-  print_line("gradients subnormal", share(a.gradients.classes.subnormal, a),
-             share(b.gradients.classes.subnormal, b));
+  if (!c.own_format) {  // what the format would make of them
+    print_line("gradients flushed to zero", share(a.gradients.classes.flushed_to_zero, a),
+               share(b.gradients.classes.flushed_to_zero, b));
+    print_line("gradients subnormal", share(a.gradients.classes.subnormal, a),
+               share(b.gradients.classes.subnormal, b));
+  }
   print_line("NaN, infinite or overflow:", "", "");
-  print_line("  gradients", text::count_text(not_finite(a.gradients)),
-             text::count_text(not_finite(b.gradients)));
+  print_line("  gradients", text::count_text(a.not_finite), text::count_text(b.not_finite));
 }
 
-void print_updates(const Both<UpdateCounts>& u) {
-  const auto zero = [](const UpdateCounts& c) { return text::share_text(c.zero, c.pairs); };
-  const auto lost = [](const UpdateCounts& c) { return text::share_text(c.half.lost(), c.pairs); };
-  print_line("weight updates exactly zero", zero(u.a), zero(u.b));
-  print_line("weight updates lost, of all", lost(u.a), lost(u.b));
+void print_updates(const Comparison& c) {
+  const auto zero = [](const UpdateCounts& u) { return text::share_text(u.zero, u.pairs); };
+  print_line("weight updates exactly zero", zero(c.updates->a), zero(c.updates->b));
+  print_line("weight updates lost, of all", text::lost_updates_text(c.runs.a, c.updates->a),
+             text::lost_updates_text(c.runs.b, c.updates->b));
 }
 
 void print_sums(const Comparison& c) {
@@ -55,8 +56,8 @@ void print_sums(const Comparison& c) {
   print_line("", "A", "B");
   if (c.gradients != 0) print_gradients(c);
   print_line(c.gradients != 0 ? "  tensors of every role" : "NaN, infinite or overflow",
-             text::count_text(not_finite(a.all)), text::count_text(not_finite(b.all)));
-  if (c.updates) print_updates(*c.updates);
+             text::count_text(a.not_finite_all), text::count_text(b.not_finite_all));
+  if (c.updates) print_updates(c);
   if (c.last_loss) {
     print_line(fmt::format("loss at step {}", c.last_loss->step), text::loss_text(c.last_loss->a),
                text::loss_text(c.last_loss->b));

@@ -13,6 +13,7 @@
 #include "analyzers/format_fit.hpp"
 #include "analyzers/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/formats.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -82,7 +83,8 @@ std::string groups_text(const Analysis& analysis, double target) {
     text += fmt::format("  {:<16} {:<9} {:<18} {:>11}  {}\n", log::name_of(role), format, scales(g),
                         plural(g.tensors.size(), "tensor"), names(g));
   }
-  return text;
+  const std::string left_out = reports::left_out_text(analysis);
+  return left_out.empty() ? text : text + left_out + "\n";
 }
 
 /// The lowest noise ratio of a role's tensors in one format, and whether any is an estimate.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reports/shares.hpp"
+#include "reports/summary.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -278,7 +279,9 @@ std::string computed_text(const TensorFindings& t) {
 }
 
 std::string tensors_text(const Analysis& analysis) {
-  return broken_text(analysis) + summary_text(analysis) + table_text(analysis);
+  const std::string carried = reports::carried_text(analysis);  // then overflow means nothing
+  return (carried.empty() ? broken_text(analysis) : carried + "\n\n") + summary_text(analysis) +
+         table_text(analysis);
 }
 
 }  // namespace halfscope::cli

@@ -42,10 +42,10 @@ std::string tile(std::string_view title, const std::string& a, const std::string
 
 std::string range_tile(const Comparison& c) {
   const analyzers::RunTotals &a = c.runs.a, &b = c.runs.b;
-  return tile(
-      "NaN, infinite or overflow", count_text(not_finite(a.all)), count_text(not_finite(b.all)),
-      fmt::format("values of every role; gradients: {} \u2192 {}",
-                  count_text(not_finite(a.gradients)), count_text(not_finite(b.gradients))));
+  return tile("NaN, infinite or overflow", count_text(a.not_finite_all),
+              count_text(b.not_finite_all),
+              fmt::format("values of every role; gradients: {} \u2192 {}", count_text(a.not_finite),
+                          count_text(b.not_finite)));
 }
 
 std::string gradient_tiles(const Comparison& c) {
@@ -62,12 +62,11 @@ std::string gradient_tiles(const Comparison& c) {
          tile("Loss scale", scales_text(a), scales_text(b), "that counts are for");
 }
 
-std::string update_tile(const Both<UpdateCounts>& updates) {
-  const auto lost = [](const UpdateCounts& u) { return share_text(u.half.lost(), u.pairs); };
-  const auto zero = [](const UpdateCounts& u) { return share_text(u.zero, u.pairs); };
-  return tile("Weight updates lost", lost(updates.a), lost(updates.b),
-              fmt::format("underflow or swamped; exactly zero: {} \u2192 {}", zero(updates.a),
-                          zero(updates.b)));
+std::string update_tile(const Comparison& c) {
+  const auto& [a, b] = *c.updates;
+  return tile("Weight updates lost", lost_updates_text(c.runs.a, a), lost_updates_text(c.runs.b, b),
+              fmt::format("underflow or swamped; exactly zero: {} \u2192 {}",
+                          share_text(a.zero, a.pairs), share_text(b.zero, b.pairs)));
 }
 
 std::string summary(const Comparison& c) {
@@ -75,7 +74,7 @@ std::string summary(const Comparison& c) {
       fmt::format("<p class=\"answer\"><strong>{}</strong> {}</p>\n<div class=\"tiles even\">\n",
                   html_escape(comparison_verdict(c)), html_escape(comparison_answer(c)));
   out += range_tile(c) + gradient_tiles(c);
-  if (c.updates) out += update_tile(*c.updates);
+  if (c.updates) out += update_tile(c);
   if (c.last_loss) {
     out += tile(fmt::format("Loss at step {}", c.last_loss->step), loss_text(c.last_loss->a),
                 loss_text(c.last_loss->b), "the last step both have");
@@ -128,7 +127,7 @@ std::string share_cell(const Interval& count, const analyzers::Counts& counts) {
 
 /// B's beyond A's; both with their shares where pointed at.
 std::string not_finite_cell(const ComparedTensor& t) {
-  const Interval a = not_finite(t.counts.a), b = not_finite(t.counts.b);
+  const Interval &a = t.not_finite.a, &b = t.not_finite.b;
   return fmt::format("<td data-v=\"{}\" title=\"A: {} ({}); B: {} ({})\">{}</td>",
                      static_cast<double>(b.high) - static_cast<double>(a.high), count_text(a),
                      html_escape(share_of_total(a, t.counts.a.total)), count_text(b),

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
+#include "reports/formats.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -14,7 +15,6 @@ using analyzers::Change;
 using analyzers::Comparison;
 using analyzers::RunTotals;
 using analyzers::Trouble;
-using analyzers::unmoved;
 
 namespace {
 
@@ -73,7 +73,7 @@ std::string overflow_text(const RunTotals& run) {
 std::string overflow_sentence(const Comparison& c) {
   const RunTotals &a = c.runs.a, &b = c.runs.b;
   if (!a.overflow && !b.overflow) {
-    const bool none = not_finite(a.all).high == 0 && not_finite(b.all).high == 0;
+    const bool none = a.not_finite_all.high == 0 && b.not_finite_all.high == 0;
     return none && !a.non_finite && !b.non_finite
                ? " No value is NaN, infinite or overflows in either."
                : "";
@@ -113,18 +113,53 @@ std::string underflow_sentence(const Comparison& c) {
   return " Whether B loses more gradient values to zero cannot be told: " + numbers + ".";
 }
 
+std::string format_of_run(const RunTotals& run) {
+  if (!run.computed) return "a wider format";
+  switch (*run.computed) {
+    case Dtype::f32: return "FP32";
+    case Dtype::f64: return "FP64";
+    case Dtype::bf16: return "BF16";
+    case Dtype::f16: return "FP16";
+    default: return "FP8";
+  }
+}
+
+/// Of two runs of which one computed in the target format: what it cost.
+std::string cost_sentence(const Comparison& c) {
+  const bool b_is_narrow = !c.runs.b.underflow_identifiable;
+  const RunTotals& narrow = b_is_narrow ? c.runs.b : c.runs.a;
+  const RunTotals& wide = b_is_narrow ? c.runs.a : c.runs.b;
+  return fmt::format(
+      "{} computed in {}, {} in {}: {} lost nothing to {}, and each is judged by what "
+      "it did. ",
+      b_is_narrow ? "B" : "A", format_of_run(narrow), b_is_narrow ? "A" : "B", format_of_run(wide),
+      b_is_narrow ? "A" : "B", people_say(c.target.name));
+}
+
 std::string updates_sentence(const Comparison& c) {
   if (!c.updates || (c.unmoved != Change::less && c.unmoved != Change::more)) return "";
-  const auto still = [](const UpdateCounts& u) { return share_text(unmoved(u), u.pairs); };
+  const auto still = [](const RunTotals& run, const UpdateCounts& u) {
+    return share_text(run.unmoved, u.pairs);
+  };
   return fmt::format(" {} updates leave their weight as it is (zero or lost): {} in A, {} in B.",
-                     c.unmoved == Change::less ? "Fewer" : "More", still(c.updates->a),
-                     still(c.updates->b));
+                     c.unmoved == Change::less ? "Fewer" : "More", still(c.runs.a, c.updates->a),
+                     still(c.runs.b, c.updates->b));
 }
 
 std::string loss_sentence(const Comparison& c) {
   if (!c.last_loss) return "";
   return fmt::format(" Loss at step {}: {} in A, {} in B.", c.last_loss->step,
                      loss_text(c.last_loss->a), loss_text(c.last_loss->b));
+}
+
+/// Which of two runs that are not broken is better.
+std::string better_text(const Comparison& c) {
+  const Signs signs = signs_of(c);
+  if (signs.worse && signs.better) return "B is better in one thing and worse in another.";
+  if (signs.worse) return "B is worse.";
+  if (signs.better) return "B is better.";
+  if (signs.unknown) return "Whether B is better cannot be told.";
+  return "No real difference between A and B.";
 }
 
 }  // namespace
@@ -137,18 +172,17 @@ std::string comparison_verdict(const Comparison& c) {
   }
   if (a) return fmt::format("A is broken: {}.", broken_text(c.runs.a));
   if (b) return fmt::format("B is broken: {}.", broken_text(c.runs.b));
-  const Signs signs = signs_of(c);
-  if (signs.worse && signs.better) return "B is better in one thing and worse in another.";
-  if (signs.worse) return "B is worse.";
-  if (signs.better) return "B is better.";
-  if (signs.unknown) return "Whether B is better cannot be told.";
-  return "No real difference between A and B.";
+  return (c.own_format ? cost_sentence(c) : "") + better_text(c);
 }
 
 std::string comparison_answer(const Comparison& c) {
   const std::string all = overflow_sentence(c) + gradients_sentence(c) + underflow_sentence(c) +
                           updates_sentence(c) + loss_sentence(c);
   return all.substr(1);
+}
+
+std::string lost_updates_text(const RunTotals& run, const UpdateCounts& updates) {
+  return share_text(run.unmoved - updates.zero, updates.pairs);
 }
 
 std::string parting_text(const Comparison& c) {
@@ -189,6 +223,12 @@ std::string loss_text(double loss) {
 }
 
 std::string lost_note(const Comparison& c) {
+  if (c.own_format) {
+    return fmt::format(
+        "Lost to zero: of tensors computed in {}, what it flushed: the zeros that the "
+        "other run does not have. Tensors computed in a wider format lost nothing.",
+        people_say(c.target.name));
+  }
   std::string out = fmt::format("Lost to zero: what {} flushes", c.target.name);
   if (!c.runs.a.underflow_identifiable || !c.runs.b.underflow_identifiable) {
     out +=
@@ -222,7 +262,7 @@ std::string shift_text(double log2) {
 }
 
 std::string more_not_finite(const analyzers::ComparedTensor& t) {
-  const Interval a = not_finite(t.counts.a), b = not_finite(t.counts.b);
+  const Interval &a = t.not_finite.a, &b = t.not_finite.b;
   if (!a.exact() || !b.exact()) return count_text(b);
   return signed_text(static_cast<std::int64_t>(b.low) - static_cast<std::int64_t>(a.low));
 }

@@ -17,6 +17,9 @@ std::string comparison_answer(const analyzers::Comparison& comparison);
 /// What "lost to zero" means in these runs.
 std::string lost_note(const analyzers::Comparison& comparison);
 
+/// The share of a run's updates that left their weight as it is, but for those that are zero.
+std::string lost_updates_text(const analyzers::RunTotals& run, const UpdateCounts& updates);
+
 /// How long the losses and loss scales stay together; empty where the runs have none in common.
 std::string parting_text(const analyzers::Comparison& comparison);
 

@@ -81,7 +81,7 @@ std::string some_names(const std::vector<std::string>& names) {
 
 void underflow(const Study& study, List& to) {
   const analyzers::Share now = flushed_now(study);
-  if (now.of.high == 0 || now.high() < kWorthTelling) return;
+  if (now.of.high == 0 || now.high() < kWorthTelling || needs_no_scale(study)) return;
   const std::optional<MassShare> mass = mass_now(study);
   const std::string scale = scale_text(study.analysis.loss_scale);
   const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";

@@ -61,6 +61,10 @@ std::string decibels(const NoiseRatio& noise) {
   return "~" + (low == high ? low : low + " to " + high);
 }
 
+std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
+  return inf == 0 ? "NaN" : nan == 0 ? "infinities" : "NaN and infinities";
+}
+
 /// What decides: the share that becomes zero, and the one that overflows.
 std::string told(const Classes& classes, std::uint64_t of) {
   std::string out = share_text(classes.flushed_to_zero, of) + " become zero";
@@ -87,12 +91,11 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
 
 Cell narrowest_cell(const TensorFindings& tensor) {
   const std::optional<analyzers::Narrowest> narrowest = analyzers::narrowest(tensor);
-  const std::string rest = holds_nonfinite(tensor)
-                               ? fmt::format(" <small class=\"lost\">besides {}</small>",
-                                             tensor.counts.inf.low == 0   ? "NaN"
-                                             : tensor.counts.nan.low == 0 ? "infinities"
-                                                                          : "NaN and infinities")
-                               : "";
+  const std::string rest =
+      holds_nonfinite(tensor)
+          ? fmt::format(" <small class=\"lost\">besides {}</small>",
+                        nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low))
+          : "";
   if (!narrowest) return {"none" + rest, std::nullopt, "", true};
   return {people_say(narrowest->format) +
           (narrowest->needs_scale ? " <small>with a scale</small>" : "") + rest};
@@ -144,6 +147,18 @@ std::string people_say(std::string_view format) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   return out;
+}
+
+std::string left_out_text(const Analysis& analysis) {
+  std::uint64_t nan = 0, inf = 0;
+  for (const TensorFindings& tensor : analysis.tensors) {
+    nan += tensor.skipped_nan;
+    inf += tensor.skipped_inf;
+  }
+  if (nan + inf == 0) return "";
+  return fmt::format(
+      "{} {} of skipped steps left out: the loss scale made them, and they decide no format.",
+      count_text(nan + inf), nonfinite_names(nan, inf));
 }
 
 FitSums fit_sums(const Analysis& analysis) {

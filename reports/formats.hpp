@@ -14,10 +14,14 @@ namespace halfscope::reports {
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 
-/// Whether a tensor holds NaN or infinity: what fits then is said of its other values alone.
+/// Whether a tensor holds NaN or infinity beside those of skipped steps: what fits then is said of
+/// its other values alone.
 inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
-  return tensor.counts.nan.low + tensor.counts.inf.low > 0;
+  return tensor.counts.nan.low + tensor.counts.inf.low > tensor.skipped_nan + tensor.skipped_inf;
 }
+
+/// "12 infinities of skipped steps are left out."; empty where there are none.
+std::string left_out_text(const analyzers::Analysis& analysis);
 
 struct FitSums {
   std::size_t tensors = 0;           ///< that have fits

@@ -157,6 +157,7 @@ Json to_json(const Recommendation& r) {
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
   to["logs"] = r.logs;
+  to["format"] = r.format;
   to["static_scale"] = power_json(r.static_log2);
   to["highest"] = power_json(r.highest_log2);
   to["lowest"] = power_json(r.lowest_log2);

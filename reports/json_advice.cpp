@@ -75,6 +75,9 @@ void put_advice(Json& to, const Recommendation& advice) {
     to["nan_in_model"] = {{"tensor", first.tensor}, {"step", first.step}};
     if (advice.logs.size() > 1) to["nan_in_model"]["log"] = first.log;
   }
+  if (advice.may_use && advice.may_use->why != MayUse::Why::no_scale) {
+    to["may_use"] = {{"fits", advice.may_use->yes()}, {"decided_by", advice.may_use->tensor}};
+  }
   if (advice.skip) to["skip"] = skip_json(*advice.skip);
   if (advice.steps_left_out != 0) to["steps_left_out"] = advice.steps_left_out;
   if (advice.static_log2) {

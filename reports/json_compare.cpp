@@ -137,6 +137,7 @@ Json to_json(const Comparison& c) {
   to["format"] = c.target.name;
   if (c.target.flush_subnormals) to["subnormals"] = "flush";
   to["loss_scale"] = c.loss_scale ? Json(*c.loss_scale) : Json("own");
+  if (c.own_format) to["own_format"] = true;
   to["summary"] = summary_json(c);
   to["tensors"] = Json::array();
   for (const ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));

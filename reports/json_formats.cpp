@@ -61,6 +61,9 @@ void put_formats(Json& to, const TensorFindings& tensor, const Analysis& analysi
   if (const auto narrow = narrowest(tensor)) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }
+  if (tensor.skipped_nan + tensor.skipped_inf > 0) {
+    to["left_out_of_formats"] = {{"nan", tensor.skipped_nan}, {"inf", tensor.skipped_inf}};
+  }
   if (!tensor.whole_steps.empty()) to["whole_steps"] = tensor.whole_steps;
   for (const BlockFit& fit : tensor.block_fits) to["mx_formats"].push_back(block_fit_json(fit));
   to["lost_mass"]["at_1"] = mass_json(lost_mass(tensor, analysis.target, 0));

@@ -155,9 +155,14 @@ std::string run_text(const PolicyStudy& study) {
   if (!study.recorded) return "";
   const Trace& run = *study.recorded;
   std::string out =
-      fmt::format("The run itself: {}, loss scale {}", losses_sentence(run), scales_text(run));
+      study.series.in_bfloat16
+          ? "The run computed in BF16, which needs no loss scale: what follows is what "
+            "FP16 would meet.\n"
+          : "";
+  out += fmt::format("The run itself: {}, loss scale {}", losses_sentence(run), scales_text(run));
   if (run.fate != Fate::ran) out += ", " + end_text(run, study.series) + " in the end";
-  return out + run_flushed_sentence(run) + ".\n" + check_text(study);
+  const std::string flushed = study.series.in_bfloat16 ? "" : run_flushed_sentence(run);
+  return out + flushed + ".\n" + check_text(study);
 }
 
 std::string check_text(const PolicyStudy& study) {

@@ -169,7 +169,8 @@ std::string formats_section(const Study& study) {
       "as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it "
       "the "
       "signal-to-noise ratio there in dB; ~ marks an estimate from the table. NaN and infinities "
-      "are left out: no format cures them.</p>\n" +
+      "are left out: no format cures them. " +
+          left_out_text(study.analysis) + "</p>\n" +
           titled("Narrowest format by role", "", "fits") + table);
 }
 

@@ -7,6 +7,8 @@
 
 #include "analyzers/carried_scale.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/provenance.hpp"
+#include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
@@ -93,10 +95,6 @@ std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) 
       analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", html_name(limit.log)) : "");
 }
 
-bool needs_none_ever(const Analysis& analysis, const Recommendation& advice) {
-  return advice.none_needed && analyzers::wide_range(analysis.target.format);
-}
-
 std::string lost_tile(const Analysis& analysis, const char* kind, const std::string& title,
                       const analyzers::Share& share) {
   if (!hidden_by_buckets(analysis)) return tile(kind, title, lost_text(share), lost_detail(share));
@@ -104,7 +102,13 @@ std::string lost_tile(const Analysis& analysis, const char* kind, const std::str
               html_escape(lost_text(share)) + ": " + lost_detail(share));
 }
 
-std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
+std::string tiles_html(const Study& study) {
+  const Analysis& analysis = study.analysis;
+  const Recommendation& advice = study.advice;
+  if (needs_no_scale(study)) {
+    return "<div class=\"tiles\">\n" +
+           tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
+  }
   if (advice.reason == analyzers::kDiverges) return "";  // what is lost is not the trouble
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
@@ -113,9 +117,6 @@ std::string tiles_html(const Analysis& analysis, const Recommendation& advice) {
   }
   if (!advice.static_log2) {
     return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
-  }
-  if (needs_none_ever(analysis, advice)) {
-    return out + tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
   }
   const std::string scale = power_text(*advice.static_log2);
   const char* const kind = !advice.above_target.empty()        ? "lost"
@@ -199,11 +200,11 @@ std::string hidden_html(const Study& study, const std::string& scale) {
 std::string scale_html(const Study& study) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;
+  const std::string may_use = may_use_text(study);
+  if (!may_use.empty()) return html_escape(may_use);
   if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
-  if (needs_none_ever(analysis, advice)) {
-    return format + " has FP32's exponent range: it needs <strong>no loss scale</strong>.";
-  }
+  if (needs_no_scale(study)) return html_escape(wide_text(analysis));
   const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
   const auto& now = advice.flushed_at_1;
   if (advice.underflow_not_identifiable) return hidden_html(study, scale);
@@ -234,11 +235,57 @@ std::string scale_html(const Study& study) {
 std::string carried_text(const Analysis& analysis) {
   const auto carried = analyzers::carried_scale(analysis);
   if (!carried) return "";
+  const std::string option = carried->tag.empty()
+                                 ? "--recorded-scale S with the loss scale that they carry"
+                                 : fmt::format("--recorded-scale '{}', the tag of the loss scale",
+                                               log::printable(carried->tag));
   return fmt::format(
       "The gradients seem to carry the loss scale: times the scale of their step those of {} of {} "
-      "steps would overflow, and these were not skipped. Give --recorded-scale with the tag of the "
-      "scalar that has it; without, all scales here are too small by it.",
-      count_text(carried->steps), count_text(carried->of));
+      "steps would overflow, and these were not skipped. Give {}. Without it every magnitude here "
+      "is too large by the loss scale, and every scale too small.",
+      count_text(carried->steps), count_text(carried->of), option);
+}
+
+bool needs_no_scale(const Study& study) {
+  return study.advice.none_needed && analyzers::wide_range(study.analysis.target.format);
+}
+
+std::string wide_text(const Analysis& analysis) {
+  const bool bfloat16 = analysis.target.name == "bfloat16";
+  const std::string format = bfloat16 ? "BF16" : people_say(analysis.target.name);
+  const std::string own = analyzers::runs_in_bfloat16(analysis) && bfloat16
+                              ? " This run computed in BF16; --format fp16 says whether it may use "
+                                "FP16."
+                              : "";
+  return fmt::format("{} needs no loss scale: it has the exponent range of FP32.{}", format, own);
+}
+
+std::string may_use_text(const Study& study) {
+  const Recommendation& advice = study.advice;
+  if (!advice.may_use) return "";
+  const std::string format = people_say(study.analysis.target.name);
+  const std::string scale = advice.static_log2 ? power_text(*advice.static_log2) : "";
+  const std::string tensor = log::printable(advice.may_use->tensor);
+  const std::string question =
+      fmt::format("May this run, which computed in BF16, use {}? ", format);
+  using Why = analyzers::MayUse::Why;
+  switch (advice.may_use->why) {
+    case Why::fits:
+      return question + fmt::format(
+                            "Yes, at a loss scale of {}{}. {} decides: it has the largest "
+                            "gradient.",
+                            advice.overflow_not_identifiable ? "at most " : "", scale, tensor);
+    case Why::flushed:
+      return question + fmt::format(
+                            "No. {} decides: too much of it becomes zero at {}, the largest "
+                            "loss scale that leaves the headroom.",
+                            tensor, scale);
+    case Why::overflows:
+      return question +
+             fmt::format("No. {} decides: it overflows whatever the loss scale.", tensor);
+    case Why::no_scale: break;
+  }
+  return "";
 }
 
 std::string skipped_limit_text(const analyzers::Limit& limit) {
@@ -319,8 +366,10 @@ std::string divergence_text(const Recommendation& advice) {
 }
 
 std::string summary_html(const Study& study) {
-  return "<p class=\"answer\">" + broken_html(study) + scale_html(study) + "</p>\n" +
-         tiles_html(study.analysis, study.advice);
+  const std::string scale = scale_html(study);
+  const std::string broken = broken_html(study);
+  return "<p class=\"answer\">" + (study.advice.may_use ? scale + " " + broken : broken + scale) +
+         "</p>\n" + tiles_html(study);
 }
 
 }  // namespace halfscope::reports

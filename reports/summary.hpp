@@ -48,6 +48,16 @@ std::string_view hidden_maximum(const analyzers::Recommendation& advice);
 /// empty where they do not.
 std::string carried_text(const analyzers::Analysis& analysis);
 
+/// Whether the format has FP32's exponent range, and the gradients are in it.
+bool needs_no_scale(const analyzers::Study& study);
+
+/// "BF16 needs no loss scale": of a format that has FP32's exponent range.
+std::string wide_text(const analyzers::Analysis& analysis);
+
+/// Whether a run in BF16 may use the format, and the tensor that decides; empty where that is not
+/// asked, or not known.
+std::string may_use_text(const analyzers::Study& study);
+
 /// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
 std::string skipped_limit_text(const analyzers::Limit& limit);
 

@@ -25,6 +25,10 @@ class ScalarTags {
  public:
   explicit ScalarTags(Timeline& timeline) : timeline_(timeline) {}
   void take(const std::string& tag, std::int64_t step, double value);
+  /// The tag that is taken for something; empty where none is.
+  const std::string& chosen(ScalarMeaning meaning) const {
+    return chosen_[static_cast<std::size_t>(meaning)];
+  }
 
  private:
   Timeline& timeline_;

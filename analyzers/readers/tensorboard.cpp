@@ -152,8 +152,9 @@ void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
   if (!list.empty()) notes.push_back(printable(log.string()) + ": by their tags, " + list);
 }
 
-void tell_scalars(const TensorBoardIndex& index, const std::optional<std::string>& scale_tag,
-                  const fs::path& log, Timeline& timeline, Notes& notes) {
+/// Returns the tag of the loss scale; empty where there is none.
+std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std::string>& scale_tag,
+                         const fs::path& log, Timeline& timeline, Notes& notes) {
   const Taken taken = taken_scalars(index);
   note_taken(taken, log, notes);
   for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
@@ -169,6 +170,8 @@ void tell_scalars(const TensorBoardIndex& index, const std::optional<std::string
     const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
     if (tag.name == scale_tag) timeline.recorded_scale(tag.name, scalar.step, scalar.value);
   }
+  const auto* const scale = taken.at(static_cast<std::size_t>(What::loss_scale));
+  return scale == nullptr ? "" : scale->name;
 }
 
 std::vector<std::string> names_of_histograms(const TensorBoardIndex& index) {
@@ -200,7 +203,7 @@ void read_tensorboard(const fs::path& log, const analyzers::Selection& selection
   const TensorBoardIndex index(event_files_of(log), selection.scale_tag, progress);
   refuse_empty(index, log);
   Timeline timeline(log.string(), selection, visit);
-  tell_scalars(index, selection.scale_tag, log, timeline, notes);
+  const std::string scale_tag = tell_scalars(index, selection.scale_tag, log, timeline, notes);
   timeline.names(names_of_histograms(index));
   FrameReader frames(index, timeline);
   frames.read(progress);
@@ -210,8 +213,10 @@ void read_tensorboard(const fs::path& log, const analyzers::Selection& selection
   gaps.insert({Gap::updates, any ? Gap::dtype : Gap::tensors});
   if (any && !selection.recorded_scale && !selection.scale_tag) gaps.insert(Gap::loss_scale);
   if (visit.kind) {
-    visit.kind(
-        {any ? "TensorBoard histograms" : "TensorBoard scalars", {gaps.begin(), gaps.end()}});
+    visit.kind({any ? "TensorBoard histograms" : "TensorBoard scalars",
+                {gaps.begin(), gaps.end()},
+                false,
+                scale_tag});
   }
   for (const Notes& more : {index.notes(), frames.notes()}) {
     notes.insert(notes.end(), more.begin(), more.end());

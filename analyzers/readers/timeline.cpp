@@ -168,12 +168,14 @@ void Timeline::names(const std::vector<std::string>& all) {
 }
 
 std::pair<Role, RoleSource> Timeline::role_of(const std::string& name, Role known) const {
-  const auto [role, source] = analyzers::role_of(selection_, name, false);
+  const auto [role, source] = analyzers::role_of(selection_, name);
   if (source == RoleSource::option) return {role, source};
   if (known != Role::unknown) return {known, RoleSource::name};
   if (source == RoleSource::name) return {role, source};
   if (const auto said = role_in_words(name)) return {*said, RoleSource::name};
-  return analyzers::role_of(selection_, name, assume_roles_);
+  return analyzers::role_of(
+      selection_, name,
+      assume_roles_ ? std::optional(analyzers::Unnamed::gradients) : std::nullopt);
 }
 
 std::optional<double> Timeline::scale_of(std::int64_t step) {

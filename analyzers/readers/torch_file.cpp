@@ -54,6 +54,7 @@ class TorchFile final : public log::TensorFile {
     const PickleValues values = read_torch_pickle(bytes, place, advice_);
     TorchState state = torch_state(values, path.stem().string(), bytes.size(), place, advice_);
     big_endian_ = is_big_endian();
+    has_parameters_ = values.has_parameters;
     skipped_ = std::move(state.skipped);
     if (skipped_.empty()) all_bytes_ = 0;
     for (NamedTorchTensor& named : state.tensors) {
@@ -77,6 +78,9 @@ class TorchFile final : public log::TensorFile {
     return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
   }
   std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
+  std::string shows_weights() const override {
+    return has_parameters_ ? "holds what a module's state_dict() gives, or its parameters" : "";
+  }
 
  private:
   struct Entry {
@@ -235,6 +239,7 @@ class TorchFile final : public log::TensorFile {
   std::vector<Entry> tensors_;
   std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
   std::vector<log::SkippedTensor> skipped_;
+  bool has_parameters_ = false;
   std::uint64_t used_ = 0;                  ///< bytes of all readable tensors
   std::optional<std::uint64_t> all_bytes_;  ///< of all tensors; empty where objects are skipped
 };

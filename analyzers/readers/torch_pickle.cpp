@@ -229,7 +229,7 @@ class Machine {
     push(values_.object_of(pop_several<Count>().front()));
   }
   void build() {  // attributes, such as a state_dict's _metadata, hold no tensors of the log
-    pop();
+    values_.set_attributes(pop());
     top();
   }
   void persistent() { push(values_.persistent(pop())); }

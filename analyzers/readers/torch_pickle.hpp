@@ -73,6 +73,7 @@ struct PickleValues {
   std::vector<TorchTensor> tensors;
   std::vector<OpaqueObject> opaque;
   ValueId root = 0;
+  bool has_parameters = false;  ///< a module's state_dict(), or torch.nn.Parameter
 
   ValueKind kind(ValueId id) const { return values[id].kind; }
   /// What a list, tuple or dict holds; nothing of any other value. Valid until a value is added.

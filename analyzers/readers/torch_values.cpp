@@ -93,10 +93,23 @@ ValueId TorchValues::made_by(const TorchGlobal& function, ValueId arguments) {
     case TorchName::tensor:
     case TorchName::tensor_v2:
     case TorchName::tensor_v3: return tensor(items, function.what);
-    case TorchName::parameter: return items.empty() ? opaque(kOddTensor) : items[0];
+    case TorchName::parameter:
+      result.has_parameters = true;
+      return items.empty() ? opaque(kOddTensor) : items[0];
     case TorchName::from_type: return from_type(items);
     case TorchName::other: return plain();
     default: return opaque("is a Python object");
+  }
+}
+
+void TorchValues::set_attributes(ValueId attributes) {
+  if (!is(attributes, ValueKind::dict)) return;
+  const Items items = result.items(attributes);
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    // torch.nn.Module.state_dict() gives its dictionary this one.
+    if (is(items[i], ValueKind::text) && text_of(items[i]) == "_metadata") {
+      result.has_parameters = true;
+    }
   }
 }
 

@@ -27,6 +27,8 @@ class TorchValues {
 
   std::string_view text_of(ValueId id) const { return result.texts[result.values[id].index]; }
   void add(ValueId container, const std::vector<ValueId>& items);
+  /// What an object's attributes show of it; they are not kept.
+  void set_attributes(ValueId attributes);
 
   PickleValues result;
 

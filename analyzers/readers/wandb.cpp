@@ -77,7 +77,10 @@ class WandbReader {
     timeline_.names(names);
     for_each_row(1, [this](const HistoryRow& row, std::int64_t step) { take_tensors(row, step); });
     tell_notes();
-    if (visit_.kind) visit_.kind({"Weights & Biases history", gaps()});
+    if (visit_.kind) {
+      visit_.kind(
+          {"Weights & Biases history", gaps(), false, tags_.chosen(ScalarMeaning::loss_scale)});
+    }
     timeline_.finish(notes_);
   }
 

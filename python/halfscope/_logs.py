@@ -102,16 +102,18 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
                    what_if, formats)
 
 
-def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, steps=None,
-              tensor=None, roles=None, read_as=None):
+def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
+              steps=None, tensor=None, roles=None, read_as=None):
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
-    Arguments as for analyze. target_underflow: the share of finite nonzero gradients that may become
-    zero. Returns the structure of `halfscope recommend --json`. Raises BadInput.
+    Arguments as for analyze. format: None is the one that the run computed in, "binary16" or
+    "bfloat16". target_underflow: the share of finite nonzero gradients that may become zero. Returns
+    the structure of `halfscope recommend --json`. Raises BadInput.
     """
     _check_targets(headroom, target_underflow)
     selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as)
-    return _answer(_halfscope.recommend, _paths(logs), selection, headroom, target_underflow)
+    return _answer(_halfscope.recommend, _paths(logs), selection, format, headroom,
+                   target_underflow)
 
 
 def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",

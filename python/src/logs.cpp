@@ -85,10 +85,13 @@ TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flu
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
-                                int headroom_bits, double target_underflow) {
+                                const std::optional<std::string>& format, int headroom_bits,
+                                double target_underflow) {
+  const analyzers::Target target =
+      format ? target_called(*format, false) : analyzers::Target{.by_default = true};
   nb::gil_scoped_release release;
   const analyzers::RecommendOptions options{headroom_bits, target_underflow};
-  auto analysis = analyzers::analyze(logs, {}, selection, {.sums = true}, every_phase);
+  auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase);
   const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
   auto json = reports::to_json(found.advice);
   reports::put_overflow(json, found.analysis, found.overflow);
@@ -190,8 +193,8 @@ void bind_logs(nb::module_& module) {
           "read_as"_a.none());
   module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a,
              "what_if"_a, "formats"_a);
-  module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "headroom_bits"_a,
-             "target_underflow"_a);
+  module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),
+             "headroom_bits"_a, "target_underflow"_a);
   nb::class_<Replay>(module, "Replay")
       .def(
           "__init__",

@@ -79,7 +79,8 @@ def test_fp32_against_fp16_is_what_numpy_rounds(runs):
     change = np.abs(wide[nonzero] - exact[nonzero].astype(np.float64))
     assert elements["largest_relative_error"] == np.max(change / np.abs(exact[nonzero]))
     assert elements["largest_ulps"] == 0.5
-    assert found["summary"]["underflow"] == "same"  # what would be flushed has been
+    assert found["summary"]["underflow"] == "more"  # in FP32 nothing was flushed
+    assert found["summary"]["a"]["lost"] == 0 and found["summary"]["b"]["lost"] == became_zero
 
 
 def test_a_loss_scale_saves_what_numpy_says(runs):

@@ -82,8 +82,8 @@ def test_a_sharded_checkpoint_is_the_whole_one(tmp_path, torch_format):
 def test_roles_of_real_names(tmp_path):
     index = save(tmp_path / "m", named())
     found, said = analyze(index)
-    assert {t["role_source"] for t in found["tensors"]} == {"assumed"}
-    assert "--role '*=weight'" in said
+    assert {t["role_source"] for t in found["tensors"]} == {"file"}
+    assert {t["role"] for t in found["tensors"]} == {"weight"} and "'*=weight_grad'" in said
     found, said = analyze(index, "--role", "*=weight")
     assert {t["role"] for t in found["tensors"]} == {"weight"} and "--role" not in said
     found, _ = analyze(index, "--role", "*layernorm*=activation", "--role", "model.layers.*=weight")

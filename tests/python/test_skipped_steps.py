@@ -177,7 +177,9 @@ def test_gradients_that_carry_the_scale_are_said_to(tmp_path):
     text = run("recommend", log)
     assert text.startswith("The gradients seem to carry the loss scale: times the scale of their "
                            "step those of 19 of 20 steps would overflow")
-    assert "init_scale" not in text
+    assert "init_scale" not in text and "Give --recorded-scale 'loss_scale'" in text.splitlines()[0]
+    table = run("analyze", log, "--loss-scale", "4096")
+    assert table.startswith("The gradients seem to carry the loss scale") and "Values of" not in table
     schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text())
     found = recommended(log)
     jsonschema.validate(found, schema)

@@ -183,4 +183,11 @@ std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) co
   return {std::shared_ptr<void>(), found->second};  // owns nothing: the data is mapped
 }
 
+std::string Safetensors::shows_weights() const {
+  const auto format = metadata_.find("format");
+  if (format == metadata_.end() || metadata_.contains("gradients")) return "";
+  return fmt::format("has the metadata \"format\": \"{}\", as saved models do",
+                     printable(format->second));
+}
+
 }  // namespace halfscope::log

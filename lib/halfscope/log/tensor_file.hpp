@@ -51,6 +51,9 @@ class TensorFile {
   virtual std::shared_ptr<const NamedTensor> tensor(std::string_view name) const = 0;
   /// Bytes that all tensors take, the skipped ones too; empty where the file does not tell.
   virtual std::optional<std::uint64_t> tensor_bytes() const { return std::nullopt; }
+  /// What of the file, names and values aside, shows that it holds a model's weights: "it ...".
+  /// Empty where nothing does.
+  virtual std::string shows_weights() const { return {}; }
 };
 
 }  // namespace halfscope::log

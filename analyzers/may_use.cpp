@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/may_use.hpp"
+
+#include "analyzers/provenance.hpp"
+
+namespace halfscope::analyzers {
+
+std::optional<MayUse> may_use(const Analysis& analysis, const Recommendation& advice) {
+  using Why = MayUse::Why;
+  if (wide_range(analysis.target.format) || !runs_in_bfloat16(analysis)) return std::nullopt;
+  if (!advice.overflow_without_cure.empty()) {
+    return MayUse{Why::overflows, advice.overflow_without_cure.front()};
+  }
+  if (!advice.static_log2 || !advice.limited_by) return MayUse{};
+  if (!advice.above_target.empty()) return MayUse{Why::flushed, advice.above_target.front()};
+  return MayUse{Why::fits, advice.limited_by->name};
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/unnamed_roles.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "analyzers/readers/timeline.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+using Words = std::vector<std::string_view>;
+
+/// The parts of a name between these marks.
+Words parts_of(std::string_view name, std::string_view marks) {
+  Words parts;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t end = std::min(name.find_first_of(marks, at), name.size());
+    if (end > at) parts.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// What PyTorch's optimizers call their states: torch/optim.
+constexpr std::string_view kStates[] = {"exp_avg",   "exp_avg_sq", "max_exp_avg_sq",
+                                        "exp_inf",   "square_avg", "grad_avg",
+                                        "acc_delta", "step",       "momentum_buffer"};
+/// Buffers that modules of PyTorch and transformers register. No gradient has these names: a
+/// buffer has none.
+constexpr std::string_view kBuffers[] = {"running_mean", "running_var", "num_batches_tracked",
+                                         "position_ids", "inv_freq"};
+/// What Lightning, accelerate and DeepSpeed keep beside model and optimizer.
+constexpr std::string_view kNeither[] = {"callbacks",  "lr_scheduler", "lr_schedulers", "scheduler",
+                                         "schedulers", "scaler",       "grad_scaler",   "loops",
+                                         "rng_state",  "rng_states",   "random_states"};
+/// Words of the names that libraries give to files of weights.
+constexpr std::string_view kFileWords[] = {"model",      "models",     "weights", "params",
+                                           "parameters", "checkpoint", "ckpt",    "consolidated"};
+
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// "exp_avg" at the end, "optimizer..." anywhere, or "state.0.step": Optimizer.state_dict().
+bool is_optimizer_state(const Words& parts) {
+  if (parts.size() < 2) return false;
+  const auto of_optimizer = [](std::string_view part) { return part.starts_with("optim"); };
+  if (is_one_of(parts.back(), kStates) || std::ranges::any_of(parts, of_optimizer)) return true;
+  return parts.size() > 2 && parts[0] == "state" && is_number(parts[1]);
+}
+
+bool speaks_of_gradients(std::string_view text) {
+  const auto role = readers::role_in_words(text);
+  return role == Role::weight_grad || role == Role::activation_grad;
+}
+
+std::string in_names(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const Words parts = parts_of(name, "./");
+    if (parts.empty()) continue;
+    if (is_one_of(parts.back(), kBuffers)) {
+      return fmt::format("holds '{}', which has no gradient", log::printable(name));
+    }
+    const bool state = std::ranges::any_of(
+        parts, [](std::string_view part) { return part.ends_with("state_dict"); });
+    if (state) return fmt::format("holds '{}'", log::printable(name));
+  }
+  return "";
+}
+
+/// A file of one tensor is called by it: "fc.weight.npy" says nothing.
+std::string in_file_name(const std::filesystem::path& file, std::size_t tensors) {
+  if (tensors < 2) return "";
+  std::string name = file.filename().string();
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c; });
+  for (const std::string_view word : parts_of(name, "._- 0123456789")) {
+    if (is_one_of(word, kFileWords)) return fmt::format("is called '{}'", word);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened) {
+  if (speaks_of_gradients(file.stem().string())) return "";
+  std::vector<std::string> names = opened.names();
+  const std::size_t readable = names.size();
+  for (const log::SkippedTensor& skipped : opened.skipped()) names.push_back(skipped.name);
+  std::string shown = opened.shows_weights();
+  if (shown.empty()) shown = in_names(names);
+  return shown.empty() ? in_file_name(file, readable) : shown;
+}
+
+Role role_of_unnamed(std::string_view name, Unnamed unnamed) {
+  const Words parts = parts_of(name, "./");
+  if (is_optimizer_state(parts)) return Role::optimizer_state;
+  if (unnamed == Unnamed::gradients) return Role::weight_grad;
+  if (!parts.empty() && is_one_of(parts.front(), kNeither)) return Role::unknown;
+  return speaks_of_gradients(name) ? *readers::role_in_words(name) : Role::weight;
+}
+
+}  // namespace halfscope::analyzers

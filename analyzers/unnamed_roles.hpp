@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tensors of a file are in which no name carries a role. A loss scale acts on gradients:
+// a model's weights must not be taken for them. The rules are in docs/folders.md.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "analyzers/source.hpp"
+#include "halfscope/log/tensor_file.hpp"
+
+namespace halfscope::analyzers {
+
+/// What shows that a file holds a model's weights, as the end of "it ..."; empty where nothing
+/// does, and where its name speaks of gradients.
+std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened);
+
+/// What a tensor of such a file is: by default what the file holds; what is called as an
+/// optimizer's state ("exp_avg", "optimizer.state.0.step") is that. Beside weights, names may say
+/// "grad", and what a checkpoint holds of callbacks and schedulers is neither.
+log::Role role_of_unnamed(std::string_view name, Unnamed unnamed);
+
+}  // namespace halfscope::analyzers
