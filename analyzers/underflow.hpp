@@ -29,8 +29,7 @@ struct Target {
   std::string_view name = "binary16";
   Format format = kBinary16;
   /// Whether results below the smallest normal become zero, as hardware in flush-to-zero mode does.
-  /// Subnormal is what rounds to one: a value that rounds up to the smallest normal is kept.
-  bool flush_subnormals = false;
+  Subnormals subnormals = Subnormals::keep;
 
   /// Boundaries::nonzero is where values start that are not flushed.
   Boundaries boundaries(double loss_scale, double recorded_scale) const;

@@ -209,6 +209,12 @@ void add_targets(Command& command, analyzers::RecommendOptions& options) {
       .show_default();
 }
 
+std::vector<std::string> subnormals_names() {
+  std::vector<std::string> names;
+  for (const NamedSubnormals& row : kSubnormals) names.emplace_back(row.name);
+  return names;
+}
+
 void add_selections(Command& command, LogOptions& options) {
   command
       .option("--loss-scale", options.loss_scale,
@@ -220,9 +226,11 @@ void add_selections(Command& command, LogOptions& options) {
       .rewrite(to_format_name)
       .show_default();
   command
-      .option("--subnormals", options.subnormals,
-              "whether the format's subnormals are kept or flushed to zero")
-      .one_of({"keep", "flush"})
+      .option(
+          "--subnormals", options.subnormals,
+          "the format's subnormals: kept, or flushed to zero where a value is tiny after rounding "
+          "(as x86), before rounding (as ARM), or where its result is subnormal")
+      .one_of(subnormals_names())
       .show_default();
   command
       .option("--lr", options.learning_rate,
@@ -288,7 +296,7 @@ Selection selection_of(const LogOptions& options) {
 
 analyzers::Target target_of(const LogOptions& options) {
   const NamedFormat& format = *find_format(options.format);
-  return {format.name, format.format, options.subnormals == "flush"};
+  return {format.name, format.format, *find_subnormals(options.subnormals)};
 }
 
 analyzers::Analysis run_analysis(const LogOptions& options) {

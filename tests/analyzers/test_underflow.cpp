@@ -67,7 +67,7 @@ const TensorFindings& find(const Analysis& a, std::string_view name) {
 }
 
 Target target_of(std::string_view name) {
-  return {find_format(name)->name, find_format(name)->format, false};
+  return {find_format(name)->name, find_format(name)->format};
 }
 
 }  // namespace
@@ -115,8 +115,43 @@ TEST_CASE("a flushing target loses its subnormals", "[table]") {
   const TempFolder folder;
   const auto log =
       write_tensors(folder, {{"weight_grad/w", {0x1p-24f, 0x1p-15f, 0x1.ffcp-15f, 1.0f}}});
-  const Analysis a = analyze({log}, {"binary16", kBinary16, true}, {});
-  CHECK(a.tensors[0].counts.classes == Classes{2, 0, 2, 0});  // 0x1.ffcp-15 rounds up to normal
+  const auto classes = [&](Subnormals rule) {
+    return analyze({log}, {"binary16", kBinary16, rule}, {}).tensors[0].counts.classes;
+  };
+  CHECK(classes(Subnormals::keep) == Classes{0, 2, 2, 0});
+  CHECK(classes(Subnormals::flush) == Classes{3, 0, 1, 0});
+  CHECK(classes(Subnormals::flush_before) == Classes{3, 0, 1, 0});
+  CHECK(classes(Subnormals::flush_result) == Classes{2, 0, 2, 0});  // 0x1.ffcp-15 rounds up
+}
+
+TEST_CASE("a flushing target flushes what the emulator flushes", "[oracle]") {
+  const TempFolder folder;
+  const std::string format = GENERATE("binary16", "bfloat16", "e4m3", "e5m2");
+  const Subnormals rule =
+      GENERATE(Subnormals::flush, Subnormals::flush_before, Subnormals::flush_result);
+  const Format f = find_format(format)->format;
+  Values values = gradients(2000, 7);
+  const float normal = std::ldexp(1.0f, f.emin());
+  for (int step = -70; step <= 70; ++step) {  // 2^emin, and by quarters of its ulp around it
+    const float factor = 1 + static_cast<float>(step) * std::ldexp(1.0f, -f.precision - 2);
+    if (factor <= 0) continue;
+    values.push_back(normal * factor);
+    values.push_back(std::nextafter(values.back(), 0.0f));
+  }
+  const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+  CAPTURE(format, name_of(rule));
+  std::uint64_t flushed = 0;
+  for (const float x : values) {
+    const std::uint64_t bits = from_double(f, double{x}, with_subnormals({}, rule)).bits;
+    flushed += (bits & f.magnitude_mask()) == 0;
+  }
+  const Classes c = analyze({log}, {format, f, rule}, {}).tensors[0].counts.classes;
+  CHECK(c.flushed_to_zero.low <= flushed);
+  CHECK(c.flushed_to_zero.high >= flushed);
+  // E4M3's limit after rounding is no cut of the tables: there are bounds.
+  const bool cut = format != "e4m3" || rule != Subnormals::flush;
+  CHECK(c.flushed_to_zero.exact() == cut);
+  CHECK(c.subnormal.low == 0);
 }
 
 TEST_CASE("steps carry their own scale, and add up unscaled", "[table]") {

@@ -106,6 +106,25 @@ def test_options_choose_the_modes():
     assert answer("33800000", "f32_to_f16", "--ftz") == "0000 03"
 
 
+def test_three_rules_of_flushing():
+    """2^-14 - 2^-25 rounds to 2^-14, the least normal number; with 11 bits it would not."""
+    for options, wanted in (
+        ((), ("0400 03", "0400 01", "0400 01")),
+        (("--ftz",), ("0000 03", "0400 01", "0400 01")),
+        (("--subnormals", "flush"), ("0000 03", "0400 01", "0400 01")),
+        (("--subnormals", "flush-before"), ("0000 03", "0000 03", "0000 03")),
+        (("--ftz", "--tininess", "before"), ("0000 03", "0000 03", "0000 03")),
+        (("--subnormals", "flush-result"), ("0400 03", "0400 01", "0400 01")),
+        (("--subnormals", "keep"), ("0400 03", "0400 01", "0400 01")),
+    ):
+        found = [answer(word, "f32_to_f16", *options) for word in ("387FE000", "387FF000", "387FFFFF")]
+        assert tuple(found) == wanted, options
+    assert answer("387FDFFF", "f32_to_f16", "--subnormals", "flush-result") == "0000 03"
+    assert answer("387FDFFF", "f32_to_f16") == "03FF 03"
+    _, err = emulate("", "f32_to_f16", "--ftz", "--subnormals", "keep", expect=2)
+    assert "--ftz is --subnormals flush, found --subnormals keep beside it" in err
+
+
 def softfloats_nan(operation, operand):
     """A NaN converted by SoftFloat 3e, 8086-SSE: sign, quiet bit, and a fraction that went through
     64 bits, by a shift that fits 8 bits in bfloat16 and 23 in binary32."""
