@@ -217,7 +217,7 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
     add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
     c.zero_difference += t.zero_difference;
     c.zeros_tell =
-        c.zeros_tell && t.new_zeros && !of_a.underflow_identifiable && !of_b.underflow_identifiable;
+        c.zeros_tell && t.new_zeros && of_a.zeros_may_be_flushed && of_b.zeros_may_be_flushed;
   }
   sum_new_zeros(c);
   set_changes(c);

@@ -84,7 +84,8 @@ struct TensorFindings {
   std::optional<Dtype> source_dtype;    ///< empty where the log does not say
   std::optional<Dtype> computed_dtype;  ///< as recorded, or what the source dtype implies
   bool suspected_fp16 = false;  ///< stored wide, but all values are one power of two from binary16
-  bool underflow_identifiable = true;  ///< whether zeros are surely zeros
+  bool zeros_may_be_flushed = false;   ///< computed in a format that flushes what the target does
+  bool underflow_identifiable = true;  ///< whether zeros are surely zeros, or there are none
   /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
   /// underflow_identifiable is false.
   bool hidden_by_buckets = false;
