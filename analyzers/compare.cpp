@@ -46,7 +46,7 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
 
 /// Whether a run's weights are kept in a format wider than the target's, or have masters that are.
 bool has_wide_weight(const Analysis& analysis, const TensorFindings& weight) {
-  if (!in_target(weight)) return true;
+  if (!weight.zeros_may_be_flushed) return true;
   const std::string master = meeting_name(log::Role::master_weight, weight.name);
   return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
     return t.role == log::Role::master_weight && meeting_name(t.role, t.name) == master;
@@ -168,7 +168,7 @@ ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFin
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
   if (own_format) {
-    t.untouched = {!in_target(a), !in_target(b)};
+    t.untouched = {!a.zeros_may_be_flushed, !b.zeros_may_be_flushed};
     t.wide_weight = {has_wide_weight(*runs.a, a), has_wide_weight(*runs.b, b)};
   }
   return t;
@@ -249,15 +249,11 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
 /// Whether the run computed gradients in the target format.
 bool any_in_target(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [](const TensorFindings& t) {
-    return t.counted && t.counts.total != 0 && in_target(t);
+    return t.counted && t.counts.total != 0 && t.zeros_may_be_flushed;
   });
 }
 
 }  // namespace
-
-bool in_target(const TensorFindings& tensor) {
-  return !tensor.underflow_identifiable && !tensor.hidden_by_buckets;
-}
 
 std::string meeting_name(log::Role role, const std::string& name) {
   const std::string path = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;

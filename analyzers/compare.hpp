@@ -116,6 +116,7 @@ struct RunTotals {
   std::optional<std::pair<double, double>> loss_scales;  ///< least and largest that counts are for
   bool underflow_identifiable = true;                    ///< of every compared gradient
   std::optional<Dtype> computed;  ///< the coarsest dtype that its gradients were computed in
+  bool in_target = false;         ///< some gradient was computed in the target format
   std::uint64_t steps = 0;        ///< that have scalars
   std::vector<std::pair<std::int64_t, double>> loss;    ///< ascending by step
   std::vector<std::pair<std::int64_t, double>> scales;  ///< loss scales, likewise
@@ -212,9 +213,6 @@ void set_parting(Comparison& comparison);
 
 /// Sets what is known of all tensors and steps of one run; `own_format` as above.
 void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format);
-
-/// Whether it was computed in the target format, or one as coarse.
-bool in_target(const TensorFindings& tensor);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);

@@ -52,6 +52,7 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
   run.gradients += counts;
   run.lost += lost;
   run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
+  run.in_target = run.in_target || tensor.zeros_may_be_flushed;
   const std::optional<Dtype> computed =
       tensor.computed_in_fp16() ? Dtype::f16 : tensor.computed_dtype;
   const auto quantum = [](Dtype dtype) { return format_of(dtype).min_quantum_exponent(); };
@@ -150,7 +151,7 @@ std::optional<Trouble> trouble(const Analysis& analysis, bool of_target, Of of) 
   std::set<std::int64_t> steps;
   std::uint64_t most = 0;
   for (const TensorFindings& tensor : analysis.tensors) {
-    if (of_target && !in_target(tensor)) continue;
+    if (of_target && !tensor.zeros_may_be_flushed) continue;
     Interval values;
     for (const StepFindings& step : tensor.per_step) {
       const Interval at = of(step.counts);
@@ -241,7 +242,7 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
     add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
     c.zero_difference += t.zero_difference;
     c.zeros_tell =
-        c.zeros_tell && t.new_zeros && !of_a.underflow_identifiable && !of_b.underflow_identifiable;
+        c.zeros_tell && t.new_zeros && of_a.zeros_may_be_flushed && of_b.zeros_may_be_flushed;
   }
   sum_new_zeros(c);
   set_changes(c);

@@ -85,13 +85,13 @@ void set_skipped_nonfinite(Analysis& analysis) {
   }
 }
 
-std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
+std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
                                         double target_underflow) {
   std::vector<FormatFit> all;
   if (is_bounded(tensor)) return all;  // what may be zero may as well be too small for a format
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
-    const Target target{row.name, row.format, flush_subnormals};
+    const Target target{row.name, row.format, subnormals};
     all.push_back(fit_of(tensor, target, target_underflow));
     if (!is_narrow(row.format)) continue;
     FormatFit saturating = all.back();

@@ -90,7 +90,7 @@ void set_skipped_nonfinite(Analysis& analysis);
 
 /// The fits as far as tables tell them, noise estimated. None where only bounds of the counts are
 /// known that leave open what is flushed.
-std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, bool flush_subnormals,
+std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
                                         double target_underflow);
 
 /// The narrowest of e4m3 and e5m2 (8 bits), binary16 and bfloat16 (16), tf32, binary32 that serves

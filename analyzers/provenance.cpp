@@ -2,11 +2,16 @@
 #include "analyzers/provenance.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
 namespace halfscope::analyzers {
 namespace {
+
+/// So many different values that FP16 holds are no accident: of random FP32 values each does with a
+/// chance of 2^-13, three do with one of 2^-39. docs/numerics.md.
+constexpr std::size_t kDifferentValues = 3;
 
 /// Whether a's smallest magnitude is larger than b's.
 bool coarser(Dtype a, Dtype b) {
@@ -43,34 +48,52 @@ void Provenance::add(const Frame& frame, Format target) {
   // Of steps that differ the coarsest holds: what it lost cannot be told for the sum.
   keep(source_, frame.source_dtype);
   keep(computed_, frame.computed_dtype);
+  zeros_ = zeros_ || frame.table.zero().high != 0;
   hidden_ = hidden_ || hides_flushed(frame, target);
-  if (!frame.table.is_exact()) {
-    all_fit_ = false;  // not known
-  } else if (frame.table.exact().largest()) {
-    all_fit_ = all_fit_ && frame.table.exact().fits(kBinary16);
-    evidence_ = evidence_ || frame.table.exact().significant_bits() > kBfloat16.precision;
+  look_for_binary16(frame);
+}
+
+void Provenance::look_for_binary16(const Frame& frame) {
+  if (!frame.table.is_exact()) all_fit_ = false;  // not known
+  if (!all_fit_ || !frame.table.exact().largest()) return;
+  const BinadeTable& table = frame.table.exact();
+  all_fit_ = table.fits(kBinary16);
+  if (!all_fit_) return;
+  no_bfloat16_ = no_bfloat16_ || table.significant_bits() > kBfloat16.precision;
+  no_grid_ = no_grid_ || table.largest()->exponent - *table.lowest_bit() >= kBinary16.precision;
+  for (const BinadeTable::Row& row : table.rows()) {
+    if (different_.size() >= kDifferentValues) return;
+    // A constant under a loss scale that changes is one value.
+    const int unscaled = row.exponent - std::ilogb(frame.scale);
+    // Powers of two are in the first segment.
+    for (std::size_t i = 1; i < row.segments.size(); ++i) {
+      if (row.segments[i] != 0) different_.emplace(unscaled, i);
+    }
   }
+}
+
+bool Provenance::looks_like_binary16() const {
+  return all_fit_ && no_bfloat16_ && no_grid_ && different_.size() >= kDifferentValues;
 }
 
 void Provenance::tell(TensorFindings& t, Format target) const {
   t.source_dtype = source_;
   t.computed_dtype = computed_;
   t.hidden_by_buckets = hidden_;
-  if (!source_ && !computed_) {  // what made zeros of them nobody knows
-    t.underflow_identifiable = !hidden_;
-    return;
+  if (source_ || computed_) {  // else nobody knows what made its zeros
+    const Dtype stored = source_.value_or(computed_.value_or(Dtype::f32));
+    const bool stored_wide = format_of(stored).precision > kBinary16.precision;
+    if (!t.computed_dtype) {
+      t.suspected_fp16 = stored_wide && looks_like_binary16();
+      if (!t.suspected_fp16) t.computed_dtype = source_;
+    }
+    const Format computed =
+        t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));
+    const int finest =
+        std::max(computed.min_quantum_exponent(), format_of(stored).min_quantum_exponent());
+    t.zeros_may_be_flushed = finest >= target.min_quantum_exponent();
   }
-  const Dtype stored = source_.value_or(computed_.value_or(Dtype::f32));
-  const bool stored_wide = format_of(stored).precision > kBinary16.precision;
-  if (!t.computed_dtype) {
-    t.suspected_fp16 = stored_wide && all_fit_ && evidence_;
-    if (!t.suspected_fp16) t.computed_dtype = source_;
-  }
-  const Format computed =
-      t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));
-  const int finest =
-      std::max(computed.min_quantum_exponent(), format_of(stored).min_quantum_exponent());
-  t.underflow_identifiable = finest < target.min_quantum_exponent() && !hidden_;
+  t.underflow_identifiable = !(t.zeros_may_be_flushed && zeros_) && !hidden_;
 }
 
 }  // namespace halfscope::analyzers

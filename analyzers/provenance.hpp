@@ -2,7 +2,10 @@
 // What a tensor's values were computed in, told by its frames one after the other.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "analyzers/underflow.hpp"
 
@@ -15,18 +18,25 @@ class Provenance {
  public:
   void add(const Frame& frame, Format target);
 
-  /// Sets source_dtype, computed_dtype, suspected_fp16 and underflow_identifiable. Underflow shows
-  /// only where values were computed in a format with smaller magnitudes than the target's: in
-  /// binary16 data what underflowed is already zero.
+  /// Sets source_dtype, computed_dtype, suspected_fp16, zeros_may_be_flushed and
+  /// underflow_identifiable. Underflow shows where values were computed in a format with smaller
+  /// magnitudes than the target's. In binary16 data what underflowed is already zero; where there
+  /// is no zero, nothing was.
   void tell(TensorFindings& tensor, Format target) const;
 
  private:
+  void look_for_binary16(const Frame& frame);
+  bool looks_like_binary16() const;
+
   std::optional<Dtype> source_;
   std::optional<Dtype> computed_;
-  bool all_fit_ = true;  ///< every step's values are a power of two from binary16 values
-  bool evidence_ =
-      false;             ///< some need more bits than bfloat16 has, so that binary16 explains them
-  bool hidden_ = false;  ///< a bucket holds zeros and values that the target keeps
+  bool zeros_ = false;        ///< some value is zero, or may be
+  bool hidden_ = false;       ///< a bucket holds zeros and values that the target keeps
+  bool all_fit_ = true;       ///< every step's values are a power of two from binary16 values
+  bool no_bfloat16_ = false;  ///< some need more bits than bfloat16 has
+  bool no_grid_ = false;      ///< some step's are no multiples, below 2^11, of one number
+  /// Binade and segment of values that are no powers of two: as many are different for sure.
+  std::set<std::pair<int, std::size_t>> different_;
 };
 
 }  // namespace halfscope::analyzers

@@ -29,6 +29,11 @@ struct Summed {
   std::uint64_t first = 0;  ///< rank 0's table
 };
 
+/// Whether a rank's zeros may be flushed values; those of the sum may have none.
+bool may_be_flushed(const TensorFindings& t) {
+  return t.zeros_may_be_flushed || t.hidden_by_buckets;
+}
+
 /// What the ranks of one log hold before the sum.
 class Ranks {
  public:
@@ -46,7 +51,7 @@ class Ranks {
   void add(std::size_t rank, const Frame& frame) {
     if (frame.role != log::Role::weight_grad) return;
     const auto tensor = tensors_.find(frame.name);
-    const bool zeros_unsure = tensor != tensors_.end() && !tensor->second->underflow_identifiable;
+    const bool zeros_unsure = tensor != tensors_.end() && may_be_flushed(*tensor->second);
     const std::uint64_t perhaps = zeros_unsure ? frame.table.zero().high : 0;
     of += frame.table.finite_nonzero() + Interval(0, perhaps);
     alone += Interval(0, perhaps) + flushed(frame, at_);

@@ -16,7 +16,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
   Analysis analysis = analyze(logs, target, selection, phase("reading"), passes.series);
   if (target.by_default && runs_in_bfloat16(analysis)) {
-    const Target own{"bfloat16", kBfloat16, target.flush_subnormals};
+    const Target own{"bfloat16", kBfloat16, target.subnormals};
     analysis = analyze(logs, own, selection, phase("reading"), passes.series);
   }
   if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));

@@ -95,8 +95,8 @@ class TableNoise {
 
  private:
   double flush_limit() const {
-    if (!target_.flush_subnormals) return 0;
-    return in_units(boundaries(target_.format).normal, 0);
+    if (target_.subnormals == Subnormals::keep) return 0;
+    return in_units(target_.boundaries(1.0, 1.0).nonzero, 0);
   }
   /// A magnitude times 2^k in units.
   double in_units(const Magnitude& m, int k) const {

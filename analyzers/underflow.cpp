@@ -237,9 +237,7 @@ bool TensorFindings::computed_in_fp16() const {
 }
 
 Boundaries Target::boundaries(double loss_scale, double recorded_scale) const {
-  Boundaries limits = halfscope::boundaries(format, loss_scale, recorded_scale);
-  if (flush_subnormals) limits.nonzero = limits.normal;
-  return limits;
+  return halfscope::boundaries(format, loss_scale, recorded_scale, subnormals);
 }
 
 std::vector<Classes> TensorFindings::by_scale(const Target& target) const {

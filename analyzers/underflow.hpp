@@ -29,8 +29,7 @@ struct Target {
   std::string_view name = "binary16";
   Format format = kBinary16;
   /// Whether results below the smallest normal become zero, as hardware in flush-to-zero mode does.
-  /// Subnormal is what rounds to one: a value that rounds up to the smallest normal is kept.
-  bool flush_subnormals = false;
+  Subnormals subnormals = Subnormals::keep;
   /// Nobody asked for this format: a run in bfloat16 is judged in bfloat16 (study.hpp).
   bool by_default = false;
 
@@ -87,7 +86,8 @@ struct TensorFindings {
   std::optional<Dtype> source_dtype;    ///< empty where the log does not say
   std::optional<Dtype> computed_dtype;  ///< as recorded, or what the source dtype implies
   bool suspected_fp16 = false;  ///< stored wide, but all values are one power of two from binary16
-  bool underflow_identifiable = true;  ///< whether zeros are surely zeros
+  bool zeros_may_be_flushed = false;   ///< computed in a format that flushes what the target does
+  bool underflow_identifiable = true;  ///< whether zeros are surely zeros, or there are none
   /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
   /// underflow_identifiable is false.
   bool hidden_by_buckets = false;

@@ -162,7 +162,7 @@ void add_updates(Analysis& analysis, const Selection& selection, bool with_what_
   }
   const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
                                [](const TensorFindings& t) { return t.updates.has_value(); });
-  if (any && analysis.target.flush_subnormals) {
+  if (any && analysis.target.subnormals != Subnormals::keep) {
     analysis.notes.push_back(
         "--subnormals flush is not applied to weight updates: subnormals are kept there");
   }

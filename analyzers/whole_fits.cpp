@@ -42,8 +42,8 @@ class Collector {
     for (BlockSums& block : blocks_) block.reference = rounding_.reference;
   }
 
-  /// flush_subnormals is a property of the analysis' target.
-  void take(const WholeTensor& whole, bool flush_subnormals, int threads) {
+  /// subnormals is a property of the analysis' target.
+  void take(const WholeTensor& whole, Subnormals subnormals, int threads) {
     const bool known = std::any_of(tensor_.per_step.begin(), tensor_.per_step.end(),
                                    [&](const auto& step) { return step.step == whole.step; });
     const std::optional<int> recorded = usable_log2(whole.scale);
@@ -56,7 +56,7 @@ class Collector {
     const double summed = sums_alone_ ? 1.0 : 0.05, rounded = 0.4;
     add_sums(whole, *recorded, threads, part_of(whole.tell, 0, summed));
     if (sums_alone_) return;
-    if (jobs_.empty()) plan(flush_subnormals);
+    if (jobs_.empty()) plan(subnormals);
     add_rounding(rounding_, jobs_, whole, *recorded, threads, part_of(whole.tell, summed, rounded));
     add_blocks(blocks_, whole, *recorded, threads, part_of(whole.tell, rounded, 1));
   }
@@ -93,10 +93,10 @@ class Collector {
     sums_.merge(sums, -log2_recorded);
   }
 
-  void plan(bool flush_subnormals) {
+  void plan(Subnormals subnormals) {
     for (const FormatFit& fit : tensor_.fits) {
       if (fit.saturating || !fit.best_log2) continue;
-      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, flush_subnormals});
+      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, subnormals});
     }
   }
 
@@ -133,7 +133,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
     const auto take = [&](const WholeTensor& whole) {
       const auto [first, end] = collectors.equal_range(whole.name);
       for (auto at = first; at != end; ++at) {
-        at->second.take(whole, analysis.target.flush_subnormals, threads);
+        at->second.take(whole, analysis.target.subnormals, threads);
       }
     };
     for_each_whole_tensor(log, selection, take, analysis.notes, progress);
@@ -147,7 +147,7 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
               const Progress& progress) {
   set_skipped_nonfinite(analysis);
   for (TensorFindings& t : analysis.tensors) {
-    t.fits = fits_from_tables(t, analysis.target.flush_subnormals, options.target_underflow);
+    t.fits = fits_from_tables(t, analysis.target.subnormals, options.target_underflow);
     t.block_fits.clear();
   }
   collect(analysis, selection, false, options.threads, progress);

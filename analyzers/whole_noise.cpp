@@ -83,10 +83,12 @@ double noise_of_part(const std::vector<double>& x, const RoundingJob& job, doubl
   std::vector<float> rounded(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) rounded[i] = to_odd(x[i] * factor);
   quantise(job.format, rounded, {.threads = 1});
-  const double least = job.flush_subnormals ? power_of_two(job.format.emin()) : 0.0;
+  const double least = job.subnormals == Subnormals::keep
+                           ? 0.0
+                           : to_double(boundaries(job.format, 1.0, 1.0, job.subnormals).nonzero);
   return sum_of_squares(x.size(), [&](std::size_t i) {
-    const double q = static_cast<double>(rounded[i]);
-    return (x[i] * factor - (std::abs(q) < least ? 0.0 : q)) * unit;
+    const double scaled = x[i] * factor, q = static_cast<double>(rounded[i]);
+    return (scaled - (std::abs(scaled) < least ? 0.0 : q)) * unit;
   });
 }
 

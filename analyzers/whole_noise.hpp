@@ -34,7 +34,7 @@ struct CompensatedSum {
 struct RoundingJob {
   Format format;
   int log2_scale = 0;
-  bool flush_subnormals = false;
+  Subnormals subnormals = Subnormals::keep;
 };
 
 /// Squares of one tensor's finite values and, for each job, of their errors; both unscaled, times

@@ -209,6 +209,12 @@ void add_targets(Command& command, analyzers::RecommendOptions& options) {
       .show_default();
 }
 
+std::vector<std::string> subnormals_names() {
+  std::vector<std::string> names;
+  for (const NamedSubnormals& row : kSubnormals) names.emplace_back(row.name);
+  return names;
+}
+
 void add_format(Command& command, LogOptions& options, FormatDefault without) {
   const std::string what = "the format values are rounded to: " + format_names();
   if (without == FormatDefault::of_run) {
@@ -234,9 +240,11 @@ void add_selections(Command& command, LogOptions& options, FormatDefault without
       .show_default();
   add_format(command, options, without);
   command
-      .option("--subnormals", options.subnormals,
-              "whether the format's subnormals are kept or flushed to zero")
-      .one_of({"keep", "flush"})
+      .option(
+          "--subnormals", options.subnormals,
+          "the format's subnormals: kept, or flushed to zero where a value is tiny after rounding "
+          "(as x86), before rounding (as ARM), or where its result is subnormal")
+      .one_of(subnormals_names())
       .show_default();
   command
       .option("--lr", options.learning_rate,
@@ -301,10 +309,10 @@ Selection selection_of(const LogOptions& options) {
 }
 
 analyzers::Target target_of(const LogOptions& options) {
-  const bool flush = options.subnormals == "flush";
-  if (options.format.empty()) return {.flush_subnormals = flush, .by_default = true};
+  const Subnormals subnormals = *find_subnormals(options.subnormals);
+  if (options.format.empty()) return {.subnormals = subnormals, .by_default = true};
   const NamedFormat& format = *find_format(options.format);
-  return {format.name, format.format, flush};
+  return {format.name, format.format, subnormals};
 }
 
 analyzers::Analysis run_analysis(const LogOptions& options) {

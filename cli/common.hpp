@@ -24,6 +24,9 @@ struct LogOptions {
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
+/// What --subnormals takes.
+std::vector<std::string> subnormals_names();
+
 /// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs
 /// takes.
 void add_logs(Command& command, LogOptions& options);

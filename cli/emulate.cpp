@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cli/command.hpp"
+#include "cli/common.hpp"
 #include "cli/test_lines.hpp"
 #include "halfscope/number/operation_table.hpp"
+#include "halfscope/table/boundary.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -18,6 +21,7 @@ struct Options {
   bool list = false;
   bool exact = false;
   Modes modes;
+  std::optional<Subnormals> rule;  ///< --subnormals
 };
 
 /// The words an option takes, as its help shows them.
@@ -67,7 +71,14 @@ const Operation& named(const std::string& name) {
 
 int run(const Options& options) {
   if (options.list) return list();
-  answer_lines(named(options.operation), options.modes, options.exact, STDIN_FILENO, STDOUT_FILENO);
+  if (options.modes.flush_to_zero &&
+      options.rule.value_or(Subnormals::flush) != Subnormals::flush) {
+    throw BadUsage(
+        fmt::format("--ftz is --subnormals flush, found --subnormals {} beside it; give one",
+                    name_of(*options.rule)));
+  }
+  const Modes modes = options.rule ? with_subnormals(options.modes, *options.rule) : options.modes;
+  answer_lines(named(options.operation), modes, options.exact, STDIN_FILENO, STDOUT_FILENO);
   return kFine;
 }
 
@@ -82,7 +93,13 @@ void add_modes(Command& command, Options& options) {
   add_choice(command, "--nan", options.modes.nan, kNanPolicies,
              "which NaN results, and which integer for what is none");
   command.flag("--daz", options.modes.denormals_are_zero, "subnormal operands count as zero");
-  command.flag("--ftz", options.modes.flush_to_zero, "tiny results become zero");
+  command.flag("--ftz", options.modes.flush_to_zero,
+               "tiny results become zero: --subnormals flush");
+  command.words(
+      "--subnormals", subnormals_names(),
+      [&options](std::size_t i) { options.rule = kSubnormals[i].rule; },
+      "kept, or flushed to zero where a result is tiny by --tininess, tiny before rounding, or "
+      "rounded to a subnormal number");
   command.flag("--saturate", options.modes.saturate,
                "the largest finite number in place of an infinity");
 }

@@ -126,7 +126,7 @@ std::string format_of_run(const RunTotals& run) {
 
 /// Of two runs of which one computed in the target format: what it cost.
 std::string cost_sentence(const Comparison& c) {
-  const bool b_is_narrow = !c.runs.b.underflow_identifiable;
+  const bool b_is_narrow = c.runs.b.in_target;
   const RunTotals& narrow = b_is_narrow ? c.runs.b : c.runs.a;
   const RunTotals& wide = b_is_narrow ? c.runs.a : c.runs.b;
   return fmt::format(

@@ -139,7 +139,9 @@ Json to_json(const Analysis& analysis) {
   to["logs"] = analysis.logs;
   to["format"] = analysis.target.name;
   to["loss_scale"] = analysis.loss_scale;
-  if (analysis.target.flush_subnormals) to["subnormals"] = "flush";
+  if (analysis.target.subnormals != Subnormals::keep) {
+    to["subnormals"] = name_of(analysis.target.subnormals);
+  }
   to["tensors"] = Json::array();
   for (const TensorFindings& t : analysis.tensors) {
     to["tensors"].push_back(tensor_json(t, analysis.target));

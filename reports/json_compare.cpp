@@ -135,7 +135,9 @@ Json to_json(const Comparison& c) {
   to["halfscope"] = kVersion;
   to["logs"] = {c.logs.a, c.logs.b};
   to["format"] = c.target.name;
-  if (c.target.flush_subnormals) to["subnormals"] = "flush";
+  if (c.target.subnormals != Subnormals::keep) {
+    to["subnormals"] = name_of(c.target.subnormals);
+  }
   to["loss_scale"] = c.loss_scale ? Json(*c.loss_scale) : Json("own");
   if (c.own_format) to["own_format"] = true;
   to["summary"] = summary_json(c);

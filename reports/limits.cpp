@@ -36,7 +36,8 @@ double largest_finite(Format format) { return to_double(format, format.largest_f
 
 Limits limits_of(const analyzers::Target& target, double scale) {
   const Format format = target.format;
-  const int zero = target.flush_subnormals ? format.emin() : format.min_quantum_exponent() - 1;
+  const bool flushes = target.subnormals != Subnormals::keep;
+  const int zero = flushes ? format.emin() : format.min_quantum_exponent() - 1;
   const double largest = largest_finite(format);
   return {.zero = power(zero, scale),
           .subnormal = power(format.emin(), scale),

@@ -50,6 +50,7 @@ struct Modes {
   bool tiny_before = false;
   NanRule nan = NanRule::x86;
   bool flush = false;
+  bool flush_subnormal = false;  ///< where flush: by the result, not by tininess
   bool saturate = false;
 };
 
@@ -131,7 +132,10 @@ inline Result finished_number(const Layout& f, const Outcome& x, const Modes& mo
   const Answer a = decide(f, x.located, x.negative, modes.rule);
   const std::uint64_t sign = x.negative ? f.sign() : 0;
   const bool tiny = modes.tiny_before ? a.tiny_before : a.tiny_after;
-  if (modes.flush && tiny) return {sign, {.underflow = true, .inexact = true}};
+  const bool low = (a.bits ^ sign) >> f.fraction_bits == 0;
+  if (modes.flush && (modes.flush_subnormal ? low : tiny)) {
+    return {sign, {.underflow = true, .inexact = true}};
+  }
   const bool infinite = a.overflow && (a.bits ^ sign) == f.infinity();
   const Flags flags = {
       .overflow = a.overflow, .underflow = tiny && a.inexact, .inexact = a.inexact};

@@ -69,12 +69,6 @@ def _answer(function, *arguments):
     return json.loads(text)
 
 
-def _flushes(subnormals):
-    if subnormals not in ("keep", "flush"):
-        raise ValueError(f"subnormals is {subnormals!r}, wanted 'keep' or 'flush'")
-    return subnormals == "flush"
-
-
 def _check_targets(headroom, target_underflow):
     """As the command line's parser does."""
     if isinstance(headroom, bool) or headroom not in range(41):
@@ -90,7 +84,8 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
 
     logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for this times the
     unscaled value. recorded_scale: the scale the values carry, where the log does not say, or the
-    tag of its scalar that has it. subnormals: "keep", or "flush" for hardware that makes them zero.
+    tag of its scalar that has it. subnormals: "keep", or what hardware that makes them zero goes by:
+    "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a subnormal result).
     steps: one step, or slice(first, end). tensor: a glob. roles: {glob: role}. read_as: "bf16" or
     "f16", what NPY elements of 2 bytes without a type are. learning_rate: that of plain SGD, where
     the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
@@ -98,7 +93,7 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as)
-    return _answer(_halfscope.analyze, _paths(logs), format, _flushes(subnormals), selection,
+    return _answer(_halfscope.analyze, _paths(logs), format, subnormals, selection,
                    what_if, formats)
 
 
@@ -126,7 +121,7 @@ def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, s
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
                            read_as=read_as)
-    return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, _flushes(subnormals),
+    return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, subnormals,
                    selection, own)
 
 

@@ -70,14 +70,20 @@ using TextAndNotes = std::pair<std::string, analyzers::Notes>;
 /// The same for every pass.
 analyzers::Progress every_phase(const std::string&) { return interruptible(); }
 
-analyzers::Target target_called(const std::string& format, bool flush_subnormals) {
+analyzers::Target target_called(const std::string& format, const std::string& subnormals) {
   const NamedFormat& named = format_called(format);
-  return {named.name, named.format, flush_subnormals};
+  if (const auto rule = find_subnormals(subnormals)) return {named.name, named.format, *rule};
+  std::string names;
+  for (const NamedSubnormals& row : kSubnormals) {
+    names += (names.empty() ? "'" : ", '") + std::string(row.name) + "'";
+  }
+  throw std::invalid_argument("subnormals is '" + subnormals + "', wanted one of " + names);
 }
 
-TextAndNotes analyze_logs(const Paths& logs, const std::string& format, bool flush_subnormals,
-                          const analyzers::Selection& selection, bool what_if, bool formats) {
-  const analyzers::Target target = target_called(format, flush_subnormals);
+TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
+                          const std::string& subnormals, const analyzers::Selection& selection,
+                          bool what_if, bool formats) {
+  const analyzers::Target target = target_called(format, subnormals);
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
   const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
@@ -88,7 +94,7 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& s
                                 const std::optional<std::string>& format, int headroom_bits,
                                 double target_underflow) {
   const analyzers::Target target =
-      format ? target_called(*format, false) : analyzers::Target{.by_default = true};
+      format ? target_called(*format, "keep") : analyzers::Target{.by_default = true};
   nb::gil_scoped_release release;
   const analyzers::RecommendOptions options{headroom_bits, target_underflow};
   auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase);
@@ -102,9 +108,9 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& s
 
 /// own_scale: gradients are counted at the loss scale of their step.
 TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                          const std::string& format, bool flush_subnormals,
+                          const std::string& format, const std::string& subnormals,
                           analyzers::Selection selection, bool own_scale) {
-  const analyzers::Target target = target_called(format, flush_subnormals);
+  const analyzers::Target target = target_called(format, subnormals);
   nb::gil_scoped_release release;
   selection.at_run_scale = own_scale;
   const analyzers::Comparison found =
@@ -191,7 +197,7 @@ void bind_logs(nb::module_& module) {
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),
           "read_as"_a.none());
-  module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "flush_subnormals"_a, "selection"_a,
+  module.def("analyze", &analyze_logs, "logs"_a, "format"_a, "subnormals"_a, "selection"_a,
              "what_if"_a, "formats"_a);
   module.def("recommend", &recommend_for_logs, "logs"_a, "selection"_a, "format"_a.none(),
              "headroom_bits"_a, "target_underflow"_a);
@@ -207,8 +213,8 @@ void bind_logs(nb::module_& module) {
           "target_underflow"_a);
   module.def("policies", &replay_log, "log"_a, "selection"_a, "replay"_a);
   module.def("policies_of", &replay_magnitudes, "magnitudes"_a, "replay"_a);
-  module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "flush_subnormals"_a,
-             "selection"_a, "own_scale"_a);
+  module.def("compare", &compare_logs, "a"_a, "b"_a, "format"_a, "subnormals"_a, "selection"_a,
+             "own_scale"_a);
 }
 
 }  // namespace halfscope::python

@@ -42,7 +42,7 @@ std::filesystem::path write_one(const TempFolder& folder, const std::vector<T>& 
 }
 
 struct How {
-  bool flush = false;
+  bool flush = false;  ///< by the result
   std::optional<double> recorded_scale = std::nullopt;
   analyzers::FitOptions options = {};
 };
@@ -50,7 +50,8 @@ struct How {
 inline analyzers::TensorFindings fitted(const std::filesystem::path& log, const How& how = {}) {
   analyzers::Selection selection;
   selection.recorded_scale = how.recorded_scale;
-  analyzers::Analysis a = analyzers::analyze({log}, {"binary16", kBinary16, how.flush}, selection);
+  const Subnormals rule = how.flush ? Subnormals::flush_result : Subnormals::keep;
+  analyzers::Analysis a = analyzers::analyze({log}, {"binary16", kBinary16, rule}, selection);
   add_fits(a, selection, how.options);
   return a.tensors.at(0);
 }

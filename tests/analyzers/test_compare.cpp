@@ -73,9 +73,11 @@ const Values kValues = {1.0f,     -0x1p-20f, 0x1.8p-25f, 0x1p-25f, 0x1p-26f, 0.0
 
 TEST_CASE("compare: what FP16 made of every element, exactly") {
   const TempFolder folder;
-  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", kValues}});
+  Values values = kValues;
+  values.insert(values.end(), {0.1f, 0.3f, 0.7f});  // of many bits: what is rounded looks like FP16
+  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", values}});
   const auto b =
-      write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(kValues, 1.0)}});
+      write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(values, 1.0)}});
   const Comparison c = compared(a, b);
   REQUIRE(c.tensors.size() == 1);
   const ComparedTensor& t = c.tensors[0];
@@ -87,7 +89,7 @@ TEST_CASE("compare: what FP16 made of every element, exactly") {
   CHECK(t.zero_difference == 4);
   CHECK(t.new_zeros == Interval(4));  // the counts alone tell 4 to 6
   REQUIRE(t.elements);
-  CHECK(t.elements->elements == 12);
+  CHECK(t.elements->elements == 15);
   CHECK(t.elements->became_zero == 4);
   CHECK(t.elements->became_nonzero == 0);
   CHECK(t.elements->became_infinite == 1);
@@ -104,10 +106,11 @@ TEST_CASE("compare: what FP16 made of every element, exactly") {
 
 TEST_CASE("compare: subnormals are those of the format a run computed in") {
   const TempFolder folder;
-  // Values that need more bits than bfloat16 has: what is rounded to FP16 is suspected of it.
-  const Values values = {0x1.ffcp-3f, 0x1p-20f, 0x1p-24f, 0x1p-14f};
-  const auto a = write_file(folder, "a.safetensors",
-                            {{"weight_grad/w", {0.1f, 0x1p-20f, 0x1.8p-25f, 0x1p-14f}}});
+  // Three values that need more bits than bfloat16 has: what is rounded to FP16 is suspected of it.
+  const Values values = {0x1.ffcp-3f, 0x1p-20f, 0x1p-24f, 0x1p-14f, 0x1.998p-4f, 0x1.334p-2f};
+  const auto a = write_file(
+      folder, "a.safetensors",
+      {{"weight_grad/w", {0.1f, 0x1p-20f, 0x1.8p-25f, 0x1p-14f, 0x1.998p-4f, 0x1.334p-2f}}});
   const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", values}});
   const Comparison c = compared(a, b);
   REQUIRE(c.tensors[0].elements);
@@ -197,7 +200,13 @@ TEST_CASE("compare: of runs that both hold zeros for what they flushed, zeros te
   CHECK(c.underflow == Change::more);
   CHECK(compared(b, a).underflow == Change::less);
   CHECK(compared(a, half("c", {1, 0, 0, 2, 3, 4})).underflow == Change::same);
-  CHECK(!compared(a, half("d", {1, 0, 0, 2, 3})).zeros_tell);  // of another size
+  CHECK(!compared(a, half("d", {1, 0, 0, 2, 3})).zeros_tell);          // of another size
+  const Comparison none = compared(a, half("f", {5, 6, 1, 2, 3, 4}));  // B holds no zero
+  CHECK(none.zeros_tell);
+  CHECK(none.runs.b.underflow_identifiable);
+  CHECK(none.runs.b.lost == Interval(0));
+  CHECK(none.runs.a.lost == Interval(2));
+  CHECK(none.underflow == Change::less);
   Run exact(folder / "e");
   exact.step(0, {0, 0, 1, 2, 3, 4 + 0x1p-20f}, 1, 1);
   CHECK(!compared(a, exact.folder).zeros_tell);
@@ -355,7 +364,7 @@ TEST_CASE("compare: folders of tensor files meet element by element, shard by sh
 TEST_CASE("compare: true zeros are no loss, zeros that FP16 made are") {
   const TempFolder folder;
   // 0.1 in the other elements shows that the first run was not computed in FP16.
-  const Values wide = {0.1f, 0.0f, 0.0f, 0x1p-30f, 0x1p-20f, 0.3f};
+  const Values wide = {0.1f, 0.0f, 0.0f, 0x1p-30f, 0x1p-20f, 0.3f, 0.7f};
   const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", wide}});
   const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(wide, 1.0)}});
   for (const auto& [x, y] : {std::pair(a, b), {b, a}}) {
@@ -367,7 +376,7 @@ TEST_CASE("compare: true zeros are no loss, zeros that FP16 made are") {
   }
   // Other true zeros in a run that could have held smaller values: none is lost.
   const auto other =
-      write_file(folder, "c.safetensors", {{"weight_grad/w", {0, 0, 0, 0, 0, 0.3f}}});
+      write_file(folder, "c.safetensors", {{"weight_grad/w", {0, 0, 0, 0, 0, 0.3f, 0.7f}}});
   CHECK(compared(a, other).runs.b.lost == Interval(0));
 }
 

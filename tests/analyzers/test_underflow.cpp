@@ -67,7 +67,7 @@ const TensorFindings& find(const Analysis& a, std::string_view name) {
 }
 
 Target target_of(std::string_view name) {
-  return {find_format(name)->name, find_format(name)->format, false};
+  return {find_format(name)->name, find_format(name)->format};
 }
 
 }  // namespace
@@ -115,8 +115,43 @@ TEST_CASE("a flushing target loses its subnormals", "[table]") {
   const TempFolder folder;
   const auto log =
       write_tensors(folder, {{"weight_grad/w", {0x1p-24f, 0x1p-15f, 0x1.ffcp-15f, 1.0f}}});
-  const Analysis a = analyze({log}, {"binary16", kBinary16, true}, {});
-  CHECK(a.tensors[0].counts.classes == Classes{2, 0, 2, 0});  // 0x1.ffcp-15 rounds up to normal
+  const auto classes = [&](Subnormals rule) {
+    return analyze({log}, {"binary16", kBinary16, rule}, {}).tensors[0].counts.classes;
+  };
+  CHECK(classes(Subnormals::keep) == Classes{0, 2, 2, 0});
+  CHECK(classes(Subnormals::flush) == Classes{3, 0, 1, 0});
+  CHECK(classes(Subnormals::flush_before) == Classes{3, 0, 1, 0});
+  CHECK(classes(Subnormals::flush_result) == Classes{2, 0, 2, 0});  // 0x1.ffcp-15 rounds up
+}
+
+TEST_CASE("a flushing target flushes what the emulator flushes", "[oracle]") {
+  const TempFolder folder;
+  const std::string format = GENERATE("binary16", "bfloat16", "e4m3", "e5m2");
+  const Subnormals rule =
+      GENERATE(Subnormals::flush, Subnormals::flush_before, Subnormals::flush_result);
+  const Format f = find_format(format)->format;
+  Values values = gradients(2000, 7);
+  const float normal = std::ldexp(1.0f, f.emin());
+  for (int step = -70; step <= 70; ++step) {  // 2^emin, and by quarters of its ulp around it
+    const float factor = 1 + static_cast<float>(step) * std::ldexp(1.0f, -f.precision - 2);
+    if (factor <= 0) continue;
+    values.push_back(normal * factor);
+    values.push_back(std::nextafter(values.back(), 0.0f));
+  }
+  const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+  CAPTURE(format, name_of(rule));
+  std::uint64_t flushed = 0;
+  for (const float x : values) {
+    const std::uint64_t bits = from_double(f, double{x}, with_subnormals({}, rule)).bits;
+    flushed += (bits & f.magnitude_mask()) == 0;
+  }
+  const Classes c = analyze({log}, {format, f, rule}, {}).tensors[0].counts.classes;
+  CHECK(c.flushed_to_zero.low <= flushed);
+  CHECK(c.flushed_to_zero.high >= flushed);
+  // E4M3's limit after rounding is no cut of the tables: there are bounds.
+  const bool cut = format != "e4m3" || rule != Subnormals::flush;
+  CHECK(c.flushed_to_zero.exact() == cut);
+  CHECK(c.subnormal.low == 0);
 }
 
 TEST_CASE("steps carry their own scale, and add up unscaled", "[table]") {
@@ -181,6 +216,7 @@ TEST_CASE("scaled without a scale is refused with the flag to give", "[table]") 
 TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") {
   const TempFolder folder;
   Values values = gradients(1000, 5);
+  values.push_back(0.0f);
   for (float& x : values) {
     x = static_cast<float>(to_double(kBinary16, from_double(kBinary16, double{x} * 65536).bits) /
                            65536);
@@ -188,7 +224,7 @@ TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") 
   const auto log = write_tensors(folder, {{"weight_grad/w", values}});
   const TensorFindings t = analyze({log}, {}, {}).tensors.at(0);
   CHECK(t.suspected_fp16);
-  CHECK_FALSE(t.underflow_identifiable);
+  CHECK_FALSE(t.underflow_identifiable);  // some are zero
   // E4M3 has larger steps than binary16: there, underflow can be told from binary16 data too.
   CHECK(analyze({log}, target_of("e4m3"), {}).tensors.at(0).underflow_identifiable);
   const TensorFindings wide =
@@ -200,8 +236,61 @@ TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") 
 
 TEST_CASE("few bits alone are no evidence of binary16", "[table]") {
   const TempFolder folder;
-  const auto log = write_tensors(folder, {{"weight_grad/ones", {1.0f, 1.0f, 0.5f, -2.0f}}});
-  CHECK_FALSE(analyze({log}, {}, {}).tensors.at(0).suspected_fp16);
+  const auto suspected = [&](const Values& values) {
+    const auto log = write_tensors(folder, {{"weight_grad/w", values}});
+    const TensorFindings t = analyze({log}, {}, {}).tensors.at(0);
+    CHECK(t.underflow_identifiable == !t.suspected_fp16);
+    return t.suspected_fp16;
+  };
+  Values powers, integers, constants(1000, 0x1.99cp-4f);
+  for (int i = -20; i < 20; ++i) powers.push_back(std::ldexp(1.0f, i));
+  for (int i = 0; i < 2048; ++i) integers.push_back(static_cast<float>(i) * 0x1p-30f);
+  CHECK_FALSE(suspected({1.0f, 1.0f, 0.5f, -2.0f, 0.0f}));
+  CHECK_FALSE(suspected({0x1.99cp-4f, 0.0f}));  // 11 bits
+  CHECK_FALSE(suspected({0x1.99cp-4f, -0x1.234p-12f, 0.0f}));
+  CHECK(suspected({0x1.99cp-4f, -0x1.234p-12f, 0x1.abcp-9f, 0.0f}));
+  constants.push_back(0.0f);
+  CHECK_FALSE(suspected(constants));
+  powers.push_back(0.0f);
+  CHECK_FALSE(suspected(powers));
+  powers.push_back(0x1.99cp-4f);
+  CHECK_FALSE(suspected(powers));
+  CHECK_FALSE(suspected(integers));
+  integers.push_back(0x1.004p-31f);  // finer than their step: no integer times it
+  CHECK(suspected(integers));
+}
+
+TEST_CASE("a constant under a loss scale that changes is one value", "[table]") {
+  const TempFolder folder;
+  {
+    log::RunLogWriter writer(folder / "run", {});
+    for (const int step : {0, 1, 2, 3, 4, 5}) {
+      const float scale = std::ldexp(1.0f, 4 * step);
+      log::TensorRecord record =
+          record_of("weight_grad/w", step, {0x1.99cp-4f * scale, 0x1p-20f * scale, 0.0f}, scale);
+      writer.write(record);
+    }
+  }
+  CHECK_FALSE(analyze({folder / "run"}, {}, {}).tensors.at(0).suspected_fp16);
+}
+
+TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
+  const TempFolder folder;
+  const auto of = [&](const Values& values, const char* name) {
+    {
+      log::RunLogWriter writer(folder / name, {});
+      log::TensorRecord record = record_of("weight_grad/w", 0, values);
+      record.computed_dtype = Dtype::f16;
+      writer.write(record);
+    }
+    return analyze({folder / name}, {}, {}).tensors.at(0);
+  };
+  const TensorFindings clean = of({0x1p-24f, -0x1.8p-14f, 1.0f, INFINITY}, "clean");
+  CHECK(clean.underflow_identifiable);
+  CHECK(clean.zeros_may_be_flushed);
+  CHECK(clean.classes_at({}, 0).flushed_to_zero == Interval(0));
+  CHECK(clean.classes_at({}, -1).flushed_to_zero == Interval(1));
+  CHECK_FALSE(of({0x1p-24f, -0x1.8p-14f, 1.0f, -0.0f}, "zero").underflow_identifiable);
 }
 
 TEST_CASE("roles come from names, options, or are assumed", "[table]") {

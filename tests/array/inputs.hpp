@@ -46,6 +46,7 @@ inline std::vector<Modes> all_modes() {
              .nan = nan,
              .denormals_are_zero = (bits & 2) != 0,
              .flush_to_zero = (bits & 4) != 0,
+             .flush = nan == NanPolicy::canonical ? Flush::subnormal : Flush::tiny,
              .saturate = (bits & 8) != 0,
              .random_bits = bits % 2 == 0 ? 32 : 3 + static_cast<int>(bits)});
       }
@@ -67,10 +68,10 @@ inline std::vector<Modes> f16c_modes() {
 }
 
 inline std::string text(const Modes& m) {
-  return fmt::format("rounding {} tininess {} nan {} daz {} ftz {} saturate {} random bits {}",
+  return fmt::format("rounding {} tininess {} nan {} daz {} ftz {} {} saturate {} random bits {}",
                      static_cast<int>(m.rounding), static_cast<int>(m.tininess),
-                     static_cast<int>(m.nan), m.denormals_are_zero, m.flush_to_zero, m.saturate,
-                     m.random_bits);
+                     static_cast<int>(m.nan), m.denormals_are_zero, m.flush_to_zero,
+                     static_cast<int>(m.flush), m.saturate, m.random_bits);
 }
 
 inline std::string text(const Flags& f) {

@@ -37,6 +37,7 @@ std::vector<ArrayOptions> every_option() {
     modes.push_back({.rounding = rounding, .nan = NanPolicy::cuda});
     modes.push_back({.rounding = rounding, .denormals_are_zero = true});
     modes.push_back({.rounding = rounding, .flush_to_zero = true});
+    modes.push_back({.rounding = rounding, .flush_to_zero = true, .flush = Flush::subnormal});
     modes.push_back({.rounding = rounding, .saturate = true, .random_bits = 7});
     modes.push_back({.rounding = rounding,
                      .tininess = Tininess::before_rounding,

@@ -45,7 +45,10 @@ inline std::string describe(const halfscope::Modes& m) {
   constexpr const char* kNan[] = {"x86", "canonical", "cuda"};
   return fmt::format("{} tininess {} nan {}{}{}{}{}", name,
                      m.tininess == halfscope::Tininess::after_rounding ? "after" : "before",
-                     kNan[static_cast<int>(m.nan)], m.flush_to_zero ? " ftz" : "",
+                     kNan[static_cast<int>(m.nan)],
+                     !m.flush_to_zero                    ? ""
+                     : m.flush == halfscope::Flush::tiny ? " ftz"
+                                                         : " ftz of results",
                      m.denormals_are_zero ? " daz" : "", m.saturate ? " saturate" : "",
                      m.rounding == halfscope::Rounding::stochastic
                          ? fmt::format(" R {:#x} of {} bits", m.random, m.random_bits)

@@ -53,6 +53,7 @@ inline constexpr Modes kCuda = {.nan = halfscope::NanPolicy::cuda};
 // "DAZ" in a reason: subnormal operands count as zeros; "flushed": tiny results become zeros.
 inline constexpr Modes kDaz = {.denormals_are_zero = true};
 inline constexpr Modes kFtz = {.flush_to_zero = true};
+inline constexpr Modes kFtzResult = {.flush_to_zero = true, .flush = halfscope::Flush::subnormal};
 inline constexpr Modes kSaturate = {.saturate = true};
 
 constexpr Modes before(Modes modes) {

@@ -44,6 +44,8 @@ std::vector<judge::Modes> all_modes() {
       judge::set_tininess(m, (i & 1) != 0);
       m.ours.flush_to_zero = m.want.flush = (i & 2) != 0;
       m.ours.saturate = m.want.saturate = (i & 4) != 0;
+      m.want.flush_subnormal = i / 8 == 1;
+      m.ours.flush = m.want.flush_subnormal ? Flush::subnormal : Flush::tiny;
       m.ours.nan = static_cast<NanPolicy>(i / 8);
       m.want.nan = static_cast<oracle::NanRule>(i / 8);
       rows.push_back(m);

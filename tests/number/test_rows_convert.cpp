@@ -70,6 +70,10 @@ const Table kNarrow(
         {"flushed: 2^-24", {0x33800000}, 0x0000, kTiny, kFtz},
         {"flushed: the last below 2^-14 is not tiny after", {0x387FFFFF}, 0x0400, kInexact, kFtz},
         {"flushed: 2^-14 - 2^-25 would be 2^-14, but tiny", {0xB87FE000}, 0x8000, kTiny, kFtz},
+        {"flushed by the result: 2^-14 - 2^-25 is 2^-14", {0xB87FE000}, 0x8400, kTiny, kFtzResult},
+        {"flushed by the result: below, a subnormal", {0x387FDFFF}, 0x0000, kTiny, kFtzResult},
+        {"flushed by the result: 2^-24", {0x33800000}, 0x0000, kTiny, kFtzResult},
+        {"flushed by the result: 2^-26 is zero", {0xB2800000}, 0x8000, kTiny, kFtzResult},
     });
 
 const Table kWiden(

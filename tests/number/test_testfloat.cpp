@@ -121,6 +121,20 @@ std::vector<std::uint64_t> numbers(std::string_view line) {
   return found;
 }
 
+/// The NaN that SoftFloat's 8086-SSE build makes of one, its payload one place off; empty for all
+/// else. docs/emulate.md.
+std::optional<std::uint64_t> misplaced_nan(const Case& c, std::uint64_t operand) {
+  const std::string_view name = c.operation->name;
+  const bool widens = name == "bf16_to_f32";
+  if (c.modes.nan != NanPolicy::x86 || (!widens && name != "f32_to_bf16")) return std::nullopt;
+  const std::uint64_t infinity = widens ? kBfloat16.infinity() : kBinary32.infinity();
+  const std::uint64_t sign = operand >> (widens ? 15 : 31),
+                      magnitude = operand & ~(sign << (widens ? 15 : 31));
+  if (magnitude <= infinity) return std::nullopt;
+  if (widens) return sign << 31 | 0x7FC00000 | (operand & 0xFF) << 15;
+  return sign << 15 | 0x7FC0 | (operand >> 15 & 0xFF);
+}
+
 /// Empty when the library does what the line says.
 std::string wrong(const Case& c, std::string_view line) {
   const std::vector<std::uint64_t> words = numbers(line);
@@ -129,7 +143,8 @@ std::string wrong(const Case& c, std::string_view line) {
   Operands operands{};
   std::copy_n(words.begin(), count, operands.begin());
   const Rounded got = (*c.operation)(operands, c.modes, c.exact);
-  if (got.bits == words[count] && flag_bits(got.flags) == words[count + 1]) return {};
+  const bool same_bits = got.bits == words[count] || misplaced_nan(c, operands[0]) == words[count];
+  if (same_bits && flag_bits(got.flags) == words[count + 1]) return {};
   return fmt::format("'{}' but got {:X} {:02X}", line, got.bits, flag_bits(got.flags));
 }
 
@@ -146,6 +161,23 @@ Judged judge(const Case& c, std::string_view text) {
 }
 
 }  // namespace
+
+TEST_CASE("SoftFloat's bfloat16 NaNs count as right, others with another payload do not",
+          "[table]") {
+  const Case widen{find_operation("bf16_to_f32"), {}}, narrow{find_operation("f32_to_bf16"), {}};
+  for (const char* line : {"7FC1 7FC10000 00", "7FC1 7FE08000 00", "FF82 FFC10000 10"}) {
+    CHECK(wrong(widen, line) == "");
+  }
+  for (const char* line : {"7FC12345 7FC1 00", "7FC12345 7FC2 00", "FF820000 FFC4 10"}) {
+    CHECK(wrong(narrow, line) == "");
+  }
+  CHECK(wrong(widen, "7FC1 7FE00000 00") != "");
+  CHECK(wrong(widen, "7FC1 7FE08000 10") != "");
+  CHECK(wrong(widen, "3F80 3FC00000 00") != "");
+  CHECK(wrong(narrow, "7FC12345 7FC3 00") != "");
+  const Case canonical{widen.operation, {.nan = NanPolicy::canonical}};
+  CHECK(wrong(canonical, "7FC1 7FE08000 00") != "");
+}
 
 TEST_CASE("every TestFloat vector that is found is met, flags included", "[testfloat]") {
   const std::vector<fs::path> files = vector_files();

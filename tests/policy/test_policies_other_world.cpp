@@ -205,8 +205,49 @@ TEST_CASE("mindspore's scales grow after their window, without a ceiling") {
           std::vector{24, 24, 24, 23, 23, 23, 23, 24, 24, 24, 24, 25});
   }
   CHECK(run("mindspore,scale_window=1", 999, always_zero).final == 0x1p1023);  // a Python float
-  CHECK(run("mindspore,scale_window=1", 1000, always_zero).final == infinity);
+  const Run beyond = run("mindspore,scale_window=1", 3000, always_zero);  // an integer that is none
+  CHECK(beyond.final == infinity);
+  CHECK(beyond.scale.size() == 1000);
+  CHECK(beyond.error == "OverflowError: int too large to convert to float");
   CHECK(run("mindspore-cell,scale_window=1", 104, always_zero).final == infinity);
+}
+
+TEST_CASE("mindspore's manager goes on in integers from its floor") {
+  const auto from = [](const char* settings) {
+    return run((std::string("mindspore,scale_window=1,scale_factor=3,") + settings).c_str(), 60,
+               nan_at({0}));
+  };
+  // max(2 * (1 / 3), 1) is the integer 1, and 3^36 rounded once; float by float it is one less.
+  const Run floor = from("init_loss_scale=2");
+  CHECK(floor.scale[1] == 1);
+  CHECK(floor.scale[34] == 5559060566555523);
+  CHECK(floor.scale[37] == 0x1.0a9f2345c8e37p+57);
+  // 4.5 * (1 / 3) is a float, and so are all that follow.
+  const Run above = from("init_loss_scale=4.5");
+  CHECK(above.scale[1] == 1.5);
+  double product = 1.5;
+  for (std::size_t step = 2; step < 60; ++step) REQUIRE(above.scale[step] == (product *= 3));
+  // An integer's backoff: rounded to a float first.
+  CHECK(run("mindspore,scale_window=1,scale_factor=3,init_loss_scale=1", 47, nan_at({45})).final ==
+        0x1.ab13886ff818cp+69 * 3);
+  // A factor that is no integer makes floats at once.
+  CHECK(run("mindspore,scale_window=1,scale_factor=1.5,init_loss_scale=1", 3, always_zero).final ==
+        3.375);
+}
+
+TEST_CASE("mindspore's integers outlive a checkpoint") {
+  Policy policy = make("mindspore,scale_window=1,scale_factor=3,init_loss_scale=1");
+  for (int step = 0; step < 20; ++step) advance(policy, {false, 0.0});
+  Policy other = make("mindspore,scale_window=1,scale_factor=3,init_loss_scale=1");
+  restore(other, state_of(policy));
+  for (int step = 20; step < 36; ++step) advance(other, {false, 0.0});
+  CHECK(scale_of(other) == 0x1.0a9f2345c8e37p+57);
+}
+
+TEST_CASE("mindspore's cell multiplies by the rounded reciprocal of its factor") {
+  // In binary32 5 * (1 / 3) is two units above 5 / 3.
+  const Run cell = run("mindspore-cell,loss_scale_value=5,scale_factor=3", 2, nan_at({0}));
+  CHECK(cell.scale[1] == 0x1.aaaaacp+0);
 }
 
 TEST_CASE("nvcaffe: a static scale from the second iteration on, and nothing is checked") {

@@ -5,6 +5,7 @@ import gzip
 import itertools
 import os
 import pathlib
+import re
 import select
 import subprocess
 
@@ -103,6 +104,46 @@ def test_options_choose_the_modes():
     assert answer("7BFF 7BFF", "f16_add", "--saturate") == "7BFF 05"
     assert answer("0001 0000", "f16_eq", "--daz") == "1 00"
     assert answer("33800000", "f32_to_f16", "--ftz") == "0000 03"
+
+
+def test_three_rules_of_flushing():
+    """2^-14 - 2^-25 rounds to 2^-14, the least normal number; with 11 bits it would not."""
+    for options, wanted in (
+        ((), ("0400 03", "0400 01", "0400 01")),
+        (("--ftz",), ("0000 03", "0400 01", "0400 01")),
+        (("--subnormals", "flush"), ("0000 03", "0400 01", "0400 01")),
+        (("--subnormals", "flush-before"), ("0000 03", "0000 03", "0000 03")),
+        (("--ftz", "--tininess", "before"), ("0000 03", "0000 03", "0000 03")),
+        (("--subnormals", "flush-result"), ("0400 03", "0400 01", "0400 01")),
+        (("--subnormals", "keep"), ("0400 03", "0400 01", "0400 01")),
+    ):
+        found = [answer(word, "f32_to_f16", *options) for word in ("387FE000", "387FF000", "387FFFFF")]
+        assert tuple(found) == wanted, options
+    assert answer("387FDFFF", "f32_to_f16", "--subnormals", "flush-result") == "0000 03"
+    assert answer("387FDFFF", "f32_to_f16") == "03FF 03"
+    _, err = emulate("", "f32_to_f16", "--ftz", "--subnormals", "keep", expect=2)
+    assert "--ftz is --subnormals flush, found --subnormals keep beside it" in err
+
+
+def softfloats_nan(operation, operand):
+    """A NaN converted by SoftFloat 3e, 8086-SSE: sign, quiet bit, and a fraction that went through
+    64 bits, by a shift that fits 8 bits in bfloat16 and 23 in binary32."""
+    wide = operation == "f32_to_bf16"
+    bits = int(operand, 16)
+    sign, fraction = bits >> (31 if wide else 15), bits << (41 if wide else 56) & (1 << 64) - 1
+    if wide:
+        return f"{sign << 15 | 0x7FC0 | fraction >> 56:04X}"
+    return f"{sign << 31 | 0x7FC00000 | fraction >> 41:08X}"
+
+
+def test_bfloat16_nans_are_as_the_page_says():
+    page = (ROOT / "docs" / "emulate.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| `(bf16_to_f32|f32_to_bf16)` \| (\w+) \| (\w+ \w+) \| (\w+) (\w+) \|", page)
+    assert {row[0] for row in rows} == {"bf16_to_f32", "f32_to_bf16"}
+    for operation, operand, ours, theirs, flags in rows:
+        assert answer(operand, operation) == ours
+        assert theirs == softfloats_nan(operation, operand) != ours.split()[0]
+        assert flags == ours.split()[1]
 
 
 def test_forms_of_lines_that_are_taken():

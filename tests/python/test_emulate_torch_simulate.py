@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 import torch
-from simulated_networks import BUILD, exact, images, lenet, written
+from simulated_networks import BUILD, ROOT, exact, images, lenet, written
 from torch.nn import functional
 
 from halfscope.torch import emulate
 
 RATE = 0.05
+SEED = 5
 FIRST, SAMPLED = 10, (0, 20, 50, 100)
 
 
@@ -54,7 +55,7 @@ def test_where_sums_are_exact_every_bit_is_the_simulators(tmp_path, read_log, pr
 
 def simulated(folder, scaling, steps):
     """(The run log of lenet on the digits in mixed precision, the batches it saw.)"""
-    subprocess.run([BUILD / "halfscope", "simulate", "lenet", "--out", folder / "ours", "--seed", "5",
+    subprocess.run([BUILD / "halfscope", "simulate", "lenet", "--out", folder / "ours", "--seed", str(SEED),
                     "--precision", "mixed", "--loss-scale", str(scaling), "--steps", str(steps),
                     "--sample-every", "10", "--optimizer", "momentum", "--lr", str(RATE)],
                    check=True, capture_output=True)
@@ -147,4 +148,7 @@ def test_a_dynamic_scale_takes_the_same_way(tmp_path, read_log):
     ways = [[(log.scalars[step]["loss_scale"], log.scalars[step]["found_inf"]) for step in range(31)]
             for log in (read_log(tmp_path / "ours"), read_log(theirs))]
     assert ways[0] == ways[1]
-    assert sum(skipped for _, skipped in ways[0]) > 3
+    skipped = sum(int(found_inf) for _, found_inf in ways[0])
+    assert skipped > 3
+    text = (ROOT / "docs/simulate.md").read_text(encoding="utf-8")
+    assert f"`--seed {SEED}`" in text and f"both skip the same {skipped} of 31 steps" in text

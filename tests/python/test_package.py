@@ -147,6 +147,10 @@ def test_analyze_and_recommend_are_the_command_lines(tmp_path, root):
     assert halfscope.analyze(file) == command("analyze")
     assert halfscope.analyze([file], loss_scale=1024, subnormals="flush", tensor="f*") == command(
         "analyze", "--loss-scale", "1024", "--subnormals", "flush", "--tensor", "f*")
+    assert halfscope.analyze([file], subnormals="flush-before") == command(
+        "analyze", "--subnormals", "flush-before")
+    with pytest.raises(ValueError, match="subnormals is 'ftz', wanted one of 'keep', 'flush', "):
+        halfscope.analyze([file], subnormals="ftz")
     assert halfscope.analyze(file, format="bfloat16", roles={"*": "activation"}, steps=0) == command(
         "analyze", "--format", "bfloat16", "--role", "*=activation", "--step", "0")
     assert halfscope.recommend(file, headroom=3) == command("recommend", "--headroom", "3")

@@ -33,7 +33,7 @@ TEST_CASE("a loss scale moves the limits of unscaled values down", "[reports][li
 }
 
 TEST_CASE("flushed subnormals move zero up to the smallest normal", "[reports][limits]") {
-  const Limits flushed = limits_of({.flush_subnormals = true}, 1.0);
+  const Limits flushed = limits_of({.subnormals = Subnormals::flush}, 1.0);
   CHECK(flushed.zero.position == -14);
   CHECK(flushed.subnormal.position == -14);
 }

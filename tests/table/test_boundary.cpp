@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "halfscope/number/convert.hpp"
 #include "halfscope/table/count.hpp"
 #include "table/grid.hpp"
 
@@ -102,6 +103,30 @@ TEST_CASE("boundaries of the formats, worked by hand", "[table][boundary]") {
     CHECK(b.normal == row.normal);
     CHECK(b.overflow == row.overflow);
   }
+}
+
+TEST_CASE("what is flushed is what the emulator flushes", "[table][boundary][oracle]") {
+  for (const NamedFormat& row : kFormats) {
+    const Format f = row.format;
+    if (f.precision > 24) continue;  // binary64 has no neighbours to try in a double
+    for (const NamedSubnormals& rule : kSubnormals) {
+      INFO(row.name << " " << rule.name);
+      const Modes modes = with_subnormals({}, rule.rule);
+      const auto rounded = [&](double x) { return from_double(f, x, modes).bits; };
+      const Boundaries b = boundaries(f, 1.0, 1.0, rule.rule);
+      const double nonzero = to_double(b.nonzero), normal = to_double(b.normal);
+      CHECK(rounded(nonzero) != 0);
+      CHECK(rounded(std::nextafter(nonzero, 0.0)) == 0);
+      CHECK(rounded(normal) >> f.fraction_bits() == 1);
+      CHECK(rounded(std::nextafter(normal, 0.0)) >> f.fraction_bits() == 0);
+    }
+  }
+  CHECK(to_double(boundaries(kBinary16, 1, 1, Subnormals::flush).nonzero) == 0x1p-14 - 0x1p-26);
+  CHECK(to_double(boundaries(kBinary16, 1, 1, Subnormals::flush_before).nonzero) == 0x1p-14);
+  CHECK(to_double(boundaries(kBinary16, 1, 1, Subnormals::flush_result).nonzero) ==
+        0x1p-14 - 0x1p-25);
+  for (const NamedSubnormals& rule : kSubnormals) CHECK(find_subnormals(rule.name) == rule.rule);
+  CHECK(!find_subnormals("Flush"));
 }
 
 TEST_CASE("boundaries are the oracle's, found by bisection", "[table][boundary][oracle]") {

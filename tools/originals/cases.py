@@ -135,6 +135,8 @@ def _mindspore(name, initial):
     yield Case(name)
     yield Case(name, {"scale_window": 4})
     yield Case(name, {"scale_window": 6, initial: 2.0, "scale_factor": 4})
+    yield Case(name, {"scale_window": 7, "scale_factor": 3})
+    yield Case(name, {"scale_window": 7, initial: 1.5, "scale_factor": 3})
 
 
 def _tf_contrib():

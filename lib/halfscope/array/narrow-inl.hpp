@@ -137,8 +137,11 @@ HWY_INLINE void settle_tiny(const NarrowingPlan& plan, Lanes small, Vector magni
     tiny = hn::AndNot(hn::And(near, carries), small);
   }
   if (plan.flush) {
-    inexact = hn::Or(inexact, hn::IfThenElseZero(tiny, magnitude));
-    rounded = hn::IfThenZeroElse(tiny, rounded);
+    const Lanes flushed =
+        plan.flush_subnormal ? hn::And(small, below(rounded, plan.first_normal)) : tiny;
+    inexact = hn::Or(inexact, hn::IfThenElseZero(flushed, magnitude));
+    rounded = hn::IfThenZeroElse(flushed, rounded);
+    tiny = hn::Or(tiny, flushed);
   }
   fired.underflow = hn::Or(fired.underflow, hn::IfThenElseZero(tiny, inexact));
 }

@@ -91,6 +91,8 @@ NarrowingPlan narrowing_plan(Format f, const Modes& modes) {
   plan.zero_below = modes.denormals_are_zero ? 0x00800000 : 0;
   plan.tiny_below = static_cast<std::uint32_t>(plan.first_field) << 23;
   plan.flush = modes.flush_to_zero;
+  plan.flush_subnormal = modes.flush == Flush::subnormal;
+  plan.first_normal = static_cast<std::uint32_t>(f.fraction_mask() + 1);
   // Below 2^emin binary32 has 24 bits as well, or 23 where that is its own 2^emin.
   const int lost = plan.same_exponents ? plan.cut - 1 : plan.cut;
   plan.near_width = modes.tininess == Tininess::after_rounding ? 1u << lost : 0;

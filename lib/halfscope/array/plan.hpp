@@ -34,7 +34,9 @@ struct NarrowingPlan {
   std::uint32_t largest;       ///< encoding of the largest finite number
   std::uint32_t zero_below;    ///< binary32 magnitudes below count as zeros: denormals are zero
   std::uint32_t tiny_below;    ///< binary32 magnitude 2^emin
-  bool flush;                  ///< tiny results become zeros
+  bool flush;                  ///< tiny results become zeros, or
+  bool flush_subnormal;        ///< ... those whose encoding is below first_normal
+  std::uint32_t first_normal;  ///< encoding of 2^emin
   /// Tininess after rounding: magnitudes from near_low up to 2^emin may round to p bits as 2^emin;
   /// shifted left by near_shift they are the fraction that this discards. near_width = 0: never.
   std::uint32_t near_low, near_width;

@@ -23,6 +23,13 @@ enum class Rounding : std::uint8_t {
 /// When a result counts as tiny, IEEE 754-2019, 7.5. x86 and CUDA decide after rounding.
 enum class Tininess : std::uint8_t { after_rounding, before_rounding };
 
+/// Which results flush_to_zero makes zero. x86 takes the tiny ones by tininess after rounding, ARM
+/// by tininess before; there are also units that look at the rounded result (docs/numerics.md).
+enum class Flush : std::uint8_t {
+  tiny,      ///< by the tininess rule
+  subnormal  ///< rounded to a subnormal number, or to zero
+};
+
 /// Which NaN comes out, and which integer for a value that is none. Flags are the same under all.
 enum class NanPolicy : std::uint8_t {
   x86,        ///< the first operand that is a NaN, quieted; by default negative; integer indefinite
@@ -36,8 +43,9 @@ struct Modes {
   Tininess tininess = Tininess::after_rounding;
   NanPolicy nan = NanPolicy::x86;
   bool denormals_are_zero = false;  ///< DAZ: subnormal operands count as zeros of their sign
-  bool flush_to_zero =
-      false;                 ///< FTZ: a tiny result becomes a zero of its sign, underflow, inexact
+  bool flush_to_zero = false;  ///< FTZ: results that `flush` names become a zero of their sign,
+                               ///< with underflow and inexact
+  Flush flush = Flush::tiny;
   bool saturate = false;     ///< the largest finite number of its sign in place of an infinity
   std::uint32_t random = 0;  ///< stochastic rounding: R, in [0, 2^random_bits)
   int random_bits = 32;      ///< stochastic rounding: r, in [1, 32]

@@ -97,7 +97,8 @@ HALFSCOPE_HD constexpr Rounded round_pack(Format f, bool negative, std::uint64_t
             {.overflow = true, .inexact = true}};
   }
   const bool tiny = detail::is_tiny(f, negative, significand, exponent, e, modes);
-  if (tiny && modes.flush_to_zero) return {sign, {.underflow = true, .inexact = true}};
+  const bool flushed = modes.flush == Flush::tiny ? tiny : bits <= f.fraction_mask();
+  if (flushed && modes.flush_to_zero) return {sign, {.underflow = true, .inexact = true}};
   return {sign | bits, {.underflow = tiny && c.inexact(), .inexact = c.inexact()}};
 }
 

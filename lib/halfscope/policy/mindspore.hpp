@@ -5,19 +5,26 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 #include "halfscope/policy/attempt.hpp"
 #include "halfscope/policy/option.hpp"
+#include "halfscope/policy/whole_number.hpp"
 
 namespace halfscope::policy {
 
-/// DynamicLossScaleManager, which decides on the host in Python floats.
+/// DynamicLossScaleManager, which decides on the host in Python numbers. Its floor is the integer 1
+/// and its default start the integer 2^24: the scale stays an integer, exact at any size, while
+/// integers multiply it. A backoff above the floor makes it a float. A setting that is a whole
+/// number counts as an integer.
 struct Mindspore {
   static constexpr Info info = {
       .name = "mindspore",
       .framework = "MindSpore, DynamicLossScaleManager",
       .source = "mindspore mindspore/train/loss_scale_manager.py 1cbdf54f",
-      .quirk = "more than 1000 overflows in a row end the run; floor of 1; no ceiling",
+      .quirk =
+          "more than 1000 overflows in a row end the run; floor of 1; no ceiling; an "
+          "integer scale beyond the largest float ends the run",
       .initial = "init_loss_scale",
       .interval = "scale_window"};
   static constexpr double fixed_floor() { return 1; }
@@ -33,20 +40,25 @@ struct Mindspore {
   }
 
   double current = 0;
+  WholeNumber whole;  ///< the scale where it is an integer; empty where it is a float
   std::int64_t cur_iter = 1, last_overflow_iter = 0, bad_step = 0;
   static constexpr auto state() {
     using T = Mindspore;
-    return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"cur_iter", &T::cur_iter},
+    return std::array{Option<T>{"loss_scale", &T::current}, Option<T>{"whole", &T::whole},
+                      Option<T>{"cur_iter", &T::cur_iter},
                       Option<T>{"last_overflow_iter", &T::last_overflow_iter},
                       Option<T>{"bad_step", &T::bad_step}};
   }
 
-  void start() { current = init_loss_scale; }
+  void start() {
+    current = init_loss_scale;
+    whole = is_whole(current) ? whole_number_of(current) : WholeNumber();
+  }
   double scale() const { return current; }
 
   Decision advance(const Attempt& attempt) {
     if (attempt.nonfinite) {
-      current = std::max(current * (1 / scale_factor), 1.0);
+      back_off();
       last_overflow_iter = cur_iter;
       if (++bad_step > bad_step_max) {
         return {Action::skip,
@@ -54,11 +66,27 @@ struct Mindspore {
                 "maximum threshold."};
       }
     } else {
-      if ((cur_iter - last_overflow_iter) % scale_window == 0) current *= scale_factor;
+      if ((cur_iter - last_overflow_iter) % scale_window == 0) grow();
       bad_step = 0;
     }
     ++cur_iter;
+    // Of a scale that is no float the next step cannot make its tensor.
+    if (!whole.empty() && current > std::numeric_limits<double>::max()) {
+      return {Action::apply, "OverflowError: int too large to convert to float"};
+    }
     return {attempt.nonfinite ? Action::skip : Action::apply};
+  }
+
+ private:
+  void back_off() {
+    current *= 1 / scale_factor;
+    whole.clear();
+    if (current < 1) whole = whole_number_of(current = 1);
+  }
+  void grow() {
+    if (!is_whole(scale_factor) || scale_factor > 0x1p53) whole.clear();
+    if (!whole.empty()) multiply(whole, scale_factor);
+    current = whole.empty() ? current * scale_factor : to_double(whole);
   }
 };
 
@@ -98,7 +126,7 @@ struct MindsporeCell {
     const bool due = scale_window <= cur_iter - last_overflow_iter;
     const float factor = static_cast<float>(scale_factor);
     if (attempt.nonfinite) {
-      current = std::max(current / factor, 1.0f);
+      current = std::max(current * (1 / factor), 1.0f);  // by the rounded reciprocal
     } else if (due) {
       current *= factor;
     }

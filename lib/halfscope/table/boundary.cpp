@@ -82,6 +82,22 @@ Limit overflow_limit(Format f) {
   return {2 * significand + 1, f.emax - f.fraction_bits() - 1, !odd};
 }
 
+/// 2^emin less half a unit in the last of p bits, which goes to the even 2^emin.
+Limit rounds_to_normal_limit(Format f) {
+  return {(std::uint64_t{2} << f.precision) - 1, f.min_quantum_exponent() - 2, false};
+}
+
+/// Where values start that are not flushed.
+Limit kept_limit(Format f, Subnormals rule) {
+  switch (rule) {
+    case Subnormals::keep: break;
+    case Subnormals::flush: return rounds_to_normal_limit(f);
+    case Subnormals::flush_before: return {1, f.emin(), false};
+    case Subnormals::flush_result: return normal_limit(f);
+  }
+  return nonzero_limit(f);
+}
+
 void append_cut(std::vector<std::uint64_t>& cuts, const Magnitude& m) {
   if (m.fraction != 0) cuts.push_back(m.fraction);
 }
@@ -117,12 +133,31 @@ double to_double(const Magnitude& m) {
   return std::ldexp(static_cast<double>(m.fraction + kFractionUnit), m.exponent - 52);
 }
 
-Boundaries boundaries(Format target, double loss_scale, double recorded_scale) {
+std::string_view name_of(Subnormals rule) {
+  return kSubnormals[static_cast<std::size_t>(rule)].name;
+}
+
+std::optional<Subnormals> find_subnormals(std::string_view name) {
+  for (const NamedSubnormals& row : kSubnormals) {
+    if (row.name == name) return row.rule;
+  }
+  return std::nullopt;
+}
+
+Modes with_subnormals(Modes modes, Subnormals rule) {
+  modes.flush_to_zero = rule != Subnormals::keep;
+  modes.flush = rule == Subnormals::flush_result ? Flush::subnormal : Flush::tiny;
+  if (rule == Subnormals::flush_before) modes.tininess = Tininess::before_rounding;
+  return modes;
+}
+
+Boundaries boundaries(Format target, double loss_scale, double recorded_scale,
+                      Subnormals subnormals) {
   const Dyadic loss = take_apart(loss_scale);
   const Dyadic recorded = take_apart(recorded_scale);
-  return {first_magnitude(nonzero_limit(target), loss, recorded),
-          first_magnitude(normal_limit(target), loss, recorded),
-          first_magnitude(overflow_limit(target), loss, recorded)};
+  const auto first = [&](const Limit& limit) { return first_magnitude(limit, loss, recorded); };
+  const Magnitude nonzero = first(kept_limit(target, subnormals));
+  return {nonzero, std::max(nonzero, first(normal_limit(target))), first(overflow_limit(target))};
 }
 
 Boundaries before_scaling(const Boundaries& limits, int k) {

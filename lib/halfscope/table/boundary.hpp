@@ -3,12 +3,15 @@
 // a binade that these boundaries make.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "halfscope/number/format.hpp"
+#include "halfscope/number/modes.hpp"
 
 namespace halfscope {
 
@@ -39,14 +42,42 @@ struct Boundaries {
   Magnitude overflow;
 };
 
+/// What becomes of results below a format's smallest normal number 2^emin, under round to nearest,
+/// ties to even. docs/numerics.md has which processors do which.
+enum class Subnormals : std::uint8_t {
+  keep,
+  flush,         ///< zero where tiny after rounding: below 2^emin rounded to p bits
+  flush_before,  ///< zero where tiny before rounding: below 2^emin
+  flush_result   ///< zero where the rounded result is subnormal
+};
+
+/// A rule by its name on the command line.
+struct NamedSubnormals {
+  std::string_view name;
+  Subnormals rule;
+};
+inline constexpr std::array kSubnormals = {
+    NamedSubnormals{"keep", Subnormals::keep}, NamedSubnormals{"flush", Subnormals::flush},
+    NamedSubnormals{"flush-before", Subnormals::flush_before},
+    NamedSubnormals{"flush-result", Subnormals::flush_result}};
+std::string_view name_of(Subnormals rule);
+/// Empty where no rule has that name.
+std::optional<Subnormals> find_subnormals(std::string_view name);
+
+/// The same rule for a single operation: flush_to_zero and what belongs to it.
+Modes with_subnormals(Modes modes, Subnormals rule);
+
 /// The boundaries divided by 2^k: those of values that are multiplied by 2^k first.
 Boundaries before_scaling(const Boundaries& limits, int k);
 
 /// The boundaries of `target` for values that are multiplied by loss_scale / recorded_scale before
 /// they are rounded: the smallest source magnitudes v with v * loss_scale / recorded_scale in the
 /// class. Exact for all positive finite scales (128-bit integers, no division is rounded).
+/// `nonzero` is where values start that are not flushed; where that is above the first that rounds
+/// to a normal number, `normal` is there, too, and nothing is subnormal.
 /// Throws std::invalid_argument when a scale is not a positive finite number.
-Boundaries boundaries(Format target, double loss_scale = 1.0, double recorded_scale = 1.0);
+Boundaries boundaries(Format target, double loss_scale = 1.0, double recorded_scale = 1.0,
+                      Subnormals subnormals = Subnormals::keep);
 
 /// The first magnitude v with v / scale >= 2^exponent: where a binade of the unscaled values starts
 /// among recorded ones. Exact.
