@@ -21,8 +21,8 @@ import count_tests
 import environments
 from environments import Environment
 
-LINES = ("test_snippets.py", "test_policy_lines.py")
-RECORDER = ("test_recorder*.py", "test_emulate_torch*.py", "test_recording_lines.py")
+LINES = ("test_snippets.py", "test_policy_lines.py", "test_recording_lines.py")
+RECORDER = ("test_recorder*.py", "test_emulate_torch*.py")
 TESTING = ("pytest", "numpy")
 
 
