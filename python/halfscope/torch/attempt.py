@@ -36,7 +36,7 @@ class Attempt:
         self._scale = run.loss_scale.current()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
-        run.modules.tell_unseen(self._seen, self._step)
+        run.modules.tell_unseen(self._seen)
         self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
         if self._read_at_step:
             gradients = run.gradients_now(self._seen.provenance, run.loss_scale.weight_grads_scaled)

@@ -52,7 +52,6 @@ class Seen:
         self.weight_grads = defaultdict(list)
         self.activation_grads = defaultdict(list)
         self.microbatches = 0  # calls of the whole model
-        self.called = False    # whether any hook on a module ran
         self.times = defaultdict(int)  # how often a parameter's gradient arrived
         self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
 
@@ -97,7 +96,8 @@ class ModuleWatch:
         self._seen = Seen()
         self.record = self.keep = False
         self.local = {}
-        self._told = False  # that no module is seen
+        self._called = False  # whether a hook on a module ever ran
+        self._unseen = 0      # steps with a backward pass before one did
         self.in_step = True  # whether backward passes are the step's: others are not looked at
         self.storage = Storage()
 
@@ -128,16 +128,17 @@ class ModuleWatch:
             seen, self._seen = self._seen, Seen()
         return seen
 
-    def tell_unseen(self, seen, step):
-        """Once, where a backward pass came from no module that was seen. What torch.compile made
-        before the hooks were there calls none of them."""
-        if seen.called or not seen.times or self._told:
+    def tell_unseen(self, seen):
+        """Once, where backward passes come from no module that was seen. What torch.compile made
+        before the hooks were there calls none of them. The first step may be of an earlier call."""
+        if self._called or not seen.times:
             return
-        self._told = True
-        warnings.warn(f"Recorder: step {step} had a backward pass, but no call of a module was seen; "
-                      "activations and their gradients are not recorded. Of a model that "
-                      "torch.compile compiles, start the Recorder before its first call",
-                      RuntimeWarning, stacklevel=2)
+        self._unseen += 1
+        if self._unseen == 2:
+            warnings.warn("Recorder: two steps had backward passes, but no call of a module was seen; "
+                          "activations and their gradients are not recorded. If torch.compile "
+                          "compiles the model, start the Recorder before the model's first call",
+                          RuntimeWarning, stacklevel=2)
 
     def forget_local(self):
         """Local gradients of a pass that was given up are of no step."""
@@ -157,7 +158,7 @@ class ModuleWatch:
 
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
-            self._seen.called = True
+            self._called = True
             self._seen.microbatches += 1
             self._hook_parameters()
 
@@ -166,7 +167,7 @@ class ModuleWatch:
             return
         self._end_of_backward.forget()
         seen = self._seen
-        seen.called = True
+        self._called = True
         for name, tensor in names.outputs(path, output):
             if self.record:
                 seen.provenance.see(module, tensor)
