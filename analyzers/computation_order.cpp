@@ -24,8 +24,10 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-bool is_parameter(Role role) {
-  return role == Role::weight || role == Role::master_weight || role == Role::weight_grad;
+bool is_weight(Role role) { return role == Role::weight || role == Role::master_weight; }
+
+bool gradient_of_weight(Role role) {
+  return role == Role::weight_grad || role == Role::local_weight_grad;
 }
 
 }  // namespace
@@ -47,6 +49,7 @@ Phase phase_of(Role role) {
     case Role::activation: return Phase::forward;
     case Role::loss: return Phase::loss;
     case Role::weight_grad:
+    case Role::local_weight_grad:
     case Role::activation_grad: return Phase::backward;
     case Role::update:
     case Role::optimizer_state:
@@ -66,7 +69,7 @@ ComputationOrder::ComputationOrder(const Analysis& analysis, const std::string& 
     names_.try_emplace(t.name, i);
     if (t.role == Role::activation) activations.push_back(i);
     if (t.role == Role::activation_grad) gradients.push_back(i);
-    if (is_parameter(t.role)) parameters.push_back(i);
+    if (is_weight(t.role) || gradient_of_weight(t.role)) parameters.push_back(i);
   }
   add_activations(activations);
   add_weights(parameters);
@@ -109,7 +112,7 @@ void ComputationOrder::add_weights(const std::vector<std::size_t>& tensors) {
     const std::string path = module_of_parameter(path_of(analysis_.tensors[i]));
     const std::size_t module = module_at(path, position + kBeside);
     position = modules_[module].position;
-    if (analysis_.tensors[i].role != Role::weight_grad) modules_[module].weights.push_back(i);
+    if (is_weight(analysis_.tensors[i].role)) modules_[module].weights.push_back(i);
     module_[i] = module;
   }
 }
@@ -151,8 +154,11 @@ void ComputationOrder::sort_tensors() {
     const auto at =
         module == module_.end() ? std::ptrdiff_t{0} : static_cast<std::ptrdiff_t>(module->second);
     const bool backward = phase_of(role) == Phase::backward;
-    // The optimizer makes the update and its state before the next weight.
-    const int last = role == Role::weight_grad || role == Role::weight_after ? 1 : 0;
+    // The optimizer makes the update and its state before the next weight; a weight's gradient is
+    // the sum of local ones.
+    const int last = role == Role::weight_grad                                ? 2
+                     : gradient_of_weight(role) || role == Role::weight_after ? 1
+                                                                              : 0;
     return std::tuple(phase_of(role), backward ? -at : at, last, i);
   };
   std::sort(tensors_.begin(), tensors_.end(),
@@ -211,9 +217,9 @@ std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
     case Phase::loss: add(activation_before(modules_.size()), "input"); break;
     case Phase::backward:
       add(incoming_gradient(tensor), "output gradient");
-      if (t.role == Role::weight_grad) add(activation_before(module), "input");
+      if (gradient_of_weight(t.role)) add(activation_before(module), "input");
       // A gradient comes back through the weights of the module that follows.
-      add_weights_of(t.role == Role::weight_grad ? module : module + 1);
+      add_weights_of(gradient_of_weight(t.role) ? module : module + 1);
       break;
     case Phase::optimizer:
       add(find("weight_grad", path_of(t)), "gradient");

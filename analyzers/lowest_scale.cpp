@@ -57,9 +57,7 @@ std::optional<int> lowest_log2_of_peaks(const Analysis& analysis) {
   std::optional<int> lowest;
   const Magnitude kept = analysis.target.boundaries(1.0, 1.0).nonzero;
   for (const auto& [log, peak] : analysis.peaks) {
-    const bool gradient =
-        peak.role == log::Role::weight_grad || peak.role == log::Role::activation_grad;
-    if (!gradient || peak.tensor.empty() || peak.max_abs == 0) continue;
+    if (!is_gradient(peak.role) || peak.tensor.empty() || peak.max_abs == 0) continue;
     if (!peak.min_abs_nonzero || !(*peak.min_abs_nonzero > 0)) return std::nullopt;
     const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
     const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);

@@ -13,8 +13,8 @@ using log::Role;
 
 /// Roles whose tensors are parameters, named module.parameter.
 bool of_parameter(Role role) {
-  return role == Role::weight || role == Role::weight_grad || role == Role::master_weight ||
-         role == Role::update || role == Role::weight_after;
+  return role == Role::weight || role == Role::weight_grad || role == Role::local_weight_grad ||
+         role == Role::master_weight || role == Role::update || role == Role::weight_after;
 }
 
 bool is_index(std::string_view word) {

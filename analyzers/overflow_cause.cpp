@@ -72,9 +72,8 @@ First first_of(const LogView& view, const Run& run) {
   first.inf = first.step->counts.inf.low != 0;
   first.held = held_text(first.step->counts);
   const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
-  const bool gradient = first.role == Role::weight_grad || first.role == Role::activation_grad;
   // Of gradients the scales that the run went through tell, whatever they were computed in.
-  if (known || gradient) first.narrow = computed_narrow(*first.tensor);
+  if (known || is_gradient(first.role)) first.narrow = computed_narrow(*first.tensor);
   return first;
 }
 

@@ -106,10 +106,6 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-bool is_gradient(log::Role role) {
-  return role == log::Role::weight_grad || role == log::Role::activation_grad;
-}
-
 /// Whether the log has magnitudes of single gradients, without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
   return std::any_of(analysis.peaks.begin(), analysis.peaks.end(), [](const auto& peak) {

@@ -213,7 +213,7 @@ TensorFolder folder_of(const std::filesystem::path& path, std::optional<Dtype> a
 
 /// Whether the tensors of this role carry the loss scale, as the sampled file or the manifest says.
 bool says_scaled(const WholeStep& step, Role role) {
-  if (role != Role::weight_grad && role != Role::activation_grad) return false;
+  if (!is_gradient(role)) return false;
   const char* const keys[] = {"activation_gradients", "gradients"};
   for (const char* key : keys) {
     if (role == Role::weight_grad && key == keys[0]) continue;

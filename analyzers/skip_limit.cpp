@@ -40,9 +40,6 @@ Limit limit_of(const TimelineFacts& facts, const SkipEpisode& episode) {
 
 std::optional<double> largest_finite(const Analysis& analysis) {
   std::optional<double> largest;
-  const auto is_gradient = [](log::Role role) {
-    return role == log::Role::weight_grad || role == log::Role::activation_grad;
-  };
   for (const TensorFindings& t : analysis.tensors) {
     if (t.counted) largest = std::max(largest, t.max_abs);
   }

@@ -22,8 +22,6 @@ using log::BadInput;
 using log::printable;
 using log::Role;
 
-bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
-
 std::optional<double> magnitude(std::optional<double> x) {
   return x ? std::optional(std::abs(*x)) : std::nullopt;
 }

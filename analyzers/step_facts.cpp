@@ -34,7 +34,7 @@ bool computed_narrow(const TensorFindings& tensor) {
 }
 
 void ComputedFormats::add(const TensorFindings& tensor) {
-  const bool gradient = tensor.role == Role::weight_grad || tensor.role == Role::activation_grad;
+  const bool gradient = is_gradient(tensor.role);
   const bool computes = gradient || tensor.role == Role::weight || tensor.role == Role::activation;
   if (!computes) return;
   const bool narrow = computed_narrow(tensor);

@@ -24,7 +24,6 @@ using log::Role;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_gradient(Role role) { return role == Role::weight_grad || role == Role::activation_grad; }
 bool in_forward(Role role) {
   return role == Role::weight || role == Role::master_weight || role == Role::activation;
 }

@@ -397,8 +397,7 @@ std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& fi
 
 double scale_of(const StepFile& file, log::Role role, const Selection& selection) {
   if (selection.recorded_scale) return *selection.recorded_scale;
-  const bool gradient = role == log::Role::weight_grad || role == log::Role::activation_grad;
-  if (!file.scaled || !gradient) return 1.0;
+  if (!file.scaled || !is_gradient(role)) return 1.0;
   if (file.scale) return *file.scale;
   throw BadInput(printable(file.path.string()) +
                  ": its metadata says that gradients are scaled, but has no \"scale\" that is a "

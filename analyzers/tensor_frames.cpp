@@ -69,7 +69,7 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   Frame frame;
   frame.name = tensor.name;
   std::tie(frame.role, frame.role_source) = role_of(s, frame.name, unnamed);
-  frame.counted = frame.role == Role::weight_grad || frame.role == Role::activation_grad;
+  frame.counted = is_gradient(frame.role);
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
   frame.scale = scale_of(file, frame.role, s);

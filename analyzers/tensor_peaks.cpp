@@ -9,10 +9,6 @@
 namespace halfscope::analyzers {
 namespace {
 
-bool is_gradient(log::Role role) {
-  return role == log::Role::weight_grad || role == log::Role::activation_grad;
-}
-
 /// Whether a magnitude between `low` and `high` is at or above a boundary.
 Answer reaches(double low, double high, const Magnitude& boundary) {
   const auto is_at_least = [&](double x) { return x > 0 && magnitude_of(x) >= boundary; };

@@ -14,10 +14,6 @@ constexpr double kCollapse = 4;  // one halving is the everyday probe of a dynam
 constexpr std::size_t kMostFalls = 5;
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
-bool is_gradient(log::Role role) {
-  return role == log::Role::weight_grad || role == log::Role::activation_grad;
-}
-
 /// A scale that the log tells, at a step; empty: after all steps.
 struct Point {
   std::optional<std::int64_t> step;

@@ -62,8 +62,8 @@ std::pair<std::string, log::Role> parse_role(const std::string& text) {
   if (!role) {
     throw BadUsage(
         fmt::format("--role: found '{}', want GLOB=ROLE with a role of weight_grad, "
-                    "activation_grad, activation, weight, weight_after, master_weight, "
-                    "update, optimizer_state, loss",
+                    "activation_grad, local_weight_grad, activation, weight, weight_after, "
+                    "master_weight, update, optimizer_state, loss",
                     text));
   }
   return {text.substr(0, equals), *role};

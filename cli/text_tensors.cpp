@@ -78,8 +78,9 @@ int place_in_step(Role role) {
     case Role::activation: return 1;
     case Role::loss: return 2;
     case Role::activation_grad: return 3;
-    case Role::weight_grad: return 4;
-    default: return 5;
+    case Role::local_weight_grad: return 4;
+    case Role::weight_grad: return 5;
+    default: return 6;
   }
 }
 

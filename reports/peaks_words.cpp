@@ -63,7 +63,7 @@ std::string peaks_title(const std::vector<TensorPeaks>& tensors,
   bool gradients = false;
   for (const TensorPeaks& t : tensors) {
     for (const analyzers::StepPeak& peak : t.steps) steps.insert(peak.step);
-    gradients |= t.role == log::Role::weight_grad || t.role == log::Role::activation_grad;
+    gradients |= is_gradient(t.role);
   }
   return fmt::format(
       "Largest magnitudes of {} at {}, without counts{}", plural(tensors.size(), "tensor"),

@@ -12,6 +12,7 @@
 
 #include "analyzers/policy_advice.hpp"
 #include "halfscope/policy/variant.hpp"
+#include "reports/paste_notes.hpp"
 
 namespace halfscope::reports {
 namespace {
@@ -41,20 +42,37 @@ constexpr Template kTemplates[] = {
     {"torch", "", "PyTorch", Style::python,
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
      "growth_interval={growth_interval}{more})",
-     "Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without \"cuda\"."},
+     kOlderPyTorch},
     {"torch", "fastai", "fastai", Style::python,
      "learn = learn.to_fp16(init_scale={init_scale}, growth_interval={growth_interval}{more})",
-     "to_fp16 hands its arguments to PyTorch's GradScaler."},
+     kFastaiArguments},
+    {"torch", "lightning", "Lightning", Style::python,
+     "from lightning.pytorch.plugins.precision import MixedPrecision\n"
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
+     "growth_interval={growth_interval}{more})\n"
+     "trainer = lightning.Trainer(plugins=[MixedPrecision(\"16-mixed\", \"cuda\", scaler)])",
+     kLightningPrecision},
+    {"torch", "accelerate", "Hugging Face Accelerate", Style::python,
+     "from accelerate.utils import GradScalerKwargs\n"
+     "scaling = GradScalerKwargs(init_scale={init_scale}, "
+     "growth_interval={growth_interval}{more})\n"
+     "accelerator = Accelerator(mixed_precision=\"fp16\", kwargs_handlers=[scaling])"},
+    {"torch", "transformers", "Hugging Face Trainer", Style::python,
+     "trainer.accelerator.scaler = torch.amp.GradScaler(\"cuda\", init_scale={init_scale}, "
+     "growth_interval={growth_interval}{more})",
+     kTransformersOrder},
     {"keras2", "", "TensorFlow (Keras 2)", Style::python,
      "optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, "
      "initial_scale={initial_scale}, dynamic_growth_steps={dynamic_growth_steps})"},
     {"keras3", "", "Keras 3", Style::python,
      "optimizer = keras.mixed_precision.LossScaleOptimizer(optimizer, "
      "initial_scale={initial_scale}, dynamic_growth_steps={dynamic_growth_steps})",
-     "Give model.compile the wrapped optimizer and auto_scale_loss=False, or it wraps it again."},
-    {"tf1", "", "TensorFlow", Style::python,
-     "loss_scale = tf.compat.v1.mixed_precision.DynamicLossScale("
-     "initial_loss_scale={initial_loss_scale}, increment_period={increment_period}{more})"},
+     kKerasWraps},
+    {"tf1", "", "TensorFlow 1", Style::python,
+     "loss_scale = tf.train.experimental.DynamicLossScale("
+     "initial_loss_scale={initial_loss_scale}, increment_period={increment_period}{more})",
+     "TensorFlow 2 has it as tf.compat.v1.mixed_precision.DynamicLossScale and warns that it is "
+     "deprecated; there use LossScaleOptimizer (--framework keras2)."},
     {"tf-contrib", "", "TensorFlow 1", Style::python,
      "manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager("
      "init_loss_scale={init_loss_scale}, incr_every_n_steps={incr_every_n_steps}{more})\n"
@@ -111,8 +129,8 @@ constexpr Template kTemplates[] = {
     {"jmp", "", "JAX (jmp)", Style::python,
      "loss_scale = jmp.DynamicLossScale(jnp.float32({loss_scale}), period={period}{more})"},
     {"flax", "", "JAX (Flax)", Style::python,
-     "dynamic_scale = flax.training.dynamic_scale.DynamicScale(scale={scale}, "
-     "growth_interval={growth_interval}{more})"},
+     "from flax.training.dynamic_scale import DynamicScale\n"
+     "dynamic_scale = DynamicScale(scale={scale}, growth_interval={growth_interval}{more})"},
     {"paddle", "", "PaddlePaddle", Style::python,
      "scaler = paddle.amp.GradScaler(init_loss_scaling={init_loss_scaling}, "
      "incr_every_n_steps={incr_every_n_steps}{more})",

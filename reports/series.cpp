@@ -74,10 +74,7 @@ std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& t
   return sums;
 }
 
-bool is_scaled(log::Role role) {
-  return role == log::Role::weight_grad || role == log::Role::activation_grad ||
-         role == log::Role::loss;
-}
+bool is_scaled(log::Role role) { return is_gradient(role) || role == log::Role::loss; }
 
 Tensors of_log(const analyzers::Analysis& analysis, const std::string& log) {
   Tensors out;

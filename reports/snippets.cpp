@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "reports/paste_notes.hpp"
+
 namespace halfscope::reports {
 namespace {
 
@@ -22,6 +24,7 @@ std::string json_number(int log2) { return fmt::format("{}", std::ldexp(1.0, log
 /// interval and {4} the scale as JSON writes it.
 struct Template {
   std::string_view framework, label, fixed, dynamic, note;
+  std::string_view shared_note = "";  ///< behind it
 };
 
 constexpr Template kTemplates[] = {
@@ -30,8 +33,31 @@ constexpr Template kTemplates[] = {
      "# never grows",
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval={3})",
      "GradScaler is never quite static: a step that overflows halves the scale. Save its "
-     "state_dict() with the model's. Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without "
-     "\"cuda\"."},
+     "state_dict() with the model's.",
+     kOlderPyTorch},
+    {"lightning", "Lightning",
+     "from lightning.pytorch.plugins.precision import MixedPrecision\n"
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval=2**31 - 1)  "
+     "# never grows\n"
+     "trainer = lightning.Trainer(plugins=[MixedPrecision(\"16-mixed\", \"cuda\", scaler)])",
+     "from lightning.pytorch.plugins.precision import MixedPrecision\n"
+     "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval={3})\n"
+     "trainer = lightning.Trainer(plugins=[MixedPrecision(\"16-mixed\", \"cuda\", scaler)])",
+     kLightningPrecision},
+    {"accelerate", "Hugging Face Accelerate",
+     "from accelerate.utils import GradScalerKwargs\n"
+     "scaling = GradScalerKwargs(init_scale={0}, growth_interval=2**31 - 1)  # never grows\n"
+     "accelerator = Accelerator(mixed_precision=\"fp16\", kwargs_handlers=[scaling])",
+     "from accelerate.utils import GradScalerKwargs\n"
+     "scaling = GradScalerKwargs(init_scale={0}, growth_interval={3})\n"
+     "accelerator = Accelerator(mixed_precision=\"fp16\", kwargs_handlers=[scaling])",
+     ""},
+    {"transformers", "Hugging Face Trainer",
+     "trainer.accelerator.scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, "
+     "growth_interval=2**31 - 1)  # never grows",
+     "trainer.accelerator.scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, "
+     "growth_interval={3})",
+     kTransformersOrder},
     {"tensorflow", "TensorFlow (Keras 2)",
      "optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, "
      "initial_scale={0})",
@@ -45,11 +71,10 @@ constexpr Template kTemplates[] = {
      "dynamic_growth_steps=2**31 - 1)  # never grows",
      "optimizer = keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale={0}, "
      "dynamic_growth_steps={3})",
-     "Give model.compile the wrapped optimizer and auto_scale_loss=False, or it wraps it again."},
+     kKerasWraps},
     {"fastai", "fastai",
      "learn = learn.to_fp16(init_scale={0}, growth_interval=2**31 - 1)  # never grows",
-     "learn = learn.to_fp16(init_scale={0}, growth_interval={3})",
-     "to_fp16 hands its arguments to PyTorch's GradScaler."},
+     "learn = learn.to_fp16(init_scale={0}, growth_interval={3})", kFastaiArguments},
     {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {4}}})",
      R"("fp16": {{"enabled": true, "loss_scale": 0, "initial_scale_power": {2}, )"
      R"("loss_scale_window": {3}, "hysteresis": 1, "min_loss_scale": 1}})",
@@ -83,6 +108,11 @@ std::string fill(std::string_view text, int log2, std::uint64_t growth_interval)
                      json_number(log2));
 }
 
+std::string note_of(const Template& t) {
+  const bool both = !t.note.empty() && !t.shared_note.empty();
+  return fmt::format("{}{}{}", t.note, both ? " " : "", t.shared_note);
+}
+
 }  // namespace
 
 std::vector<std::string> framework_names() {
@@ -95,7 +125,7 @@ std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
   std::vector<Snippet> all;
   if (!advice.static_log2) return all;
   for (const Template& t : kTemplates) {
-    Snippet snippet{t.framework, t.label, fill(t.fixed, *advice.static_log2, 0), "", t.note};
+    Snippet snippet{t.framework, t.label, fill(t.fixed, *advice.static_log2, 0), "", note_of(t)};
     // DeepSpeed's dynamic scale starts at an integer, and none is below 1.
     const bool below_one =
         t.framework == "deepspeed" && advice.dynamic && advice.dynamic->init_log2 < 0;

@@ -17,7 +17,7 @@ struct Snippet {
   std::string_view label;      ///< as people write it: "PyTorch"
   std::string fixed;           ///< a static loss scale
   std::string dynamic;         ///< dynamic loss scaling; empty where `advice` has none
-  std::string_view note;       ///< what to know of it; may be empty
+  std::string note;            ///< what to know of it; may be empty
 };
 
 /// Those there are, PyTorch first.

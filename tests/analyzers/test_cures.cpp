@@ -73,11 +73,13 @@ TEST_CASE("A tensor belongs to the module that its path begins with", "[advice]"
                                                record_of("activation_grad/body.0", 0, {1}),
                                                record_of("activation_grad/body.1.0", 0, {1}),
                                                record_of("activation_grad/elsewhere.3", 0, {1}),
+                                               record_of("local_weight_grad/own.bias", 0, {1}),
                                                record_of("weight_grad/other.bias", 0, {1})});
   const Modules modules(run.analysis, run.analysis.logs.front());
   std::vector<std::string> names;
   for (const TensorFindings& t : run.analysis.tensors) names.push_back(modules.of(t));
-  CHECK(names == std::vector<std::string>{"body.0", "other", "body.0", "body.1", "elsewhere"});
+  CHECK(names ==
+        std::vector<std::string>{"body.0", "other", "body.0", "body.1", "elsewhere", "own"});
   CHECK(modules.class_of("body.1") == "BatchNorm2d");
   CHECK(modules.class_of("head") == "Linear");
   CHECK(modules.class_of("other").empty());

@@ -64,9 +64,12 @@ TEST_CASE("A step's magnitude is the largest over roles, microbatches and tables
   batches.more["max_abs/weight_grad/microbatch-0"] = 2048;  // scaled by 1024
   batches.more["max_abs/activation/microbatch-0"] = 1e9;    // no gradient
   log::StepScalars none = step(2, std::nullopt);
-  const StepSeries series =
-      read({both, batches, none}, {record_of("weight_grad/a.weight", 2, {3072, 1}, 1024)}, scaled);
-  REQUIRE(series.steps == std::vector<std::int64_t>{0, 1, 2});
+  const StepSeries series = read({both, batches, none, step(3, 0.5)},
+                                 {record_of("weight_grad/a.weight", 2, {3072, 1}, 1024),
+                                  record_of("local_weight_grad/a.weight", 3, {4096, 1}, 1024)},
+                                 scaled);
+  REQUIRE(series.steps == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(series.seen[3].max_abs == 4);
   CHECK(series.seen[0].max_abs == 0.75);
   CHECK(series.seen[1].max_abs == 2);
   CHECK(series.seen[2].max_abs == 3);

@@ -385,4 +385,10 @@ TEST_CASE("roles have names, and a name's first part is its role", "[log][run_lo
   CHECK_FALSE(find_role("weight_gradient"));
   CHECK_FALSE(role_in_name("weight_grad"));
   CHECK_FALSE(role_in_name("conv1/weight_grad"));
+  std::string gradients;
+  for (int i = 0; i <= static_cast<int>(Role::unknown); ++i) {
+    const Role role = static_cast<Role>(i);
+    if (is_gradient(role)) gradients += std::string(name_of(role)) + " ";
+  }
+  CHECK(gradients == "weight_grad activation_grad local_weight_grad ");
 }

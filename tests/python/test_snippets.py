@@ -6,16 +6,19 @@ import json
 import os
 import pathlib
 import subprocess
-import warnings
+import types
 
 import numpy as np
 import pytest
+
+import frameworks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 SIGNATURES = json.loads(
     (pathlib.Path(__file__).parent / "framework_signatures.json").read_text())
-FRAMEWORKS = {"pytorch", "tensorflow", "keras", "fastai", "deepspeed", "apex", "mxnet", "nnabla"}
+FRAMEWORKS = {"pytorch", "lightning", "accelerate", "transformers", "tensorflow", "keras", "fastai",
+              "deepspeed", "apex", "mxnet", "nnabla"}
 LARGEST = [1e-3, 1.0, 40000.0, 1e9]
 
 
@@ -82,28 +85,11 @@ def test_deepspeed_configuration_means_the_scale(found):
 
 @pytest.fixture
 def torch(monkeypatch):
-    """PyTorch; without a GPU a GradScaler switches itself off, here it must believe there is one."""
-    module = pytest.importorskip("torch")
-    monkeypatch.setattr(module.cuda, "is_available", lambda: True)
-    if hasattr(module.cuda.amp, "common"):
-        monkeypatch.setattr(module.cuda.amp.common, "amp_definitely_not_available", lambda: False,
-                            raising=False)
-    for part in (module.cuda.amp.grad_scaler, getattr(module.amp, "grad_scaler", None)):
-        if part is not None and hasattr(part, "amp_definitely_not_available"):
-            monkeypatch.setattr(part, "amp_definitely_not_available", lambda: False)
-    if not hasattr(module.amp, "GradScaler"):  # before 2.3: the older name, as the note says
-        monkeypatch.setattr(module.amp, "GradScaler",
-                            lambda device, **settings: module.cuda.amp.GradScaler(**settings),
-                            raising=False)
-    return module
+    return frameworks.torch_with_a_gpu(monkeypatch)
 
 
 def scaler_of(torch, line):
-    names = {"torch": torch}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        exec(line, names)
-    return names["scaler"]
+    return frameworks.run(line, torch=torch)["scaler"]
 
 
 @pytest.mark.parametrize("largest", LARGEST)
@@ -124,35 +110,33 @@ def test_the_dynamic_pytorch_line_sets_what_is_advised(found, torch):
 
 
 def test_the_keras_3_lines_set_the_scale(found):
-    keras = pytest.importorskip("keras", minversion="3")
+    keras = frameworks.need("keras")
+    if keras.__version__ < "3":
+        pytest.skip("lines for Keras 3")
     for code, scale in ((found["snippets"]["keras"], found["static_scale"]),
                         (found["dynamic_snippets"]["keras"], found["dynamic"]["init"])):
-        names = {"keras": keras, "optimizer": keras.optimizers.SGD(0.1)}
-        exec(code, names)
-        optimizer = names["optimizer"]
+        optimizer = frameworks.run(code, keras=keras, optimizer=keras.optimizers.SGD(0.1))["optimizer"]
         optimizer.build([keras.Variable([1.0])])
         assert float(optimizer.dynamic_scale) == scale
 
 
 def test_the_keras_2_lines_set_the_scale(found):
     class tf:
-        keras = pytest.importorskip("tf_keras")
+        keras = frameworks.need("tf_keras")
 
     for code, scale, dynamic in (
             (found["snippets"]["tensorflow"], found["static_scale"], False),
             (found["dynamic_snippets"]["tensorflow"], found["dynamic"]["init"], True)):
-        names = {"tf": tf, "optimizer": tf.keras.optimizers.SGD(0.1)}
-        exec(code, names)
+        names = frameworks.run(code, tf=tf, optimizer=tf.keras.optimizers.SGD(0.1))
         assert float(names["optimizer"].loss_scale) == scale
         assert names["optimizer"].dynamic is dynamic
 
 
 def test_the_static_mxnet_lines_scale_and_unscale(found):
-    mx = pytest.importorskip("mxnet")
+    mx = frameworks.need("mxnet")
     net = mx.gluon.nn.Dense(3)
     net.initialize()
-    names = {"gluon": mx.gluon, "net": net}
-    exec(found["snippets"]["mxnet"], names)
+    names = frameworks.run(found["snippets"]["mxnet"], gluon=mx.gluon, net=net)
     with mx.autograd.record():
         out = net(mx.nd.ones((2, 4)))
         scaled = names["loss_fn"](out, mx.nd.array([0, 1]))
@@ -161,14 +145,90 @@ def test_the_static_mxnet_lines_scale_and_unscale(found):
     assert names["trainer"]._scale == 1 / found["static_scale"]
 
 
-def test_the_dynamic_mxnet_lines_set_the_scale(found):
-    mx = pytest.importorskip("mxnet")
-    from mxnet.contrib import amp
-    amp.init()
+def test_the_dynamic_mxnet_lines_set_the_scale(found, monkeypatch):
+    mx, amp = frameworks.need("mxnet"), frameworks.mxnet_amp(monkeypatch)
     net = mx.gluon.nn.Dense(3)
     net.initialize()
-    names = {"amp": amp, "trainer": mx.gluon.Trainer(net.collect_params(), "sgd")}
-    exec(found["dynamic_snippets"]["mxnet"], names)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    names = frameworks.run(found["dynamic_snippets"]["mxnet"], amp=amp, trainer=trainer)
     scaler = names["trainer"]._amp_loss_scaler
     assert scaler.loss_scale == scaler._next_loss_scale == found["dynamic"]["init"]
     assert scaler._scale_seq_len == found["dynamic"]["growth_interval"]
+
+
+def test_the_nnabla_lines_set_the_scale(found):
+    nnabla = frameworks.need("nnabla")
+    solvers = frameworks.need("nnabla.solvers")
+    module = frameworks.need("nnabla.experimental.mixed_precision_training")
+    weight = nnabla.Variable.from_numpy_array(np.array([2.0], np.float32), need_grad=True)
+    loss = weight * weight
+    solver = solvers.Sgd(1.0)
+    solver.set_parameters({"weight": weight})
+    loss.forward()
+    solver.zero_grad()
+    frameworks.run(found["snippets"]["nnabla"], loss=loss, solver=solver)
+    assert weight.g[0] == 4.0  # scaled by a power of two, and unscaled
+    updater = frameworks.run(found["dynamic_snippets"]["nnabla"], solver=solver, loss=loss,
+                             data_feeder=lambda: None,
+                             DynamicLossScalingUpdater=module.DynamicLossScalingUpdater)["updater"]
+    assert updater.scale == found["dynamic"]["init"]
+    assert updater.N == found["dynamic"]["growth_interval"]
+
+
+def test_deepspeed_takes_the_settings(found):
+    frameworks.need("deepspeed")
+    config = frameworks.need("deepspeed.runtime.precision_config")
+    with frameworks.no_warning():
+        fixed = config.get_float16_config(json.loads("{" + found["snippets"]["deepspeed"] + "}"))
+    assert fixed.enabled and fixed.loss_scale == found["static_scale"]
+    if "deepspeed" in found["dynamic_snippets"]:
+        line = found["dynamic_snippets"]["deepspeed"]
+        with frameworks.no_warning():
+            dynamic = config.get_float16_config(json.loads("{" + line + "}"))
+        assert dynamic.loss_scale == 0  # which is how it says dynamic
+        assert 2 ** dynamic.initial_scale_power == found["dynamic"]["init"]
+
+
+def scales_of(found):
+    """(lines of each framework, the scale that they set)."""
+    yield found["snippets"], found["static_scale"]
+    yield found["dynamic_snippets"], found["dynamic"]["init"]
+
+
+def test_the_fastai_lines_set_the_scale(found, torch):
+    learner = frameworks.need("fastai.learner")
+    frameworks.need("fastai.callback.fp16")
+    for lines, scale in scales_of(found):
+        data = types.SimpleNamespace(device=torch.device("cpu"))
+        learn = learner.Learner(data, torch.nn.Linear(2, 2), loss_func=torch.nn.MSELoss())
+        learn = frameworks.run(lines["fastai"], learn=learn)["learn"]
+        [callback] = [c for c in learn.cbs if type(c).__name__ == "MixedPrecision"]
+        callback.learn = types.SimpleNamespace(scaler=None)
+        callback.before_fit()
+        assert callback.learn.scaler.get_scale() == scale
+
+
+def test_the_lightning_lines_set_the_scale(found, torch, monkeypatch):
+    lightning = frameworks.need("lightning")
+    monkeypatch.setattr(lightning, "Trainer", lambda plugins: plugins)  # it would ask for the GPU
+    for lines, scale in scales_of(found):
+        made = frameworks.run(lines["lightning"], torch=torch, lightning=lightning)
+        assert made["trainer"][0].scaler.get_scale() == scale
+
+
+def test_the_accelerate_lines_set_the_scale(found, torch):
+    accelerate = frameworks.need("accelerate")
+    for lines, scale in scales_of(found):
+        given = {}
+        frameworks.run(lines["accelerate"], Accelerator=lambda **said: given.update(said))
+        assert given["mixed_precision"] == "fp16"
+        settings = given["kwargs_handlers"][0].to_kwargs()
+        assert accelerate.utils.get_grad_scaler(**settings).get_scale() == scale
+
+
+def test_the_transformers_lines_set_the_scale(found, torch):
+    frameworks.need("transformers")
+    for lines, scale in scales_of(found):
+        trainer = types.SimpleNamespace(accelerator=types.SimpleNamespace(scaler=None))
+        frameworks.run(lines["transformers"], torch=torch, trainer=trainer)
+        assert trainer.accelerator.scaler.get_scale() == scale

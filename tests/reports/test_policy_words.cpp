@@ -61,8 +61,16 @@ TEST_CASE("a framework has its own line where a policy serves several", "[report
   REQUIRE(paste);
   CHECK(paste->where == "fastai");
   CHECK(paste->lines == "learn = learn.to_fp16(init_scale=4096.0, growth_interval=2000)");
-  REQUIRE(paste_of(policy, "lightning"));
-  CHECK(paste_of(policy, "lightning")->where == "PyTorch");
+  for (const auto& [framework, where] :
+       {std::pair{"torch", "PyTorch"}, std::pair{"lightning", "Lightning"},
+        std::pair{"accelerate", "Hugging Face Accelerate"},
+        std::pair{"transformers", "Hugging Face Trainer"}}) {
+    CAPTURE(framework);
+    const auto own = paste_of(policy, framework);
+    REQUIRE(own);
+    CHECK(own->where == where);
+    CHECK(has(own->lines, "init_scale=4096.0, growth_interval=2000)"));
+  }
 }
 
 TEST_CASE("every policy has lines to paste, or a reason", "[reports][policies]") {

@@ -14,13 +14,15 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))  # environments.py
+
 import cases
 import environments
 import series
 
 SHOWN = 3  # differences of one policy that are printed; all are counted
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 
 
 class DriverFailed(Exception):

@@ -20,9 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<Role, std::string_view>, 10> kRoles = {{
+constexpr std::array<std::pair<Role, std::string_view>, 11> kRoles = {{
     {Role::weight_grad, "weight_grad"},
     {Role::activation_grad, "activation_grad"},
+    {Role::local_weight_grad, "local_weight_grad"},
     {Role::activation, "activation"},
     {Role::weight, "weight"},
     {Role::weight_after, "weight_after"},
@@ -92,6 +93,11 @@ std::optional<Role> role_in_name(std::string_view tensor_name) {
   const std::size_t slash = tensor_name.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   return find_role(tensor_name.substr(0, slash));
+}
+
+bool is_gradient(Role role) {
+  return role == Role::weight_grad || role == Role::activation_grad ||
+         role == Role::local_weight_grad;
 }
 
 /// Reads a log's events once and fills in what RunLog keeps.

@@ -29,6 +29,7 @@ inline constexpr int kSchema = 1;
 enum class Role : std::uint8_t {
   weight_grad,
   activation_grad,
+  local_weight_grad,  ///< before microbatches and ranks are added up
   activation,
   weight,
   weight_after,
@@ -42,6 +43,8 @@ std::string_view name_of(Role role);
 std::optional<Role> find_role(std::string_view name);
 /// The role a tensor's name begins with ("weight_grad/conv1.weight"), if it does.
 std::optional<Role> role_in_name(std::string_view tensor_name);
+/// Whether tensors of the role are gradients, which a loss scale multiplies.
+bool is_gradient(Role role);
 
 /// Whether recorded gradients carry the loss scale.
 enum class ScaleState : std::uint8_t { unscaled, scaled };

@@ -10,7 +10,7 @@ from halfscope.torch import updates
 from halfscope.torch.scaler import found_inf_inside, unscaled, unscales_inside
 from halfscope.torch.tensors import Gathered, kept
 
-_SCALED_ROLES = ("weight_grad", "activation_grad")  # those that may carry the loss scale
+_SEEN_IN_BACKWARD = ("activation_grad", "local_weight_grad")  # with the loss scale, where there is one
 
 
 class Attempt:
@@ -36,10 +36,12 @@ class Attempt:
         self._scale = run.loss_scale.current()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
+        run.modules.tell_unseen(self._seen)
         self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
         if self._read_at_step:
             gradients = run.gradients_now(self._seen.provenance, run.loss_scale.weight_grads_scaled)
-        self._scaled = {"weight_grad": gradients.scaled, "activation_grad": run.loss_scale.scaled}
+        self._scaled = {"weight_grad": gradients.scaled,
+                        **dict.fromkeys(_SEEN_IN_BACKWARD, run.loss_scale.scaled)}
         self._hyperparameters = run.hyperparameters() if self._sample else None
         self._lr = [float(group["lr"]) for group in run.optimizer.param_groups if "lr" in group]
         self._max_weight_grad = gradients.largest.value()
@@ -47,6 +49,8 @@ class Attempt:
             self._read_weights()
             for name, gathered in gradients.tensors.items():
                 self._write(f"weight_grad/{name}", gathered)
+            for name, gathered in self._seen.local_weight_grads(run.ranks).items():
+                self._write(f"local_weight_grad/{name}", gathered)
             self._keep_for_updates()
             for name, gathered in self._seen.tensors.items():
                 self._write(name, gathered)
@@ -131,7 +135,7 @@ class Attempt:
         return kept(self._run.storage.stored(role, tensor, None, parameter)[0])
 
     def _metadata(self, skipped):
-        states = {role: "scaled" if self._scaled[role] else "unscaled" for role in _SCALED_ROLES}
+        states = {role: "scaled" if scaled else "unscaled" for role, scaled in self._scaled.items()}
         metadata = {"gradients": states["weight_grad"],
                     "activation_gradients": states["activation_grad"],
                     "found_inf": str(int(skipped)),

@@ -2,6 +2,7 @@
 """Looks at activations and gradients while a step runs: hooks on modules, outputs and parameters."""
 
 import threading
+import warnings
 from collections import defaultdict
 
 import torch
@@ -52,6 +53,7 @@ class Seen:
         self.activation_grads = defaultdict(list)
         self.microbatches = 0  # calls of the whole model
         self.times = defaultdict(int)  # how often a parameter's gradient arrived
+        self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
 
     def largest_activation_grad(self):
         return largest_of(m for batch in self.activation_grads.values() for m in batch)
@@ -68,9 +70,16 @@ class Seen:
         return {tag: value for tag, value in found.items() if value is not None}
 
 
+    def local_weight_grads(self, ranks):
+        """{name of a parameter: Gathered}, where they are not the same as the weight gradients."""
+        apart = ranks > 1 or any(gathered.pieces > 1 for gathered in self.local.values())
+        return self.local if apart else {}
+
+
 class ModuleWatch:
     """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
-    tables of activations and their gradients; where `keep` is set too, their values."""
+    tables of activations and their gradients; where `keep` is set too, their values. The same of
+    local gradients of the parameters in `local`, {id: name}."""
 
     def __init__(self, model, parameters, trained, select=None, ended=lambda: None):
         """trained: function that gives the optimizer's parameters; ended: called at the end of a
@@ -86,6 +95,9 @@ class ModuleWatch:
         self._lock = threading.Lock()  # backward runs on a thread a device
         self._seen = Seen()
         self.record = self.keep = False
+        self.local = {}
+        self._called = False  # whether a hook on a module ever ran
+        self._unseen = 0      # steps with a backward pass before one did
         self.in_step = True  # whether backward passes are the step's: others are not looked at
         self.storage = Storage()
 
@@ -116,6 +128,23 @@ class ModuleWatch:
             seen, self._seen = self._seen, Seen()
         return seen
 
+    def tell_unseen(self, seen):
+        """Once, where backward passes come from no module that was seen. What torch.compile made
+        before the hooks were there calls none of them. The first step may be of an earlier call."""
+        if self._called or not seen.times:
+            return
+        self._unseen += 1
+        if self._unseen == 2:
+            warnings.warn("Recorder: two steps had backward passes, but no call of a module was seen; "
+                          "activations and their gradients are not recorded. If torch.compile "
+                          "compiles the model, start the Recorder before the model's first call",
+                          RuntimeWarning, stacklevel=2)
+
+    def forget_local(self):
+        """Local gradients of a pass that was given up are of no step."""
+        with self._lock:
+            self._seen.local.clear()
+
     def _hook_parameters(self):
         """Also those that were unfrozen since."""
         for parameter in self._parameters:
@@ -129,6 +158,7 @@ class ModuleWatch:
 
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
+            self._called = True
             self._seen.microbatches += 1
             self._hook_parameters()
 
@@ -137,6 +167,7 @@ class ModuleWatch:
             return
         self._end_of_backward.forget()
         seen = self._seen
+        self._called = True
         for name, tensor in names.outputs(path, output):
             if self.record:
                 seen.provenance.see(module, tensor)
@@ -163,6 +194,8 @@ class ModuleWatch:
         magnitude = largest(gradient) if bounds else None
         if not _AFTER_ACCUMULATION:
             self._accumulated(parameter)
+        if id(parameter) in self.local and id(parameter) in self._trained:
+            self._gather_local(parameter, gradient)
         with self._lock:
             if bounds:
                 microbatch = self._seen.times[id(parameter)]
@@ -178,6 +211,12 @@ class ModuleWatch:
         tensor, computed = self.storage.stored(role, tensor, computed)
         with self._lock:
             self._seen.tensors[f"{role}/{name}"].add(tensor, computed, self.keep)
+
+    def _gather_local(self, parameter, gradient):
+        computed = self._seen.provenance.weight_grad(parameter)
+        stored = self.storage.stored("local_weight_grad", gradient, computed, parameter)
+        with self._lock:
+            self._seen.local[self.local[id(parameter)]].add(*stored, self.keep)
 
 
 def hook_tensor(tensor, hook):

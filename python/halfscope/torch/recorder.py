@@ -38,13 +38,15 @@ class Recorder:
     modules        function of (path, module): which modules' activations are recorded; by default
                    all that have no submodules
     clipping       what the loop does to gradients before the step; only noted in run.json
+    local_gradients  whether weight gradients are also recorded as they come from each backward pass,
+                   before they are added to those of other microbatches and ranks
     first_step     number of the first step, for a run that goes on from a checkpoint
     about          more for run.json: data, name of the run...; values must be JSON
     """
 
     def __init__(self, model, optimizer, out, every=1, *, sample_every=None, scaler=None,
                  loss_scale=None, unscaled_before_step=False, modules=None, clipping=None,
-                 first_step=0, about=None):
+                 local_gradients=False, first_step=0, about=None):
         require_kinds(model, optimizer, scaler, loss_scale)
         if scaler is not None and loss_scale is not None:
             raise ValueError("both scaler and loss_scale are given, wanted one: a scaler knows its scale")
@@ -55,11 +57,13 @@ class Recorder:
         self._record_at = _step_test(every, "every")
         self._sample_at = _step_test(sample_every, "sample_every")
         self._settings = {"every": _told(every), "sample_every": _told(sample_every),
-                          "first_step": first_step, "clipping": clipping}
+                          "first_step": first_step, "clipping": clipping,
+                          "local_gradients": bool(local_gradients)}
         self._model = model
         self._about = about or {}
         self.parameters = names.parameters(model, optimizer)
         self._names = {id(p): name for name, p in self.parameters.items()}
+        self._local = self._names if local_gradients else {}
         self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer, modules,
                                    self._backward_ended)
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
@@ -85,7 +89,7 @@ class Recorder:
                                self._settings)
         self.writer = LogWriter(
             self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
-            sharded=["activation", "activation_grad"] if self.ranks > 1 else [],
+            sharded=self._of_each_rank() if self.ranks > 1 else [],
             about={**about, **self._about})
         self._prepare()
         self.modules.start()
@@ -157,6 +161,11 @@ class Recorder:
         self._sample = self._sample_at(self.step)
         self._record = self._sample or self._record_at(self.step)
         self.modules.record, self.modules.keep = self._record, self._sample
+        self.modules.local = self._local if self._record else {}
+
+    def _of_each_rank(self):
+        local = ["local_weight_grad"] if self._local else []
+        return ["activation", "activation_grad", *local]
 
     def _of_the_optimizer(self):
         return [p for group in self.optimizer.param_groups for p in group["params"]]
@@ -170,6 +179,7 @@ class Recorder:
 
     def _around_zero_grad(self, original, *args, **kwargs):
         self._gradients = None  # of a pass that was given up
+        self.modules.forget_local()
         return original(*args, **kwargs)
 
     @contextlib.contextmanager

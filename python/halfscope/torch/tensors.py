@@ -106,6 +106,10 @@ class Gathered:
             self._values.append(kept(tensor))
 
     @property
+    def pieces(self):
+        return len(self._shapes)
+
+    @property
     def mean(self):
         if len(self._shapes) == 1:
             return self._last_mean

@@ -63,6 +63,8 @@ def _pip(environment, python, arguments):
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "rror" in line]
         last = (errors or done.stderr.splitlines() or ["no word from pip"])[-1].strip()
+        if "connection broken" in done.stderr:  # said before pip's error, which names a package alone
+            last = "the package index cannot be reached"
         raise NotInstalled(f"{' '.join(arguments)}, Python {environment.python}: {last[:160]}")
 
 

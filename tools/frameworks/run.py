@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of frameworks, each on its current release: ./run frameworks [NAME...].
+
+Every framework is installed from the package index into an environment of its own, once; --new
+installs it again. Its tests are those of `./run test` that need it: the recorder and emulate() on
+PyTorch, and the lines to paste, where a warning is a failure. Ends with 1 where a test fails, with
+3 where a framework could not be installed."""
+
+import argparse
+import dataclasses
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent))
+
+import count_tests
+import environments
+from environments import Environment
+
+LINES = ("test_snippets.py", "test_policy_lines.py", "test_recording_lines.py")
+RECORDER = ("test_recorder*.py", "test_emulate_torch*.py")
+TESTING = ("pytest", "numpy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Framework:
+    """`modules`: what a test may not miss here. `gigabytes`: what must be free to install it."""
+
+    environment: Environment
+    modules: tuple
+    tests: tuple = LINES
+    gigabytes: int = 3
+
+
+def newest_python():
+    """The newest releases of some frameworks want more than Debian 12's Python, which our extension
+    module is built for. Their lines are tested without it."""
+    for version in ("3.13", "3.12"):
+        try:
+            environments.find_python(version)
+            return version
+        except environments.NotInstalled:
+            continue
+    return "3.11"
+
+
+def on_torch(name, packages, modules, **more):
+    """A framework that uses the installed PyTorch: a CUDA build is several gigabytes."""
+    return Framework(Environment(name, "3.11", packages, stands_on="torch", **more), modules)
+
+
+# Current releases: no version is asked for but where a framework fell still.
+_FASTAI = ("matplotlib", "pandas", "pillow", "scipy", "pyyaml", "requests", "packaging",
+           "fastdownload", "fastcore", "fastprogress", "fasttransform", "plum-dispatch",
+           "scikit-learn", "cloudpickle")
+FRAMEWORKS = (
+    Framework(Environment("torch", "3.11", (*TESTING, "torch", "safetensors", "scikit-learn")),
+              ("torch",), (*RECORDER, *LINES), 12),
+    on_torch("lightning", ("lightning",), ("lightning",)),
+    on_torch("transformers", ("transformers", "accelerate"), ("accelerate", "transformers")),
+    on_torch("fastai", _FASTAI, ("fastai",), alone=("fastai",)),
+    on_torch("deepspeed", ("deepspeed",), ("deepspeed",), first=("setuptools", "wheel"),
+             flags=("--no-build-isolation",), settings=(("DS_BUILD_OPS", "0"),)),
+    on_torch("keras", ("keras",), ("keras",), settings=(("KERAS_BACKEND", "torch"),)),
+    on_torch("colossalai", ("psutil", "rich", "packaging"), ("colossalai",), alone=("colossalai",)),
+    Framework(Environment("tensorflow", "3.11", (*TESTING, "tensorflow-cpu", "tf_keras")),
+              ("tensorflow", "tf_keras")),
+    Framework(Environment("tensorflow1", "3.7", ("pytest", "tensorflow==1.15.5", "protobuf<3.21")),
+              ("tensorflow",)),
+    Framework(Environment("jax", newest_python(), (*TESTING, "jax", "flax", "jmp")),
+              ("flax", "jmp")),
+    Framework(Environment("megatron", newest_python(), TESTING, ("megatron-core",)),
+              ("megatron",)),
+    Framework(Environment("paddle", "3.11", (*TESTING, "paddlepaddle")), ("paddle",)),
+    Framework(Environment("mindspore", "3.11", (*TESTING, "mindspore")), ("mindspore",)),
+    Framework(Environment("nnabla", "3.10", (*TESTING, "nnabla")), ("nnabla",)),
+    Framework(Environment("mxnet", "3.8", ("pytest", "numpy==1.23.5", "mxnet")), ("mxnet",)),
+    Framework(Environment("fairseq", "3.8", ("pytest", "numpy==1.23.5"), ("fairseq",)),
+              ("fairseq",)),
+)
+TABLE = {framework.environment.name: framework.environment for framework in FRAMEWORKS}
+
+
+def say(text):
+    print(f"== {text}", flush=True)
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(prog="./run frameworks", description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="*", help=f"to run (default: all): {', '.join(TABLE)}")
+    parser.add_argument("--new", action="store_true", help="install the newest releases again")
+    parser.add_argument("--environments", default=str(ROOT / "build" / "frameworks"))
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.name) - set(TABLE)):
+        parser.error(f"unknown framework {', '.join(unknown)}; use some of: {', '.join(TABLE)}")
+    return arguments
+
+
+def prepare(framework, folder, new):
+    """The Python of a framework's environment, installed where it is not there."""
+    name = framework.environment.name
+    if new:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free / 1e9
+    if not (folder / name / "installed").exists() and free < framework.gigabytes:
+        raise environments.NotInstalled(
+            f"{folder} has {free:.0f} GB free, its installation needs {framework.gigabytes}")
+    return environments.ensure(name, TABLE, folder, say)
+
+
+def versions(framework, python):
+    """Of what was installed: 'pytest 9.1.1, numpy 2.4.6, torch 2.15.0'."""
+    environment = framework.environment
+    names = [package.partition("==")[0] for package in (*environment.packages, *environment.alone)]
+    ask = ("import importlib.metadata as m, sys; "
+           "print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))")
+    done = subprocess.run([python, "-c", ask, *names], capture_output=True, text=True,
+                          env=environment.variables())
+    return done.stdout.strip() or done.stderr.strip()
+
+
+def run_tests(framework, python, folder):
+    """(passed, failed, skipped)."""
+    environment = framework.environment
+    variables = {**environment.variables(), "HALFSCOPE_FRAMEWORKS": ",".join(framework.modules),
+                 "HALFSCOPE_PROGRAM": str(ROOT / "build" / "halfscope"),
+                 "HALFSCOPE_BUILD_DIR": str(ROOT / "build"), "PYTHONDONTWRITEBYTECODE": "1"}
+    if environment.python == "3.11":  # what the extension module was built for
+        variables["PYTHONPATH"] = str(ROOT / "build" / "python")
+    tests = [str(path) for pattern in framework.tests
+             for path in sorted((ROOT / "tests" / "python").glob(pattern))]
+    results = folder / f"{environment.name}.xml"
+    results.unlink(missing_ok=True)
+    subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", "--quiet", "--tb=short",
+                    "--no-header", "--disable-warnings", "-rf", f"--junitxml={results}", *tests],
+                   stdin=subprocess.DEVNULL, env=variables, cwd=ROOT)
+    return count_tests.count(results) if results.exists() else (0, 1, 0)
+
+
+def main():
+    arguments = read_arguments()
+    folder = pathlib.Path(arguments.environments)
+    lines, failed, absent = [], 0, 0
+    for framework in FRAMEWORKS:
+        environment = framework.environment
+        if arguments.name and environment.name not in arguments.name:
+            continue
+        try:
+            python = prepare(framework, folder, arguments.new)
+        except environments.NotInstalled as problem:
+            lines.append(f"{environment.name}: not installed: {problem}")
+            absent += 1
+            continue
+        say(f"{environment.name}: {versions(framework, python)}")
+        counts = run_tests(framework, python, folder)
+        failed += counts[1] or not counts[0]
+        lines.append("{}: {} passed, {} failed, {} skipped".format(environment.name, *counts))
+    print("\n".join(lines))
+    sys.exit(1 if failed else 3 if absent else 0)
+
+
+if __name__ == "__main__":
+    main()
