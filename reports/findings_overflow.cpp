@@ -171,6 +171,12 @@ void risky(const Study& study, List& to) {
 
 }  // namespace
 
+void alarms(const Study& study, List& to) {
+  for (const AlarmWords& alarm : alarm_words(study.analysis)) {
+    to.push_back({Severity::serious, alarm.what, alarm.action, Evidence::overflow});
+  }
+}
+
 void collapse(const Study& study, List& to) {
   const auto words = collapse_words(study.analysis);
   if (!words) return;
