@@ -41,6 +41,7 @@ struct Periodic {
 /// What a progress bar has done of how many.
 struct Bar {
   std::int64_t done = 0, total = 0;
+  std::string_view of;  ///< the text before it
 };
 
 /// Scalars of a line: of its step where it tells one, else of the progress bar's.

@@ -9,6 +9,9 @@
 //   "| num_updates 100 | lr 0.001 | ...", and as JSON: fairseq logging/progress_bar.py. num_updates
 //   counts applied updates; the scale is the one after the step.
 // * "loss: 1.2, learning_rate: 0.001, global_step: 10, ...": PaddleNLP's Trainer.
+// * "Training: .. Loss 10.2   LearningRate 0.1   Epoch: 0   Global Step: 100   Fp16 Grad Scale:
+//   1024   Required: 10 hours": insightface.
+// * ":::MLLOG {.., "value": {.., "loss_scale": 1024}, "metadata": {.., "step": 10}}": MLPerf's log.
 // * "  0%|    | 98/24128 [00:40<2:40:10, 2.50it/s, loss=1.2]": tqdm, with fields that the program
 //   adds, such as NeMo's reduced_train_loss and global_step.
 // * "{'loss': 1.2, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}": Hugging Face Trainer.
@@ -64,6 +67,18 @@ std::optional<Periodic> fairseq_progress(std::string_view line) {
   return Periodic{*updates, true, std::nullopt, false};
 }
 
+std::optional<Periodic> insightface_progress(std::string_view line) {
+  const auto steps = count_after(line, "Global Step:");
+  if (!steps || !has(line, "Grad Scale:")) return std::nullopt;
+  return Periodic{*steps, false, std::nullopt, false};
+}
+
+std::optional<Periodic> mlperf_progress(std::string_view line) {
+  const auto steps = count_field(line, "step");
+  if (!steps || !has(line, "loss_scale")) return std::nullopt;
+  return Periodic{*steps, false, std::nullopt, false};
+}
+
 std::optional<Periodic> paddlenlp_progress(std::string_view line) {
   const auto steps = count_after(line, "global_step:");
   if (!steps || !has(line, "loss:") || !has(line, "learning_rate:")) return std::nullopt;
@@ -74,10 +89,10 @@ struct Form {
   std::string_view mark;  ///< a line without it is not of that form
   std::optional<Periodic> (*read)(std::string_view line);
 };
-constexpr Form kForms[] = {{"skipped=", deepspeed_progress},
-                           {"iteration ", megatron_progress},
-                           {"num_updates", fairseq_progress},
-                           {"global_step:", paddlenlp_progress}};
+constexpr Form kForms[] = {
+    {"skipped=", deepspeed_progress},       {"iteration ", megatron_progress},
+    {"num_updates", fairseq_progress},      {"global_step:", paddlenlp_progress},
+    {"Global Step:", insightface_progress}, {":::MLL", mlperf_progress}};
 
 /// The names that programs give a scalar; the first one that a line has holds.
 struct Name {
@@ -89,15 +104,18 @@ constexpr Name kNames[] = {{"lm loss", &LineScalars::loss},
                            {"reduced_train_loss", &LineScalars::loss},
                            {"train_loss", &LineScalars::loss},
                            {"loss", &LineScalars::loss},
+                           {"Loss", &LineScalars::loss},
                            {"learning rate", &LineScalars::learning_rate},
                            {"learning_rate", &LineScalars::learning_rate},
                            {"lr", &LineScalars::learning_rate},
+                           {"LearningRate", &LineScalars::learning_rate},
                            {"grad norm", &LineScalars::gradient_norm},
                            {"grad_norm", &LineScalars::gradient_norm},
                            {"gnorm", &LineScalars::gradient_norm},
                            {"loss scale", &LineScalars::loss_scale},
                            {"loss_scale", &LineScalars::loss_scale},
-                           {"train_loss_scale", &LineScalars::loss_scale}};
+                           {"train_loss_scale", &LineScalars::loss_scale},
+                           {"Grad Scale", &LineScalars::loss_scale}};
 
 /// A bar over validation has a validation's loss.
 bool is_validation(std::string_view line) {
@@ -135,7 +153,7 @@ std::optional<Bar> bar_of(std::string_view line) {
   const auto done = integer_in(counts.substr(0, slash)),
              total = integer_in(counts.substr(slash + 1));
   if (!done || !total || *done < 0 || *total > kMostSteps || *done > *total) return std::nullopt;
-  return Bar{*done, *total};
+  return Bar{*done, *total, line.substr(0, percent)};
 }
 
 LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar) {

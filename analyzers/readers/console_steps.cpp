@@ -52,13 +52,14 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
     contradictions_->add(zero ? kZeroScale : kNoScale, number,
                          zero ? "" : fmt::format("{}", *line.odd_scale));
   }
-  if (line.bar && survey_.steps == StepSource::bar) take_bar(*line.bar);
+  const bool of_training = line.bar && !survey_.bar.empty() && bar_name(*line.bar) == survey_.bar;
+  if (of_training) take_bar(*line.bar);
   if (line.iteration) take(*line.iteration);
   if (line.overflow) take(without_rise(*line.overflow));
   if (!line.iteration && !line.overflow) named_.other();
   if (line.periodic) {
     take(*line.periodic, line.scalars);
-  } else if (line.scalars.any()) {
+  } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
     take_scalars(line.scalars);
   }
 }
@@ -113,7 +114,9 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
-  if (bar.done > done_) take(Periodic{bar.done, false, std::nullopt, false}, {});
+  bar_done_ = bar.done;
+  if (survey_.steps != StepSource::bar || bar.done <= done_) return;
+  take(Periodic{bar.done, false, std::nullopt, false}, {});
 }
 
 void ConsoleSteps::tell_at(std::int64_t step, const Overflow& overflow) {
@@ -247,12 +250,22 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
 }
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
-void ConsoleSteps::take_scalars(const LineScalars& scalars) {
-  if (survey_.steps == StepSource::none && survey_.overflows && !scalars.step) return;
+void ConsoleSteps::take_scalars(LineScalars scalars) {
+  const bool none = survey_.steps == StepSource::none && !scalars.step;
+  if (none && survey_.overflows) return;  // entries are numbered by these
+  if (survey_.steps == StepSource::lines && !scalars.step) {
+    // Lines that tell steps have their own scalars: it tells what broke alone.
+    const auto broke = [](std::optional<double>& value) {
+      if (value && std::isfinite(*value)) value.reset();
+    };
+    broke(scalars.loss);
+    scalars.learning_rate.reset();
+    scalars.loss_scale.reset();
+  }
   any_step_ |= scalars.step.has_value();
-  const std::int64_t step = scalars.step                        ? *scalars.step
-                            : survey_.steps == StepSource::none ? ++entry_
-                                                                : done_;
+  const std::int64_t step = scalars.step ? *scalars.step
+                            : none       ? ++entry_
+                                         : bar_done_.value_or(done_);
   if (scalars.loss) timeline_.loss(step, *scalars.loss);
   if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
   if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);

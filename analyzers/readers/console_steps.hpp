@@ -54,7 +54,7 @@ class ConsoleSteps {
   void take_message(const Overflow& overflow);
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
-  void take_scalars(const LineScalars& scalars);
+  void take_scalars(LineScalars scalars);
   Periodic in_attempts(const Periodic& done);
   std::int64_t restarted_at(std::int64_t updates);
   std::uint64_t tell_named();
@@ -82,6 +82,7 @@ class ConsoleSteps {
   std::optional<double> scale_, scale_before_;     // as the last line that has one says, and before
   std::int64_t scale_step_ = 0;                    // the first step of scale_
   std::int64_t entry_ = 0;                         // of scalars that have no step
+  std::optional<std::int64_t> bar_done_;
   std::optional<int> rank_, scaler_;
   std::uint64_t of_other_ranks_ = 0, of_other_scalers_ = 0, repeated_ = 0;
   std::uint64_t perhaps_ = 0;

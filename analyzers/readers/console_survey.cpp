@@ -2,7 +2,11 @@
 #include "analyzers/readers/console_survey.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzers/readers/console_engines.hpp"
@@ -17,23 +21,44 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
-/// Whether one progress bar goes through the log: one number of steps in all, never started again.
-/// Bars of an epoch each, or of validation between, tell no steps.
+/// Which progress bar counts the steps of training: the one that messages and scalars follow, if it
+/// goes through the log and is never started again, as those of an epoch each are.
 class BarSurvey {
  public:
   void take(const Bar& bar) {
-    if (total_ && *total_ != bar.total) several_ = true;
-    if (bar.done + kRanksApart < done_) several_ = true;
-    total_ = bar.total;
-    done_ = std::max(done_, bar.done);
+    const std::string name = bar_name(bar);
+    if (bars_.size() >= kMostBars && bars_.count(name) == 0) return;
+    now_ = &bars_[name];
+    if (bar.done + kRanksApart < now_->done) now_->again = true;
+    now_->done = std::max(now_->done, bar.done);
+    ++now_->times;
   }
-  bool usable() const { return total_ && !several_; }
+  void follows() {
+    if (now_ == nullptr) return;
+    ++now_->followed;
+    ++followed_;
+  }
+  std::optional<std::string> found() const {
+    const auto best = std::ranges::max_element(bars_, {}, [](const auto& entry) {
+      return std::pair(entry.second.followed, entry.second.times);
+    });
+    if (best == bars_.end() || best->second.again || 2 * best->second.followed < followed_) {
+      return std::nullopt;
+    }
+    return best->first;
+  }
 
  private:
-  static constexpr std::int64_t kRanksApart = 2;  // each may print a bar
-  std::optional<std::int64_t> total_;
-  std::int64_t done_ = 0;
-  bool several_ = false;
+  static constexpr std::int64_t kRanksApart = 2;  // each may print the bar
+  static constexpr std::size_t kMostBars = 1000;
+  struct Seen {
+    std::int64_t done = 0;
+    std::uint64_t times = 0, followed = 0;  // by messages and scalars
+    bool again = false;
+  };
+  std::map<std::string, Seen> bars_;
+  Seen* now_ = nullptr;
+  std::uint64_t followed_ = 0;
 };
 
 void take_steps(const Periodic& periodic, Survey& survey) {
@@ -47,6 +72,14 @@ void take_steps(const Periodic& periodic, Survey& survey) {
 }
 
 }  // namespace
+
+std::string bar_name(const Bar& bar) {
+  std::string name = std::to_string(bar.total) + " ";
+  std::ranges::copy_if(bar.of, std::back_inserter(name), [](char c) {
+    return c != ' ' && c != '.' && !std::isdigit(static_cast<unsigned char>(c));
+  });
+  return name;
+}
 
 void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see) {
   while (!line.empty()) {
@@ -82,6 +115,7 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   BarSurvey bars;
   for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
     if (line.bar) bars.take(*line.bar);
+    if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {
       survey.overflows = true;
       runs.take(*line.overflow);
@@ -93,7 +127,9 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
     take_steps(*line.periodic, survey);
     engines.take(*line.periodic, line.scalars.learning_rate);
   });
-  if (survey.steps == StepSource::none && bars.usable()) survey.steps = StepSource::bar;
+  const auto bar = bars.found();
+  if (survey.steps == StepSource::none && bar) survey.steps = StepSource::bar;
+  survey.bar = bar.value_or("");
   survey.ranks = ranks ? analyzers::PrintingRanks{*ranks, true, true} : runs.found();
   survey.two_engines = engines.two();
   survey.swapped = engines.swapped();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "analyzers/readers/console_lines.hpp"
@@ -20,12 +21,17 @@ enum class StepSource : std::uint8_t {
   bar     ///< a progress bar, where nothing else does
 };
 
+/// A bar by the text before it, without numbers, and its total: training goes on with one bar,
+/// while others come and go.
+std::string bar_name(const Bar& bar);
+
 struct Survey {
   StepSource steps = StepSource::none;
   analyzers::PrintingRanks ranks;
   bool two_engines = false, swapped = false;  ///< EngineSurvey
   bool overflows = false;                     ///< messages of them
   bool counts_skips = false;                  ///< some line counts skipped steps
+  std::string bar;                            ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;    ///< steps that lines tell
   std::int64_t apart = 1;                     ///< the most steps between two such lines
 };

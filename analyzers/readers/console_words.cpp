@@ -33,6 +33,7 @@ std::size_t escape_at(std::string_view text) {
 
 /// "loss" of "moe loss" is another one.
 bool is_second_word(std::string_view line, std::size_t at) {
+  if (!std::islower(static_cast<unsigned char>(line[at]))) return false;
   const std::size_t before = line.substr(0, at).find_last_not_of(' ');
   return before != std::string_view::npos && before + 1 < at &&
          std::isalpha(static_cast<unsigned char>(line[before]));

@@ -119,7 +119,7 @@ def recommend(logs, *, headroom=1, target_underflow=0.001, recorded_scale=None, 
 
 
 def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, read_as=None):
+            steps=None, tensor=None, roles=None, read_as=None, ranks=None):
     """Two runs tensor by tensor: FP32 against FP16, before against after.
 
     Arguments as for analyze. loss_scale: "own" counts the gradients of a step at that step's scale.
@@ -127,7 +127,7 @@ def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, s
     """
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
-                           read_as=read_as)
+                           read_as=read_as, ranks=ranks)
     return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, _flushes(subnormals),
                    selection, own)
 
