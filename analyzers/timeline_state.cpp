@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <iterator>
 
 namespace halfscope::analyzers {
 namespace {
@@ -15,9 +15,8 @@ constexpr std::uint64_t kLeastAtStart = 3;
 /// Whether the step, or some of those that it is printed for, was skipped.
 bool was_skipped(const TimelineFacts& facts, std::int64_t step) {
   if (std::ranges::binary_search(facts.skipped, step)) return true;
-  return std::ranges::any_of(facts.ranges, [step](const SkippedSteps& range) {
-    return range.first <= step && step <= range.last.value_or(step);
-  });
+  const auto after = std::ranges::upper_bound(facts.ranges, step, {}, &SkippedSteps::first);
+  return after != facts.ranges.begin() && step <= std::prev(after)->last.value_or(step);
 }
 
 /// How many iterations of a step's scalars were NaN or infinite in a quantity.
@@ -53,39 +52,47 @@ void set_nonfinite(const Analysis& analysis, TimelineFacts& facts) {
   }
 }
 
+/// Whether the log tells of steps otherwise than by what was skipped: how many there were.
+bool tells_steps(const Analysis& analysis, const TimelineFacts& facts) {
+  return std::ranges::any_of(analysis.scalars, [&](const auto& entry) {
+    const log::StepScalars& s = entry.second;
+    const bool of_skip = s.found_inf.value_or(false) || s.loss_scale;
+    return entry.first == facts.log &&
+           (s.loss || s.learning_rate || s.found_inf == false || !of_skip);
+  });
+}
+
+struct Steps {
+  std::int64_t first = 0, last = 0;
+};
+
 /// The first and last step that the log tells of.
-void set_attempts(TimelineFacts& facts, std::int64_t& first, std::int64_t& last) {
-  if (facts.numbered) return;
+std::optional<Steps> steps_of(const TimelineFacts& facts) {
+  if (facts.numbered) return std::nullopt;
   std::optional<std::int64_t> low = facts.first, high = facts.last;
   for (const SkippedSteps& range : facts.ranges) {
     const auto open_end = range.first + static_cast<std::int64_t>(range.count.high) - 1;
     low = std::min(range.first, low.value_or(range.first));
     high = std::max(range.last.value_or(open_end), high.value_or(range.first));
   }
-  if (!low || !high) return;
-  first = *low;
-  last = *high;
-  facts.attempts = static_cast<std::uint64_t>(last - first) + 1;
+  return low && high ? std::optional(Steps{*low, *high}) : std::nullopt;
 }
 
 /// The first of the last steps that were skipped one and all; `last` + 1 where the last was not.
 std::int64_t tail_of_skips(const TimelineFacts& facts, std::int64_t last) {
   std::int64_t from = last + 1;
-  for (bool longer = true; longer;) {
-    longer = false;
-    while (std::ranges::binary_search(facts.skipped, from - 1)) {
+  for (auto range = facts.ranges.rbegin();;) {
+    if (std::ranges::binary_search(facts.skipped, from - 1)) {
       --from;
-      longer = true;
+      continue;
     }
-    for (const SkippedSteps& range : facts.ranges) {
-      const std::int64_t end = range.last.value_or(last);
-      const bool all = range.count.low == static_cast<std::uint64_t>(end - range.first + 1);
-      if (end != from - 1 || !all) continue;
-      from = range.first;
-      longer = true;
-    }
+    while (range != facts.ranges.rend() && range->first >= from) ++range;
+    if (range == facts.ranges.rend()) return from;
+    const std::int64_t end = range->last.value_or(last);
+    const bool all = range->count.low == static_cast<std::uint64_t>(end - range->first + 1);
+    if (end != from - 1 || !all) return from;
+    from = range->first;
   }
-  return from;
 }
 
 /// Whether skipped steps did not lower the scale any more, or none is told.
@@ -98,16 +105,16 @@ bool at_the_bottom(const TimelineFacts& facts) {
          facts.skipped_in_all.low >= kLeastInVain + falls + static_cast<std::uint64_t>(halvings);
 }
 
-void set_in_vain(TimelineFacts& facts, std::int64_t first, std::int64_t last) {
-  if (!facts.attempts || !at_the_bottom(facts)) return;
-  const std::int64_t from = tail_of_skips(facts, last);
-  const auto tail = static_cast<std::uint64_t>(last - from + 1);
+void set_in_vain(TimelineFacts& facts, const Steps& steps) {
+  if (!at_the_bottom(facts)) return;
+  const std::int64_t from = tail_of_skips(facts, steps.last);
+  const auto tail = static_cast<std::uint64_t>(steps.last - from + 1);
   if (tail >= kLeastInVain) {
-    facts.in_vain = SkippedInVain{from, last, tail, true};
-  } else if (facts.skipped_in_all.low >= kLeastInVain &&
+    facts.in_vain = SkippedInVain{from, steps.last, tail, true};
+  } else if (facts.attempts && facts.skipped_in_all.low >= kLeastInVain &&
              static_cast<double>(facts.skipped_in_all.low) >=
                  kMost * static_cast<double>(*facts.attempts)) {
-    facts.in_vain = SkippedInVain{first, last, facts.skipped_in_all,
+    facts.in_vain = SkippedInVain{steps.first, steps.last, facts.skipped_in_all,
                                   facts.skipped_in_all.low == *facts.attempts};
   }
 }
@@ -144,10 +151,12 @@ bool starts_slowly(const TimelineFacts& facts, std::int64_t first) {
 }  // namespace
 
 void set_state(const Analysis& analysis, TimelineFacts& facts) {
-  std::int64_t first = 0, last = 0;
   set_nonfinite(analysis, facts);
-  set_attempts(facts, first, last);
-  set_in_vain(facts, first, last);
+  const auto steps = steps_of(facts);
+  if (steps && tells_steps(analysis, facts)) {
+    facts.attempts = static_cast<std::uint64_t>(steps->last - steps->first) + 1;
+  }
+  if (steps) set_in_vain(facts, *steps);
   const bool told = facts.scale_first || facts.skipped_in_all.high > 0;
   if (facts.in_vain || facts.ended_at_minimum || lasts(analysis, facts)) {
     facts.state = RunState::broken;
@@ -157,7 +166,8 @@ void set_state(const Analysis& analysis, TimelineFacts& facts) {
              facts.scale_most == 1) {
     facts.state = RunState::not_needed;
   } else if (told) {
-    facts.state = starts_slowly(facts, first) ? RunState::slow_start : RunState::normal;
+    facts.state =
+        steps && starts_slowly(facts, steps->first) ? RunState::slow_start : RunState::normal;
   }
 }
 

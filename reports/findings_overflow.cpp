@@ -173,7 +173,8 @@ void risky(const Study& study, List& to) {
 
 void alarms(const Study& study, List& to) {
   for (const AlarmWords& alarm : alarm_words(study.analysis)) {
-    to.push_back({Severity::serious, alarm.what, alarm.action, Evidence::overflow});
+    const Severity severity = alarm.lasts ? Severity::serious : Severity::warning;
+    to.push_back({severity, alarm.what, alarm.action, Evidence::overflow});
   }
 }
 

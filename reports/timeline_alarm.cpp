@@ -51,11 +51,25 @@ std::string in_vain_text(const TimelineFacts& facts) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
                        count_text(skips.skipped), skips.first, skips.last, scale);
   }
-  const bool some_before = facts.attempts && skips.skipped.low < *facts.attempts;
   return fmt::format(
       "Every step from {} to {} was skipped{}: no update was applied {}, whatever the loss does.",
       skips.first, skips.last, scale,
-      some_before ? fmt::format("after step {}", skips.first - 1) : "in this log");
+      skips.first > 1 ? fmt::format("after step {}", skips.first - 1) : "in this log");
+}
+
+std::string_view action_of(const TimelineFacts& facts) {
+  if (facts.in_vain || facts.ended_at_minimum) {
+    return "The gradients hold NaN or infinities that no loss scale cures: go back to a checkpoint "
+           "from before, and look for them in the model, the data or the learning rate.";
+  }
+  if (facts.state == analyzers::RunState::broken) {
+    return "This lasts to the end of the log, and no loss scale cures it: look for the first NaN "
+           "or "
+           "infinity in the model, the data or the learning rate.";
+  }
+  return "Later ones are finite: a dynamic loss scale skips such a step, without one the update "
+         "was "
+         "applied.";
 }
 
 AlarmWords words_of(const TimelineFacts& facts, bool name_log) {
@@ -72,13 +86,8 @@ AlarmWords words_of(const TimelineFacts& facts, bool name_log) {
   for (const Nonfinite& found : facts.nonfinite) {
     if (found.at_skips < found.count) add(nonfinite_text(found, facts));
   }
-  words.action =
-      facts.in_vain || facts.ended_at_minimum
-          ? "The gradients hold NaN or infinities that no loss scale cures: go back to a "
-            "checkpoint "
-            "from before, and look for them in the model, the data or the learning rate."
-          : "A loss scale does not cure a loss or an applied update that is not finite: look for "
-            "the first one in the model, the data or the learning rate.";
+  words.lasts = facts.state == analyzers::RunState::broken;
+  words.action = std::string(action_of(facts));
   return words;
 }
 

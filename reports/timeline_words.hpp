@@ -29,6 +29,7 @@ std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis)
 /// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
 struct AlarmWords {
   std::string what, action;
+  bool lasts = false;  ///< to the end of the log
 };
 /// Of every log of which that holds; in timeline_alarm.cpp.
 std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis);

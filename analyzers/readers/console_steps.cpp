@@ -293,6 +293,7 @@ void ConsoleSteps::number_pending() {
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
   tell_named();
+  if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be
   if (pending_count_.high == 0) {
     numbered_ = entry_ > 0;

@@ -151,6 +151,10 @@ void Timeline::nan_iterations(std::int64_t step, std::int64_t count) {
                                          static_cast<double>(count));
 }
 
+void Timeline::reached(std::int64_t step) {
+  if (in_steps(selection_, step)) scalars_at(step);
+}
+
 void Timeline::restart(std::int64_t step) {
   state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
   state_->last_told = state_->scalars.end();

@@ -79,6 +79,9 @@ class Timeline {
   void gradient_norm(std::int64_t step, double value);
   void nan_iterations(std::int64_t step, std::int64_t count);
 
+  /// The run came to this step, whether anything is told of it or not.
+  void reached(std::int64_t step);
+
   /// The run started again: what is told of this step and later ones holds no more, scalars and
   /// skipped steps.
   void restart(std::int64_t step);
