@@ -67,6 +67,7 @@ struct Selection {
   std::optional<std::string> scale_tag;                              ///< --recorded-scale TAG
   std::optional<Dtype> read_as;  ///< --as: what NPY elements of 2 bytes without a type stand for
   std::optional<double> learning_rate;  ///< --lr, where the log does not say
+  std::optional<std::uint64_t> ranks;   ///< --ranks: that print into a console log
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
@@ -132,6 +133,13 @@ enum class Gap : std::uint8_t {
   steps,       ///< which step an entry is of: entries are counted instead
   every_step   ///< the steps between those recorded
 };
+/// How many processes print each message of a skipped step into a console log.
+struct PrintingRanks {
+  std::uint64_t ranks = 1;
+  bool asked = false;   ///< --ranks says so
+  bool certain = true;  ///< false: taken from few or uneven runs of equal lines
+};
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -139,16 +147,25 @@ struct LogKind {
   /// Skipped steps are told by the scale's falls: those at its minimum, say, do not show.
   bool skips_at_least = false;
   std::string scale_tag = {};  ///< of the scalar that is taken as the loss scale, where one is
+  PrintingRanks ranks = {};           ///< of a console log
+  std::uint64_t perhaps_skipped = 0;  ///< more steps than it tells were skipped, at the most
+  bool ended_at_minimum = false;  ///< the run ended since its scale could not be lowered any more
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.
 struct SkippedSteps {
   std::int64_t first = 0;
   std::optional<std::int64_t> last = {};       ///< inclusive; empty: the log ends before it tells
-  std::uint64_t count = 0;                     ///< so many of them were skipped
+  Interval count = {};                         ///< so many of them were skipped
   std::optional<double> scale_from, scale_to;  ///< before the first of these, after the last
 };
+/// Scalars of another tool's log that are told where they show that something broke: the gradients'
+/// norm where it is NaN or infinite, and how many iterations had NaN since the last such scalar.
+inline constexpr std::string_view kGradientNorm = "gradient_norm";
+inline constexpr std::string_view kNanIterations = "nan_iterations";
+
 using SkipVisitor = std::function<void(const SkippedSteps&)>;
+using RunVisitor = std::function<void(const std::string& name)>;
 using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
 using RankVisitor = std::function<void(const std::vector<log::StepScalars>&)>;
@@ -163,6 +180,7 @@ struct Visitor {
   RankVisitor other_rank = {};
   KindVisitor kind = {};     ///< of a log that is neither a run log nor of tensors; perhaps several
   SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
+  RunVisitor run = {};  ///< what follows is of this one of several runs in the log; of one: never
 };
 
 /// Calls `visit.frame` for every selected frame of one log, of whatever kind (readers/kinds.hpp),

@@ -62,12 +62,14 @@ void tell_missing_ranks(const StepSeries& series, const std::filesystem::path& l
 }
 
 /// Skipped steps of which nobody knows which they are: no replay skips them.
-void tell_skipped(std::uint64_t skipped, const std::filesystem::path& log, Notes& notes) {
-  if (skipped == 0) return;
+void tell_skipped(const Interval& skipped, const std::filesystem::path& log, Notes& notes) {
+  if (skipped.high == 0) return;
+  const std::string count = skipped.exact() ? std::to_string(skipped.low)
+                                            : fmt::format("{} to {}", skipped.low, skipped.high);
   notes.push_back(fmt::format(
       "{}: the run skipped {} {} of which the log does not say which they were: no policy here "
       "meets what made it skip them",
-      printable(log.string()), skipped, skipped == 1 ? "step" : "steps"));
+      printable(log.string()), count, skipped.high == 1 ? "step" : "steps"));
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   visit.manifest = [&](const log::Manifest& manifest) { builder.add(manifest); };
   visit.scalars = [&](const log::StepScalars& scalars) { builder.add(scalars); };
   visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
-  std::uint64_t skipped = 0;
+  Interval skipped;
   visit.skipped = [&](const SkippedSteps& steps) { skipped += steps.count; };
   for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();

@@ -7,6 +7,8 @@
 #include <map>
 #include <span>
 
+#include "analyzers/timeline_state.hpp"
+
 namespace halfscope::analyzers {
 namespace {
 
@@ -190,7 +192,7 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
     --facts.steps;
     facts.last = facts.skipped.back();
   }
-  facts.skipped_in_all = facts.skipped.size();
+  facts.skipped_in_all = Interval(facts.skipped.size());
   for (const auto& [log, range] : analysis.skips) {
     if (log != facts.log) continue;
     facts.ranges.push_back(range);
@@ -201,14 +203,17 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
 TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   TimelineFacts facts;
   facts.log = log;
+  set_steps(analysis, facts);
   bool steps_open = false;
   for (const auto& [of, kind] : analysis.kinds) {
     if (of != log) continue;
     facts.kinds.push_back(kind.name);
     facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
+    facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
+    facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
+    if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
     steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
   }
-  set_steps(analysis, facts);
   facts.numbered = steps_open && facts.ranges.empty();
   const std::vector<Point> points = points_of(analysis, facts);
   set_scales(points, facts);
@@ -218,6 +223,7 @@ TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   for (ScaleFall& fall : facts.falls) {
     if (!facts.numbered) fall.driver = driver_of(fall, seen, points);
   }
+  set_state(analysis, facts);
   return facts;
 }
 
@@ -237,7 +243,8 @@ std::vector<TimelineFacts> timeline_facts(const Analysis& analysis) {
                                      [&](const auto& kind) { return kind.first == log; });
     if (!foreign) continue;
     TimelineFacts facts = facts_of(analysis, log);
-    if (facts.scale_first || facts.skipped_in_all > 0) all.push_back(std::move(facts));
+    const bool told = facts.scale_first || facts.skipped_in_all.high > 0;
+    if (told || facts.alarming()) all.push_back(std::move(facts));
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/underflow.hpp"
+#include "halfscope/table/interval.hpp"
 
 namespace halfscope::analyzers {
 
@@ -41,6 +42,33 @@ struct ScaleFall {
   std::optional<ScaleDriver> driver;
 };
 
+/// What of a run's scalars was NaN or infinite.
+enum class Quantity : std::uint8_t { loss, gradient_norm, nan_iterations };
+
+struct Nonfinite {
+  Quantity of = Quantity::loss;
+  std::int64_t first = 0, last = 0;
+  std::uint64_t count = 0;     ///< steps that have such a scalar; iterations, of nan_iterations
+  std::uint64_t at_skips = 0;  ///< of them: that were skipped, as a dynamic scale does
+};
+
+/// What became of a run as far as its loss scale and scalars tell.
+enum class RunState : std::uint8_t {
+  unknown,     ///< no loss scale and no skipped step is told
+  not_needed,  ///< a loss scale of 1 throughout, and no skipped step
+  normal,
+  slow_start,  ///< most skipped steps are the first ones, while the scale comes down
+  collapsed,   ///< collapse_of()
+  broken       ///< steps are skipped in vain, or NaN or infinities last to the end
+};
+
+/// Most or all steps were skipped, and lowering the scale did not help.
+struct SkippedInVain {
+  std::int64_t first = 0, last = 0;  ///< among these steps, the log's last ones
+  Interval skipped;                  ///< of them
+  bool all = false;                  ///< every one was
+};
+
 struct TimelineFacts {
   std::string log;
   std::vector<std::string> kinds;
@@ -51,11 +79,22 @@ struct TimelineFacts {
   std::optional<std::int64_t> first, last;
   std::vector<std::int64_t> skipped;  ///< ascending
   std::vector<SkippedSteps> ranges;   ///< some of these were skipped as well
-  std::uint64_t skipped_in_all = 0;
+  Interval skipped_in_all;
+  std::optional<std::uint64_t> attempts;  ///< steps from the first to the last, where told
+  PrintingRanks ranks;
+  bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
   std::vector<ScaleChange> changes;  ///< ascending
   std::vector<ScaleFall> falls;      ///< deepest first, a few
   bool magnitudes = false;           ///< of gradients, at any step
+  std::vector<Nonfinite> nonfinite;
+  std::optional<SkippedInVain> in_vain;
+  RunState state = RunState::unknown;
+
+  /// Whether something is wrong that the first line has to say.
+  bool alarming() const;
+  /// The first step with a NaN or infinity that no skipped step accounts for.
+  std::optional<std::int64_t> nonfinite_since() const;
 };
 
 /// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <tuple>
 
@@ -274,13 +275,14 @@ void add_series(SeriesBuilder& builder, const std::string& log, Analysis& analys
 /// What a log tells beside its frames, appended. series: may be null.
 Visitor notes_into(Analysis& analysis, const std::string& log, SeriesBuilder* series) {
   Visitor visit;
-  visit.peak = [&analysis, log, series](const StepPeak& peak) {
+  const auto run = std::make_shared<std::string>(log);  // of several in one log, that is told
+  visit.peak = [&analysis, run, series](const StepPeak& peak) {
     if (series) series->add(peak);
-    analysis.peaks.emplace_back(log, peak);
+    analysis.peaks.emplace_back(*run, peak);
   };
-  visit.scalars = [&analysis, log, series](const log::StepScalars& scalars) {
+  visit.scalars = [&analysis, run, series](const log::StepScalars& scalars) {
     if (series) series->add(scalars);
-    analysis.scalars.emplace_back(log, scalars);
+    analysis.scalars.emplace_back(*run, scalars);
   };
   visit.manifest = [&analysis, log, series](const log::Manifest& manifest) {
     if (series) series->add(manifest);
@@ -289,9 +291,14 @@ Visitor notes_into(Analysis& analysis, const std::string& log, SeriesBuilder* se
   visit.other_rank = [series](const std::vector<log::StepScalars>& scalars) {
     if (series) series->add_rank(scalars);
   };
-  visit.kind = [&analysis, log](const LogKind& kind) { analysis.kinds.emplace_back(log, kind); };
-  visit.skipped = [&analysis, log](const SkippedSteps& steps) {
-    analysis.skips.emplace_back(log, steps);
+  visit.kind = [&analysis, run](const LogKind& kind) { analysis.kinds.emplace_back(*run, kind); };
+  visit.skipped = [&analysis, run](const SkippedSteps& steps) {
+    analysis.skips.emplace_back(*run, steps);
+  };
+  visit.run = [&analysis, log, run](const std::string& name) {
+    if (*run == log) analysis.logs.pop_back();
+    *run = name;
+    analysis.logs.push_back(name);
   };
   return visit;
 }

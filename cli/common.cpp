@@ -154,6 +154,13 @@ void add_reading(Command& command, LogOptions& options) {
               "saved) or are whole numbers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
       .type("DTYPE")
       .one_of_any_case({"bf16", "bfloat16", "f16", "float16", "fp16"});
+  command
+      .whole_number(
+          "--ranks", [&options](unsigned ranks) { options.ranks = ranks; },
+          "how many processes print each message into a console log, where lines do not say which "
+          "they are of (default: told by runs of equal lines)")
+      .type("N")
+      .within(1u, 1000000u);
   const auto limit = [&options](unsigned threads) {
     options.thread_limit = std::make_shared<tbb::global_control>(
         tbb::global_control::max_allowed_parallelism, threads);
@@ -303,6 +310,7 @@ Selection selection_of(const LogOptions& options) {
     selection.learning_rate = parse_scale("--lr", options.learning_rate);
   }
   if (!options.tensor.empty()) selection.tensor_glob = options.tensor;
+  selection.ranks = options.ranks;
   parse_steps(options.steps, selection);
   for (const std::string& role : options.roles) selection.roles.push_back(parse_role(role));
   return selection;

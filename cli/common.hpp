@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,16 +22,17 @@ struct LogOptions {
   std::vector<std::string> roles;
   analyzers::Passes passes;  ///< what a command finds beyond the tables
   std::string learning_rate;
+  std::optional<std::uint64_t> ranks;
   std::shared_ptr<void> thread_limit;  ///< --threads: holds for as long as the options live
 };
 
 /// What --subnormals takes.
 std::vector<std::string> subnormals_names();
 
-/// LOG..., --recorded-scale, --role, --as and --threads: what every subcommand that reads logs
-/// takes.
+/// LOG..., --recorded-scale, --role, --as, --ranks and --threads: what every subcommand that reads
+/// logs takes.
 void add_logs(Command& command, LogOptions& options);
-/// --recorded-scale, --role, --as and --threads alone.
+/// --recorded-scale, --role, --as, --ranks and --threads alone.
 void add_reading(Command& command, LogOptions& options);
 /// --step and --tensor.
 void add_steps_and_tensors(Command& command, LogOptions& options);

@@ -59,6 +59,7 @@ std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines = text::carried_text(study.analysis);
   if (!lines.empty()) lines += "\n";
+  lines += text::alarm_text(study.analysis);
   if (const auto collapse = text::collapse_words(study.analysis)) {
     lines += collapse->what + " " + collapse->driver + "\n";
   }

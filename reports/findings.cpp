@@ -257,9 +257,9 @@ std::string_view name_of(Evidence evidence) {
 
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
-  for (const auto part : {found::collapse, found::overflow, found::policies, found::underflow,
-                          found::swamped, found::no_single_scale, found::thin_room,
-                          found::dimensions, found::formats, found::memory}) {
+  for (const auto part : {found::alarms, found::collapse, found::overflow, found::policies,
+                          found::underflow, found::swamped, found::no_single_scale,
+                          found::thin_room, found::dimensions, found::formats, found::memory}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

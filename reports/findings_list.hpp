@@ -15,6 +15,7 @@ std::string format_name(const analyzers::Analysis& analysis);
 /// The first few names, quoted by nothing, and how many more there are.
 std::string some_names(const std::vector<std::string>& names);
 
+void alarms(const analyzers::Study& study, List& to);     // findings_overflow.cpp
 void collapse(const analyzers::Study& study, List& to);   // findings_overflow.cpp
 void overflow(const analyzers::Study& study, List& to);   // findings_overflow.cpp
 void thin_room(const analyzers::Study& study, List& to);  // findings_overflow.cpp

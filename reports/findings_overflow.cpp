@@ -171,6 +171,13 @@ void risky(const Study& study, List& to) {
 
 }  // namespace
 
+void alarms(const Study& study, List& to) {
+  for (const AlarmWords& alarm : alarm_words(study.analysis)) {
+    const Severity severity = alarm.lasts ? Severity::serious : Severity::warning;
+    to.push_back({severity, alarm.what, alarm.action, Evidence::overflow});
+  }
+}
+
 void collapse(const Study& study, List& to) {
   const auto words = collapse_words(study.analysis);
   if (!words) return;

@@ -181,16 +181,30 @@ std::string counts_text(const View& view) {
                             plural(tensors.size(), "tensor"), plural(view.steps.size(), "step"));
 }
 
+/// What a log without tensors has instead: of the loss scale no more than it tells.
+std::string scalars_text(const View& view) {
+  std::uint64_t steps = 0, of_scale = 0;
+  for (const auto& [log, scalars] : view.analysis.scalars) {
+    if (log != view.log) continue;
+    ++steps;
+    of_scale += scalars.loss_scale || scalars.found_inf ? 1 : 0;
+  }
+  if (of_scale > 0) {
+    return fmt::format("; the scalars of {} say what the loss scale did", plural(steps, "step"));
+  }
+  const bool skips = std::ranges::any_of(
+      view.analysis.skips, [&](const auto& entry) { return entry.first == view.log; });
+  if (skips || steps == 0) return "";
+  return fmt::format("; the scalars of {} tell no loss scale, and not which steps were skipped",
+                     plural(steps, "step"));
+}
+
 std::string tensors_text(const View& view) {
   if (!view.peaks.empty() || !view.tensors.empty()) return "";
-  const auto steps = std::ranges::count_if(
-      view.analysis.scalars, [&](const auto& entry) { return entry.first == view.log; });
   return fmt::format(
       "Magnitudes of tensors are not in it: what becomes zero or overflows is not "
       "known{}.",
-      steps == 0 ? ""
-                 : fmt::format("; the scalars of {} say what the loss scale did",
-                               plural(static_cast<std::uint64_t>(steps), "step")));
+      scalars_text(view));
 }
 
 std::string steps_text(const View& view) {

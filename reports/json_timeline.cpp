@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss scale's way through another tool's log, as JSON.
+#include <algorithm>
+
 #include "analyzers/timeline_facts.hpp"
 #include "reports/json_parts.hpp"
 
@@ -11,7 +13,7 @@ using analyzers::TimelineFacts;
 Json ranges_json(const TimelineFacts& facts) {
   Json ranges = Json::array();
   for (const analyzers::SkippedSteps& range : facts.ranges) {
-    Json to = {{"first", range.first}, {"count", range.count}};
+    Json to = {{"first", range.first}, {"count", to_json(range.count)}};
     if (range.last) to["last"] = *range.last;
     if (range.scale_from) to["from"] = number_json(range.scale_from);
     if (range.scale_to) to["to"] = number_json(range.scale_to);
@@ -56,6 +58,64 @@ Json falls_json(const TimelineFacts& facts) {
   return falls;
 }
 
+std::string_view name_of(analyzers::RunState state) {
+  switch (state) {
+    case analyzers::RunState::not_needed: return "not_needed";
+    case analyzers::RunState::normal: return "normal";
+    case analyzers::RunState::slow_start: return "slow_start";
+    case analyzers::RunState::collapsed: return "collapsed";
+    case analyzers::RunState::broken: return "broken";
+    case analyzers::RunState::unknown: break;
+  }
+  return "unknown";
+}
+
+std::string_view name_of(analyzers::Quantity quantity) {
+  switch (quantity) {
+    case analyzers::Quantity::loss: return "loss";
+    case analyzers::Quantity::gradient_norm: return "gradient_norm";
+    case analyzers::Quantity::nan_iterations: break;
+  }
+  return "nan_iterations";
+}
+
+Json nonfinite_json(const TimelineFacts& facts) {
+  Json all = Json::array();
+  for (const analyzers::Nonfinite& found : facts.nonfinite) {
+    all.push_back({{"of", name_of(found.of)},
+                   {"first", found.first},
+                   {"last", found.last},
+                   {"count", found.count},
+                   {"at_skips", found.at_skips}});
+  }
+  return all;
+}
+
+/// How the run did, and since when.
+void put_state(Json& to, const TimelineFacts& facts) {
+  if (facts.attempts && *facts.attempts > 0) {
+    const auto of = static_cast<double>(*facts.attempts);
+    const double low = static_cast<double>(facts.skipped_in_all.low) / of;
+    const double high = std::min(1.0, static_cast<double>(facts.skipped_in_all.high) / of);
+    to["skipped_share"] = low == high ? Json(low) : Json({low, high});
+  }
+  if (const auto* collapse = analyzers::collapse_of(facts)) to["collapsed_since"] = collapse->first;
+  if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
+  if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
+  if (facts.in_vain) {
+    to["skipped_in_vain"] = {{"first", facts.in_vain->first},
+                             {"last", facts.in_vain->last},
+                             {"skipped", to_json(facts.in_vain->skipped)}};
+  }
+  if (facts.ended_at_minimum) to["ended_at_minimum"] = true;
+  if (facts.scale_last) to["last_scale"] = number_json(facts.scale_last);
+  if (facts.ranks.ranks > 1) {
+    to["ranks"] = {{"count", facts.ranks.ranks},
+                   {"from", facts.ranks.asked ? "option" : "lines"},
+                   {"certain", facts.ranks.certain}};
+  }
+}
+
 }  // namespace
 
 void put_timeline(Json& to, const analyzers::Analysis& analysis) {
@@ -64,9 +124,11 @@ void put_timeline(Json& to, const analyzers::Analysis& analysis) {
                 {"kinds", facts.kinds},
                 {"steps", facts.steps},
                 {"skipped_steps", facts.skipped},
-                {"skipped", facts.skipped_in_all},
+                {"skipped", to_json(facts.skipped_in_all)},
+                {"state", name_of(facts.state)},
                 {"changes", changes_json(facts)},
                 {"falls", falls_json(facts)}};
+    put_state(log, facts);
     if (facts.numbered) log["numbered"] = true;
     if (facts.first) log["first"] = *facts.first;
     if (facts.last) log["last"] = *facts.last;

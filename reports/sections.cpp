@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analyzers/timeline_facts.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/findings.hpp"
@@ -207,13 +208,33 @@ bool has_section(const std::string& sections, Evidence evidence) {
              sections.npos;
 }
 
+/// That nothing was found: no more than the log could have shown.
+std::string clear_text(const Study& study) {
+  const auto& tensors = study.analysis.tensors;
+  if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
+    const bool bounds =
+        study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
+    return bounds
+               ? "Nothing was found that harms training in this format, as far as the log shows: "
+                 "it leaves open how much becomes zero or overflows."
+               : "Nothing was found that harms training in this format.";
+  }
+  if (!tensors.empty()) {
+    return "Nothing was found in the tensors of this log. It holds no gradients.";
+  }
+  std::string out = "The log holds no tensors: this page cannot say what the format does to them.";
+  const auto told = analyzers::timeline_facts(study.analysis);
+  return out + (told.empty() ? " The log tells no loss scale and no skipped step either."
+                             : " Its loss scale and its skipped steps show nothing wrong.");
+}
+
 }  // namespace
 
 std::string findings_html(const Study& study, const std::string& sections) {
   const std::vector<Finding> all = findings(study);
   std::string out;
   if (all.empty() || all.front().severity == Severity::note) {
-    out += "<p class=\"clear\">Nothing was found that harms training in this format.</p>\n";
+    out += fmt::format("<p class=\"clear\">{}</p>\n", clear_text(study));
   }
   std::string shown, folded;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -151,6 +151,10 @@ std::string broken_html(const Study& study) {
   std::string out;
   const std::string carried = carried_text(study.analysis);
   if (!carried.empty()) out += "<strong>" + html_escape(carried) + "</strong> ";
+  for (const AlarmWords& alarm : alarm_words(study.analysis)) {
+    out +=
+        fmt::format("<strong>{}</strong> {} ", html_escape(alarm.what), html_escape(alarm.action));
+  }
   if (const auto collapse = collapse_words(study.analysis)) {
     out += "<strong>" + html_escape(collapse->what) + "</strong> ";
   }

@@ -22,10 +22,6 @@ constexpr std::size_t kStepsShown = 8;
 constexpr std::size_t kRangesShown = 5;
 constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
 
-std::string scale_name(double scale) {
-  return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
-}
-
 /// A dynamic scale comes down after a skipped step, and for no other reason.
 std::string no_skips_text(const TimelineFacts& facts) {
   const auto falls = std::ranges::count_if(
@@ -37,11 +33,28 @@ std::string no_skips_text(const TimelineFacts& facts) {
       falls == 1 ? "once" : fmt::format("{} times", falls));
 }
 
+std::string steps_text(const Interval& steps) {
+  return count_text(steps) + (steps.high == 1 ? " step" : " steps");
+}
+
+/// What the count rests on where every process prints each message.
+std::string ranks_text(const TimelineFacts& facts) {
+  const analyzers::PrintingRanks& ranks = facts.ranks;
+  if (ranks.ranks == 1) return "";
+  if (ranks.asked) return fmt::format(" Each message counts as printed by {} ranks.", ranks.ranks);
+  return fmt::format(
+      " Equal messages stand in runs of {}: {} ranks are {} to print each.{}", ranks.ranks,
+      ranks.ranks, ranks.certain ? "taken" : "assumed",
+      ranks.certain ? "" : " The runs are few or uneven: --ranks N gives the number.");
+}
+
 std::string skipped_text(const TimelineFacts& facts) {
-  if (facts.skipped_in_all == 0) return no_skips_text(facts);
+  if (facts.skipped_in_all.high == 0) return no_skips_text(facts);
   std::string out =
-      (facts.skips_at_least ? "At least " : "") + plural(facts.skipped_in_all, "step") + " skipped";
-  if (facts.numbered) return out + "; the log does not say which: entries are numbered from 0.";
+      (facts.skips_at_least ? "At least " : "") + steps_text(facts.skipped_in_all) + " skipped";
+  if (facts.numbered) {
+    return out + "; the log does not say which: entries are numbered from 0." + ranks_text(facts);
+  }
   for (std::size_t i = 0; i < std::min(kStepsShown, facts.skipped.size()); ++i) {
     out += fmt::format("{}{}", i == 0 ? ": " : ", ", facts.skipped[i]);
   }
@@ -52,13 +65,14 @@ std::string skipped_text(const TimelineFacts& facts) {
   for (std::size_t i = 0; i < std::min(kRangesShown, facts.ranges.size()); ++i) {
     const SkippedSteps& range = facts.ranges[i];
     out += i == 0 && facts.skipped.empty() ? ": " : "; ";
-    out += range.last ? fmt::format("{} of steps {} to {}", range.count, range.first, *range.last)
-                      : fmt::format("{} from step {} on", range.count, range.first);
+    const std::string count = count_text(range.count);
+    out += range.last ? fmt::format("{} of steps {} to {}", count, range.first, *range.last)
+                      : fmt::format("{} from step {} on", count, range.first);
   }
   if (facts.ranges.size() > kRangesShown) {
     out += fmt::format("; and so on, {} such ranges", facts.ranges.size());
   }
-  return out + ".";
+  return out + "." + ranks_text(facts);
 }
 
 std::string scales_text(const TimelineFacts& facts) {
@@ -124,6 +138,10 @@ TimelineWords words_of(const TimelineFacts& facts) {
 }
 
 }  // namespace
+
+std::string scale_name(double scale) {
+  return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
+}
 
 std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis) {
   for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {

@@ -26,6 +26,19 @@ struct CollapseWords {
 /// Of the first log of which that holds.
 std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis);
 
+/// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
+struct AlarmWords {
+  std::string what, action;
+  bool lasts = false;  ///< to the end of the log
+};
+/// Of every log of which that holds; in timeline_alarm.cpp.
+std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis);
+/// The same, a line a log; plain text.
+std::string alarm_text(const analyzers::Analysis& analysis);
+
+/// "65536 (2^16)"; "0" and what is not finite as they are.
+std::string scale_name(double scale);
+
 /// The section of the page; empty where no such log tells a scale or skipped steps.
 std::string timeline_html(const analyzers::Analysis& analysis);
 /// Adds "timeline", the chart of it, to own_charts_json(). Both in timeline_html.cpp.

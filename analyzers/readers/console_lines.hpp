@@ -15,35 +15,72 @@ struct Overflow {
   std::optional<double> next;       ///< what the scale is from then on
   std::optional<int> rank;          ///< who says so
   int scaler = 0;                   ///< Apex: which of several
+  /// Tells the scale of the iteration that the line before named, and is no skipped step of its
+  /// own.
+  bool of_named = false;
+  bool confirms = false;  ///< a message just before may have told of the same step
+
+  bool operator==(const Overflow&) const = default;
 };
 
-/// "Grad overflow on iteration N", from 0, printed just before the line of the overflow itself.
+/// "Grad overflow on iteration N", from 0, printed just before the lines of its scale. Without a
+/// number where lines of several processes are torn into one.
 struct OverflowIteration {
-  std::int64_t iteration = 0;
+  std::optional<std::int64_t> iteration;
 };
 
 /// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
-/// such line. The scale is the one of the next step.
+/// such line. The scale of the same line is the one of the next step.
 struct Periodic {
   std::int64_t steps = 0;
+  bool applied = false;  ///< `steps` counts applied updates alone
   std::optional<std::int64_t> skipped;
   bool of_interval = false;
-  std::optional<double> loss_scale, loss, learning_rate;
+};
+
+/// What a progress bar has done of how many.
+struct Bar {
+  std::int64_t done = 0, total = 0;
+  std::string_view of;  ///< the text before it
+};
+
+/// Scalars of a line: of its step where it tells one, else of the progress bar's.
+struct LineScalars {
+  std::optional<double> loss, learning_rate, gradient_norm, loss_scale;
+  std::optional<std::int64_t> nan_iterations;  ///< since the last such line
+  std::optional<std::int64_t> step;            ///< of a field of the bar
+
+  bool any() const {
+    return loss || learning_rate || gradient_norm || loss_scale || nan_iterations;
+  }
 };
 
 struct ConsoleLine {
   std::optional<Overflow> overflow;
   std::optional<OverflowIteration> iteration;
   std::optional<Periodic> periodic;
+  std::optional<Bar> bar;
+  LineScalars scalars;
   std::optional<double> odd_scale;  ///< what stands for a scale and is none, or 0
-  bool any() const { return overflow || iteration || periodic; }
+  bool at_minimum = false;          ///< the run ended since its scale cannot be lowered any more
+
+  /// Whether it is of a console log: a progress bar alone may be any program's.
+  bool any() const { return overflow || iteration || periodic || at_minimum || scalars.any(); }
 };
 
-/// What one line says; nothing for most.
+/// What one line says; nothing for most. Without colours (console_words.hpp).
 ConsoleLine console_line(std::string_view line);
 
 /// The parts of a line that have a message of an overflow each, as where several processes write
 /// into one log; the line itself where it has one or none.
 std::vector<std::string_view> messages_in(std::string_view line);
+
+/// Both in files of their own: console_overflows.cpp and console_progress.cpp.
+std::optional<Overflow> overflow_of(std::string_view line);
+std::optional<OverflowIteration> iteration_of(std::string_view line);
+std::optional<Periodic> periodic_of(std::string_view line);
+std::optional<Bar> bar_of(std::string_view line);
+/// Of a line that tells steps, or a bar, or values between braces as Hugging Face's Trainer prints.
+LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar);
 
 }  // namespace halfscope::readers

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console_log.hpp"
 
-#include <algorithm>
-#include <fstream>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "analyzers/readers/console_engines.hpp"
+#include "analyzers/readers/console_files.hpp"
 #include "analyzers/readers/console_lines.hpp"
 #include "analyzers/readers/console_steps.hpp"
+#include "analyzers/readers/console_survey.hpp"
+#include "analyzers/readers/console_words.hpp"
 #include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/text_lines.hpp"
@@ -19,35 +28,17 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning, and of the end
 
-constexpr Contradiction kSeveralMessages{
-    "several messages of overflows stand in one line, as where processes share a log",
-    "each is counted, and a step that several processes skip may be counted more than once"};
-
-/// The parts of a line: progress bars print over what they have printed, after a carriage return.
-template <typename See>
-void for_each_part(std::string_view line, const See& see) {
-  while (!line.empty()) {
-    const std::size_t end = std::min(line.find('\r'), line.size());
-    see(line.substr(0, end));
-    line.remove_prefix(std::min(line.size(), end + 1));
-  }
-}
-
-void take_part(std::string_view part, std::uint64_t line, ConsoleSteps& steps,
-               Contradictions& contradictions) {
-  const ConsoleLine found = console_line(part);
-  if (!found.overflow) return steps.take(found, line);
-  const std::vector<std::string_view> messages = messages_in(part);
-  if (messages.size() > 1) contradictions.add(kSeveralMessages, line);
-  for (const std::string_view message : messages) steps.take(console_line(message), line);
-}
+constexpr Contradiction kCut{"the last line has no end",
+                             "what it says is kept, its last number may be cut"};
 
 bool tells_any(std::string_view text) {
+  std::string buffer;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     bool any = false;
-    for_each_part(text.substr(0, end),
-                  [&](std::string_view part) { any = any || console_line(part).any(); });
+    for_each_part(text.substr(0, end), [&](std::string_view part) {
+      any = any || console_line(without_colours(part, buffer)).any();
+    });
     if (any) return true;
     text.remove_prefix(std::min(text.size(), end + 1));
   }
@@ -71,25 +62,131 @@ bool is_console_file(const fs::path& file) {
   return tells_any(begin) || (begin.size() == kLookedAt && tells_any(end_of(file, kLookedAt)));
 }
 
-/// One file. `number`: no file before it had its overflows numbered. Returns whether its were.
-bool read_file(const fs::path& file, Timeline& timeline, bool number, analyzers::Notes& notes,
-               const analyzers::Progress& progress, std::uint64_t before, std::uint64_t in_all) {
-  TextLines lines(file, progress, before, in_all);
+/// What several files are read with.
+struct Reading {
+  const analyzers::Selection& selection;
+  const analyzers::Visitor& visit;
+  analyzers::Notes& notes;
+  const analyzers::Progress& progress;
+  std::uint64_t done = 0, in_all = 0;  // bytes; each file is read twice
+};
+
+/// What one engine printed into the files of a run.
+struct Engine {
+  Timeline timeline;
+  ConsoleSteps steps;
+  analyzers::LogKind kind{"console log", {analyzers::Gap::tensors}};
+
+  Engine(const std::string& log, const Reading& reading)
+      : timeline(log, reading.selection, reading.visit), steps(timeline) {}
+
+  void take(const ConsoleSteps& from) {
+    kind.perhaps_skipped += from.perhaps_skipped();
+    kind.ended_at_minimum |= from.at_minimum();
+    if (from.ranks().ranks > 1) kind.ranks = from.ranks();
+  }
+};
+using Engines = std::vector<std::unique_ptr<Engine>>;
+
+/// Gives each line to its engine; one of no engine in particular to the first.
+class LineSplit {
+ public:
+  explicit LineSplit(const Survey& survey) : swapped_(survey.swapped) {}
+
+  void give(ConsoleLine line, std::uint64_t number, const std::vector<ConsoleSteps*>& engines) {
+    std::size_t engine = 0;
+    if (engines.size() > 1) {
+      line.iteration.reset();  // whose it is, the message behind it tells
+      if (line.overflow && line.overflow->of_named) line.overflow.reset();
+      if (line.periodic) engine = split_.of(*line.periodic);
+      if (line.overflow) engine = split_.of(*line.overflow) ^ (swapped_ ? 1U : 0U);
+    }
+    engines[engine]->take(line, number);
+  }
+
+ private:
+  EngineSplit split_;
+  bool swapped_;
+};
+
+void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engines,
+                Reading& reading) {
   Contradictions contradictions;
-  ConsoleSteps steps(timeline, contradictions);
-  while (const auto line = lines.next()) {
-    for_each_part(*line, [&](std::string_view part) {
-      take_part(part, lines.number(), steps, contradictions);
-    });
+  LineSplit split(file.survey);
+  for (ConsoleSteps* steps : engines) steps->begin(file.survey, contradictions);
+  const auto see = [&](const ConsoleLine& line, std::uint64_t number, bool cut) {
+    if (cut && line.any()) contradictions.add(kCut, number);
+    split.give(line, number, engines);
+  };
+  for_each_console_line(file.path, see, reading.progress, reading.done, reading.in_all);
+  reading.done += bytes_of({file.path});
+  contradictions.tell(printable(file.path.string()), reading.notes);
+}
+
+void tell_remarks(const ConsoleSteps& steps, const fs::path& of, analyzers::Notes& notes) {
+  for (const std::string& remark : steps.remarks()) {
+    notes.push_back(printable(of.string()) + ": " + remark);
   }
-  steps.finish(number);
-  contradictions.tell(lines.name(), notes);
-  for (const std::string& remark : steps.remarks()) notes.push_back(lines.name() + ": " + remark);
-  if (!steps.any_step() && !number) {
-    notes.push_back(lines.name() +
-                    ": tells no steps, and is left out beside another log that tells none");
+}
+
+/// A file that tells no steps, beside files of its run that do: its overflows count where these
+/// tell of none.
+void read_beside(const ConsoleFile& file, const ConsoleRun& run, Engine& engine, Reading& reading) {
+  ConsoleSteps steps(engine.timeline);
+  read_lines(file, {&steps}, reading);
+  ConsoleSteps::Untold untold;
+  const bool told = std::ranges::any_of(run, [&](const ConsoleFile& other) {
+    return other.survey.first && (other.survey.overflows || other.survey.counts_skips);
+  });
+  const std::string name = printable(file.path.string());
+  if (!told) untold.between.emplace(*run.front().survey.first, *run.front().survey.last);
+  if (told && file.survey.overflows) {
+    reading.notes.push_back(name +
+                            ": tells no steps; its overflows are left out, since a file beside it "
+                            "tells steps and what was skipped");
   }
-  return steps.numbered();
+  steps.finish(untold);
+  engine.take(steps);
+  tell_remarks(steps, file.path, reading.notes);
+}
+
+/// The files of a run; `several`: others are in the log.
+void read_run(const ConsoleRun& run, const std::string& log, bool several, Reading& reading) {
+  const bool two = !reading.selection.joined && std::ranges::any_of(run, [](const auto& file) {
+    return file.survey.two_engines;
+  });
+  Engines engines;
+  std::vector<ConsoleSteps*> steps;
+  for (std::size_t i = 0; i < (two ? kEngines : 1); ++i) {
+    engines.push_back(std::make_unique<Engine>(log, reading));
+    steps.push_back(&engines.back()->steps);
+  }
+  for (const ConsoleFile& file : run) {
+    const bool beside = run.front().survey.first && !file.survey.first;
+    if (!beside) read_lines(file, steps, reading);
+  }
+  for (auto& engine : engines) {
+    engine->steps.finish({.number = true, .between = {}});
+    engine->take(engine->steps);
+    tell_remarks(engine->steps, run.size() == 1 ? run.front().path : fs::path(log), reading.notes);
+  }
+  for (const ConsoleFile& file : run) {
+    const bool beside = run.front().survey.first && !file.survey.first;
+    if (beside) read_beside(file, run, *engines.front(), reading);
+  }
+  if (two) {
+    reading.notes.push_back(printable(log) +
+                            ": two engines print into it, such as an actor and a critic: each is a "
+                            "log of its own, told apart by their scales and counters");
+  }
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;
+    if ((several || two) && reading.visit.run) reading.visit.run(name);
+    analyzers::LogKind& kind = engines[i]->kind;
+    if (engines[i]->steps.numbered()) kind.gaps.push_back(analyzers::Gap::steps);
+    if (reading.visit.kind) reading.visit.kind(kind);
+    engines[i]->timeline.finish(reading.notes);
+  }
 }
 
 }  // namespace
@@ -99,22 +196,26 @@ bool is_console_log(const fs::path& log) { return any_file_below(log, 0, is_cons
 void read_console_log(const fs::path& log, const analyzers::Selection& selection,
                       const analyzers::Visitor& visit, analyzers::Notes& notes,
                       const analyzers::Progress& progress) {
-  std::vector<fs::path> files = files_of(log);
-  std::erase_if(files, [](const fs::path& file) { return !is_console_file(file); });
-  const std::uint64_t in_all = bytes_of(files);
-  std::uint64_t before = 0;
-  Timeline timeline(log.string(), selection, visit);
-  bool numbered = false;
-  for (const fs::path& file : files) {
-    numbered |= read_file(file, timeline, !numbered, notes, progress, before, in_all);
-    before += bytes_of({file});
+  std::vector<fs::path> paths = files_of(log);
+  std::erase_if(paths, [](const fs::path& file) { return !is_console_file(file); });
+  Reading reading{selection, visit, notes, progress, 0, 2 * bytes_of(paths)};
+  std::vector<ConsoleFile> files;
+  for (const fs::path& path : paths) {
+    files.push_back({path, survey_of(path, selection.ranks)});
+    reading.done += bytes_of({path});
+    if (progress) progress(reading.done, std::max(reading.done, reading.in_all));
   }
-  if (visit.kind) {
-    analyzers::LogKind kind{"console log", {analyzers::Gap::tensors}};
-    if (numbered) kind.gaps.push_back(analyzers::Gap::steps);
-    visit.kind(kind);
+  std::vector<ConsoleRun> runs = console_runs(std::move(files), notes);
+  if (selection.joined) {  // all that lies beside a log of another kind is of its run
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      std::ranges::move(runs[i], std::back_inserter(runs.front()));
+    }
+    runs.resize(std::min<std::size_t>(1, runs.size()));
   }
-  timeline.finish(notes);
+  const bool several = runs.size() > 1;
+  for (const ConsoleRun& run : runs) {
+    read_run(run, several ? run.front().path.string() : log.string(), several, reading);
+  }
 }
 
 }  // namespace halfscope::readers

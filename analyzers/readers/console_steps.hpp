@@ -3,60 +3,91 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console_named.hpp"
+#include "analyzers/readers/console_survey.hpp"
 #include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
-/// Takes one file's lines in order. The nth step is n. A line that says how many steps are done and
+/// Takes one run's lines in order. The nth step is n. A line that says how many steps are done and
 /// skipped bounds the skipped steps since the line before; where it leaves no choice they have
 /// their step, else the timeline is told between which they lie. Where no line tells a step,
 /// overflows are numbered from 0.
 class ConsoleSteps {
  public:
-  ConsoleSteps(Timeline& timeline, Contradictions& contradictions)
-      : timeline_(timeline), contradictions_(contradictions) {}
+  /// What a run prints may be in several files, each with its own survey and contradictions, which
+  /// outlive the taking of its lines.
+  explicit ConsoleSteps(Timeline& timeline) : timeline_(timeline) {}
+  void begin(const Survey& survey, Contradictions& contradictions);
 
   /// `number`: of the line, from 1.
   void take(const ConsoleLine& line, std::uint64_t number);
-  /// `number`: whether overflows of a file that tells no step may be numbered.
-  void finish(bool number);
+  /// What is to be done with overflows where nothing told a step.
+  struct Untold {
+    bool number = false;                                           ///< they are numbered
+    std::optional<std::pair<std::int64_t, std::int64_t>> between;  ///< they are of these steps
+  };
+  void finish(const Untold& untold);
 
   bool any_step() const { return any_step_; }
   bool numbered() const { return numbered_; }
+  bool at_minimum() const { return at_minimum_; }
+  /// How many processes were taken to print each message, where messages were counted by it.
+  analyzers::PrintingRanks ranks() const;
+  /// Steps that may have been skipped beyond those told.
+  std::uint64_t perhaps_skipped() const;
   /// What was odd, one line each, without the file's name.
   std::vector<std::string> remarks() const;
 
  private:
   Overflow without_rise(Overflow overflow);
+  void take(const OverflowIteration& named);
   void take(const Overflow& overflow);
-  void take(const Periodic& done);
-  std::int64_t skipped_between(const Periodic& done, std::int64_t steps);
-  void place_pending(const Periodic& done, std::int64_t first);
-  void tell_range(std::int64_t first, std::optional<std::int64_t> last, std::uint64_t count,
+  void take_message(const Overflow& overflow);
+  void take_bar(const Bar& bar);
+  void take(const Periodic& done, const LineScalars& scalars);
+  void take_scalars(LineScalars scalars);
+  Periodic in_attempts(const Periodic& done);
+  std::int64_t restarted_at(std::int64_t updates);
+  std::uint64_t tell_named();
+  Interval skipped_between(const Periodic& done, std::int64_t steps, std::int64_t named);
+  void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
+  void tell_range(std::int64_t first, std::optional<std::int64_t> last, const Interval& count,
                   std::optional<double> then);
   void tell_at(std::int64_t step, const Overflow& overflow);
   void tell_scale();
   void number_pending();
+  void forget_pending();
 
   Timeline& timeline_;
-  Contradictions& contradictions_;
-  std::uint64_t line_ = 0;           // that is taken
-  std::vector<Overflow> pending_;    // whose step is not known yet; the first ones of many
-  std::uint64_t pending_count_ = 0;  // all of them
-  std::optional<Overflow> last_;     // of them
-  std::optional<std::int64_t> iteration_;
-  std::int64_t done_ = 0, skipped_ = 0;         // as the last periodic line says
-  std::optional<double> scale_, scale_before_;  // as the last line that has one says, and before
-  std::int64_t scale_step_ = 0;                 // the first step of scale_
+  Contradictions* contradictions_ = nullptr;
+  Survey survey_;
+  std::uint64_t line_ = 0;  // that is taken
+  NamedOverflows named_;
+  std::vector<Overflow> pending_;        // whose step is not known yet; the first ones of many
+  Interval pending_count_;               // all of them
+  std::optional<Overflow> last_;         // message
+  std::uint64_t equal_ = 0;              // messages like it, one after the other
+  std::int64_t done_ = 0, skipped_ = 0;  // as the last periodic line says
+  std::int64_t updates_ = 0;             // applied, as it says
+  std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
+  std::optional<double> scale_, scale_before_;     // as the last line that has one says, and before
+  std::int64_t scale_step_ = 0;                    // the first step of scale_
+  std::int64_t entry_ = 0;                         // of scalars that have no step
+  std::optional<std::int64_t> bar_done_;
   std::optional<int> rank_, scaler_;
   std::uint64_t of_other_ranks_ = 0, of_other_scalers_ = 0, repeated_ = 0;
-  bool any_step_ = false, numbered_ = false, went_back_ = false;
+  std::uint64_t perhaps_ = 0;
+  bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
+  bool counted_messages_ = false, counts_updates_ = false;
 };
 
 }  // namespace halfscope::readers

@@ -178,6 +178,7 @@ void tell(const Metric& metric, Timeline& timeline) {
       case ScalarMeaning::learning_rate: timeline.learning_rate(step, value); break;
       case ScalarMeaning::loss_scale: timeline.loss_scale(step, value); break;
       case ScalarMeaning::found_inf: timeline.found_inf(step, value != 0); break;
+      case ScalarMeaning::gradient_norm: timeline.gradient_norm(step, value); break;
     }
   }
 }

@@ -59,10 +59,13 @@ bool is_loss_scale(const std::vector<std::string>& parts) {
 std::optional<ScalarMeaning> scalar_meaning(std::string_view tag) {
   static constexpr std::string_view losses[] = {"loss", "train_loss", "training_loss", "lm_loss",
                                                 "train_loss_step"};
+  static constexpr std::string_view norms[] = {"grad_norm", "gradient_norm", "global_grad_norm",
+                                               "total_grad_norm", "gnorm"};
   const std::vector<std::string> parts = parts_of(tag);
   if (is_loss_scale(parts)) return ScalarMeaning::loss_scale;
   if (is_learning_rate(parts)) return ScalarMeaning::learning_rate;
   if (parts.back() == "found_inf") return ScalarMeaning::found_inf;
+  if (is_one_of(parts.back(), norms)) return ScalarMeaning::gradient_norm;
   if (is_one_of(parts.back(), losses) &&
       std::none_of(parts.begin(), parts.end() - 1, is_validation)) {
     return ScalarMeaning::loss;
@@ -82,6 +85,7 @@ void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
     case ScalarMeaning::learning_rate: timeline_.learning_rate(step, value); break;
     case ScalarMeaning::loss_scale: timeline_.loss_scale(step, value); break;
     case ScalarMeaning::found_inf: timeline_.found_inf(step, value != 0); break;
+    case ScalarMeaning::gradient_norm: timeline_.gradient_norm(step, value); break;
   }
 }
 

@@ -13,7 +13,13 @@
 
 namespace halfscope::readers {
 
-enum class ScalarMeaning : std::uint8_t { loss, learning_rate, loss_scale, found_inf };
+enum class ScalarMeaning : std::uint8_t {
+  loss,
+  learning_rate,
+  loss_scale,
+  found_inf,
+  gradient_norm
+};
 
 /// By the last part of a tag, whatever its case and separators: "train/loss", "lm loss",
 /// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale".
@@ -32,7 +38,7 @@ class ScalarTags {
 
  private:
   Timeline& timeline_;
-  std::array<std::string, 4> chosen_;  // by meaning; empty: none yet
+  std::array<std::string, 5> chosen_;  // by meaning; empty: none yet
 };
 
 }  // namespace halfscope::readers

@@ -37,6 +37,8 @@ class TextLines {
   std::optional<std::string_view> next();
   /// Of the line that next() gave last; from 1.
   std::uint64_t number() const { return number_; }
+  /// Whether that line has no end: the last one of a file that was cut off, perhaps.
+  bool cut() const { return at_ > text_.size(); }
   const std::string& name() const { return file_.name(); }
   std::uint64_t bytes() const { return text_.size(); }
 

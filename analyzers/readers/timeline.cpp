@@ -140,11 +140,34 @@ void Timeline::found_inf(std::int64_t step, bool value) {
   if (in_steps(selection_, step)) scalars_at(step).found_inf = value;
 }
 
+void Timeline::gradient_norm(std::int64_t step, double value) {
+  if (std::isfinite(value) || !in_steps(selection_, step)) return;
+  scalars_at(step).more.insert_or_assign(std::string(analyzers::kGradientNorm), value);
+}
+
+void Timeline::nan_iterations(std::int64_t step, std::int64_t count) {
+  if (count <= 0 || !in_steps(selection_, step)) return;
+  scalars_at(step).more.insert_or_assign(std::string(analyzers::kNanIterations),
+                                         static_cast<double>(count));
+}
+
+void Timeline::reached(std::int64_t step) {
+  if (in_steps(selection_, step)) scalars_at(step);
+}
+
 void Timeline::restart(std::int64_t step) {
   state_->scalars.erase(state_->scalars.lower_bound(step), state_->scalars.end());
   state_->last_told = state_->scalars.end();
   state_->of_steps.restart(step);
   std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
+  for (analyzers::SkippedSteps& steps : state_->skips) {
+    if (!steps.last || *steps.last < step) continue;
+    const auto gone = static_cast<std::uint64_t>(*steps.last - step + 1);
+    const auto left = static_cast<std::uint64_t>(step - steps.first);
+    steps.last = step - 1;
+    steps.count = {steps.count.low > gone ? steps.count.low - gone : 0,
+                   std::min(steps.count.high, left)};
+  }
 }
 
 void Timeline::skipped(const analyzers::SkippedSteps& steps) {

@@ -74,6 +74,13 @@ class Timeline {
   void learning_rate(std::int64_t step, double value);
   void loss_scale(std::int64_t step, double value);
   void found_inf(std::int64_t step, bool value);
+  /// Kept where they tell that something broke: a norm that is NaN or infinite, iterations with
+  /// NaN.
+  void gradient_norm(std::int64_t step, double value);
+  void nan_iterations(std::int64_t step, std::int64_t count);
+
+  /// The run came to this step, whether anything is told of it or not.
+  void reached(std::int64_t step);
 
   /// The run started again: what is told of this step and later ones holds no more, scalars and
   /// skipped steps.

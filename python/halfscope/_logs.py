@@ -31,16 +31,18 @@ _READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", 
 
 
 def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_rate=None,
-               read_as=None):
+               read_as=None, ranks=None):
     first, end = _steps(steps)
     if read_as is not None and read_as not in _READ_AS:
         raise ValueError(f"read_as is {read_as!r}, wanted 'bf16' or 'f16'")
+    if ranks is not None and (isinstance(ranks, bool) or ranks not in range(1, 1000001)):
+        raise ValueError(f"ranks is {ranks!r}, wanted a whole number from 1 to 1000000")
     tag = recorded_scale if isinstance(recorded_scale, str) else None
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
                                 roles=list((roles or {}).items()),
                                 recorded_scale=recorded_scale if tag is None else None, scale_tag=tag,
                                 loss_scale=loss_scale, learning_rate=learning_rate,
-                                read_as=_READ_AS.get(read_as))
+                                read_as=_READ_AS.get(read_as), ranks=ranks)
 
 
 # The command line's way out of bad input, and the arguments that are the same in Python.
@@ -79,7 +81,7 @@ def _check_targets(headroom, target_underflow):
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
-            formats=False):
+            formats=False, ranks=None):
     """What rounding to a format does to every tensor of a log, or of several.
 
     logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for this times the
@@ -89,16 +91,18 @@ def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, sub
     steps: one step, or slice(first, end). tensor: a glob. roles: {glob: role}. read_as: "bf16" or
     "f16", what NPY elements of 2 bytes without a type are. learning_rate: that of plain SGD, where
     the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
-    formats: also every other format, FP8 and MX among them, at its best scale; slower.
+    formats: also every other format, FP8 and MX among them, at its best scale; slower. ranks: how
+    many processes print each message into a console log.
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
-    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as)
+    selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
+                           ranks)
     return _answer(_halfscope.analyze, _paths(logs), format, subnormals, selection,
                    what_if, formats)
 
 
 def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded_scale=None,
-              steps=None, tensor=None, roles=None, read_as=None):
+              steps=None, tensor=None, roles=None, read_as=None, ranks=None):
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
     Arguments as for analyze. format: None is the one that the run computed in, "binary16" or
@@ -106,13 +110,13 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
     the structure of `halfscope recommend --json`. Raises BadInput.
     """
     _check_targets(headroom, target_underflow)
-    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as)
+    selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
     return _answer(_halfscope.recommend, _paths(logs), selection, format, headroom,
                    target_underflow)
 
 
 def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
-            steps=None, tensor=None, roles=None, read_as=None):
+            steps=None, tensor=None, roles=None, read_as=None, ranks=None):
     """Two runs tensor by tensor: FP32 against FP16, before against after.
 
     Arguments as for analyze. loss_scale: "own" counts the gradients of a step at that step's scale.
@@ -120,7 +124,7 @@ def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, s
     """
     own = loss_scale == "own"
     selection = _selection(steps, tensor, roles, recorded_scale, 1.0 if own else loss_scale,
-                           read_as=read_as)
+                           read_as=read_as, ranks=ranks)
     return _answer(_halfscope.compare, os.fspath(a), os.fspath(b), format, subnormals,
                    selection, own)
 

@@ -113,7 +113,7 @@ TEST_CASE("periodic lines") {
   CHECK(found.periodic->steps == 20);
   CHECK(found.periodic->skipped == 3);
   CHECK_FALSE(found.periodic->of_interval);
-  CHECK(found.periodic->learning_rate == 0.0003);
+  CHECK(found.scalars.learning_rate == 0.0003);
   found = console_line(
       " [2024-10-16 04:23:00] iteration        2/  500000 | consumed samples:          256 | "
       "elapsed time per iteration (ms): 1811.8 | learning rate: 4.000000E-07 | global batch size:  "
@@ -123,9 +123,11 @@ TEST_CASE("periodic lines") {
   CHECK(found.periodic->steps == 2);
   CHECK(found.periodic->skipped == 1);
   CHECK(found.periodic->of_interval);
-  CHECK(found.periodic->loss_scale == 32768);
-  CHECK(found.periodic->loss == 11.77651);
-  CHECK(found.periodic->learning_rate == 4e-7);
+  CHECK(found.scalars.loss_scale == 32768);
+  CHECK(found.scalars.loss == 11.77651);
+  CHECK(found.scalars.learning_rate == 4e-7);
+  CHECK(found.scalars.gradient_norm == 0.493);
+  CHECK(found.scalars.nan_iterations == 0);
 }
 
 std::string deepspeed(double from, double to) {

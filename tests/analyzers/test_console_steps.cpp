@@ -35,8 +35,8 @@ struct Steps {
   std::optional<double> scale(std::int64_t step) const {
     return scalars.count(step) ? scalars.at(step).loss_scale : std::nullopt;
   }
-  std::uint64_t in_ranges() const {
-    std::uint64_t count = 0;
+  Interval in_ranges() const {
+    Interval count;
     for (const analyzers::SkippedSteps& range : skips) count += range.count;
     return count;
   }
@@ -75,8 +75,10 @@ TEST_CASE("several messages in one line are each counted") {
   CHECK(apart.scale(3) == 8192);
   CHECK(apart.skipped(2) == true);
   CHECK(apart.skipped(3) == std::nullopt);
-  CHECK(apart.noted("several messages of overflows stand in one line, as where processes share a "
-                    "log: once, in line 2; each is counted") == 1);
+  const Steps ranks("start\n" + apex("4.0") + apex("4.0") + "\nloss\n" + apex("2.0") + apex("2.0") +
+                    "\nloss\n" + apex("1.0") + "\n" + apex("1.0") + "\n");
+  CHECK(ranks.scale(3) == 1);  // two ranks, three steps
+  CHECK(ranks.scale(4) == std::nullopt);
   const std::string line = "prefix " + apex("4.0") + "[1] " + apex("nan") + apex("2.0e-1");
   const auto messages = messages_in(line);
   REQUIRE(messages.size() == 3);
@@ -142,9 +144,10 @@ TEST_CASE("more steps skipped than done") {
 
 TEST_CASE("fewer steps skipped in all than before") {
   const Steps read(done(10, 5) + attempted(8, 4) + done(20, 2) + done(21, 1));
-  REQUIRE(read.skips.size() == 1);
-  CHECK(read.skips[0].first == 11);
-  CHECK(read.skips[0].count == 1);
+  REQUIRE(read.skips.size() == 2);  // what the first counter says is of steps 1 to 10
+  CHECK(read.skips[0].count == 5);
+  CHECK(read.skips[1].first == 11);
+  CHECK(read.skips[1].count == 1);
   CHECK(read.skipped(21) == std::nullopt);
   CHECK(read.noted(
             "fewer steps are said to be skipped in all than before: 2 times, first in line 3 "
@@ -152,23 +155,29 @@ TEST_CASE("fewer steps skipped in all than before") {
   // A run that was started again counts from its checkpoint.
   const Steps again(done(10, 5) + done(4, 2) + done(20, 3));
   CHECK(again.noted("than before") == 0);
-  CHECK(again.in_ranges() == 1);
+  REQUIRE(again.skips.size() == 2);  // of steps 1 to 3 some of the five, and one after step 4
+  CHECK(again.skips[0].last == 3);
+  CHECK(again.in_ranges() == Interval(1, 4));
 }
 
 TEST_CASE("overflows where no step is said to be skipped, and more than the steps") {
   const Steps none(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 1));
-  CHECK(none.in_ranges() == 2);
+  CHECK(none.in_ranges() == 1 + 2);
   CHECK(none.noted("more overflows are told than steps are said to be skipped: once, in line 4 "
                    "(step 20: 1 skipped in all, 1 of them by step 10, 2 told in lines between)") ==
         1);
   const Steps fewer(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 2));
-  CHECK(fewer.in_ranges() == 2);
+  CHECK(fewer.in_ranges() == 1 + 2);
   CHECK(fewer.noted("more overflows are told") == 1);
   const std::string unknown = attempted(8, 4, "") + attempted(8, 4, "");
   const Steps ranks(done(10, 1) + unknown + done(20, 2));  // two that say the same
-  CHECK(ranks.in_ranges() == 1);
+  CHECK(ranks.in_ranges() == 1 + 1);
   CHECK(ranks.noted("more overflows") == 0);
-  const Steps many(megatron(10, "8.0", 0) + unknown + unknown + megatron(13, "8.0", 0));
+  const Steps some(megatron(10, "8.0", 0) + unknown + megatron(13, "8.0", 0));  // or are two steps
+  CHECK(some.in_ranges() == Interval(1, 2));
+  const std::string four =
+      attempted(32, 16, "") + attempted(16, 8, "") + attempted(8, 4, "") + attempted(4, 2, "");
+  const Steps many(megatron(10, "8.0", 0) + four + megatron(13, "8.0", 0));
   CHECK(many.in_ranges() == 3);
   CHECK(many.noted("more overflows are told than steps were done: once, in line 6 (step 13: 0 "
                    "skipped since step 10, 4 told in lines between); no more than these") == 1);
@@ -177,7 +186,7 @@ TEST_CASE("overflows where no step is said to be skipped, and more than the step
 TEST_CASE("lines and counters that agree are no contradiction") {
   const Steps agree(done(10, 1) + attempted(8, 4) + done(20, 2) + attempted(4, 2) + done(20, 2) +
                     done(30, 3));
-  CHECK(agree.in_ranges() == 2);
+  CHECK(agree.in_ranges() == 1 + 2);
   CHECK(agree.notes.empty());  // a line that comes again is no restart
   const std::string unknown = attempted(8, 4, "") + attempted(4, 2, "");
   const Steps all(megatron(10, "8.0", 0) + unknown + megatron(12, "2.0", 0));
@@ -197,24 +206,24 @@ TEST_CASE("an overflow of an earlier iteration is told") {
 
 TEST_CASE("which skipped steps have a step of their own") {
   const std::string two = attempted(8, 4, "") + attempted(4, 2, "");
-  const Steps each(done(10, 1) + two + done(12, 3));
+  const Steps each(done(10, 0) + two + done(12, 2));
   CHECK(each.skips.empty());
   CHECK(each.scale(11) == 8);
   CHECK(each.scale(12) == 4);
   // One of two steps, though two lines tell of overflows.
-  const Steps one(done(10, 1) + two + done(12, 2));
+  const Steps one(done(10, 0) + two + done(12, 1));
   REQUIRE(one.skips.size() == 1);
   CHECK(one.skips[0].first == 11);
   CHECK(one.skips[0].last == 12);
   CHECK(one.skips[0].count == 1);
   CHECK(one.skipped(11) == std::nullopt);
   // All of three steps, of which two have lines.
-  const Steps three(done(10, 1) + two + done(13, 4));
+  const Steps three(done(10, 0) + two + done(13, 3));
   REQUIRE(three.skips.size() == 1);
   CHECK(three.skips[0].count == 3);
   CHECK(three.skipped(11) == std::nullopt);
   // One of one step, of which two ranks tell.
-  const Steps both(done(10, 1) + two + done(11, 2));
+  const Steps both(done(10, 0) + two + done(11, 1));
   CHECK(both.skips.empty());
   CHECK(both.skipped(11) == true);
   CHECK(both.scale(11) == 4);
@@ -223,7 +232,7 @@ TEST_CASE("which skipped steps have a step of their own") {
 TEST_CASE("lines that reduce the scale to something else are no repetition") {
   const Steps grown(apex("2.0") + "\n" + apex("4.0") + "\n" + apex("3.0") + "\n");
   CHECK(grown.noted("to what the line before did") == 0);
-  const Steps same(apex("4.0") + "\n" + apex("4.0") + "\n" + apex("nan") + "\n" + apex("nan"));
+  const Steps same(apex("4.0") + "\nloss\n" + apex("4.0") + "\n" + apex("nan") + "\n");
   CHECK(same.noted("1 lines reduce the scale to what the line before did") == 1);
 }
 

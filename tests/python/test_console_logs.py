@@ -10,6 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+import halfscope
 from halfscope import _halfscope
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -197,3 +198,53 @@ def test_a_file_of_no_kind_lists_what_is_understood(tmp_path):
         message = run("analyze", log, code=1).stderr
         for kind in ("run logs", "Apex", "safetensors"):
             assert kind in message
+
+
+def test_the_number_of_ranks_is_an_argument(tmp_path):
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
+    (tmp_path / "log.txt").write_text("loss 3\n" + 4 * line + "loss 2\n")
+    for ranks, skipped in ((None, [1, 4]), (2, 2), (4, 1)):
+        [timeline] = halfscope.analyze(tmp_path, ranks=ranks)["timeline"]
+        assert timeline["skipped"] == skipped
+    [timeline] = halfscope.recommend(tmp_path, ranks=4)["timeline"]
+    assert timeline["skipped"] == 1
+    with pytest.raises(ValueError, match="ranks is 0, wanted a whole number"):
+        halfscope.analyze(tmp_path, ranks=0)
+    assert "--ranks" in run("analyze", tmp_path, "--ranks", "0", code=2).stderr
+
+
+@pytest.mark.parametrize("command", ["analyze", "recommend"])
+def test_a_log_of_scalars_alone_claims_nothing_about_the_loss_scale(tmp_path, command):
+    rows = [{"_step": step, "loss": 2.0, "grad_norm": 1.0} for step in range(9)]
+    log = tmp_path / "history.jsonl"
+    log.write_text("\n".join(json.dumps(row) for row in rows))
+    text = words(run(command, log).stdout)
+    assert "the scalars of 9 steps tell no loss scale" in text
+    run("report", log, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Nothing was found" not in page and "The log tells no loss scale" in page
+
+
+def test_a_norm_that_is_not_finite_in_other_logs_comes_first(tmp_path):
+    rows = [{"_step": step, "loss": 2.0, "grad_norm": 1.0 if step < 5 else "NaN"}
+            for step in range(9)]
+    log = tmp_path / "history.jsonl"
+    log.write_text("\n".join(json.dumps(row) for row in rows))
+    assert run("analyze", log).stdout.startswith(
+        "The gradient norm is NaN or infinite from step 5 to 8, at 4 printed steps.")
+
+
+def test_a_file_without_steps_beside_one_that_counts(tmp_path):
+    """Standard output and standard error of one run."""
+    skip = "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n"
+    counted = "step={}, skipped={}, lr=[0.1], mom=[0.9]\n"
+    (tmp_path / "err.txt").write_text(skip)
+    (tmp_path / "out.txt").write_text(counted.format(10, 0) + counted.format(20, 1))
+    assert "its overflows are left out" in run("analyze", tmp_path).stderr
+    [timeline] = analyzed(tmp_path)["timeline"]
+    assert timeline["skipped"] == 1
+    line = " iteration {}/ 30 | lm loss: 2.0 | loss scale: 8.0 | grad norm: 1.0\n"
+    (tmp_path / "out.txt").write_text(line.format(10) + line.format(20))
+    [timeline] = analyzed(tmp_path)["timeline"]
+    assert timeline["skipped_between"] == [{"first": 10, "last": 20, "count": 1, "from": 8,
+                                            "to": 4}]

@@ -233,7 +233,14 @@ TEST_CASE("findings beyond the first are folded, and lead to their evidence",
   CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == kFindingsShown);
   CHECK(has(html, "<a href=\"#updates\">"));
   CHECK(has(html, "<a href=\"#overflow\">"));
-  CHECK(has(findings_html({}, ""), "Nothing was found"));
+  analyzers::Study clear;  // no more is said than the log could have shown
+  CHECK(has(findings_html(clear, ""), "The log holds no tensors"));
+  clear.analysis.tensors.emplace_back();
+  CHECK(has(findings_html(clear, ""), "It holds no gradients"));
+  clear.analysis.tensors.back().counted = true;
+  CHECK(has(findings_html(clear, ""), "Nothing was found that harms training in this format.<"));
+  clear.advice.underflow_not_identifiable = true;
+  CHECK(has(findings_html(clear, ""), "as far as the log shows"));
   analyzers::Study bare = study;  // a finding whose section is not there leads nowhere
   bare.overflow = {};
   bare.advice.nonfinite_steps = {1};

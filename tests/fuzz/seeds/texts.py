@@ -2,8 +2,11 @@
 """Logs that are text: files as input.hpp's files_in() takes them apart, "name\\ncontents"."""
 
 import json
+import pathlib
 
 from .tensors import safetensors
+
+CONSOLE = pathlib.Path(__file__).resolve().parents[2] / "data/console"
 
 
 def folder(files):
@@ -73,6 +76,10 @@ def console():
     yield "lines", folder([("train.log", "\n".join(lines) + "\n")])
     for number, line in enumerate(lines):
         yield f"line-{number}", folder([("train.log", line + "\n" + line)])
+    for log in sorted(CONSOLE.glob("*.txt")):
+        yield log.stem, folder([("train.log", log.read_text())])
+    for run in sorted(CONSOLE.glob("*/")):
+        yield run.name, folder([(log.name, log.read_text()) for log in sorted(run.iterdir())])
 
 
 def paddle():

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of a skipped step, and where they come from:
+// * "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+//   "..., but hysteresis is 2. Reducing hysteresis to 1": DeepSpeed runtime/fp16/loss_scaler.py,
+//   called update_scale (ZeRO); "[deepscale] OVERFLOW! Rank 3 ..." of its ZeRO optimizers before;
+//   "OVERFLOW! Skipping step. Attempted ..." without a rank: Apex fp16_utils, old Megatron-LM.
+// * "[deepspeed] fp16 dynamic loss scale overflow! Skipping step. Attempted loss scale: 65536.0,
+//   reducing to 32768.0" and "Overflow detected. Skipping step. Attempted ...": DeepSpeed
+//   runtime/fp16/{unfused,fused}_optimizer.py, after "Grad overflow on iteration 4" (or ": 4") and
+//   "Reducing dynamic loss scale from 65536.0 to 32768.0".
+// * "Grad overflow on iteration 4", then "Using dynamic loss scale of 65536.0", the one it was
+// tried
+//   at: Apex FP16_Optimizer.
+// * "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0": Apex
+//   amp/handle.py.
+// * "gradient overflow detected, ignoring gradient, setting loss scale to: 64.0": fairseq
+// trainer.py
+//   and optim/dynamic_loss_scaler.py.
+// * "Found inf or nan, current scale is: 32768.0, decrease to: 32768.0*0.5" and "optimizer not run,
+//   scale_before: 32768.0, scale_after: 16384.0": Paddle and PaddleNLP.
+// * "Found overflow. Skip step": Colossal-AI.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iterator>
+
+#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/text_lines.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+constexpr std::string_view kNamed = "Grad overflow on iteration";
+
+bool has(std::string_view line, std::string_view mark) {
+  return line.find(mark) != std::string_view::npos;
+}
+
+/// The rank of a label before the line: mpirun's "[1,3]<stdout>:", "[rank3]:" of torchrun,
+/// "[default3]:" of Slurm scripts around it, "3: " of srun --label.
+std::optional<std::int64_t> rank_of_label(std::string_view line) {
+  const std::size_t mark = line.find("]<std");
+  if (line.starts_with('[') && mark != std::string_view::npos) {
+    const std::size_t comma = line.substr(0, mark).find(',');
+    if (comma != std::string_view::npos) {
+      return integer_in(line.substr(comma + 1, mark - comma - 1));
+    }
+  }
+  for (const std::string_view begin : {"[rank", "[default"}) {
+    if (line.starts_with(begin)) return count_after(line, begin);
+  }
+  const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t end = std::min(line.find_first_not_of("0123456789", start), line.size());
+  if (end > start && line.substr(end).starts_with(": ")) {
+    return integer_in(line.substr(start, end - start));
+  }
+  return std::nullopt;
+}
+
+std::optional<int> rank_of(std::string_view line) {
+  auto rank = count_after(line, "Rank ");
+  if (!rank) rank = rank_of_label(line);
+  if (!rank || *rank < 0 || *rank > kMostSteps) return std::nullopt;
+  return static_cast<int>(*rank);
+}
+
+/// "32768.0*0.5", as Paddle prints what the scale becomes.
+std::optional<double> product_after(std::string_view line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  if (!rest) return std::nullopt;
+  const std::size_t end = end_of_number(*rest);
+  const auto first = number_in(rest->substr(0, end));
+  if (!first || !rest->substr(end).starts_with('*')) return first;
+  const std::string_view factor = rest->substr(end + 1);
+  const auto second = number_in(factor.substr(0, end_of_number(factor)));
+  return second ? std::optional(*first * *second) : std::nullopt;
+}
+
+std::optional<Overflow> attempted_overflow(std::string_view line) {
+  Overflow found;
+  if (!has(line, "verflow") && !has(line, "OVERFLOW!")) return std::nullopt;
+  found.attempted = number_after(line, "Attempted loss scale");
+  found.next = number_after(line, "reducing to ");
+  if (!found.next && has(line, "hysteresis is")) found.next = found.attempted;
+  return found.attempted && found.next ? std::optional(found) : std::nullopt;
+}
+
+/// What a line tells of the scale after one that named the iteration.
+std::optional<Overflow> of_named(std::string_view line) {
+  Overflow found;
+  found.of_named = true;
+  constexpr std::string_view kFrom = "educing dynamic loss scale from ";
+  if (const auto from = after(line, kFrom)) {
+    found.attempted = number_after(line, kFrom);
+    found.next = number_after(*from, " to ");
+    return found.attempted && found.next ? std::optional(found) : std::nullopt;
+  }
+  found.attempted = number_after(line, "Using dynamic loss scale of");
+  return found.attempted ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> apex_overflow(std::string_view line) {
+  Overflow found;
+  found.next = number_after(line, "educing loss scale to ");
+  found.scaler =
+      static_cast<int>(std::min<std::int64_t>(1000, count_after(line, "loss scaler ").value_or(0)));
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> fairseq_overflow(std::string_view line) {
+  Overflow found;
+  found.next = number_after(line, "setting loss scale to");
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> paddle_overflow(std::string_view line) {
+  Overflow found;
+  found.attempted = number_after(line, "current scale is");
+  found.next = product_after(line, "decrease to");
+  return found.attempted && found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> paddlenlp_overflow(std::string_view line) {
+  Overflow found;
+  found.confirms = true;
+  found.attempted = field(line, "scale_before");
+  found.next = field(line, "scale_after");
+  return found.attempted && found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> colossal_overflow(std::string_view) { return Overflow{}; }
+
+/// A line that has the mark is of that form.
+struct Form {
+  std::string_view mark;
+  std::optional<Overflow> (*read)(std::string_view line);
+};
+constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
+                           {"Gradient overflow.", apex_overflow},
+                           {"verflow detected", fairseq_overflow},
+                           {"dynamic loss scale", of_named},
+                           {"Found inf or nan, current scale", paddle_overflow},
+                           {"optimizer not run", paddlenlp_overflow},
+                           {"Found overflow. Skip step", colossal_overflow}};
+
+}  // namespace
+
+std::optional<Overflow> overflow_of(std::string_view line) {
+  if (!has(line, "scale") && !has(line, "verflow")) return std::nullopt;
+  for (const Form& form : kForms) {
+    if (!has(line, form.mark)) continue;
+    auto found = form.read(line);
+    if (!found) continue;
+    found->rank = rank_of(line);
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<OverflowIteration> iteration_of(std::string_view line) {
+  const std::size_t at = line.find(kNamed);
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto rest = after(line.substr(at), kNamed);
+  const std::size_t digits = std::min(rest->find_first_not_of("0123456789"), rest->size());
+  const bool runs_on =
+      digits < rest->size() && std::isalpha(static_cast<unsigned char>((*rest)[digits]));
+  const bool again = line.find(kNamed, at + 1) != std::string_view::npos;
+  OverflowIteration found;
+  if (!runs_on && !again) found.iteration = count_after(line, kNamed);
+  return found;
+}
+
+std::vector<std::string_view> messages_in(std::string_view line) {
+  // What all these messages end with, before a number, and where each stands next.
+  constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",
+                                       "educing hysteresis to ", "setting loss scale to"};
+  std::array<std::size_t, std::size(ends)> next{};
+  const auto next_end = [&](std::size_t from) {
+    std::size_t first = std::string_view::npos;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      if (next[i] < from || from == 0) next[i] = line.find(ends[i], from);
+      if (next[i] != std::string_view::npos) first = std::min(first, next[i] + ends[i].size());
+    }
+    return first;
+  };
+  std::vector<std::string_view> messages;
+  std::size_t begin = 0;
+  for (std::size_t words = next_end(0); words != std::string_view::npos;) {
+    const std::size_t number = std::min(line.find_first_not_of(" :", words), line.size());
+    const std::size_t end = number + end_of_number(line.substr(number));
+    words = next_end(end);
+    if (words == std::string_view::npos) break;
+    messages.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  messages.push_back(line.substr(begin));
+  return messages;
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many processes print each message of a skipped step into one log, where none says which it
+// is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+/// Takes the messages of a log in order. Ranks reduce their scale to the same at the same step:
+/// their messages are equal and follow each other. A rank of its own prints equal messages only
+/// where the scale grew between them, or is at its minimum.
+class RankRuns {
+ public:
+  void take(const Overflow& overflow);
+  /// A line of something else, which ends what was printed at one time.
+  void other() { adjacent_ = false; }
+  /// After the last line.
+  analyzers::PrintingRanks found();
+
+ private:
+  using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of runs, and how often
+  static void add(Lengths& lengths, std::uint64_t& length);
+
+  std::optional<Overflow> last_;
+  bool adjacent_ = false;
+  std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
+  Lengths runs_, bursts_;
+};
+
+}  // namespace halfscope::readers

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/console_survey.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzers/readers/console_engines.hpp"
+#include "analyzers/readers/console_ranks.hpp"
+#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/text_lines.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+/// Which progress bar counts the steps of training: the one that messages and scalars follow, if it
+/// goes through the log and is never started again, as those of an epoch each are.
+class BarSurvey {
+ public:
+  void take(const Bar& bar) {
+    const std::string name = bar_name(bar);
+    if (bars_.size() >= kMostBars && bars_.count(name) == 0) return;
+    now_ = &bars_[name];
+    if (bar.done + kRanksApart < now_->done) now_->again = true;
+    now_->done = std::max(now_->done, bar.done);
+    ++now_->times;
+  }
+  void follows() {
+    if (now_ == nullptr) return;
+    ++now_->followed;
+    ++followed_;
+  }
+  std::optional<std::string> found() const {
+    const auto best = std::ranges::max_element(bars_, {}, [](const auto& entry) {
+      return std::pair(entry.second.followed, entry.second.times);
+    });
+    if (best == bars_.end() || best->second.again || 2 * best->second.followed < followed_) {
+      return std::nullopt;
+    }
+    return best->first;
+  }
+
+ private:
+  static constexpr std::int64_t kRanksApart = 2;  // each may print the bar
+  static constexpr std::size_t kMostBars = 1000;
+  struct Seen {
+    std::int64_t done = 0;
+    std::uint64_t times = 0, followed = 0;  // by messages and scalars
+    bool again = false;
+  };
+  std::map<std::string, Seen> bars_;
+  Seen* now_ = nullptr;
+  std::uint64_t followed_ = 0;
+};
+
+void take_steps(const Periodic& periodic, Survey& survey) {
+  survey.steps = StepSource::lines;
+  survey.counts_skips |= periodic.skipped.has_value();
+  if (survey.last && periodic.steps > *survey.last) {
+    survey.apart = std::max(survey.apart, periodic.steps - *survey.last);
+  }
+  survey.first = std::min(periodic.steps, survey.first.value_or(periodic.steps));
+  survey.last = std::max(periodic.steps, survey.last.value_or(periodic.steps));
+}
+
+}  // namespace
+
+std::string bar_name(const Bar& bar) {
+  std::string name = std::to_string(bar.total) + " ";
+  std::ranges::copy_if(bar.of, std::back_inserter(name), [](char c) {
+    return c != ' ' && c != '.' && !std::isdigit(static_cast<unsigned char>(c));
+  });
+  return name;
+}
+
+void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see) {
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find('\r'), line.size());
+    see(line.substr(0, end));
+    line.remove_prefix(std::min(line.size(), end + 1));
+  }
+}
+
+void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
+                           const analyzers::Progress& progress, std::uint64_t before,
+                           std::uint64_t in_all) {
+  TextLines lines(file, progress, before, in_all);
+  std::string buffer;
+  while (const auto line = lines.next()) {
+    for_each_part(*line, [&](std::string_view part) {
+      if (is_blank(part)) return;
+      const std::string_view plain = without_colours(part, buffer);
+      const ConsoleLine found = console_line(plain);
+      const bool cut = lines.cut();
+      if (!found.overflow) return see(found, lines.number(), cut);
+      for (const std::string_view message : messages_in(plain)) {
+        see(console_line(message), lines.number(), cut);
+      }
+    });
+  }
+}
+
+Survey survey_of(const std::filesystem::path& file, const std::optional<std::uint64_t>& ranks) {
+  Survey survey;
+  RankRuns runs;
+  EngineSurvey engines;
+  BarSurvey bars;
+  for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
+    if (line.bar) bars.take(*line.bar);
+    if (line.overflow || line.scalars.any()) bars.follows();
+    if (line.overflow) {
+      survey.overflows = true;
+      runs.take(*line.overflow);
+      engines.take(*line.overflow);
+    } else if (!line.iteration) {
+      runs.other();
+    }
+    if (!line.periodic) return;
+    take_steps(*line.periodic, survey);
+    engines.take(*line.periodic, line.scalars.learning_rate);
+  });
+  const auto bar = bars.found();
+  if (survey.steps == StepSource::none && bar) survey.steps = StepSource::bar;
+  survey.bar = bar.value_or("");
+  survey.ranks = ranks ? analyzers::PrintingRanks{*ranks, true, true} : runs.found();
+  survey.two_engines = engines.two();
+  survey.swapped = engines.swapped();
+  return survey;
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a console log has, before its lines are given to steps: a first reading.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/source.hpp"
+
+namespace halfscope::readers {
+
+/// What tells steps.
+enum class StepSource : std::uint8_t {
+  none,
+  lines,  ///< that say how many steps are done
+  bar     ///< a progress bar, where nothing else does
+};
+
+/// A bar by the text before it, without numbers, and its total: training goes on with one bar,
+/// while others come and go.
+std::string bar_name(const Bar& bar);
+
+struct Survey {
+  StepSource steps = StepSource::none;
+  analyzers::PrintingRanks ranks;
+  bool two_engines = false, swapped = false;  ///< EngineSurvey
+  bool overflows = false;                     ///< messages of them
+  bool counts_skips = false;                  ///< some line counts skipped steps
+  std::string bar;                            ///< bar_name() of that of training; empty: none
+  std::optional<std::int64_t> first, last;    ///< steps that lines tell
+  std::int64_t apart = 1;                     ///< the most steps between two such lines
+};
+
+/// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
+/// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
+/// has no end.
+using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
+void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
+                           const analyzers::Progress& progress = {}, std::uint64_t before = 0,
+                           std::uint64_t in_all = 0);
+
+/// The parts of a line that progress bars overwrite, after a carriage return.
+void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see);
+
+Survey survey_of(const std::filesystem::path& file, const std::optional<std::uint64_t>& ranks);
+
+}  // namespace halfscope::readers

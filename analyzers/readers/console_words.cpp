@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/console_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "analyzers/readers/text_lines.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+}
+
+/// How an escape sequence begins: as a byte, or as JSON and Python write that byte.
+constexpr std::array<std::string_view, 4> kEscapes = {"\x1b[", "\\u001b[", "\\x1b[", "\\033["};
+
+/// Its length at the beginning of a text, 0 where there is none.
+std::size_t escape_at(std::string_view text) {
+  for (const std::string_view begin : kEscapes) {
+    if (!text.starts_with(begin)) continue;
+    const std::size_t end = text.find_first_not_of("0123456789;?", begin.size());
+    if (end != std::string_view::npos && std::isalpha(static_cast<unsigned char>(text[end]))) {
+      return end + 1;
+    }
+  }
+  return 0;
+}
+
+/// "loss" of "moe loss" is another one.
+bool is_second_word(std::string_view line, std::size_t at) {
+  if (!std::islower(static_cast<unsigned char>(line[at]))) return false;
+  const std::size_t before = line.substr(0, at).find_last_not_of(' ');
+  return before != std::string_view::npos && before + 1 < at &&
+         std::isalpha(static_cast<unsigned char>(line[before]));
+}
+
+/// The text of a field's value; nothing where the name is missing.
+std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
+  for (std::size_t at = line.find(name); at != std::string_view::npos;
+       at = line.find(name, at + 1)) {
+    if (at > 0 && (is_word(line[at - 1]) || is_second_word(line, at))) continue;
+    std::string_view rest = line.substr(at + name.size());
+    if (rest.empty() || is_word(rest.front())) continue;
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("\"' ")));
+    const bool sign = rest.starts_with(':') || rest.starts_with('=');
+    if (sign) rest.remove_prefix(1);
+    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("\"' [")));
+    if (end_of_number(rest) > 0) return rest;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> count_in(std::string_view text) {
+  const auto count = integer_in(text.substr(0, text.find_first_not_of("0123456789")));
+  return count && *count <= kMostSteps ? count : std::nullopt;
+}
+
+}  // namespace
+
+std::string_view without_colours(std::string_view line, std::string& buffer) {
+  if (line.find('[') == std::string_view::npos) return line;
+  std::size_t at = line.find_first_of("\x1b\\");
+  if (at == std::string_view::npos) return line;
+  buffer.assign(line.substr(0, at));
+  while (at < line.size()) {
+    const std::size_t length = escape_at(line.substr(at));
+    const std::size_t next =
+        std::min(line.find_first_of("\x1b\\", at + std::max<std::size_t>(1, length)), line.size());
+    buffer.append(line.substr(at + length, next - at - length));
+    at = next;
+  }
+  return buffer;
+}
+
+std::optional<std::string_view> after(std::string_view line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view rest = line.substr(at + mark.size());
+  rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" :")));
+  return rest;
+}
+
+std::size_t end_of_number(std::string_view text) {
+  double number = 0;
+  const bool sign = text.starts_with('+');  // from_chars takes none
+  const auto [end, error] =
+      std::from_chars(text.data() + (sign ? 1 : 0), text.data() + text.size(), number);
+  if (error != std::errc()) return 0;
+  const auto length = static_cast<std::size_t>(end - text.data());
+  const bool word = length < text.size() && std::islower(static_cast<unsigned char>(text[length]));
+  return word && !std::isfinite(number) ? 0 : length;  // "info" is no number
+}
+
+std::optional<double> number_after(std::string_view line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  return rest ? number_in(rest->substr(0, end_of_number(*rest))) : std::nullopt;
+}
+
+std::optional<std::int64_t> count_after(std::string_view line, std::string_view mark) {
+  const auto rest = after(line, mark);
+  return rest ? count_in(*rest) : std::nullopt;
+}
+
+std::optional<double> field(std::string_view line, std::string_view name) {
+  const auto value = value_of(line, name);
+  return value ? number_in(value->substr(0, end_of_number(*value))) : std::nullopt;
+}
+
+std::optional<std::int64_t> count_field(std::string_view line, std::string_view name) {
+  const auto value = value_of(line, name);
+  return value ? count_in(*value) : std::nullopt;
+}
+
+}  // namespace halfscope::readers

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a run did well, as far as its loss scale, its skipped steps and its scalars tell.
+#pragma once
+
+#include "analyzers/timeline_facts.hpp"
+
+namespace halfscope::analyzers {
+
+/// Sets what TimelineFacts says of NaN and infinities, of steps skipped in vain, and the state,
+/// from all that it has else.
+void set_state(const Analysis& analysis, TimelineFacts& facts);
+
+}  // namespace halfscope::analyzers

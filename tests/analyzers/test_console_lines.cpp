@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What single lines say: colours, fields, progress bars, torn iterations.
+#include "analyzers/readers/console_lines.hpp"
+
+#include <cmath>
+
+#include "analyzers/readers/console_words.hpp"
+#include "catch.hpp"
+
+namespace halfscope::readers {
+namespace {
+
+TEST_CASE("colours are taken out of a line, wherever they are") {
+  std::string buffer;
+  CHECK(without_colours("\x1b[1;31mskip\x1b[0mped=\x1b[32m2", buffer) == "skipped=2");
+  CHECK(without_colours("\\u001b[36mstep=1\\u001b[0m, x", buffer) == "step=1, x");
+  CHECK(without_colours("[INFO] path C:\\new [1]", buffer) == "[INFO] path C:\\new [1]");
+  CHECK(without_colours("cut \x1b[", buffer) == "cut \x1b[");
+}
+
+TEST_CASE("a field is found by its whole name") {
+  struct Row {
+    const char* line;
+    const char* name;
+    std::optional<double> value;
+  };
+  const Row rows[] = {{"loss=1.5, lr=2", "loss", 1.5},
+                      {"'grad_norm': 0.25}", "grad_norm", 0.25},
+                      {"\"gnorm\": \"3\"", "gnorm", 3},
+                      {"| loss_scale 64 |", "loss_scale", 64},
+                      {"lr=[0.001, 0.1]", "lr", 0.001},
+                      {"nll_loss=4, loss=5", "loss", 5},
+                      {"| moe loss: 4 | loss: 5", "loss", 5},
+                      {"val_loss=4", "loss", std::nullopt},
+                      {"loss scale: 64", "loss", std::nullopt},
+                      {"loss: info", "loss", std::nullopt},
+                      {"loss", "loss", std::nullopt}};
+  for (const Row& row : rows) {
+    INFO(row.line);
+    CHECK(field(row.line, row.name) == row.value);
+  }
+  CHECK(std::isnan(field("{'loss': nan}", "loss").value()));
+}
+
+TEST_CASE("a progress bar's counts, and of what it is") {
+  const auto bar = bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]");
+  REQUIRE(bar);
+  CHECK(bar->done == 98);
+  CHECK(bar->total == 240);
+  CHECK(bar->of == "Epoch 1:  41");
+  for (const char* line : {"41%|###| 98/? [", "41%| 98/240", "| 98/240 [00:40", "41%|##| 241/240 [",
+                           "41%|##| -1/240 [", "41%|##| 1k/2k ["}) {
+    INFO(line);
+    CHECK_FALSE(bar_of(line));
+  }
+}
+
+TEST_CASE("an iteration's number that is torn is none") {
+  CHECK(iteration_of("Grad overflow on iteration 4")->iteration == 4);
+  CHECK(iteration_of("Grad overflow on iteration:  4 ")->iteration == 4);
+  for (const char* line :
+       {"Grad overflow on iteration", "Grad overflow on iteration 4Using dynamic",
+        "Grad overflow on iterationGrad overflow on iteration 44",
+        "Grad overflow on iteration 146681466814669"}) {
+    INFO(line);
+    REQUIRE(iteration_of(line));
+    CHECK_FALSE(iteration_of(line)->iteration);
+  }
+  CHECK_FALSE(iteration_of("No Grad overflow for 4 iterations"));
+}
+
+}  // namespace
+}  // namespace halfscope::readers

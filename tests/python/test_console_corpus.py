@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of each form of console line: a file or folder a case in tests/data/console, with a
+JSON beside it that says what is expected. `timeline`: fields of each log's entry, those given alone.
+`notes` and `no_notes`: texts of notes. `says`, `first_line`, `no_first_line`: of `analyze`."""
+import json
+import os
+import pathlib
+import subprocess
+
+import jsonschema
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+CASES = sorted((ROOT / "tests/data/console").glob("*.json"))
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done
+
+
+def log_of(case):
+    folder = case.with_suffix("")
+    return folder if folder.is_dir() else case.with_suffix(".txt")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_a_form_of_lines(case):
+    expected = json.loads(case.read_text())
+    arguments = [log_of(case), *expected.get("arguments", [])]
+    done = run("analyze", *arguments, "--json", "-")
+    found = json.loads(done.stdout)
+    schema = json.loads((ROOT / "docs/schema/analyze.schema.json").read_text())
+    jsonschema.validate(found, schema)
+    timeline = found.get("timeline", [])
+    assert len(timeline) == len(expected["timeline"]), timeline
+    for log, wanted in zip(timeline, expected["timeline"]):
+        assert {field: log.get(field) for field in wanted} == wanted
+    for note in expected.get("notes", []):
+        assert note in done.stderr
+    for note in expected.get("no_notes", []):
+        assert note not in done.stderr
+    text = run("analyze", *arguments).stdout
+    for part in expected.get("says", []):
+        assert part in " ".join(text.split())
+    assert text.splitlines()[0].startswith(expected.get("first_line", ""))
+    if "no_first_line" in expected:
+        assert expected["no_first_line"] not in text.splitlines()[0]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "first_line" in json.loads(c.read_text())],
+                         ids=lambda case: case.stem)
+def test_what_is_wrong_comes_first(case, tmp_path):
+    wanted = json.loads(case.read_text())["first_line"]
+    assert run("recommend", log_of(case)).stdout.startswith(wanted)
+    run("report", log_of(case), "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f'<p class="answer"><strong>{wanted}' in page
+    assert "Nothing was found" not in page
+
+
+def test_every_case_has_its_log():
+    assert CASES
+    for case in CASES:
+        assert log_of(case).exists()
