@@ -10,6 +10,7 @@
 
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/shard_index.hpp"
+#include "analyzers/unnamed_roles.hpp"
 #include "halfscope/log/safetensors.hpp"
 
 namespace halfscope::analyzers {

@@ -147,7 +147,7 @@ struct LogKind {
   /// Skipped steps are told by the scale's falls: those at its minimum, say, do not show.
   bool skips_at_least = false;
   std::string scale_tag = {};  ///< of the scalar that is taken as the loss scale, where one is
-  PrintingRanks ranks = {};           ///< of a console log
+  PrintingRanks ranks = {};    ///< of a console log
   std::uint64_t perhaps_skipped = 0;  ///< more steps than it tells were skipped, at the most
   bool ended_at_minimum = false;  ///< the run ended since its scale could not be lowered any more
 };

@@ -134,6 +134,20 @@ void take_metadata(const log::TensorFile& opened, StepFile& file) {
   if (step && *step >= 0) file.step = *step;
 }
 
+/// `step`: where the metadata has none.
+StepFile described(const fs::path& path, std::optional<Dtype> as, std::int64_t step,
+                   const log::TensorFile& opened) {
+  StepFile file;
+  file.path = path;
+  file.as = as;
+  file.step = step;
+  std::error_code ignored;
+  file.bytes = fs::file_size(path, ignored);
+  take_metadata(opened, file);
+  file.shows_weights = weights_shown(path, opened);
+  return file;
+}
+
 /// A path of a tensor file, and the step of the folder in the folder that it is in.
 struct Found {
   fs::path path;
@@ -150,24 +164,13 @@ std::string name_by_file(const fs::path& path, const std::vector<std::string>& n
   return torch || path.extension() == ".npy" ? without_step(stem) : "";
 }
 
-bool any_role_in(const std::vector<std::string>& names) {
-  return std::ranges::any_of(
-      names, [](const std::string& name) { return log::role_in_name(name).has_value(); });
-}
-
 /// Adds a file; the names of its readable tensors.
 std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, TensorFolder& all) {
-  StepFile file;
-  file.path = found.path;
-  file.as = as;
   const std::string stem = found.path.stem().string();
-  file.step = step_in_name(stem).value_or(found.folder_step.value_or(0));
-  std::error_code ignored;
-  file.bytes = fs::file_size(found.path, ignored);
+  const std::int64_t step = step_in_name(stem).value_or(found.folder_step.value_or(0));
   if (found.index) require_shard(found.path, *found.index);
   const auto opened = readers::open_tensor_file(found.path, as);
-  take_metadata(*opened, file);
-  file.shows_weights = weights_shown(found.path, *opened);
+  StepFile file = described(found.path, as, step, *opened);
   if (found.index) {
     if (file.shows_weights.empty()) file.shows_weights = "is a shard of a checkpoint";
     check_shard(found.path, *opened, *found.index, all.notes);
@@ -374,25 +377,13 @@ std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
 }
 
 TensorFolder single_file(const fs::path& path, std::optional<Dtype> as) {
-  StepFile file;
-  file.path = path;
-  file.as = as;
-  std::error_code ignored;
-  file.bytes = fs::file_size(path, ignored);
   const auto opened = readers::open_tensor_file(path, as);
-  take_metadata(*opened, file);
-  file.shows_weights = weights_shown(path, *opened);
-  file.step = 0;
   TensorFolder alone;
   alone.folder = path;
   alone.roles_in_names = any_role_in(opened->names());
-  alone.files.push_back(std::move(file));
+  alone.files.push_back(described(path, as, 0, *opened));
+  alone.files.front().step = 0;
   return alone;
-}
-
-std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file) {
-  if (folder.roles_in_names) return std::nullopt;
-  return file.shows_weights.empty() ? Unnamed::gradients : Unnamed::weights;
 }
 
 double scale_of(const StepFile& file, log::Role role, const Selection& selection) {

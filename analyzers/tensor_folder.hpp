@@ -43,9 +43,6 @@ struct TensorFolder {
   Notes notes;             ///< what listing had to say
 };
 
-/// What the tensors of one of its files are whose names carry no role; empty where others' do.
-std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
-
 /// The step in a file's or folder's name: the last of "step-000012", "step_12", "step=12",
 /// "step12", and the same with "checkpoint", "iteration" and "iter", as a word of its own; any
 /// case.

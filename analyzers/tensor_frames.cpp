@@ -13,6 +13,7 @@
 #include <span>
 
 #include "analyzers/readers/shard_index.hpp"
+#include "analyzers/unnamed_roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {

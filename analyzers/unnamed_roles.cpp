@@ -102,6 +102,16 @@ std::string weights_shown(const std::filesystem::path& file, const log::TensorFi
   return shown.empty() ? in_file_name(file, readable) : shown;
 }
 
+bool any_role_in(const std::vector<std::string>& names) {
+  return std::ranges::any_of(
+      names, [](const std::string& name) { return log::role_in_name(name).has_value(); });
+}
+
+std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file) {
+  if (folder.roles_in_names) return std::nullopt;
+  return file.shows_weights.empty() ? Unnamed::gradients : Unnamed::weights;
+}
+
 Role role_of_unnamed(std::string_view name, Unnamed unnamed) {
   const Words parts = parts_of(name, "./");
   if (is_optimizer_state(parts)) return Role::optimizer_state;

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzers/source.hpp"
+#include "analyzers/tensor_folder.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers {
@@ -15,6 +17,13 @@ namespace halfscope::analyzers {
 /// What shows that a file holds a model's weights, as the end of "it ..."; empty where nothing
 /// does, and where its name speaks of gradients.
 std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened);
+
+/// Whether some name carries a role.
+bool any_role_in(const std::vector<std::string>& names);
+
+/// What the tensors of one of a folder's files are whose names carry no role; empty where others'
+/// do.
+std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
 
 /// What a tensor of such a file is: by default what the file holds; what is called as an
 /// optimizer's state ("exp_avg", "optimizer.state.0.step") is that. Beside weights, names may say
