@@ -49,6 +49,9 @@ std::string ranks_text(const TimelineFacts& facts) {
 }
 
 std::string skipped_text(const TimelineFacts& facts) {
+  if (facts.state == analyzers::RunState::unknown) {
+    return "The log tells no loss scale and no skipped step.";
+  }
   if (facts.skipped_in_all.high == 0) return no_skips_text(facts);
   std::string out =
       (facts.skips_at_least ? "At least " : "") + steps_text(facts.skipped_in_all) + " skipped";

@@ -70,6 +70,7 @@ PrintingRanks RankRuns::found() {
   ranks.certain = ranks.ranks == 1 || bursts >= kRunsThatTell;
   if (ranks.ranks > 1) return ranks;
   if (bursts >= kRunsThatTell) ranks.ranks = usual_length(bursts_);
+  some_torn_ = ranks.ranks > 1;
   if (ranks.ranks == 1 && runs >= kRunsApartThatTell) ranks.ranks = divisor_of(runs_);
   ranks.certain = ranks.ranks == 1;
   return ranks;

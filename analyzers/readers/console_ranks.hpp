@@ -22,13 +22,15 @@ class RankRuns {
   void other() { adjacent_ = false; }
   /// After the last line.
   analyzers::PrintingRanks found();
+  /// Whether that number is told by most runs, and lines of the others were torn or lost.
+  bool some_torn() const { return some_torn_; }
 
  private:
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of runs, and how often
   static void add(Lengths& lengths, std::uint64_t& length);
 
   std::optional<Overflow> last_;
-  bool adjacent_ = false;
+  bool adjacent_ = false, some_torn_ = false;
   std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
   Lengths runs_, bursts_;
 };

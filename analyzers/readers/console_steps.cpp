@@ -103,14 +103,23 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   }
   const bool equal = last_ == overflow;
   const bool same = last_ && overflow.next && !overflow.attempted && equal;
+  if (!equal) end_run();
   equal_ = equal ? equal_ + 1 : 0;
   last_ = overflow;
   const bool another = overflow.rank || equal_ % survey_.ranks.ranks == 0;
+  const bool perhaps = !survey_.ranks.certain && !survey_.torn_runs;
   counted_messages_ |= !overflow.rank;
-  pending_count_ += Interval(another ? 1 : 0, another || !survey_.ranks.certain ? 1 : 0);
+  pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
   if (!another) return;
   repeated_ += same && !overflow.rank && survey_.ranks.ranks == 1 ? 1 : 0;
   if (pending_count_.low <= kMostHeld) pending_.push_back(overflow);
+}
+
+/// Of a run of equal messages that is no multiple of the ranks, each may be another step's.
+void ConsoleSteps::end_run() {
+  const std::uint64_t ranks = survey_.ranks.ranks, length = equal_ + 1;
+  if (!last_ || last_->rank || !survey_.torn_runs || length % ranks == 0) return;
+  pending_count_.high += length - (length + ranks - 1) / ranks;
 }
 
 void ConsoleSteps::take_bar(const Bar& bar) {
@@ -292,6 +301,7 @@ void ConsoleSteps::number_pending() {
 
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
+  end_run();
   tell_named();
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be

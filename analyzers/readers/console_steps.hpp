@@ -52,6 +52,7 @@ class ConsoleSteps {
   void take(const OverflowIteration& named);
   void take(const Overflow& overflow);
   void take_message(const Overflow& overflow);
+  void end_run();
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
   void take_scalars(LineScalars scalars);

@@ -131,6 +131,7 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   if (survey.steps == StepSource::none && bar) survey.steps = StepSource::bar;
   survey.bar = bar.value_or("");
   survey.ranks = ranks ? analyzers::PrintingRanks{*ranks, true, true} : runs.found();
+  survey.torn_runs = ranks || runs.some_torn();
   survey.two_engines = engines.two();
   survey.swapped = engines.swapped();
   return survey;

@@ -28,6 +28,7 @@ std::string bar_name(const Bar& bar);
 struct Survey {
   StepSource steps = StepSource::none;
   analyzers::PrintingRanks ranks;
+  bool torn_runs = false;  ///< lines of some runs are missing: RankRuns::some_torn(), or --ranks
   bool two_engines = false, swapped = false;  ///< EngineSurvey
   bool overflows = false;                     ///< messages of them
   bool counts_skips = false;                  ///< some line counts skipped steps
