@@ -3,9 +3,9 @@
 
     bench_recording.py [--json FILE] [--pairs N] [--steps N]
 
-Two copies of a network train in turns, a few steps each, one of them recorded. A pair of turns gives
-a ratio of CPU times, so that what else the machine does is in both. Printed are the median and the
-quartiles of the pairs; one thread.
+Two copies of a network train in turns, one of them recorded. A pair of turns gives a ratio of CPU
+times, so that what else the machine does is in both. Printed are the median and the quartiles of the
+pairs; one thread.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def convolutions():
 
 
 def transformer():
-    """Two layers of a transformer, 128 wide; 8 sequences of 64 words out of 1,000."""
+    """Two layers of a transformer, 128 wide; 4 sequences of 32 words out of 1,000."""
     class Words(nn.Module):
         def __init__(self):
             super().__init__()
@@ -44,7 +44,7 @@ def transformer():
         def forward(self, words):
             return self.head(self.layers(self.embedding(words))).flatten(0, 1)
 
-    words = torch.randint(1000, (8, 64))
+    words = torch.randint(1000, (4, 32))
     return Words(), words, words.flatten().roll(-1)
 
 
@@ -111,8 +111,8 @@ WAYS = {"not recorded": {"every": [-1]}, "recorded": {"every": 1},
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json")
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=5, help="of a turn")
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=1, help="of a turn")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, {processor()}")
