@@ -114,14 +114,15 @@ def prepare(framework, folder, new):
 
 
 def versions(framework, python):
-    """Of what was installed: 'pytest 9.1.1, numpy 2.4.6, torch 2.15.0'."""
+    """Of what was installed: 'pytest 9.2.0, numpy 2.4.6, torch 2.15.0'."""
     environment = framework.environment
-    names = [package.partition("==")[0] for package in (*environment.packages, *environment.alone)]
-    ask = ("import importlib.metadata as m, sys; "
-           "print(', '.join(f'{p} {m.version(p)}' for p in sys.argv[1:]))")
-    done = subprocess.run([python, "-c", ask, *names], capture_output=True, text=True,
-                          env=environment.variables())
-    return done.stdout.strip() or done.stderr.strip()
+    done = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], capture_output=True,
+                          text=True, env=environment.variables())
+    there = dict(line.split("==", 1) for line in done.stdout.splitlines() if "==" in line)
+    there = {name.lower().replace("_", "-"): version for name, version in there.items()}
+    names = [package.partition("==")[0].partition("<")[0]
+             for package in (*environment.packages, *environment.alone)]
+    return ", ".join(f"{name} {there.get(name.replace('_', '-'), '?')}" for name in names)
 
 
 def run_tests(framework, python, folder):
