@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "analyzers/step_series.hpp"
 #include "analyzers/underflow.hpp"
@@ -72,6 +75,41 @@ void tell_skipped(const Interval& skipped, const std::filesystem::path& log, Not
       printable(log.string()), count, skipped.high == 1 ? "step" : "steps"));
 }
 
+/// What clipped_logs() asks of a log: its weight gradients' sizes and moments.
+class SeenForClipping {
+ public:
+  explicit SeenForClipping(const std::string& log) : log_(log) { seen_.logs.push_back(log); }
+
+  void add(const log::Manifest& manifest) { seen_.manifests.emplace_back(log_, manifest); }
+  void add(const log::StepScalars& scalars) { seen_.scalars.emplace_back(log_, scalars); }
+  void add(const Frame& frame) {
+    if (frame.role != log::Role::weight_grad) return;
+    const auto [at, is_new] = index_.try_emplace(frame.name, seen_.tensors.size());
+    if (is_new) {
+      TensorFindings tensor;
+      tensor.log = log_;
+      tensor.role = frame.role;
+      seen_.tensors.push_back(std::move(tensor));
+    }
+    StepFindings step;
+    step.step = frame.step;
+    step.scale = frame.scale;
+    step.counts.total = frame.table.total();
+    step.counts.nan = frame.table.nan();
+    step.counts.inf = frame.table.inf();
+    step.moments = frame.moments;
+    if (const auto largest = frame.table.largest())
+      step.max_abs = to_double(*largest) / frame.scale;
+    seen_.tensors[at->second].per_step.push_back(std::move(step));
+  }
+  bool clipped() const { return clipped_logs(seen_).contains(log_); }
+
+ private:
+  std::string log_;
+  Analysis seen_;
+  std::map<std::string, std::size_t> index_;
+};
+
 }  // namespace
 
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
@@ -80,10 +118,20 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   Selection wanted = selection;
   wanted.target = target.format;
   Visitor visit;
-  visit.frame = [&](Frame&& frame) { builder.add(frame); };
+  SeenForClipping seen(log.string());
+  visit.frame = [&](Frame&& frame) {
+    seen.add(frame);
+    builder.add(frame);
+  };
   visit.peak = [&](const StepPeak& peak) { builder.add(peak); };
-  visit.manifest = [&](const log::Manifest& manifest) { builder.add(manifest); };
-  visit.scalars = [&](const log::StepScalars& scalars) { builder.add(scalars); };
+  visit.manifest = [&](const log::Manifest& manifest) {
+    seen.add(manifest);
+    builder.add(manifest);
+  };
+  visit.scalars = [&](const log::StepScalars& scalars) {
+    seen.add(scalars);
+    builder.add(scalars);
+  };
   visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
   Interval skipped;
   visit.skipped = [&](const SkippedSteps& steps) { skipped += steps.count; };
@@ -94,6 +142,12 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
                    ": has no scalars of every step, so that no policy can be replayed; want a run "
                    "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
                    "(docs/recording.md), or a series of magnitudes with --amax FILE");
+  }
+  if (seen.clipped()) {
+    weights_at_least(*series);
+    notes.push_back(printable(log.string()) +
+                    ": weight gradients were clipped before they were recorded, and were as large "
+                    "or larger: a step that no recorded magnitude makes overflow may do so");
   }
   tell_missing_ranks(*series, log, notes);
   tell_skipped(skipped, log, notes);

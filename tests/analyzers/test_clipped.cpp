@@ -2,12 +2,14 @@
 // Gradients that were clipped before they were recorded, by hand: norms and largest magnitudes.
 #include "analyzers/clipped.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
+#include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -112,4 +114,25 @@ TEST_CASE("clipped: a replay knows what overflows, and not what does not", "[cli
   CHECK(judge(series.seen[1], 1024) == OverflowVerdict::overflow);
   CHECK(series.retried[0][1].partial);
   CHECK(series.retried[0][1].weights_partial);
+}
+
+TEST_CASE("clipped: policies over a log that was recorded after clipping", "[clipped]") {
+  const auto read = [](const std::vector<std::vector<float>>& gradients) {
+    Scalars scalars;
+    Records records;
+    for (const std::vector<float>& values : gradients) {
+      const std::int64_t number = std::ssize(scalars);
+      records.push_back(record_of("weight_grad/w", number, values));
+      double squares = 0;
+      for (const float x : values) squares += double{x} * x;
+      records.back().moments = Moments{0, squares};
+      scalars.push_back(step(number, values.front()));
+    }
+    Notes notes;
+    StepSeries series = read_ranks({scalars}, records, {}, {}, &notes);
+    CHECK(std::ranges::all_of(series.seen, &Seen::partial) == !notes.empty());
+    return series.seen.front().partial;
+  };
+  CHECK(read({{4, 3}, {5, 0}, {4.5F, 2.179449F}}));  // one norm
+  CHECK_FALSE(read({{4, 3}, {5, 1}, {4.5F, 2}}));
 }
