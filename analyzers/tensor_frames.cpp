@@ -333,7 +333,7 @@ void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Vi
   Meter meter(progress, bytes);
   FolderFrames frames(visit, notes);
   // So many at a time: their tables are held until their turn comes.
-  const auto batch = static_cast<std::size_t>(4 * tbb::info::default_concurrency());
+  const std::size_t batch = 4 * static_cast<std::size_t>(tbb::info::default_concurrency());
   for (std::size_t first = 0; first < files.size(); first += batch) {
     const auto part = std::span(files).subspan(first, std::min(batch, files.size() - first));
     std::vector<FileFrames> read = read_files(folder, part, s, meter);
