@@ -163,8 +163,8 @@ struct Comparison {
   Target target;
   std::optional<double> loss_scale;  ///< counts are for; empty: each step's own
   /// One run computed gradients in the target format, the other, in a wider one, did not, and
-  /// counts are at each step's own scale: each is judged in what it computed in. What was not
-  /// computed in the target format counts as normal, and its updates as applied.
+  /// counts are at each step's own scale: each is judged in what it computed in. Counts stay what
+  /// the target format would make of the values.
   bool own_format = false;
   std::vector<ComparedTensor> tensors;  ///< worst first, then by how far the magnitudes moved
   Both<std::vector<std::string>> only;  ///< tensors of one run

@@ -25,7 +25,7 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
 
 void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
               const RecommendOptions& options) {
-  const bool no_scale = advice.none_needed && wide_range(analysis.target.format);
+  const bool no_scale = needs_no_scale(analysis, advice);
   if (!no_scale) advice.scales = scale_evidence(analysis, advice);
   if (advice.static_log2) put_static(advice, analysis);
   if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice);

@@ -34,14 +34,18 @@ bool hides_flushed(const Frame& frame, Format target) {
 
 }  // namespace
 
+void Bfloat16Run::add(const TensorFindings& tensor) {
+  half_ = half_ || (tensor.counted && tensor.computed_in_fp16());
+  bfloat16_ = bfloat16_ || (tensor.counted && tensor.computed_dtype == Dtype::bf16);
+}
+
 bool runs_in_bfloat16(const Analysis& analysis) {
-  std::map<std::string, bool> logs;  // whether some gradient of the log was
+  std::map<std::string, Bfloat16Run> logs;
   for (const TensorFindings& t : analysis.tensors) {
-    if (!t.counted) continue;
-    if (t.computed_in_fp16()) return false;
-    logs[t.log] |= t.computed_dtype == Dtype::bf16;
+    if (t.counted) logs[t.log].add(t);
   }
-  return !logs.empty() && std::ranges::all_of(logs, [](const auto& log) { return log.second; });
+  return !logs.empty() &&
+         std::ranges::all_of(logs, [](const auto& log) { return log.second.is_one(); });
 }
 
 void Provenance::add(const Frame& frame, Format target) {

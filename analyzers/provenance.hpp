@@ -11,7 +11,17 @@
 
 namespace halfscope::analyzers {
 
-/// Whether in every log that has gradients some were computed in bfloat16, and none in binary16.
+/// Whether gradients of one log were computed in bfloat16, and none in binary16.
+class Bfloat16Run {
+ public:
+  void add(const TensorFindings& tensor);
+  bool is_one() const { return bfloat16_ && !half_; }
+
+ private:
+  bool half_ = false, bfloat16_ = false;
+};
+
+/// Whether every log that has gradients is one.
 bool runs_in_bfloat16(const Analysis& analysis);
 
 class Provenance {

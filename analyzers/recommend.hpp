@@ -114,6 +114,11 @@ struct Recommendation {
   std::optional<Footprint> footprint;
 };
 
+/// Whether the format has binary32's exponent range, and the gradients are in it.
+inline bool needs_no_scale(const Analysis& analysis, const Recommendation& advice) {
+  return advice.none_needed && wide_range(analysis.target.format);
+}
+
 /// The scales that serve some tensors, as their tables tell; highest as highest_log2, lowest as
 /// lowest_log2.
 struct ScaleRange {

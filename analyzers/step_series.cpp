@@ -105,9 +105,10 @@ struct SeriesBuilder::Found {
   std::set<std::int64_t> broken_forward;
   std::map<std::string, std::size_t> index;
   std::vector<Tensor> tensors;
-  bool any_scalars = false, any_bounds = false, any_half = false, any_bfloat16 = false;
+  bool any_scalars = false, any_bounds = false;
   unsigned ranks = 1;
   Recorded recorded;
+  Bfloat16Run bfloat16;
   ComputedFormats formats;         ///< told by the tensors once all are read
   std::optional<double> untested;  ///< untested_to()
 
@@ -203,8 +204,8 @@ void SeriesBuilder::Found::tell_formats() {
     told.role = tensor.series.role;
     tensor.provenance.tell(told, target.format);
     formats.add(told);
-    any_half = any_half || (tensor.counted && told.computed_in_fp16());
-    any_bfloat16 = any_bfloat16 || (tensor.counted && told.computed_dtype == Dtype::bf16);
+    told.counted = tensor.counted;
+    bfloat16.add(told);
     if (told.role == Role::weight_grad) ++recorded.tables.weights;
     if (told.role == Role::activation_grad) ++recorded.tables.activations;
   }
@@ -330,7 +331,7 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   series.log = all.log;
   series.manifest = all.manifest;
   series.from_buckets = all.any_bounds;
-  series.in_bfloat16 = all.any_bfloat16 && !all.any_half;
+  series.in_bfloat16 = all.bfloat16.is_one();
   MaybeCast maybe_cast;
   for (auto& [number, step] : all.steps) {
     all.add_step(series, number, step);

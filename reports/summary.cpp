@@ -251,7 +251,7 @@ std::string carried_text(const Analysis& analysis) {
 }
 
 bool needs_no_scale(const Study& study) {
-  return study.advice.none_needed && analyzers::wide_range(study.analysis.target.format);
+  return analyzers::needs_no_scale(study.analysis, study.advice);
 }
 
 std::string wide_text(const Analysis& analysis) {
