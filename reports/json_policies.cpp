@@ -99,9 +99,9 @@ void add_attempts(Pieces& to, const Trace& trace) {
 
 void add_parts(Pieces& to, const Trace& trace) {
   const char* before = ",\"parts\":[";
-  for (const auto& [name, runs] : trace.parts) {
-    to.add(before + ("{\"name\":" + json_text(name)));
-    to.array("scale", [&] { add_scales(to, runs, trace.length); });
+  for (const auto& part : trace.parts) {
+    to.add(before + ("{\"name\":" + json_text(part.first)));
+    to.array("scale", [&] { add_scales(to, part.second, trace.length); });
     to.add("}");
     before = ",";
   }

@@ -22,7 +22,9 @@ namespace halfscope::sim {
 /// A square convolution.
 struct Convolution {
   int kernel = 3, stride = 1, padding = 1;
-  std::int64_t out(std::int64_t in) const { return (in + 2 * padding - kernel) / stride + 1; }
+  std::int64_t out(std::int64_t in) const {
+    return (in + std::int64_t{2} * padding - kernel) / stride + 1;
+  }
 };
 
 struct Pool {

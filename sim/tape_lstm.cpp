@@ -96,18 +96,19 @@ Tensor Tape::in_order(std::vector<Tensor>& parts) {
 
 /// One product for all time steps, as cuDNN has it: one rounding.
 void Tape::lstm_weight_gradients() {
-  for (auto& [name, lstm] : lstms_) {
+  for (auto& entry : lstms_) {
+    auto& lstm = entry.second;  // clang 14 lets no lambda capture a structured binding
     lstm.all_gates = in_order(lstm.gates);
-    const auto layer = [&, &scale = lstm.scale](Parameter& weight, Parameter& bias,
-                                                std::vector<Tensor>& parts) {
+    const auto layer = [&](Parameter& weight, Parameter& bias, std::vector<Tensor>& parts) {
       const auto rows = [](Tensor tensor) {
         tensor.shape.erase(tensor.shape.begin());
         return tensor;
       };
       const Tensor in = rows(in_order(parts)), dgates = rows(lstm.all_gates);
-      into(weight, scale,
+      into(weight, lstm.scale,
            [&](Tensor& dw, bool add) { backend_.dense_weight_gradient(in, dgates, dw, add); });
-      into(bias, scale, [&](Tensor& db, bool add) { backend_.bias_gradient(dgates, db, add); });
+      into(bias, lstm.scale,
+           [&](Tensor& db, bool add) { backend_.bias_gradient(dgates, db, add); });
     };
     layer(*lstm.of.input, *lstm.of.input_bias, lstm.inputs);
     layer(*lstm.of.hidden, *lstm.of.hidden_bias, lstm.hidden);

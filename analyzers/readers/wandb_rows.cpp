@@ -121,7 +121,8 @@ std::vector<double> edges_of(const Object& packed) {
   const double count = number_of(packed, "count");
   std::vector<double> edges;
   if (!(count >= 0 && count < static_cast<double>(kMostBins))) return edges;
-  for (double i = 0; i <= count; ++i) edges.push_back(min + i * size);
+  const auto bins = static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i <= bins; ++i) edges.push_back(min + static_cast<double>(i) * size);
   return edges;
 }
 
@@ -162,8 +163,7 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
       return true;
     }
     Object object;
-    if (open_.size() > 0) object.prefix = open_.back().prefix + open_.back().key;
-    if (open_.size() > 0) object.prefix += '.';
+    if (!open_.empty()) object.prefix = open_.back().prefix + open_.back().key + '.';
     open_.push_back(std::move(object));
     return true;
   }

@@ -42,6 +42,8 @@ class Arithmetic {
   std::int64_t count_;
 };
 
+// NOLINTBEGIN(clang-analyzer-core.NullDereference): every kind is given the state that it has
+
 /// torch.optim.Adam's single-tensor order: exp_avg = exp_avg * beta1 + (1 - beta1) * grad, then
 /// exp_avg_sq with ((1 - beta2) * grad) * grad, then what is subtracted, into `step`.
 void adam(const UpdateConstants& c, const Arithmetic& into, const Block& b, const float* g,
@@ -83,6 +85,8 @@ void step_of(const UpdateConstants& c, const Arithmetic& into, const Block& b, f
     case UpdateRule::Kind::adam: adam(c, into, b, g.data(), step); return;
   }
 }
+
+// NOLINTEND(clang-analyzer-core.NullDereference)
 
 }  // namespace
 

@@ -57,6 +57,7 @@ namespace halfscope::sim {
   X(cudnnBatchNormalizationForwardInference)        \
   X(cudnnBatchNormalizationBackward)
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's name stands without them
 #define HALFSCOPE_MEMBER(name) decltype(&::name) name = nullptr;
 struct CublasApi {
   HALFSCOPE_CUBLAS_FUNCTIONS(HALFSCOPE_MEMBER)

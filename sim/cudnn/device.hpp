@@ -49,8 +49,8 @@ class Device {
 
 /// A tensor's memory: elements of its dtype, NHWC as its shape says.
 struct DeviceStorage final : Storage {
-  DeviceStorage(std::shared_ptr<Device> of, std::int64_t count_, std::size_t bytes)
-      : device(std::move(of)), memory(bytes, device->stream()), count(count_) {}
+  DeviceStorage(std::shared_ptr<Device> of, std::int64_t elements, std::size_t bytes)
+      : device(std::move(of)), memory(bytes, device->stream()), count(elements) {}
   std::shared_ptr<Device> device;  // outlives the memory
   cuda::DeviceMemory memory;
   std::int64_t count;

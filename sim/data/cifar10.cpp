@@ -16,7 +16,7 @@ namespace halfscope::sim {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t kPlane = 32 * 32, kRecord = 1 + 3 * kPlane;
+constexpr std::size_t kPlane = std::size_t{32} * 32, kRecord = 1 + 3 * kPlane;
 constexpr std::uint64_t kMostRecords = 100000;
 constexpr std::array kTraining = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                   "data_batch_4.bin", "data_batch_5.bin"};

@@ -25,7 +25,7 @@ struct Grid {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), const Grid& grid, cudaStream_t stream,
             Arguments&&... arguments) {
-  constexpr std::size_t kAlwaysAllowed = 48 * 1024;
+  constexpr std::size_t kAlwaysAllowed = std::size_t{48} * 1024;
   if (grid.blocks == 0) return;
   if (grid.shared > kAlwaysAllowed) {
     check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

@@ -25,6 +25,7 @@ class std::numeric_limits<halfscope::Float<F>> {
   static constexpr int decimals(int x) { return x * 30103 / 100000; }
 
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the standard's names
   static constexpr bool is_specialized = true;
   static constexpr bool is_signed = true;
   static constexpr bool is_integer = false;
@@ -61,6 +62,7 @@ class std::numeric_limits<halfscope::Float<F>> {
   HALFSCOPE_HD static constexpr T signaling_NaN() noexcept {
     return encoded(has_signaling_NaN ? F.infinity() + 1 : F.quiet_nan());
   }
+  // NOLINTEND(readability-identifier-naming)
 };
 
 /// Equal numbers hash alike, so -0 as +0.

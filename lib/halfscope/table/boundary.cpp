@@ -52,9 +52,11 @@ Magnitude first_magnitude(const Limit& limit, const Dyadic& loss, const Dyadic& 
   numerator <<= shift;
   const Wide quotient = numerator / loss.significand;  // at least 55 bits
   const int dropped = bit_width(quotient) - 53;
+  // NOLINTBEGIN(clang-analyzer-core.UndefinedBinaryOperatorResult): dropped is 2 at least
   const bool exact =
       numerator % loss.significand == 0 && (quotient & ((Wide{1} << dropped) - 1)) == 0;
   auto significand = static_cast<std::uint64_t>(quotient >> dropped);
+  // NOLINTEND(clang-analyzer-core.UndefinedBinaryOperatorResult)
   int exponent = limit.exponent + recorded.exponent - loss.exponent - shift + dropped + 52;
   if (limit.strict || !exact) ++significand;
   if (significand == 2 * kFractionUnit) {

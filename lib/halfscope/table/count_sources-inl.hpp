@@ -183,7 +183,7 @@ struct Source<Dtype::f16> {
   static HALFSCOPE_INLINE Halves take(const std::byte* p, See& seen) {
     V v[4];
     HALFSCOPE_UNROLL
-    for (int k = 0; k < 4; ++k) {
+    for (std::size_t k = 0; k < 4; ++k) {
       v[k] = widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * k)));
       seen.template see<kFractions>(v[k]);
       // Rounds the upper half to odd: a carry reaches its lowest bit where the rest is not 0.

@@ -50,7 +50,7 @@ struct Leading {
 };
 HALFSCOPE_HD constexpr Leading leading_of(const Unpacked& x) {
   const int width = detail::bit_width(x.significand);
-  return {x.exponent + width - 1, x.significand << (64 - width)};
+  return {x.exponent + width - 1, x.significand << ((64 - width) & 63)};  // of zero by 0
 }
 
 namespace detail {

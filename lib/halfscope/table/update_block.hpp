@@ -41,7 +41,7 @@ struct PairScratch {
   std::uint32_t rare[kPairBlock + 64] = {};  ///< positions in the block of the pairs left over
   std::size_t rare_count = 0;
   // Bin: row * kUpdateRow + 4 * column + 2 * (fraction of u < fraction of w16) + lost.
-  std::array<std::array<std::uint32_t, kUpdateRow * kEndField>, kCellTables> cells{};
+  std::array<std::array<std::uint32_t, std::size_t{kUpdateRow} * kEndField>, kCellTables> cells{};
   std::array<std::array<std::uint32_t, kErrorBins>, kErrorTables> errors{};
   bool has_bins = false;
 };

@@ -32,6 +32,7 @@ std::uint64_t rounded_to_bits(std::uint64_t n, int p) {
   const int shift = detail::bit_width(n) - p;
   if (shift <= 0) return n;
   const detail::Cut cut = detail::cut_at(n, shift);
+  // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): shift is 63 at most
   return (cut.kept + (detail::rounds_up(cut, false, Modes()) ? 1 : 0)) << shift;
 }
 

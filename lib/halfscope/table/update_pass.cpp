@@ -62,7 +62,7 @@ Column take_column(PairScratch& scratch, std::size_t at) {
 
 /// One row of bins into the table, and clears it.
 void fold_row(PairScratch& scratch, std::uint32_t row, UpdateTable& table) {
-  take_column(scratch, row * kUpdateRow);  // pairs that do not count
+  take_column(scratch, std::size_t{row} * kUpdateRow);  // pairs that do not count
   const bool zero_weight = row == 0;
   const int weight = static_cast<int>(row) - kFieldBias;
   for (std::uint32_t column = kFirstUpdate + kFieldBias; column < kEndField; ++column) {
@@ -121,7 +121,7 @@ const std::byte* apart_from(const std::byte* updates, const std::byte* weights, 
 
 PairScratch& pair_scratch() {
   thread_local const auto scratch = std::make_unique<PairScratch>();
-  return *scratch;
+  return *scratch;  // NOLINT(clang-analyzer-cplusplus.NewDelete): it lives as long as the thread
 }
 
 void fold_pairs(PairScratch& scratch, UpdateTable& table) {
