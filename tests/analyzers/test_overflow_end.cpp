@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow_end.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+namespace {
+
+void add_scalars(Analysis& analysis, const std::string& log, std::int64_t step) {
+  log::StepScalars scalars;
+  scalars.step = step;
+  analysis.scalars.emplace_back(log, scalars);
+}
+
+void add_tensor(Analysis& analysis, const std::string& log,
+                const std::vector<std::int64_t>& steps) {
+  TensorFindings& tensor = analysis.tensors.emplace_back();
+  tensor.log = log;
+  for (const std::int64_t step : steps) tensor.per_step.emplace_back().step = step;
+}
+
+OverflowEvent event(Cause cause, std::int64_t step, std::int64_t last_step,
+                    const std::string& log = "run") {
+  OverflowEvent e;
+  e.log = log;
+  e.step = step;
+  e.last_step = last_step;
+  e.cause = cause;
+  return e;
+}
+
+/// A log "run" whose last recorded step is 9, and its events.
+Study study_of(std::vector<OverflowEvent> events) {
+  Study study;
+  add_tensor(study.analysis, "run", {0, 4, 9});
+  study.overflow.events = std::move(events);
+  return study;
+}
+
+/// The first step of the event that lasts.
+std::optional<std::int64_t> lasts_from(const Study& study) {
+  const OverflowEvent* const found = lasting(study.analysis, study.overflow);
+  return found == nullptr ? std::nullopt : std::optional(found->step);
+}
+
+}  // namespace
+
+TEST_CASE("An event lasts where no scale cures it and it reaches the last recorded step",
+          "[table]") {
+  struct Row {
+    const char* what;
+    Cause cause;
+    std::int64_t step, last_step;
+    bool what_if, lasts;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"NaN in the model", Cause::nan_in_model, 4, 9, false, true},
+      {"overflow at scale 1", Cause::at_scale_1, 4, 9, false, true},
+      {"from the first step on", Cause::at_scale_1, 0, 9, false, true},
+      {"a smaller scale avoids it", Cause::by_scale, 4, 9, false, false},
+      {"nobody knows whether one does", Cause::undetermined, 4, 9, false, false},
+      {"finite values that would overflow", Cause::at_scale_1, 4, 9, true, false},
+      {"it ends before", Cause::nan_in_model, 0, 4, false, false},
+      {"the last step alone", Cause::nan_in_model, 9, 9, false, false},
+      {"the last step alone, at scale 1", Cause::at_scale_1, 9, 9, false, false},
+      {"a step alone, not the last", Cause::nan_in_model, 4, 4, false, false},
+  }));
+  CAPTURE(row.what);
+  OverflowEvent only = event(row.cause, row.step, row.last_step);
+  only.what_if = row.what_if;
+  const Study study = study_of({only});
+  CHECK(lasting(study.analysis, study.overflow) ==
+        (row.lasts ? study.overflow.events.data() : nullptr));
+}
+
+TEST_CASE("The first of the events that last is taken") {
+  CHECK_FALSE(lasts_from(study_of({})));
+  CHECK(lasts_from(study_of({event(Cause::nan_in_model, 0, 3), event(Cause::by_scale, 1, 9),
+                             event(Cause::at_scale_1, 4, 9), event(Cause::nan_in_model, 5, 9)})) ==
+        4);
+}
+
+TEST_CASE("The last recorded step is that of a log's tables and of its scalars") {
+  const auto to_12 = {event(Cause::at_scale_1, 4, 12)}, to_9 = {event(Cause::at_scale_1, 4, 9)};
+  Study later = study_of(to_12);
+  CHECK_FALSE(lasts_from(later));  // the tables end at 9
+  add_scalars(later.analysis, "run", 12);
+  add_scalars(later.analysis, "run", 11);
+  CHECK(lasts_from(later) == 4);
+  add_tensor(later.analysis, "run", {13});
+  CHECK_FALSE(lasts_from(later));
+
+  Study other = study_of(to_9);
+  add_scalars(other.analysis, "another", 99);
+  add_tensor(other.analysis, "another", {99});
+  CHECK(lasts_from(other) == 4);  // other logs go on for as long as they like
+  add_scalars(other.analysis, "run", 10);
+  CHECK_FALSE(lasts_from(other));
+}
+
+TEST_CASE("An event lasts to the end of its own log") {
+  Study study = study_of({event(Cause::at_scale_1, 4, 9, "long"), event(Cause::at_scale_1, 5, 20)});
+  add_tensor(study.analysis, "long", {0, 20});
+  CHECK_FALSE(lasts_from(study));  // each would in the other
+  study.overflow.events.push_back(event(Cause::at_scale_1, 6, 20, "long"));
+  CHECK(lasts_from(study) == 6);
+  Study scalars_alone;
+  scalars_alone.overflow.events = {event(Cause::at_scale_1, -5, -2)};
+  for (const std::int64_t step : {-5, -2}) add_scalars(scalars_alone.analysis, "run", step);
+  CHECK(lasts_from(scalars_alone) == -5);
+}
+
+TEST_CASE("An event that lasts comes first, but for NaN in the model that is no later", "[table]") {
+  struct Row {
+    const char* what;
+    std::optional<std::int64_t> nan;
+    bool first;
+  };
+  const Row row = GENERATE(values<Row>({{"no NaN", std::nullopt, true},
+                                        {"NaN before", 3, false},
+                                        {"at the same step", 4, false},
+                                        {"NaN after it began", 5, true}}));
+  CAPTURE(row.what);
+  Study study = study_of({event(Cause::at_scale_1, 4, 9)});
+  if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
+  CHECK(lasting_first(study) == (row.first ? study.overflow.events.data() : nullptr));
+  study.overflow.events.clear();
+  CHECK(lasting_first(study) == nullptr);  // nothing lasts
+}
+
+namespace {
+
+/// A recommendation of 2^static_log2 that a tensor of `log` limits.
+Recommendation recommended(int static_log2, int headroom = 1, const std::string& log = "run") {
+  Recommendation advice;
+  advice.static_log2 = static_log2;
+  advice.headroom_asked = headroom;
+  advice.limited_by.emplace().log = log;
+  advice.above_target = {"weight_grad/a"};
+  advice.flushed_at_recommended.count = 3;
+  advice.flushed_at_recommended.of = 7;
+  return advice;
+}
+
+/// Whether the scale is taken back, and with it all that belongs to it.
+bool refused(Study study, const Recommendation& advice) {
+  study.advice = advice;
+  refuse_divergence(study);
+  const Recommendation& left = study.advice;
+  const bool none = left.reason == kDiverges;
+  CHECK(left.static_log2 == (none ? std::nullopt : advice.static_log2));
+  CHECK(left.above_target.empty() == (none || advice.above_target.empty()));
+  CHECK(left.flushed_at_recommended.count == (none ? Interval() : Interval(3)));
+  CHECK(left.flushed_at_recommended.of == (none ? Interval() : Interval(7)));
+  CHECK(left.limited_by.has_value() == advice.limited_by.has_value());
+  return none;
+}
+
+}  // namespace
+
+TEST_CASE("A scale is taken back below 2^-24, and below 1 where the run ends in NaN", "[table]") {
+  struct Row {
+    const char* what;
+    int static_log2, headroom;
+    bool ends_in_nan, refused;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"2^-24 is binary16's least number", -24, 1, false, false},
+      {"a loss times less is lost itself", -25, 1, false, true},
+      {"a scale of 1", 0, 1, true, false},
+      {"half of it", -1, 1, true, true},
+      {"half of it, of a run that goes on", -1, 1, false, false},
+      // The usual headroom is one binade: with 9 the scale is 2^8 smaller than usual.
+      {"usually 1", -8, 9, true, false},
+      {"usually 2^-1", -9, 9, true, true},
+      {"usually 2^-24", -32, 9, false, false},
+      {"usually 2^-25", -33, 9, false, true},
+      {"without headroom 1, usually 2^-1", 0, 0, true, true},
+      {"without headroom 2, usually 1", 1, 0, true, false},
+  }));
+  CAPTURE(row.what);
+  const std::int64_t last = row.ends_in_nan ? 9 : 4;
+  const Study study = study_of({event(Cause::nan_in_model, 4, last)});
+  CHECK(refused(study, recommended(row.static_log2, row.headroom)) == row.refused);
+}
+
+TEST_CASE("A run ends in NaN where its last recorded step has it, in the log of the limit") {
+  const OverflowEvent last_alone = event(Cause::nan_in_model, 9, 9);
+  OverflowEvent what_if = last_alone;
+  what_if.what_if = true;
+  CHECK(refused(study_of({last_alone}), recommended(-1)));
+  CHECK(refused(study_of({event(Cause::by_scale, 0, 1), last_alone}), recommended(-1)));
+  CHECK_FALSE(refused(study_of({}), recommended(-1)));
+  CHECK_FALSE(refused(study_of({what_if}), recommended(-1)));
+  CHECK_FALSE(refused(study_of({event(Cause::by_scale, 4, 9)}), recommended(-1)));
+  Study of_two = study_of({last_alone});
+  add_tensor(of_two.analysis, "another", {0, 9});  // which has no NaN
+  CHECK(refused(of_two, recommended(-1)));
+  CHECK_FALSE(refused(of_two, recommended(-1, 1, "another")));
+  Study goes_on = study_of({last_alone});
+  add_scalars(goes_on.analysis, "run", 10);
+  CHECK_FALSE(refused(goes_on, recommended(-1)));
+}
+
+TEST_CASE("Without a scale, or a tensor that limits it, nothing is taken back") {
+  const Study study = study_of({event(Cause::nan_in_model, 4, 9)});
+  Recommendation none = recommended(-30), by_nothing = recommended(-30);
+  none.static_log2.reset();
+  none.reason = "all_zero";
+  by_nothing.limited_by.reset();
+  CHECK_FALSE(refused(study, none));
+  CHECK_FALSE(refused(study, by_nothing));
+  CHECK(refused(study, recommended(-30)));
+}
