@@ -243,7 +243,7 @@ std::vector<double> Tail::ladder(std::span<const double> limits) const {
   std::vector<double> steps(limits.begin(), limits.end());
   for (const double limit : limits) {
     const double ahead = std::ceil(least - limit);
-    for (double x = limit + ahead; x <= most; x += 1) steps.push_back(x);
+    for (int i = 0; limit + ahead + i <= most; ++i) steps.push_back(limit + ahead + i);
   }
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());

@@ -10,7 +10,7 @@ namespace halfscope::sim {
 Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
                        const Convolution& conv, bool bias) {
   const Shape in = value(x).shape;  // N, H, W, C
-  const std::int64_t fan_in = conv.kernel * conv.kernel * in.at(3);
+  const std::int64_t fan_in = in.at(3) * conv.kernel * conv.kernel;
   Parameter& weight = parameters_.at(name + ".weight", {channels, conv.kernel, conv.kernel, in[3]},
                                      Initial::kaiming_uniform, fan_in);
   Parameter* const shift =

@@ -51,7 +51,8 @@ void ReferenceBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& 
   const std::span<double> out = values(y), running_mean = values(parameters.running_mean),
                           running_variance = values(parameters.running_variance);
   const std::size_t channels = gamma.size();
-  const auto count = static_cast<double>(in.size() / channels);
+  const std::size_t rows = in.size() / channels;
+  const auto count = static_cast<double>(rows);
   if (!inference && count < 2) {
     throw std::invalid_argument("batch normalisation: one value a channel has no variance");
   }
@@ -84,7 +85,8 @@ void ReferenceBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
   const std::span<const double> in = values(x), up = values(dy), gamma = values(parameters.gamma);
   const std::span<double> out = values(dx);
   const std::size_t channels = gamma.size();
-  const auto count = static_cast<double>(in.size() / channels);
+  const std::size_t rows = in.size() / channels;
+  const auto count = static_cast<double>(rows);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = values(saved.mean)[c], inverse = values(saved.inverse_deviation)[c];
     const auto normal = [&](std::size_t i) { return (in[i] - mean) * inverse; };
