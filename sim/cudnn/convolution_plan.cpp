@@ -158,8 +158,8 @@ nlohmann::json told(const Tell& tell) {
 }  // namespace
 
 ConvolutionPlan::ConvolutionPlan(const CudnnApi& api, cudnnHandle_t handle,
-                                 const ConvolutionKey& key_, Accumulation accumulation)
-    : key(key_),
+                                 const ConvolutionKey& of, Accumulation accumulation)
+    : key(of),
       x(api, key.dtype, key.x),
       y(api, key.dtype, key.y()),
       w(api, key.dtype, key.w),
