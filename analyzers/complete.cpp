@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "analyzers/lost_mass.hpp"
 #include "analyzers/recommend.hpp"
+#include "analyzers/step_facts.hpp"
 #include "analyzers/step_maxima.hpp"
 
 namespace halfscope::analyzers {
@@ -21,6 +26,21 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
   }
 }
 
+/// The highest scale where FP16 holds the sums over microbatches too, where that is less.
+std::optional<int> highest_if_half(const Recommendation& advice, const Analysis& analysis,
+                                   const RecommendOptions& options) {
+  if (!advice.highest_log2) return std::nullopt;
+  int highest = *advice.highest_log2;
+  for (const std::string& log : std::set(analysis.logs.begin(), analysis.logs.end())) {
+    const LogScalars scalars(analysis, log);
+    for (const auto& [step, sum] : scalars.sums()) {
+      const int k = highest_safe_log2(magnitude_of(sum), 1.0, analysis.target.format);
+      highest = std::min(highest, k - options.headroom_bits);
+    }
+  }
+  return highest < *advice.highest_log2 ? std::optional(highest) : std::nullopt;
+}
+
 }  // namespace
 
 void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
@@ -28,6 +48,7 @@ void complete(Recommendation& advice, const Analysis& analysis, const Selection&
   const bool no_scale = needs_no_scale(analysis, advice);
   if (!no_scale) advice.scales = scale_evidence(analysis, advice);
   if (advice.static_log2) put_static(advice, analysis);
+  if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, analysis, options);
   if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice);
   advice.ranks = rank_sum(analysis, advice, selection);
   advice.per_layer = per_layer(analysis, advice, options);

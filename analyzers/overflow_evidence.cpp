@@ -14,9 +14,10 @@ using log::Role;
 using log::StepScalars;
 
 /// The step's largest gradient by its scalars.
-std::optional<double> scalar_peak(const StepScalars& s) {
+std::optional<double> scalar_peak(const LogView& view, const StepScalars& s) {
   if (!s.max_abs_weight_grad && !s.max_abs_activation_grad) return std::nullopt;
-  const double a = s.max_abs_weight_grad.value_or(0.0);
+  const double a =
+      view.scalars.in_fp16(Role::weight_grad, s.step, s.max_abs_weight_grad.value_or(0.0));
   const double b = s.max_abs_activation_grad.value_or(0.0);
   // std::max would lose a NaN in its second place.
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
@@ -36,10 +37,11 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
     const bool bounds = computed_narrow(tensor) || !view.formats.any_narrow_gradient();
     if (phase_of(tensor.role) != Phase::backward || !bounds) continue;
     const StepFindings* step = find_step(tensor, at);
-    if (step != nullptr && step->max_abs) peak = std::max(peak, *step->max_abs);
+    if (step == nullptr || !step->max_abs) continue;
+    peak = std::max(peak, view.scalars.in_fp16(tensor.role, at, *step->max_abs));
   }
   if (const StepScalars* scalars = view.scalars.at(at)) {
-    const double scalar = scalar_peak(*scalars).value_or(0.0);
+    const double scalar = scalar_peak(view, *scalars).value_or(0.0);
     if (std::isfinite(scalar)) peak = std::max(peak, scalar);
   }
   return peak > 0 ? std::optional(peak) : std::nullopt;
@@ -136,10 +138,13 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
     for (const std::size_t i : view.order.tensors()) {
       const TensorFindings& tensor = view.tensor(i);
       const StepFindings* step = tensor.counted ? find_step(tensor, at) : nullptr;
-      if (step != nullptr && step->largest) take(*step->largest, step->scale, *step->max_abs, at);
+      if (step == nullptr || !step->largest) continue;
+      const double held = view.scalars.in_fp16(tensor.role, at, *step->max_abs);
+      const bool whole = held == *step->max_abs;
+      take(whole ? *step->largest : magnitude_of(held), whole ? step->scale : 1.0, held, at);
     }
     const StepScalars* scalars = view.scalars.at(at);
-    const auto peak = scalars == nullptr ? std::nullopt : scalar_peak(*scalars);
+    const auto peak = scalars == nullptr ? std::nullopt : scalar_peak(view, *scalars);
     if (peak && std::isfinite(*peak) && *peak > 0) take(magnitude_of(*peak), 1.0, *peak, at);
     const auto loss = scalars == nullptr ? std::nullopt : view.counted_loss(*scalars);
     if (loss && std::isfinite(*loss) && *loss != 0) {

@@ -30,7 +30,11 @@ bool concerns(Kind kind, const TensorFindings& tensor) {
 
 bool shows(Kind kind, const LogView& view, const TensorFindings& tensor, const StepFindings& step) {
   if (kind == Kind::recorded) return nonfinite(step);
-  return overflows(step, view.analysis.target.format, scale_seen(tensor, step));
+  const Format format = view.analysis.target.format;
+  const double scale = scale_seen(tensor, step);
+  if (!overflows(step, format, scale)) return false;
+  const double held = view.scalars.in_fp16(tensor.role, step.step, *step.max_abs);
+  return held == *step.max_abs || magnitude_of(held) >= boundaries(format, scale).overflow;
 }
 
 /// What the scalars show of infinities and NaN: the loss, else the gradients, backward.
@@ -56,8 +60,9 @@ std::optional<Mark> overflow_mark(const LogView& view, const StepScalars& s) {
   if (reaches(s.max_abs_activation_grad)) {
     return Mark{{}, Role::activation_grad, *s.max_abs_activation_grad};
   }
-  if (reaches(s.max_abs_weight_grad)) return Mark{{}, Role::weight_grad, *s.max_abs_weight_grad};
-  return std::nullopt;
+  if (!s.max_abs_weight_grad) return std::nullopt;
+  const double held = view.scalars.in_fp16(Role::weight_grad, s.step, *s.max_abs_weight_grad);
+  return reaches(held) ? std::optional(Mark{{}, Role::weight_grad, held}) : std::nullopt;
 }
 
 bool has_gradients(const StepScalars& s) {

@@ -45,6 +45,14 @@ std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& st
   return peak;
 }
 
+/// Of which microbatch's tensor a part is, the scalars do not say.
+Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
+  const double part = scalars.in_fp16(role, peak.limit.step, peak.limit.max_abs);
+  if (part == peak.limit.max_abs) return peak;
+  const std::string name(log::name_of(role));
+  return {magnitude_of(part), 1.0, {peak.limit.log, name, peak.limit.step, part, false, true}};
+}
+
 /// Whether FP16 may have made infinities of a step that gradients recorded as wide hold.
 bool maybe_rounded(const Analysis& analysis, const std::string& log, std::int64_t step) {
   return analysis.maybe_rounded.count({log, step}) != 0;
@@ -209,7 +217,9 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
     if (was_clipped(analysis, t->log, t->role)) r.overflow_not_identifiable = r.clipped = true;
     for (const StepFindings& step : t->per_step) {
-      if (const auto peak = peak_of(*t, step)) limit_by(*peak, format, options, r);
+      if (const auto peak = peak_of(*t, step)) {
+        limit_by(in_fp16(*peak, t->role, scalars.at(t->log)), format, options, r);
+      }
       if (!has_censored_infinity(analysis, *t, step)) continue;
       const std::optional<double> scale =
           computed_scale(*t, step, scalars.at(t->log), WithoutScalars::as_recorded);

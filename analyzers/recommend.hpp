@@ -75,7 +75,10 @@ struct Recommendation {
   std::string_view format;          ///< that was asked about
   std::optional<int> static_log2;   ///< log2 of static_scale: highest, or 0 (wide_range())
   std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
-  std::optional<int> lowest_log2;   ///< smallest k with every tensor's flushed share in the target
+  /// highest_log2 where parameters, and the sums of their gradients over microbatches, are FP16
+  /// themselves; empty where that is no less.
+  std::optional<int> highest_if_half_log2;
+  std::optional<int> lowest_log2;  ///< smallest k with every tensor's flushed share in the target
   /// What is flushed is not known well enough for `lowest`: values were computed in binary16, or
   /// the log has buckets that do not tell. Then, of the latter:
   bool underflow_not_identifiable = false;

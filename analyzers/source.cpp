@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyzers/microbatches.hpp"
 #include "analyzers/ranks.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/samples.hpp"
@@ -28,22 +29,32 @@ std::optional<double> magnitude(std::optional<double> x) {
 
 /// Before gradients are added up they may be larger than their sum; they carry the step's scale.
 void visit_microbatches(const log::StepScalars& scalars, bool scaled, const PeakVisitor& visit) {
-  const double scale = scaled ? scalars.loss_scale.value_or(0) : 1;
+  const double scale = microbatch_scale(scalars, scaled);
   if (!usable_scale(scale)) return;
   for (const auto& [tag, value] : scalars.more) {
     for (const Role role : {Role::weight_grad, Role::activation_grad}) {
-      if (!tag.starts_with(fmt::format("max_abs/{}/microbatch-", log::name_of(role)))) continue;
+      if (!is_microbatch(tag, role)) continue;
       visit({role, scalars.step, std::abs(value) / scale, scalars.loss_scale});
     }
   }
 }
 
-void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& visit) {
+/// What FP16 holds of a step's weight gradients: no finite sum in FP32 whose parts are visited.
+std::optional<double> weight_peak(const log::StepScalars& scalars, bool scaled, bool sums_in_fp32) {
+  const std::optional<double> max_abs = scalars.max_abs_weight_grad;
+  const bool visited = usable_scale(microbatch_scale(scalars, scaled)) && largest_part(scalars);
+  const bool parts = sums_in_fp32 && max_abs && std::isfinite(*max_abs) && visited;
+  return parts ? std::nullopt : max_abs;
+}
+
+void visit_peaks(const log::RunLog& log, const Selection& s, bool sums_in_fp32,
+                 const PeakVisitor& visit) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
+  const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
   for (const log::StepScalars& scalars : log.scalars()) {
     if (!in_steps(s, scalars.step)) continue;
     const std::pair<Role, std::optional<double>> peaks[] = {
-        {Role::weight_grad, scalars.max_abs_weight_grad},
+        {Role::weight_grad, weight_peak(scalars, scaled, sums_in_fp32)},
         {Role::activation_grad, scalars.max_abs_activation_grad},
         {Role::loss, half_loss ? magnitude(scalars.loss) : std::nullopt}};
     for (const auto& [role, max_abs] : peaks) {
@@ -51,7 +62,7 @@ void visit_peaks(const log::RunLog& log, const Selection& s, const PeakVisitor& 
         visit({role, scalars.step, max_abs.value_or(0.0), scalars.loss_scale});
       }
     }
-    visit_microbatches(scalars, log.manifest().gradients == log::ScaleState::scaled, visit);
+    visit_microbatches(scalars, scaled, visit);
   }
 }
 
@@ -219,12 +230,14 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     visit.frame(std::move(frame));
   };
   LeftOut left_out;
+  SumFormat sums;
   const ScaleTag tag(log, s);
   const auto take = [&](log::TensorRecord&& record) {
     tag.set(record);
     if (left_out.takes(record, s)) return;
     Frame frame;
     std::tie(frame.role, frame.role_source) = role_of(s, record.name);
+    if (frame.role == Role::weight_grad) sums.add(record.source_dtype);
     frame.step = record.step;
     frame.source_dtype = record.source_dtype;
     frame.computed_dtype = record.computed_dtype;
@@ -237,6 +250,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   };
   const auto take_sample = [&](Frame&& frame) {
     const bool carried = frame.scale != 1.0;
+    if (frame.role == Role::weight_grad) sums.add(frame.source_dtype);
     pass_on(std::move(frame), carried);
   };
   log.for_each(take, wanted);
@@ -244,7 +258,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   if (log.record_count() == 0 && !log.samples().empty()) {
     read_samples(log, s, take_sample, notes, progress);
   }
-  if (visit.peak && !s.tensor_glob) visit_peaks(log, s, visit.peak);
+  if (visit.peak && !s.tensor_glob) visit_peaks(log, s, sums.is_fp32(), visit.peak);
   if (visit.manifest) visit.manifest(log.manifest());
   for (const log::StepScalars& scalars : log.scalars()) {
     if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);

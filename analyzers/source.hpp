@@ -51,7 +51,7 @@ struct Frame {
   double run_scale = 1.0;
   std::vector<std::uint64_t> shape;  ///< where a log has counts alone: {number of elements}
   BoundedTable table;                ///< of the recorded values
-  /// Of the recorded values, approximate, as a run log has them; empty for tensor files.
+  /// Of the recorded values, approximate: of run logs; of weight gradients in files of many steps.
   std::optional<Moments> moments;
   unsigned ranks = 1;       ///< of several: those that had it
   double rank_max_abs = 0;  ///< unscaled, over ranks whose tables are not added to this one
@@ -140,6 +140,13 @@ struct PrintingRanks {
   bool certain = true;  ///< false: taken from few or uneven runs of equal lines
 };
 
+/// A loss scaler of a run that is not the one whose messages were counted.
+struct OtherScaler {
+  int scaler = 0;
+  std::uint64_t messages = 0;             ///< of a step that it skipped
+  std::optional<double> scale_last = {};  ///< what the last one left
+};
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -150,6 +157,9 @@ struct LogKind {
   PrintingRanks ranks = {};    ///< of a console log
   std::uint64_t perhaps_skipped = 0;  ///< more steps than it tells were skipped, at the most
   bool ended_at_minimum = false;  ///< the run ended since its scale could not be lowered any more
+  /// A counter tells how many steps were skipped of this one and those after it.
+  std::optional<std::int64_t> counted_from = {};
+  std::vector<OtherScaler> other_scalers = {};  ///< ascending
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.
@@ -158,10 +168,13 @@ struct SkippedSteps {
   std::optional<std::int64_t> last = {};       ///< inclusive; empty: the log ends before it tells
   Interval count = {};                         ///< so many of them were skipped
   std::optional<double> scale_from, scale_to;  ///< before the first of these, after the last
+  std::vector<double> scales = {};             ///< between: each in order, as far as it is told
 };
 /// Scalars of another tool's log that are told where they show that something broke: the gradients'
-/// norm where it is NaN or infinite, and how many iterations had NaN since the last such scalar.
+/// norm and the loss of evaluations where they are NaN or infinite, and from there on; how many
+/// iterations had NaN since the last such scalar.
 inline constexpr std::string_view kGradientNorm = "gradient_norm";
+inline constexpr std::string_view kEvaluationLoss = "evaluation_loss";
 inline constexpr std::string_view kNanIterations = "nan_iterations";
 
 using SkipVisitor = std::function<void(const SkippedSteps&)>;

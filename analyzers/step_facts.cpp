@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/microbatches.hpp"
+
 namespace halfscope::analyzers {
 
 using log::Role;
@@ -12,6 +14,33 @@ LogScalars::LogScalars(const Analysis& analysis, const std::string& log) {
   for (const auto& [of, scalars] : analysis.scalars) {
     if (of == log) steps_[scalars.step] = &scalars;
   }
+  find_parts(analysis, log);
+}
+
+void LogScalars::find_parts(const Analysis& analysis, const std::string& log) {
+  SumFormat sums;
+  for (const TensorFindings& t : analysis.tensors) {
+    if (t.log == log && t.role == Role::weight_grad) sums.add(t.source_dtype);
+  }
+  const auto of_log = [&](const auto& entry) { return entry.first == log; };
+  // Without peaks, as where tensors are selected by name, nothing but the sums is looked at.
+  if (!sums.is_fp32() || std::ranges::none_of(analysis.peaks, of_log)) return;
+  const bool scaled = std::ranges::any_of(analysis.manifests, [&](const auto& manifest) {
+    return of_log(manifest) && manifest.second.gradients == log::ScaleState::scaled;
+  });
+  for (const auto& [step, scalars] : steps_) {
+    const std::optional<double> part = largest_part(*scalars);
+    const double scale = microbatch_scale(*scalars, scaled);
+    if (!part || !std::isfinite(*part) || *part == 0 || !usable_scale(scale)) continue;
+    parts_[step] = *part / scale;
+    const double sum = scalars->max_abs_weight_grad.value_or(0);
+    if (std::isfinite(sum) && sum > parts_[step]) sums_[step] = sum;
+  }
+}
+
+double LogScalars::in_fp16(Role role, std::int64_t step, double max_abs) const {
+  const auto part = role == Role::weight_grad ? parts_.find(step) : parts_.end();
+  return part == parts_.end() ? max_abs : std::min(max_abs, part->second);
 }
 
 const log::StepScalars* LogScalars::at(std::int64_t step) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -20,10 +21,20 @@ class LogScalars {
   /// A usable loss scale of the step; empty where the log does not say.
   std::optional<double> loss_scale(std::int64_t step) const;
   bool empty() const { return steps_.empty(); }
+  /// What FP16 holds of a tensor whose largest magnitude is max_abs, unscaled: of weight gradients
+  /// that FP32 adds up over microbatches no more than the largest part, where the scalars tell it
+  /// and it is finite. docs/numerics.md.
+  double in_fp16(log::Role role, std::int64_t step, double max_abs) const;
+  /// The step and its largest weight gradient where FP16 holds less than that sum.
+  const std::map<std::int64_t, double>& sums() const { return sums_; }
   const std::unordered_map<std::int64_t, const log::StepScalars*>& steps() const { return steps_; }
 
  private:
+  void find_parts(const Analysis& analysis, const std::string& log);
+
   std::unordered_map<std::int64_t, const log::StepScalars*> steps_;
+  std::unordered_map<std::int64_t, double> parts_;  ///< by step
+  std::map<std::int64_t, double> sums_;
 };
 
 /// Whether an infinity in the tensor is a value that was too large for a 16-bit or narrower format

@@ -53,7 +53,9 @@ class Collector {
  private:
   void add(const TensorFindings& t, const StepFindings& found) {
     if (found.largest) {
-      add_finite(found.step, *found.largest, found.scale);
+      const double held = scalars_.in_fp16(t.role, found.step, *found.max_abs);
+      const bool whole = held == *found.max_abs;
+      add_finite(found.step, whole ? *found.largest : magnitude_of(held), whole ? found.scale : 1);
     }
     // Infinities that the log left out may have been there.
     const log::StepScalars* told = scalars_.at(found.step);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analyzers/flushed_profile.hpp"
+#include "analyzers/microbatches.hpp"
 #include "analyzers/provenance.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
@@ -109,7 +110,8 @@ struct SeriesBuilder::Found {
   unsigned ranks = 1;
   Recorded recorded;
   Bfloat16Run bfloat16;
-  ComputedFormats formats;         ///< told by the tensors once all are read
+  ComputedFormats formats;  ///< told by the tensors once all are read
+  SumFormat sums;
   std::optional<double> untested;  ///< untested_to()
 
   Tensor& tensor_of(const Frame& frame);
@@ -169,6 +171,7 @@ void SeriesBuilder::add(const Frame& frame) {
 void SeriesBuilder::Found::add_gradient(const Frame& frame, double max_abs) {
   SeriesStep& step = steps[frame.step];
   step.add_table(frame.role);
+  if (frame.role == Role::weight_grad) sums.add(frame.source_dtype);
   const bool wide = frame.computed_dtype == Dtype::f32 && std::isfinite(max_abs);
   (wide ? step.wide : step.largest).see(frame.role, max_abs);
   if (frame.scale != 1.0) step.table_scale = frame.scale;
@@ -273,9 +276,10 @@ void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
 
 void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
                                     SeriesStep& step) const {
-  step.take_wide(formats.any_narrow_gradient());
   std::optional<double> scale = scale_of(step);
   step.unscale_microbatches(scale);
+  step.take_sums(sums.is_fp32(), recorded.ranks.activations);
+  step.take_wide(formats.any_narrow_gradient());
   if (!scale) scale = manifest_scale(manifest);
   const bool skipped = step.found_inf.value_or(false);
   // Where the scales of ranks differ, an infinity may be that of the largest, a zero of the least.

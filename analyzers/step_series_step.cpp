@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "analyzers/microbatches.hpp"
+
 namespace halfscope::analyzers {
 namespace {
 
@@ -35,8 +37,25 @@ std::optional<double> scale_in(std::optional<double> scale) {
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 void LargestMagnitudes::see(Role role, double magnitude) {
-  see(magnitude);
   if (role == Role::weight_grad) weights = weights ? larger(*weights, magnitude) : magnitude;
+  if (role == Role::weight_grad && std::isfinite(magnitude)) {
+    sums = std::max(sums.value_or(0), magnitude);
+  } else {
+    see(magnitude);
+  }
+}
+
+void LargestMagnitudes::take_sums(bool parts_count) {
+  if (sums && !parts_count) see(*sums);
+  sums.reset();
+}
+
+void SeriesStep::take_sums(bool in_fp32, unsigned ranks) {
+  const bool parts_count = in_fp32 && microbatches.weights == ranks && !scaled_microbatches;
+  largest.take_sums(parts_count);
+  wide.take_sums(parts_count);
+  // The scalars of microbatches are of the last attempt alone.
+  for (auto& [number, attempt] : attempts) attempt.largest.take_sums(false);
 }
 
 void SeriesStep::add_table(Role role) {
@@ -80,8 +99,8 @@ void SeriesStep::add(const StepScalars& scalars, std::optional<double> microbatc
 void SeriesStep::add_microbatches(const StepScalars& scalars, std::optional<double> scale) {
   OfGradients<bool> told_here;
   for (const auto& [tag, value] : scalars.more) {
-    const bool weights = tag.starts_with("max_abs/weight_grad/microbatch-");
-    if (!weights && !tag.starts_with("max_abs/activation_grad/microbatch-")) continue;
+    const bool weights = is_microbatch(tag, Role::weight_grad);
+    if (!weights && !is_microbatch(tag, Role::activation_grad)) continue;
     (weights ? told_here.weights : told_here.activations) = true;
     if (!std::isfinite(value)) {
       largest.see(value);
@@ -102,8 +121,10 @@ void SeriesStep::unscale_microbatches(std::optional<double> scale) {
 }
 
 bool SeriesStep::lacks_microbatches(const RecordedScalars& recorded, unsigned ranks) const {
-  return (recorded.microbatches.weights && microbatches.weights != ranks) ||
-         (recorded.microbatches.activations && microbatches.activations != ranks);
+  const bool one = ranks == 1 && told.weights == 1 && microbatches.weights == 0;
+  return (recorded.microbatches.weights && microbatches.weights != ranks && !one) ||
+         (recorded.microbatches.activations && microbatches.activations != ranks &&
+          told.activations != ranks);
 }
 
 void SeriesStep::add_attempts(const StepScalars& scalars, RecordedScalars& recorded) {

@@ -29,11 +29,14 @@ struct RecordedScalars {
 
 /// The largest unscaled magnitude; infinity and NaN are themselves.
 struct LargestMagnitudes {
-  std::optional<double> all;      ///< over gradients
+  std::optional<double> all;      ///< over gradients, but for those in `sums`
   std::optional<double> weights;  ///< over those of weights, once microbatches are added up
+  std::optional<double> sums;     ///< the same of finite ones, until take_sums()
 
   void see(double magnitude) { all = all ? larger(*all, magnitude) : magnitude; }
   void see(log::Role role, double magnitude);
+  /// Adds `sums` to `all`, unless the parts alone count.
+  void take_sums(bool parts_count);
 };
 
 /// One attempt of a step that was tried more than once, over the ranks.
@@ -59,6 +62,9 @@ struct SeriesStep {
   std::map<unsigned, SeriesAttempt> attempts;  ///< by number, from 0; some may be missing
 
   void add_table(log::Role role);
+  /// Before anything else is asked. in_fp32: whether FP32 adds up the weight gradients of
+  /// microbatches; then these count alone where all of so many ranks tell them.
+  void take_sums(bool in_fp32, unsigned ranks);
   /// What a 16-bit run keeps in binary32, as batch normalization's parameters, does not overflow
   /// where its other gradients do: there it counts only where nothing else is known.
   void take_wide(bool any_narrow);
@@ -67,7 +73,9 @@ struct SeriesStep {
            RecordedScalars& recorded);
   /// What carries a scale that was not known when it was added.
   void unscale_microbatches(std::optional<double> scale);
-  /// Whether microbatches that other steps have were not recorded, on all of so many ranks.
+  /// Whether microbatches that other steps have were not recorded, on all of so many ranks. One
+  /// microbatch on one rank is all that was added up. The largest gradient of activations is one
+  /// over all microbatches.
   bool lacks_microbatches(const RecordedScalars& recorded, unsigned ranks) const;
 
  private:

@@ -9,9 +9,9 @@ import torch
 
 from halfscope.torch import names
 from halfscope.torch.gradients import EndOfBackward
-from halfscope.torch.provenance import Provenance
+from halfscope.torch.seen import LeftInPlace, Seen
 from halfscope.torch.storage import Storage
-from halfscope.torch.tensors import Gathered, largest, largest_of
+from halfscope.torch.tensors import largest
 
 # Before 2.0 all hooks of a tensor sit on the operation that made the tensor when the first one was
 # added. After an in-place operation (ReLU(inplace=True)) that is the wrong one for a second hook.
@@ -42,58 +42,29 @@ class Hook:
         return _make_nothing, ()
 
 
-class Seen:
-    """What the hooks saw since the last attempted step."""
-
-    def __init__(self):
-        self.tensors = defaultdict(Gathered)  # by full name
-        self.provenance = Provenance()
-        # By microbatch: 0-dimensional tensors, which stay on their device until they are asked for.
-        self.weight_grads = defaultdict(list)
-        self.activation_grads = defaultdict(list)
-        self.microbatches = 0  # calls of the whole model
-        self.times = defaultdict(int)  # how often a parameter's gradient arrived
-        self.local = defaultdict(Gathered)  # weight gradients as they arrived, by parameter's name
-
-    def largest_activation_grad(self):
-        return largest_of(m for batch in self.activation_grads.values() for m in batch)
-
-    def per_microbatch(self, ranks):
-        """{tag: largest recorded magnitude}, when there was more than one microbatch; of weight
-        gradients also where ranks reduce them later: both are larger than what they add up to."""
-        found = {}
-        for role, batches in (("weight_grad", self.weight_grads),
-                              ("activation_grad", self.activation_grads)):
-            if len(batches) > 1 or (ranks > 1 and role == "weight_grad"):
-                for index in sorted(batches):
-                    found[f"max_abs/{role}/microbatch-{index}"] = largest_of(batches[index])
-        return {tag: value for tag, value in found.items() if value is not None}
-
-
-    def local_weight_grads(self, ranks):
-        """{name of a parameter: Gathered}, where they are not the same as the weight gradients."""
-        apart = ranks > 1 or any(gathered.pieces > 1 for gathered in self.local.values())
-        return self.local if apart else {}
-
-
 class ModuleWatch:
     """Hooks on a model. At every step the largest magnitudes of gradients; where `record` is set,
     tables of activations and their gradients; where `keep` is set too, their values. The same of
     local gradients of the parameters in `local`, {id: name}."""
 
-    def __init__(self, model, parameters, trained, select=None, ended=lambda: None):
+    def __init__(self, model, parameters, trained, select=None, ended=lambda: None,
+                 taken_away=lambda: None):
         """trained: function that gives the optimizer's parameters; ended: called at the end of a
-        backward pass that reached one of them."""
+        backward pass that reached one of them; taken_away: called when one begins and what earlier
+        ones left in place is gone, though no step followed."""
         self._model = model
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
         self._hooked = set()  # ids of parameters
-        self._end_of_backward = EndOfBackward(ended)
+        self._end_of_backward = EndOfBackward(self._pass_ended)
+        self._tell_ended, self._tell_taken_away = ended, taken_away
         self._trained_now = trained
         self._trained = set()  # ids of parameters
         self._lock = threading.Lock()  # backward runs on a thread a device
-        self._seen = Seen()
+        self._rounds = [Seen()]
+        self.round = 0   # number of the last one
+        self._new_pass = True  # whether the next weight gradient is the first of its pass
         self.record = self.keep = False
         self.local = {}
         self._called = False  # whether a hook on a module ever ran
@@ -116,6 +87,10 @@ class ModuleWatch:
         self.take()
 
     @property
+    def _seen(self):
+        return self._rounds[-1]
+
+    @property
     def provenance(self):
         """Of what was seen since take()."""
         return self._seen.provenance
@@ -125,13 +100,36 @@ class ModuleWatch:
         self._end_of_backward.forget()
         self._trained = {id(parameter) for parameter in self._trained_now()}
         with self._lock:
-            seen, self._seen = self._seen, Seen()
+            seen, *later = self._rounds
+            self._begin([Seen()])
+            self._calls = 0
+        for round_ in later:
+            seen.join(round_)
         return seen
+
+    def give_up(self):
+        """Rounds whose backward passes have ended are of no step: their gradients were taken away.
+        Returns the number of the first round that still counts."""
+        with self._lock:
+            if self._seen.passed:
+                self._calls = 0
+                self._begin([Seen()])
+            elif len(self._rounds) > 1:  # the forward call of the next pass came before
+                self._rounds = self._rounds[-1:]
+                self._times.clear()
+                self._left = LeftInPlace()
+            return self.round - len(self._rounds) + 1
+
+    def _begin(self, rounds):
+        self._rounds = rounds
+        self.round += 1
+        self._times = defaultdict(int)  # how often a parameter's gradient arrived
+        self._left = LeftInPlace()
 
     def tell_unseen(self, seen):
         """Once, where backward passes come from no module that was seen. What torch.compile made
         before the hooks were there calls none of them. The first step may be of an earlier call."""
-        if self._called or not seen.times:
+        if self._called or not seen.arrived:
             return
         self._unseen += 1
         if self._unseen == 2:
@@ -139,11 +137,6 @@ class ModuleWatch:
                           "activations and their gradients are not recorded. If torch.compile "
                           "compiles the model, start the Recorder before the model's first call",
                           RuntimeWarning, stacklevel=2)
-
-    def forget_local(self):
-        """Local gradients of a pass that was given up are of no step."""
-        with self._lock:
-            self._seen.local.clear()
 
     def _hook_parameters(self):
         """Also those that were unfrozen since."""
@@ -159,13 +152,23 @@ class ModuleWatch:
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
             self._called = True
-            self._seen.microbatches += 1
+            self._forward_begins()
+            self._calls += 1
             self._hook_parameters()
+
+    def _forward_begins(self):
+        """What comes behind a backward pass is another round."""
+        with self._lock:
+            self._new_pass = True
+            if self._seen.passed:
+                self._rounds.append(Seen(self._seen.provenance))
+                self.round += 1
 
     def _returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
             return
         self._end_of_backward.forget()
+        self._forward_begins()
         seen = self._seen
         self._called = True
         for name, tensor in names.outputs(path, output):
@@ -174,7 +177,7 @@ class ModuleWatch:
                 self._gather("activation", name, tensor, seen.provenance.activation(tensor))
             if tensor.requires_grad:
                 computed = seen.provenance.activation_grad(tensor)
-                microbatch = max(seen.microbatches - 1, 0)
+                microbatch = max(self._calls - 1, 0)
                 hook_tensor(tensor, Hook(self._activation_grad_arrived, name, microbatch, computed))
 
     def _activation_grad_arrived(self, name, microbatch, computed, gradient):
@@ -190,6 +193,10 @@ class ModuleWatch:
     def _weight_grad_arrived(self, parameter, gradient):
         if not self.in_step or gradient is None:
             return
+        if self._new_pass:
+            self._new_pass = False
+            if self._left.taken_away():
+                self._tell_taken_away()
         bounds = self.storage.bounds_scale(parameter)
         magnitude = largest(gradient) if bounds else None
         if not _AFTER_ACCUMULATION:
@@ -197,15 +204,22 @@ class ModuleWatch:
         if id(parameter) in self.local and id(parameter) in self._trained:
             self._gather_local(parameter, gradient)
         with self._lock:
+            self._seen.arrived = True
             if bounds:
-                microbatch = self._seen.times[id(parameter)]
+                microbatch = self._times[id(parameter)]
                 self._seen.weight_grads[microbatch].append(magnitude)
-                self._seen.times[id(parameter)] += 1
+                self._times[id(parameter)] += 1
 
     def _accumulated(self, parameter):
         if self.in_step and id(parameter) in self._trained:
             with self._lock:
                 self._end_of_backward.arrived()
+
+    def _pass_ended(self):
+        with self._lock:
+            self._seen.passed = self._new_pass = True
+            self._left = LeftInPlace(self._trained_now())
+        self._tell_ended()
 
     def _gather(self, role, name, tensor, computed):
         tensor, computed = self.storage.stored(role, tensor, computed)

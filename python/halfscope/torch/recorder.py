@@ -65,7 +65,7 @@ class Recorder:
         self._names = {id(p): name for name, p in self.parameters.items()}
         self._local = self._names if local_gradients else {}
         self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer, modules,
-                                   self._backward_ended)
+                                   self._backward_ended, self._give_up)
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
@@ -76,7 +76,7 @@ class Recorder:
         self._step_patch = self._zero_patch = None
         self._attempt = None
         self._gradients = None  # of the last backward pass since the last step
-        self._losses = []
+        self._losses, self._scaled_losses = [], []  # (round of the modules, loss)
         self._tried = []  # scalars of attempts of the step under way that it was tried again after
 
     def start(self):
@@ -96,7 +96,7 @@ class Recorder:
         self._step_patch = Patch(self.optimizer, "step", self._around_step)
         if hasattr(self.optimizer, "zero_grad"):
             self._zero_patch = Patch(self.optimizer, "zero_grad", self._around_zero_grad)
-        self.loss_scale.start(self._attempting)
+        self.loss_scale.start(self._attempting, self._loss_scaled)
         return self
 
     def stop(self):
@@ -119,7 +119,8 @@ class Recorder:
     def loss(self, loss):
         """Notes the loss, as it is before scaling, and returns it. Losses noted in one step (of
         microbatches) add up, as their gradients do."""
-        self._losses.append(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        value = loss.detach() if isinstance(loss, torch.Tensor) else loss
+        self._losses.append((self.modules.round, value))
         return loss
 
     # What follows is for the other parts of the recorder.
@@ -135,9 +136,9 @@ class Recorder:
 
     def take_loss(self):
         """The loss of the step: noted by loss(), else seen by scaler.scale() or a closure."""
-        seen = self.loss_scale.losses()
-        losses, self._losses = self._losses or seen, []
-        return sum(float(loss) for loss in losses) if losses else None
+        losses = self._losses or self._scaled_losses
+        self._losses, self._scaled_losses = [], []
+        return sum(float(loss) for _, loss in losses) if losses else None
 
     def take_gradients(self):
         """Weight gradients as the last backward pass left them; None where there was none since the
@@ -177,9 +178,21 @@ class Recorder:
             scaled = self.loss_scale.scaled and not self.loss_scale.unscaled_by_the_loop
             self._gradients = self.gradients_now(self.modules.provenance, scaled)
 
+    def _loss_scaled(self, loss):
+        self._scaled_losses.append((self.modules.round, loss))
+
+    def _give_up(self):
+        """Gradients were zeroed and no step was attempted: what led to them is of no step."""
+        if self._attempt is not None and self._attempt.begun:
+            return  # a closure's further calls
+        self._gradients = None
+        first = self.modules.give_up()
+        self._losses, self._scaled_losses = (
+            [(round_, loss) for round_, loss in losses if round_ >= first]
+            for losses in (self._losses, self._scaled_losses))
+
     def _around_zero_grad(self, original, *args, **kwargs):
-        self._gradients = None  # of a pass that was given up
-        self.modules.forget_local()
+        self._give_up()
         return original(*args, **kwargs)
 
     @contextlib.contextmanager

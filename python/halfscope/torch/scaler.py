@@ -27,9 +27,6 @@ class FixedScale:
 
     unscaled_by_the_loop = False  # as far as is known before the step
 
-    def losses(self):
-        return []
-
     def about(self):
         if not self.scaled:
             return {"policy": "none"}
@@ -38,7 +35,7 @@ class FixedScale:
     def tries_again(self):
         return False
 
-    def start(self, attempt):
+    def start(self, attempt, loss_seen):
         pass
 
     def stop(self):
@@ -49,7 +46,8 @@ class WatchedScaler:
     """A GradScaler, or anything with its methods: scale, unscale_, step, update, get_scale.
 
     Its methods are wrapped while recording. `attempt` is a function that returns a context for one
-    attempted step; it is entered before the scaler decides whether to skip the step.
+    attempted step; it is entered before the scaler decides whether to skip the step. `loss_seen` is
+    given what the loop has scaled: losses, not yet scaled.
     """
 
     scaled = True
@@ -59,7 +57,6 @@ class WatchedScaler:
         self._optimizer = optimizer
         self._patches = []
         self.unscaled_by_the_loop = False  # since the last update()
-        self._losses = []
 
     def current(self):
         return float(self._scaler.get_scale())
@@ -67,11 +64,6 @@ class WatchedScaler:
     @property
     def weight_grads_scaled(self):
         return not self.unscaled_by_the_loop
-
-    def losses(self):
-        """What was given to scaler.scale() since this was last asked: losses, not yet scaled."""
-        losses, self._losses = self._losses, []
-        return losses
 
     def about(self):
         settings = {"policy": "torch", "class": type(self._scaler).__name__, "scale": self.current()}
@@ -84,8 +76,8 @@ class WatchedScaler:
         """Whether the step that was just left out is not over."""
         return False
 
-    def start(self, attempt):
-        self._attempt = attempt
+    def start(self, attempt, loss_seen):
+        self._attempt, self._loss_seen = attempt, loss_seen
         for name in ("scale", "unscale_", "step", "update"):
             self._patches.append(Patch(self._scaler, name, getattr(self, "_around_" + name.strip("_"))))
 
@@ -95,7 +87,7 @@ class WatchedScaler:
 
     def _around_scale(self, original, outputs):
         if isinstance(outputs, torch.Tensor) and outputs.numel() == 1:
-            self._losses.append(outputs.detach())
+            self._loss_seen(outputs.detach())
         return original(outputs)
 
     def _around_unscale(self, original, optimizer):

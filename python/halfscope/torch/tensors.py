@@ -105,6 +105,21 @@ class Gathered:
         if keep:
             self._values.append(kept(tensor))
 
+    def join(self, later):
+        """Adds the pieces of another one."""
+        if self.dtype is None:
+            self.dtype, self.computed = later.dtype, later.computed
+        elif later.computed != self.computed:
+            self.computed = None
+        self.dtype = torch.promote_types(self.dtype, later.dtype)
+        self.table.merge(later.table)
+        self._shapes += later._shapes
+        self._values += later._values
+        self._finite += later._finite
+        self._sum += later._sum
+        self.sum_squares += later.sum_squares
+        self._last_mean = later._last_mean
+
     @property
     def pieces(self):
         return len(self._shapes)
