@@ -77,7 +77,8 @@ struct NanInModel {
 
 /// Memory, and dimensions that miss the fast kernels.
 struct Footprint {
-  std::uint64_t weights = 0, activations = 0;    ///< elements; activations of one step
+  std::uint64_t weights = 0, activations = 0;    ///< elements; activations of one microbatch
+  std::uint64_t microbatches = 1;                ///< the most in the steps that these are of
   std::uint64_t bytes_fp32 = 0, bytes_fp16 = 0;  ///< weights and activations
   std::uint64_t bytes_mixed = 0;                 ///< FP16 with FP32 master weights
   struct Odd {

@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "analyzers/kept_weights.hpp"
+#include "analyzers/provenance.hpp"
+
 namespace halfscope::analyzers {
 namespace {
 
@@ -42,15 +45,6 @@ Paired pair_steps(const TensorFindings& a, const TensorFindings& b) {
     }
   }
   return out;
-}
-
-/// Whether a run's weights are kept in a format wider than the target's, or have masters that are.
-bool has_wide_weight(const Analysis& analysis, const TensorFindings& weight) {
-  if (!weight.zeros_may_be_flushed) return true;
-  const std::string master = meeting_name(log::Role::master_weight, weight.name);
-  return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
-    return t.role == log::Role::master_weight && meeting_name(t.role, t.name) == master;
-  });
 }
 
 /// One run's side of a tensor over the common steps.
@@ -143,7 +137,7 @@ std::optional<Both<UpdateCounts>> common_updates(const TensorFindings& a, const 
 }
 
 ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFindings& a,
-                              const TensorFindings& b, bool own_format) {
+                              const TensorFindings& b, const Comparison& c) {
   ComparedTensor t;
   t.name = meeting_name(a.role, a.name);
   t.role = a.role;
@@ -167,9 +161,10 @@ ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFin
   if (!same_size) t.zeros_at.clear();
   set_shifts(t, side_a, side_b);
   t.updates = common_updates(a, b);
-  if (own_format) {
-    t.untouched = {!a.zeros_may_be_flushed, !b.zeros_may_be_flushed};
-    t.wide_weight = {has_wide_weight(*runs.a, a), has_wide_weight(*runs.b, b)};
+  set_far(t, {&a, &b});
+  if (c.own_format) t.untouched = {!a.zeros_may_be_flushed, !b.zeros_may_be_flushed};
+  if (c.own_updates && t.updates) {
+    t.wide_weight = {!kept_in_16_bits(*runs.a, a), !kept_in_16_bits(*runs.b, b)};
   }
   return t;
 }
@@ -226,8 +221,7 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
       continue;
     }
     met.insert(found->second);
-    ComparedTensor t =
-        compare_tensor({&a, &b}, a.tensors[i], b.tensors[found->second], c.own_format);
+    ComparedTensor t = compare_tensor({&a, &b}, a.tensors[i], b.tensors[found->second], c);
     t.index = {i, found->second};
     if (t.steps.empty()) {
       ++without_step;
@@ -246,6 +240,13 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
   }
 }
 
+/// Whether the run keeps a weight whose updates are known in 16 bits alone.
+bool keeps_16_bits(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
+    return t.updates && kept_in_16_bits(analysis, t);
+  });
+}
+
 /// Whether the run computed gradients in the target format.
 bool any_in_target(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [](const TensorFindings& t) {
@@ -256,16 +257,16 @@ bool any_in_target(const Analysis& analysis) {
 }  // namespace
 
 std::string meeting_name(log::Role role, const std::string& name) {
-  const std::string path = log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
-  return std::string(log::name_of(role)) + "/" + path;
+  return std::string(log::name_of(role)) + "/" + path_in(name);
 }
 
 Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections) {
   Comparison c;
   c.logs = {a.logs.front(), b.logs.front()};
   c.target = a.target;
-  c.own_format = selections.a.at_run_scale && selections.b.at_run_scale &&
-                 any_in_target(a) != any_in_target(b);
+  const bool own_scale = selections.a.at_run_scale && selections.b.at_run_scale;
+  c.own_format = own_scale && any_in_target(a) != any_in_target(b);
+  c.own_updates = own_scale && (c.own_format || keeps_16_bits(a) || keeps_16_bits(b));
   if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
   match(c, a, b);
   add_scalars(c.runs.a, a);
@@ -278,6 +279,15 @@ Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& 
 }
 
 namespace {
+
+/// Whether a run computed gradients in bfloat16, and neither some in binary16.
+bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
+  Bfloat16Run both;
+  for (const Analysis* run : {&a, &b}) {
+    for (const TensorFindings& tensor : run->tensors) both.add(tensor);
+  }
+  return both.is_one();
+}
 
 /// What is more or less in one of two runs is asked of counts, not of bounds.
 void require_counts(const Analysis& analysis) {
@@ -295,14 +305,24 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
                         const Progress& progress) {
   // First: what cannot be read is said before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
-  const auto read = [&](const std::filesystem::path& log, const Selection& selection) {
-    Analysis analysis = analyze({log}, target, selection, progress);
+  const auto read = [&](const std::filesystem::path& log, const Selection& selection,
+                        const Target& into) {
+    Analysis analysis = analyze({log}, into, selection, progress);
     require_counts(analysis);
-    add_updates(analysis, selection, false, progress);
     return analysis;
   };
-  const Analysis of_a = read(a, selections.a), of_b = read(b, selections.b);
+  Analysis of_a = read(a, selections.a, target), of_b = read(b, selections.b, target);
+  const bool in_bfloat16 = target.by_default && some_in_bfloat16(of_a, of_b);
+  if (in_bfloat16) {
+    const Target own{"bfloat16", kBfloat16, target.subnormals};
+    of_a = read(a, selections.a, own);
+    of_b = read(b, selections.b, own);
+  }
+  const AddedTo added_to = selections.a.at_run_scale ? AddedTo::kept : AddedTo::target;
+  add_updates(of_a, selections.a, false, progress, added_to);
+  add_updates(of_b, selections.b, false, progress, added_to);
   Comparison comparison = compare(of_a, of_b, selections);
+  comparison.format_of_runs = in_bfloat16;
   add_elements(comparison, of_a, of_b, selections, progress);
   comparison.operations = std::move(operations);
   Notes& notes = comparison.notes;

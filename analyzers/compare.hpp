@@ -70,7 +70,12 @@ struct ComparedTensor {
   /// Values lost to zero: flushed in the target format; and where the run was computed in FP16, so
   /// that what it flushed is zero already, its zeros that the other run does not have.
   Both<Interval> lost;
-  bool harmed = false;                  ///< B surely worse: docs/compare.md
+  /// Its zeros were made in a format of binary32's exponent range, and every nonzero value that
+  /// either run recorded of it is kFarBinades or more above what that format flushes.
+  Both<bool> far;
+  std::optional<int> smallest_log2;  ///< the binade of the smallest of these values, as counted
+  Both<Interval> likely_lost;  ///< lost without the zeros where `far`: what the verdict rests on
+  bool harmed = false;         ///< B surely worse: docs/compare.md
   std::optional<double> max_abs_shift;  ///< log2 of max_abs of B over that of A
   /// The binade that holds the median finite nonzero magnitude, B's less A's; empty where it is not
   /// known exactly.
@@ -82,7 +87,8 @@ struct ComparedTensor {
   /// Values that are NaN or infinite, or overflow; not the latter where `untouched`.
   Both<Interval> not_finite;
   Both<bool> untouched;    ///< Comparison::own_format, and not computed in the target format
-  Both<bool> wide_weight;  ///< likewise, and updates go into a weight, or its master, that is not
+  Both<bool> wide_weight;  ///< Comparison::own_updates, and the weight is not kept in 16 bits
+  Both<std::uint64_t> lost_updates, unmoved;  ///< as in RunTotals, of its updates
   std::optional<ElementChanges> elements;
 };
 
@@ -104,11 +110,15 @@ struct Trouble {
 /// What one run's scalars say, and its values over the tensors and steps that both have.
 struct RunTotals {
   Counts gradients;
-  Counts all;     ///< tensors of every role
-  Interval lost;  ///< of the gradients: ComparedTensor::lost
+  Counts all;                  ///< tensors of every role
+  Interval lost, likely_lost;  ///< of the gradients, as in ComparedTensor
   /// not_finite() of the gradients, and of all; of tensors that are untouched nothing overflows.
   Interval not_finite, not_finite_all;
-  std::uint64_t unmoved = 0;          ///< updates that left their weight as it is
+  std::uint64_t lost_updates = 0;  ///< not zero, and left their weight as it is
+  /// lost_updates, and where zeros may be updates that underflowed, those beyond the other run's.
+  std::uint64_t unmoved = 0;
+  bool zero_updates_hide = false;     ///< some gradient or update may have become zero by underflow
+  std::optional<Dtype> kept;          ///< the narrowest that weights with updates are kept in
   std::uint64_t tensors = 0;          ///< of the run, compared or not
   std::optional<Trouble> non_finite;  ///< NaN and infinity
   std::optional<Trouble> overflow;    ///< finite values that overflow in the target format
@@ -166,6 +176,9 @@ struct Comparison {
   /// counts are at each step's own scale: each is judged in what it computed in. Counts stay what
   /// the target format would make of the values.
   bool own_format = false;
+  /// Likewise of updates: some run keeps weights in 16 bits, and updates count in what each keeps.
+  bool own_updates = false;
+  bool format_of_runs = false;          ///< nobody asked for the target: a run computed in it
   std::vector<ComparedTensor> tensors;  ///< worst first, then by how far the magnitudes moved
   Both<std::vector<std::string>> only;  ///< tensors of one run
   Both<RunTotals> runs;
@@ -179,7 +192,7 @@ struct Comparison {
   std::optional<Interval> new_zeros;          ///< of the gradients
   std::optional<WholeZeros> whole_zeros;      ///< the part of new_zeros that is known exactly
   std::optional<Both<UpdateCounts>> updates;  ///< of all weights that have them
-  /// Share of updates that leave their weight as it is: zero, or lost.
+  /// change_of_updates() of all weights.
   Change unmoved = Change::unknown;
   std::optional<CommonScalar> last_loss;  ///< at the last step for which both have one
   Parting parting;
@@ -204,6 +217,24 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
 /// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and
 /// the order of the tensors.
 void sum_up(Comparison& comparison, const Analysis& a, const Analysis& b);
+
+/// Smallest magnitudes are this far above what a format flushes where zeros are most likely no
+/// underflow: docs/compare.md.
+inline constexpr int kFarBinades = 24;
+
+/// The power of two up to which rounding to the format makes zeros.
+constexpr int flushed_below_log2(Format format) { return format.min_quantum_exponent() - 1; }
+
+/// Sets `far` from the values that both runs recorded at the common steps.
+void set_far(ComparedTensor& tensor, const Both<const TensorFindings*>& of);
+
+/// Of `unmoved`; unknown where all zero updates would turn the answer round: of a run whose updates
+/// are zeros fewer are lost, which does not make it the better one.
+Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint64_t>& unmoved,
+                         const Both<std::uint64_t>& lost);
+
+/// Sets zero_updates_hide of both runs, and lost_updates and `unmoved` of every tensor and run.
+void sum_unmoved(Comparison& comparison, const Both<const Analysis*>& runs);
 
 /// Sets what one run's scalars say.
 void add_scalars(RunTotals& run, const Analysis& analysis);

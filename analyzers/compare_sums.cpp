@@ -37,20 +37,25 @@ void sum_zeros(ComparedTensor& t, const TensorFindings& a, const TensorFindings&
   const auto gone = [&](std::uint64_t new_ones) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(new_ones) - t.zero_difference);
   };
-  if (!a.underflow_identifiable) {
-    t.lost.a += t.new_zeros ? Interval(gone(t.new_zeros->low), gone(t.new_zeros->high))
-                            : Interval(0, t.counts.a.zero.high);
-  }
-  if (!b.underflow_identifiable) {
-    t.lost.b += t.new_zeros.value_or(Interval(0, t.counts.b.zero.high));
-  }
+  const Interval gone_in_b = t.new_zeros.value_or(Interval(0, t.counts.b.zero.high));
+  const Interval gone_in_a = t.new_zeros ? Interval(gone(t.new_zeros->low), gone(t.new_zeros->high))
+                                         : Interval(0, t.counts.a.zero.high);
+  t.likely_lost = t.lost;
+  const auto add = [](Interval& lost, Interval& likely, const Interval& zeros, bool far) {
+    lost += far ? Interval(0, zeros.high) : zeros;
+    if (!far) likely += zeros;
+  };
+  if (!a.underflow_identifiable) add(t.lost.a, t.likely_lost.a, gone_in_a, t.far.a);
+  if (!b.underflow_identifiable) add(t.lost.b, t.likely_lost.b, gone_in_b, t.far.b);
 }
 
 /// Adds a gradient to the sums of one run.
 void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& counts,
-                  const Interval& lost, const std::vector<std::int64_t>& steps) {
+                  const Interval& lost, const Interval& likely_lost,
+                  const std::vector<std::int64_t>& steps) {
   run.gradients += counts;
   run.lost += lost;
+  run.likely_lost += likely_lost;
   run.underflow_identifiable = run.underflow_identifiable && tensor.underflow_identifiable;
   run.in_target = run.in_target || tensor.zeros_may_be_flushed;
   const std::optional<Dtype> computed =
@@ -74,11 +79,6 @@ Interval not_finite_of(const Counts& counts, bool untouched) {
   return untouched ? counts.nan + counts.inf : not_finite(counts);
 }
 
-/// Updates that left their weight as it is.
-std::uint64_t unmoved(const UpdateCounts& counts, bool wide_weight) {
-  return counts.zero + (wide_weight ? 0 : counts.half.lost());
-}
-
 /// How much worse B is, most important first, as shares: values newly not finite, values newly lost
 /// to zero, weight updates newly lost.
 std::tuple<double, double, double> harm(const ComparedTensor& t) {
@@ -87,18 +87,15 @@ std::tuple<double, double, double> harm(const ComparedTensor& t) {
   const auto surely = [&](const Interval& a, const Interval& b) {
     return std::max(0.0, share(b.low, of_b) - share(a.high, of_a));
   };
-  const bool loses = real_change_of(t.lost.a, of_a, t.lost.b, of_b) == Change::more;
+  const Interval &lost_a = t.likely_lost.a, &lost_b = t.likely_lost.b;
+  const bool loses = real_change_of(lost_a, of_a, lost_b, of_b) == Change::more;
   double updates = 0;
   if (t.updates) {
-    const std::uint64_t still_a = unmoved(t.updates->a, t.wide_weight.a);
-    const std::uint64_t still_b = unmoved(t.updates->b, t.wide_weight.b);
-    const std::uint64_t pairs_a = t.updates->a.pairs, pairs_b = t.updates->b.pairs;
-    if (real_change_of(still_a, pairs_a, still_b, pairs_b) == Change::more) {
-      updates = share(still_b, pairs_b) - share(still_a, pairs_a);
+    if (change_of_updates(*t.updates, t.unmoved, t.lost_updates) == Change::more) {
+      updates = share(t.unmoved.b, t.updates->b.pairs) - share(t.unmoved.a, t.updates->a.pairs);
     }
   }
-  return {surely(t.not_finite.a, t.not_finite.b), loses ? surely(t.lost.a, t.lost.b) : 0.0,
-          updates};
+  return {surely(t.not_finite.a, t.not_finite.b), loses ? surely(lost_a, lost_b) : 0.0, updates};
 }
 
 void rank(std::vector<ComparedTensor>& tensors) {
@@ -133,7 +130,7 @@ void sum_new_zeros(Comparison& c) {
 
 void set_changes(Comparison& c) {
   const RunTotals &a = c.runs.a, &b = c.runs.b;
-  c.underflow = real_change_of(a.lost, a.gradients.total, b.lost, b.gradients.total);
+  c.underflow = real_change_of(a.likely_lost, a.gradients.total, b.likely_lost, b.gradients.total);
   if (c.underflow == Change::unknown && c.zeros_tell) {
     c.underflow = real_change_of(lost_to_zero(a.gradients), a.gradients.total,
                                  lost_to_zero(b.gradients), b.gradients.total);
@@ -141,7 +138,8 @@ void set_changes(Comparison& c) {
   c.overflow = change_of(a.not_finite, a.gradients.total, b.not_finite, b.gradients.total);
   c.not_finite = change_of(a.not_finite_all, a.all.total, b.not_finite_all, b.all.total);
   if (!c.updates) return;
-  c.unmoved = real_change_of(a.unmoved, c.updates->a.pairs, b.unmoved, c.updates->b.pairs);
+  c.unmoved =
+      change_of_updates(*c.updates, {a.unmoved, b.unmoved}, {a.lost_updates, b.lost_updates});
 }
 
 /// Tensors and steps for which `of` gives a count; `of_target`: of tensors computed in it alone.
@@ -215,8 +213,7 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   c.zeros_tell = true;
   for (RunTotals* run : {&c.runs.a, &c.runs.b}) {
     run->gradients = run->all = Counts();
-    run->lost = run->not_finite = run->not_finite_all = Interval();
-    run->unmoved = 0;
+    run->lost = run->likely_lost = run->not_finite = run->not_finite_all = Interval();
   }
   for (ComparedTensor& t : c.tensors) {
     const TensorFindings &of_a = a.tensors[t.index.a], &of_b = b.tensors[t.index.b];
@@ -231,19 +228,18 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
       if (!c.updates) c.updates.emplace();
       c.updates->a += t.updates->a;
       c.updates->b += t.updates->b;
-      c.runs.a.unmoved += unmoved(t.updates->a, t.wide_weight.a);
-      c.runs.b.unmoved += unmoved(t.updates->b, t.wide_weight.b);
     }
     if (!t.counted) continue;
     c.runs.a.not_finite += t.not_finite.a;
     c.runs.b.not_finite += t.not_finite.b;
     ++c.gradients;
-    add_gradient(c.runs.a, of_a, t.counts.a, t.lost.a, t.steps);
-    add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.steps);
+    add_gradient(c.runs.a, of_a, t.counts.a, t.lost.a, t.likely_lost.a, t.steps);
+    add_gradient(c.runs.b, of_b, t.counts.b, t.lost.b, t.likely_lost.b, t.steps);
     c.zero_difference += t.zero_difference;
-    c.zeros_tell =
-        c.zeros_tell && t.new_zeros && of_a.zeros_may_be_flushed && of_b.zeros_may_be_flushed;
+    c.zeros_tell = c.zeros_tell && t.new_zeros && of_a.zeros_may_be_flushed &&
+                   of_b.zeros_may_be_flushed && !t.far.a && !t.far.b;
   }
+  sum_unmoved(c, {&a, &b});
   sum_new_zeros(c);
   set_changes(c);
   rank(c.tensors);

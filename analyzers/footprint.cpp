@@ -2,7 +2,11 @@
 // Memory that FP16 saves, and dimensions that miss the Tensor Cores.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "analyzers/advice.hpp"
+#include "analyzers/microbatches.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers {
@@ -23,14 +27,42 @@ std::string odd_extents(const std::vector<std::uint64_t>& shape) {
   return (out && in ? outputs + " and " + inputs : out ? outputs : inputs) + ": no multiple of 8";
 }
 
+/// How many microbatches the step added up: their largest magnitudes are among its scalars.
+std::uint64_t microbatches_of(const log::StepScalars& scalars) {
+  std::uint64_t count = 1;
+  for (const Role role : {Role::activation_grad, Role::weight_grad}) {
+    std::uint64_t told = 0;
+    for (const auto& [tag, value] : scalars.more) told += is_microbatch(tag, role) ? 1 : 0;
+    count = std::max(count, told);
+  }
+  return count;
+}
+
+/// By step, of one log.
+std::map<std::int64_t, std::uint64_t> microbatches_of(const Analysis& analysis,
+                                                      const std::string& log) {
+  std::map<std::int64_t, std::uint64_t> counts;
+  for (const auto& [of, scalars] : analysis.scalars) {
+    if (of == log) counts[scalars.step] = microbatches_of(scalars);
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::optional<Footprint> footprint(const Analysis& analysis) {
   Footprint sum;
+  const auto microbatches = microbatches_of(analysis, analysis.logs.front());
   for (const TensorFindings& t : analysis.tensors) {
     if (t.log != analysis.logs.front()) continue;  // several logs are runs of one network
     const std::uint64_t elements = log::element_count(t.shape).value_or(0);
-    if (t.role == Role::activation) sum.activations += elements;
+    if (t.role == Role::activation) {
+      // The tensor is that of all microbatches, of which one is held at a time.
+      const auto of_step = microbatches.find(t.per_step.empty() ? -1 : t.per_step.back().step);
+      const std::uint64_t together = of_step == microbatches.end() ? 1 : of_step->second;
+      sum.activations += (elements + together - 1) / together;
+      sum.microbatches = std::max(sum.microbatches, together);
+    }
     if (t.role != Role::weight) continue;
     sum.weights += elements;
     const std::string why = odd_extents(t.shape);

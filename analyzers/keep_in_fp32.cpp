@@ -203,6 +203,7 @@ void find_limiting(const Analysis& analysis, const Recommendation& advice,
                    const RecommendOptions& options, std::vector<KeepInFp32>& found) {
   constexpr std::size_t kMost = 4;
   if (!advice.static_log2 || advice.above_target.empty()) return;
+  if (advice.underflow_not_identifiable) return;  // whether the rest is served cannot be told
   const std::vector<Group> groups = groups_of(analysis, options);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;

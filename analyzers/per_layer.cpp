@@ -91,6 +91,7 @@ std::vector<LayerScale> per_layer(const Analysis& analysis, const Recommendation
                                   const RecommendOptions& options) {
   std::vector<LayerScale> scales;
   if (!advice.static_log2 || advice.above_target.empty()) return scales;  // one scale serves all
+  if (advice.underflow_not_identifiable) return scales;  // no layer's lowest scale is known either
   for (const Layer& layer : layers_of(analysis)) {
     const ScaleRange range = scale_range(analysis, layer.gradients, options);
     LayerScale scale;

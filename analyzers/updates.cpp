@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "analyzers/kept_weights.hpp"
 #include "analyzers/pairs.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -25,6 +26,16 @@ using BySource = std::map<UpdateSource, UpdateFindings>;
 struct Wanted {
   UpdateOptions options;
   bool what_if = false;
+  AddedTo added_to = AddedTo::target;
+
+  /// The same for one weight.
+  Wanted of(const Analysis& analysis, const TensorFindings& weight) const {
+    Wanted wanted = *this;
+    if (added_to == AddedTo::target) return wanted;
+    const std::optional<Dtype> kept = kept_in_16_bits(analysis, weight);
+    if (kept) wanted.options.format = format_of(*kept);
+    return wanted;
+  }
 };
 
 void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const Pair& pair,
@@ -128,7 +139,8 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
       if (const log::NamedTensor* narrow = pair.too_narrow()) {
         note_narrow(step, *narrow, analysis.notes);
       } else {
-        add_pair(found[weight], source, step.step, pair, wanted, step_progress.of(weight));
+        add_pair(found[weight], source, step.step, pair, wanted.of(analysis, *tensors.at(weight)),
+                 step_progress.of(weight));
       }
     }
   };
@@ -151,12 +163,13 @@ std::string_view name_of(UpdateSource source) {
 }
 
 void add_updates(Analysis& analysis, const Selection& selection, bool with_what_if,
-                 const Progress& progress) {
+                 const Progress& progress, AddedTo added_to) {
   for (TensorFindings& tensor : analysis.tensors) tensor.updates.reset();
   if (analysis.target.format.width != 16) return;
   Wanted wanted;
   wanted.options.format = analysis.target.format;
   wanted.what_if = with_what_if;
+  wanted.added_to = added_to;
   for (const std::string& log : analysis.logs) {
     add_log(analysis, log, selection, wanted, progress);
   }

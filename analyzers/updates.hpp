@@ -28,17 +28,23 @@ std::string_view name_of(UpdateSource source);
 /// One weight over the sampled steps.
 struct UpdateFindings {
   UpdateSource source = UpdateSource::update;
-  UpdateTable table;  ///< of all steps, in the target format's arithmetic
+  UpdateTable table;  ///< of all steps, in the arithmetic of the format that AddedTo says
   /// Zero differences, of which it cannot be told whether an update was lost. Not in table.counts.
   std::uint64_t undetermined = 0;
   std::vector<std::pair<std::int64_t, UpdateCounts>> per_step;  ///< ascending
   std::optional<UpdateWhatIf> what_if;
 };
 
+/// The format that weights have to which updates are added.
+enum class AddedTo : std::uint8_t {
+  target,  ///< the target's: what it would make of them
+  kept     ///< the one of 16 bits that the run keeps the weight in; the target's where it is wider
+};
+
 /// Sets TensorFindings::updates of the weights (or master weights, where there is no weight) that
-/// have pairs in the logs' whole tensors. Formats of other width than 16 have none. Throws
+/// have pairs in the logs' whole tensors. Targets of other width than 16 have none. Throws
 /// log::BadInput.
 void add_updates(Analysis& analysis, const Selection& selection, bool with_what_if,
-                 const Progress& progress = {});
+                 const Progress& progress = {}, AddedTo added_to = AddedTo::target);
 
 }  // namespace halfscope::analyzers

@@ -91,7 +91,11 @@ void add_compare(Parser& parser) {
       .required()
       .values(2);
   add_reading(command, *options);
-  add_selections(command, *options);
+  add_selections(command, *options, FormatDefault::of_run);
+  command.known("--format")
+      .help(
+          "the format values are rounded to; without it bfloat16 where a run computed in it and "
+          "neither in FP16, else binary16");
   options->loss_scale = "own";
   command.known("--loss-scale")
       .help("count for S times the unscaled values in both runs; 'own': each step's own scale")

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "reports/skip_words.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::cli {
@@ -91,10 +92,22 @@ bool worth_a_line(const Recommendation& r, int k) {
   return near || k == 0 || k == r.lowest_log2;
 }
 
+/// The counts are of all steps, a fitted chance is not: why the two may differ much.
+std::string chance_note(const Recommendation& r) {
+  const auto fitted = std::ranges::find_if(r.scales, [](const ScaleEvidence& s) {
+    return s.skip.steps != 0 && s.skip.method == RiskMethod::extreme_value;
+  });
+  if (fitted == r.scales.end()) return "";
+  return text::wrapped_text(fmt::format("  Overflowed: of {}, first to last. The chance is {}.",
+                                        text::plural(fitted->skip.steps, "recorded step"),
+                                        text::fitted_text(fitted->skip)),
+                            100, 2);
+}
+
 std::string scales_text(const Recommendation& r) {
   if (r.scales.empty()) return "";
   std::string table = fmt::format("\n  {:>8} {:>20} {:>20} {:>14}  {}\n", "scale", "become zero",
-                                  "of L1 norm", "overflow", "chance of a step");
+                                  "of L1 norm", "overflowed", "chance of the next step");
   std::optional<int> last;
   for (const ScaleEvidence& s : r.scales) {
     if (!worth_a_line(r, s.log2_scale)) continue;
@@ -107,7 +120,7 @@ std::string scales_text(const Recommendation& r) {
                          known ? risk_text(s.skip) : "unknown",
                          s.log2_scale == *r.static_log2 ? "  <- recommended" : "");
   }
-  return table;
+  return table + chance_note(r);
 }
 
 }  // namespace

@@ -94,12 +94,8 @@ void print_new_zeros(const Comparison& c) {
                text::count_text(c.whole_zeros->new_zeros),
                text::count_text(c.whole_zeros->elements));
   }
-  if (c.runs.a.underflow_identifiable && !c.runs.b.underflow_identifiable) {
-    fmt::print(
-        "B was computed in FP16 and A was not: at one step of one model these are underflow that "
-        "happened.\n");
-  }
-  fmt::print("\n");
+  const std::string why = text::new_zeros_text(c);
+  fmt::print("{}\n", why.empty() ? why : why + "\n");
 }
 
 /// The elements of all tensors that both runs have whole.
@@ -178,11 +174,8 @@ void print_left_out(const Comparison& c) {
 }  // namespace
 
 void print_comparison(const Comparison& c) {
-  fmt::print("A: {}\nB: {}\nIn {}, {}.\n\n{}\n{}\n\n", printable(c.logs.a), printable(c.logs.b),
-             c.target.name,
-             c.loss_scale ? fmt::format("at loss scale {}", text::scale_text(*c.loss_scale))
-                          : "each at its own loss scale",
-             text::comparison_verdict(c), text::comparison_answer(c));
+  fmt::print("A: {}\nB: {}\nIn {}.\n\n{}\n{}\n\n", printable(c.logs.a), printable(c.logs.b),
+             text::counted_for_text(c), text::comparison_verdict(c), text::comparison_answer(c));
   print_sums(c);
   print_operations(c);
   print_new_zeros(c);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reports/text.hpp"
+#include "reports/update_sums.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -228,7 +229,7 @@ std::string updates_text(const Analysis& analysis) {
 
 std::string updates_line(const Analysis& analysis) {
   const UpdateCounts counts = sum_of(weights_of(analysis)).counts;
-  if (counts.updates() == 0) return "";
+  if (counts.updates() == 0 || !reports::kept_narrow_text(analysis).empty()) return "";
   return fmt::format(
       "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "
       "FP32 copy; halfscope analyze tells which.\n",

@@ -5,6 +5,7 @@
 
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
+#include "reports/skip_words.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {
@@ -139,12 +140,12 @@ std::string footprint_html(const Recommendation& advice) {
   const analyzers::Footprint& f = *advice.footprint;
   std::string out;
   if (f.bytes_fp32 > 0) {
-    out = headed(
-        "Memory",
-        fmt::format("{} weights and {} activations of a step: {} in FP32, {} in FP16, {} "
-                    "in FP16 with FP32 master weights.",
-                    count_text(f.weights), count_text(f.activations), bytes_text(f.bytes_fp32),
-                    bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed)));
+    out = headed("Memory",
+                 fmt::format("{} weights and {} activations of a {}: {} in FP32, {} in FP16, {} "
+                             "in FP16 with FP32 master weights.",
+                             count_text(f.weights), count_text(f.activations),
+                             f.microbatches > 1 ? "microbatch" : "step", bytes_text(f.bytes_fp32),
+                             bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed)));
   }
   if (f.not_multiples_of_8.empty()) return out;
   std::vector<Row> rows;
@@ -159,19 +160,6 @@ std::string footprint_html(const Recommendation& advice) {
 
 std::string risk_text(const analyzers::SkipRisk& skip) {
   return fmt::format("{} to {}", share_text(skip.low), share_text(skip.high));
-}
-
-/// What the chance is of, which is not the past: there a trend may have led elsewhere.
-std::string fitted_text(const analyzers::SkipRisk& risk) {
-  // A hundred steps are the least that a tail is fitted to: no trend is told beyond them.
-  const double per_100 = 100 * std::abs(risk.trend);
-  const std::string trend =
-      per_100 < 0.005 ? ""
-                      : fmt::format(" (the largest magnitudes {} by {:.2f} binades in 100 steps)",
-                                    risk.trend > 0 ? "grow" : "shrink", per_100);
-  return "an extreme-value fit, for a step like the last one recorded" + trend +
-         "; rarer kinds of steps than any recorded are allowed for, so no chance is below what "
-         "counting alone leaves open; steps that overflow are counted over all of them";
 }
 
 }  // namespace
@@ -203,7 +191,10 @@ std::string scale_evidence_html(const Recommendation& advice) {
   const bool fitted = risk.method == analyzers::RiskMethod::extreme_value;
   return headed("Scales around the recommended one",
                 fmt::format("Chance of a skipped step from {}: {}.", plural(steps, "recorded step"),
-                            fitted ? fitted_text(risk)
+                            fitted ? fitted_text(risk) +
+                                         "; rarer kinds of steps than any recorded are allowed "
+                                         "for, so no chance is below what counting alone leaves "
+                                         "open; steps that overflow are counted over all of them"
                                    : "the plain binomial bound, which assumes nothing about the "
                                      "tail"),
                 data_table("Scales around the recommended one",

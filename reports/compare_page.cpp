@@ -26,10 +26,8 @@ using json = nlohmann::ordered_json;
 namespace {
 
 std::string about_html(const Comparison& c) {
-  return fmt::format(
-      "A: <code>{}</code>, B: <code>{}</code>, in {}, {}", html_name(c.logs.a), html_name(c.logs.b),
-      html_escape(c.target.name),
-      c.loss_scale ? "at loss scale " + scale_text(*c.loss_scale) : "each at its own loss scale");
+  return fmt::format("A: <code>{}</code>, B: <code>{}</code>, in {}", html_name(c.logs.a),
+                     html_name(c.logs.b), html_escape(counted_for_text(c)));
 }
 
 std::string tile(std::string_view title, const std::string& a, const std::string& b,

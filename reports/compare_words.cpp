@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
@@ -97,7 +98,8 @@ std::string underflow_sentence(const Comparison& c) {
   const bool bounds = !c.runs.a.lost.exact() || !c.runs.b.lost.exact();
   const bool zeros = c.zeros_tell && bounds;
   const auto lost = [&](const RunTotals& run) {
-    return share_of_total(zeros ? lost_to_zero(run.gradients) : run.lost, run.gradients.total);
+    return share_of_total(zeros ? lost_to_zero(run.gradients) : run.likely_lost,
+                          run.gradients.total);
   };
   const std::string numbers = fmt::format("{}{} in A, {} in B", zeros ? "with true zeros " : "",
                                           lost(c.runs.a), lost(c.runs.b));
@@ -113,9 +115,9 @@ std::string underflow_sentence(const Comparison& c) {
   return " Whether B loses more gradient values to zero cannot be told: " + numbers + ".";
 }
 
-std::string format_of_run(const RunTotals& run) {
-  if (!run.computed) return "a wider format";
-  switch (*run.computed) {
+std::string dtype_text(std::optional<Dtype> dtype) {
+  if (!dtype) return "a wider format";
+  switch (*dtype) {
     case Dtype::f32: return "FP32";
     case Dtype::f64: return "FP64";
     case Dtype::bf16: return "BF16";
@@ -129,21 +131,83 @@ std::string cost_sentence(const Comparison& c) {
   const bool b_is_narrow = c.runs.b.in_target;
   const RunTotals& narrow = b_is_narrow ? c.runs.b : c.runs.a;
   const RunTotals& wide = b_is_narrow ? c.runs.a : c.runs.b;
+  // BF16 has fewer bits than FP16: what it spared the run is the range alone.
+  const std::string_view part = wide.computed == Dtype::bf16 ? "'s range" : "";
   return fmt::format(
-      "{} computed in {}, {} in {}: {} lost nothing to {}, and each is judged by what "
+      "{} computed in {}, {} in {}: {} lost nothing to {}{}, and each is judged by what "
       "it did. ",
-      b_is_narrow ? "B" : "A", format_of_run(narrow), b_is_narrow ? "A" : "B", format_of_run(wide),
-      b_is_narrow ? "A" : "B", people_say(c.target.name));
+      b_is_narrow ? "B" : "A", dtype_text(narrow.computed), b_is_narrow ? "A" : "B",
+      dtype_text(wide.computed), b_is_narrow ? "A" : "B", people_say(c.target.name), part);
 }
 
-std::string updates_sentence(const Comparison& c) {
-  if (!c.updates || (c.unmoved != Change::less && c.unmoved != Change::more)) return "";
-  const auto still = [](const RunTotals& run, const UpdateCounts& u) {
-    return share_text(run.unmoved, u.pairs);
+/// The runs that have zeros of gradients which are most likely no underflow, and the smallest value
+/// of these gradients.
+struct FarZeros {
+  bool in_a = false, in_b = false;
+  int smallest_log2 = 0;
+  bool any() const { return in_a || in_b; }
+};
+
+FarZeros far_zeros(const Comparison& c) {
+  FarZeros out;
+  for (const analyzers::ComparedTensor& t : c.tensors) {
+    const bool a = t.far.a && t.lost.a.high != t.likely_lost.a.high;
+    const bool b = t.far.b && t.lost.b.high != t.likely_lost.b.high;
+    if (!t.counted || (!a && !b)) continue;
+    out.smallest_log2 =
+        out.any() ? std::min(out.smallest_log2, *t.smallest_log2) : *t.smallest_log2;
+    out.in_a = out.in_a || a;
+    out.in_b = out.in_b || b;
+  }
+  return out;
+}
+
+std::string far_text(const Comparison& c) {
+  const FarZeros far = far_zeros(c);
+  if (!far.any()) return "";
+  const RunTotals& run = far.in_b ? c.runs.b : c.runs.a;
+  return fmt::format(
+      "Zeros of {} are most likely no underflow: {} flushes what is below 2^{}, and the smallest "
+      "nonzero gradient recorded is 2^{} or more.",
+      far.in_a && far.in_b ? "A and B"
+      : far.in_a           ? "A"
+                           : "B",
+      dtype_text(run.computed),
+      analyzers::flushed_below_log2(format_of(run.computed.value_or(Dtype::bf16))),
+      far.smallest_log2);
+}
+
+/// What updates of each run are added to.
+std::string kept_sentence(const Comparison& c) {
+  const auto kept = [](const RunTotals& run) {
+    const int bits = run.kept ? format_of(*run.kept).precision : 0;
+    return dtype_text(run.kept) + (bits == 0 ? "" : fmt::format(" ({} significant bits)", bits));
   };
-  return fmt::format(" {} updates leave their weight as it is (zero or lost): {} in A, {} in B.",
-                     c.unmoved == Change::less ? "Fewer" : "More", still(c.runs.a, c.updates->a),
-                     still(c.runs.b, c.updates->b));
+  return fmt::format(" A keeps its weights in {}, B in {}.", kept(c.runs.a), kept(c.runs.b));
+}
+
+/// Zero updates that no verdict rests on, where the runs differ in them.
+std::string zero_updates_sentence(const Comparison& c) {
+  const UpdateCounts &a = c.updates->a, &b = c.updates->b;
+  if (c.runs.a.zero_updates_hide || c.runs.b.zero_updates_hide) return "";
+  const Change change = analyzers::real_change_of(a.zero, a.pairs, b.zero, b.pairs);
+  if (change != Change::less && change != Change::more) return "";
+  return fmt::format(
+      " Updates that are exactly zero: {} in A, {} in B; underflow did not make them, and no "
+      "verdict rests on them.",
+      share_text(a.zero, a.pairs), share_text(b.zero, b.pairs));
+}
+
+std::string lost_updates_sentence(const Comparison& c) {
+  if (c.unmoved != Change::less && c.unmoved != Change::more) return "";
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  std::string out = fmt::format(
+      " {} weight updates are lost: {} in A, {} in B", c.unmoved == Change::less ? "Fewer" : "More",
+      share_text(a.unmoved, c.updates->a.pairs), share_text(b.unmoved, c.updates->b.pairs));
+  if (a.unmoved + b.unmoved != a.lost_updates + b.lost_updates) {
+    out += ", with zero updates that the other run does not have";
+  }
+  return out + "." + (c.own_updates ? kept_sentence(c) : "");
 }
 
 std::string loss_sentence(const Comparison& c) {
@@ -177,12 +241,32 @@ std::string comparison_verdict(const Comparison& c) {
 
 std::string comparison_answer(const Comparison& c) {
   const std::string all = overflow_sentence(c) + gradients_sentence(c) + underflow_sentence(c) +
-                          updates_sentence(c) + loss_sentence(c);
+                          (c.updates ? lost_updates_sentence(c) + zero_updates_sentence(c) : "") +
+                          loss_sentence(c);
   return all.substr(1);
 }
 
 std::string lost_updates_text(const RunTotals& run, const UpdateCounts& updates) {
-  return share_text(run.unmoved - updates.zero, updates.pairs);
+  return share_text(run.lost_updates, updates.pairs);
+}
+
+std::string counted_for_text(const Comparison& c) {
+  const std::string chosen =
+      c.format_of_runs ? " (which a run computed in; --format fp16 asks about FP16)" : "";
+  const std::string scale = c.loss_scale
+                                ? fmt::format("at loss scale {}", scale_text(*c.loss_scale))
+                                : "each at its own loss scale";
+  return fmt::format("{}{}, {}", c.target.name, chosen, scale);
+}
+
+std::string new_zeros_text(const Comparison& c) {
+  if (!c.runs.a.underflow_identifiable || c.runs.b.underflow_identifiable) return "";
+  if (far_zeros(c).in_b) return far_text(c);
+  const std::string a = dtype_text(c.runs.a.computed), b = dtype_text(c.runs.b.computed);
+  return fmt::format(
+      "B was computed in {} and A in {}: at one step of one model these are underflow that "
+      "happened.",
+      b, a);
 }
 
 std::string parting_text(const Comparison& c) {
@@ -223,19 +307,22 @@ std::string loss_text(double loss) {
 }
 
 std::string lost_note(const Comparison& c) {
+  std::string far = far_text(c);
+  if (!far.empty()) far = " " + far + " No verdict rests on them.";
   if (c.own_format) {
     return fmt::format(
         "Lost to zero: of tensors computed in {}, what it flushed: the zeros that the "
-        "other run does not have. Tensors computed in a wider format lost nothing.",
-        people_say(c.target.name));
+        "other run does not have. Tensors computed in a wider format lost nothing.{}",
+        people_say(c.target.name), far);
   }
   std::string out = fmt::format("Lost to zero: what {} flushes", c.target.name);
   if (!c.runs.a.underflow_identifiable || !c.runs.b.underflow_identifiable) {
     out +=
-        "; in a run whose values were computed in FP16, which holds as zeros what it flushed, also "
-        "the zeros that the other run does not have";
+        "; in a run whose values were computed in " +
+        dtype_text(c.runs.b.underflow_identifiable ? c.runs.a.computed : c.runs.b.computed) +
+        ", which holds as zeros what it flushed, also the zeros that the other run does not have";
   }
-  return out + ". Other zeros are no loss.";
+  return out + ". Other zeros are no loss." + far;
 }
 
 std::string share_of_total(const Interval& count, std::uint64_t total) {

@@ -17,6 +17,12 @@ std::string comparison_answer(const analyzers::Comparison& comparison);
 /// What "lost to zero" means in these runs.
 std::string lost_note(const analyzers::Comparison& comparison);
 
+/// "In bfloat16, at loss scale 1": what the runs were counted for, and who chose it.
+std::string counted_for_text(const analyzers::Comparison& comparison);
+
+/// Why new zeros of B are underflow, or most likely none; empty where nothing can be said.
+std::string new_zeros_text(const analyzers::Comparison& comparison);
+
 /// The share of a run's updates that left their weight as it is, but for those that are zero.
 std::string lost_updates_text(const analyzers::RunTotals& run, const UpdateCounts& updates);
 

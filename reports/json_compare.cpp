@@ -111,6 +111,11 @@ Json summary_json(const Comparison& c) {
   if (c.updates) {
     to["updates"] = updates_json(*c.updates);
     to["unmoved"] = name_of(c.unmoved);
+    to["updates_lost"] = {{"a", c.runs.a.lost_updates}, {"b", c.runs.b.lost_updates}};
+    const auto kept = [](const RunTotals& run) {
+      return run.kept ? Json(halfscope::name_of(*run.kept)) : Json();
+    };
+    if (c.own_updates) to["weights_kept_in"] = {{"a", kept(c.runs.a)}, {"b", kept(c.runs.b)}};
   }
   if (c.last_loss) {
     to["last_loss"] = {{"step", c.last_loss->step},

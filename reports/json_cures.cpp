@@ -35,6 +35,7 @@ Json footprint_json(const Footprint& f) {
   Json to = {{"weights", f.weights},         {"activations", f.activations},
              {"bytes_fp32", f.bytes_fp32},   {"bytes_fp16", f.bytes_fp16},
              {"bytes_mixed", f.bytes_mixed}, {"not_multiples_of_8", Json::array()}};
+  if (f.microbatches > 1) to["microbatches"] = f.microbatches;
   for (const Footprint::Odd& odd : f.not_multiples_of_8) {
     to["not_multiples_of_8"].push_back(
         {{"name", odd.name}, {"shape", odd.shape}, {"why", odd.why}});

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/update_sums.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "analyzers/kept_weights.hpp"
+#include "reports/text.hpp"
 
 namespace halfscope::reports {
 
@@ -41,6 +46,19 @@ UpdateSum all_updates(const analyzers::Analysis& analysis) {
   Tensors tensors;
   for (const auto& tensor : analysis.tensors) tensors.push_back(&tensor);
   return sum_updates(tensors);
+}
+
+std::string kept_narrow_text(const analyzers::Analysis& analysis) {
+  const std::optional<Dtype> kept = analyzers::all_kept_in_16_bits(analysis);
+  if (!kept || format_of(*kept) != analysis.target.format) return "";
+  const UpdateCounts counts = all_updates(analysis).table.counts;
+  if (counts.half.lost() == 0) return "";
+  return fmt::format(
+      "Weights are kept in {}, and the log has no FP32 copy of them: {} of {} sampled weight "
+      "updates "
+      "are lost. Keep FP32 master weights.",
+      kept == Dtype::bf16 ? "BF16" : "FP16", share_text(counts.half.lost(), counts.updates()),
+      count_text(counts.updates()));
 }
 
 Tensors with_updates(const Tensors& tensors) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "analyzers/underflow.hpp"
 #include "reports/series.hpp"
@@ -20,6 +21,10 @@ struct UpdateSum {
 /// Of the tensors that have updates.
 UpdateSum sum_updates(const Tensors& tensors);
 UpdateSum all_updates(const analyzers::Analysis& analysis);
+
+/// "Weights are kept in BF16 ...: 55 % of 12,163 sampled updates are lost. Keep FP32 master
+/// weights."; empty where some weights are not kept in the target format, or nothing is lost.
+std::string kept_narrow_text(const analyzers::Analysis& analysis);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);

@@ -115,11 +115,12 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
                    target_underflow)
 
 
-def compare(a, b, *, format="binary16", loss_scale="own", recorded_scale=None, subnormals="keep",
+def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, ranks=None):
     """Two runs tensor by tensor: FP32 against FP16, before against after.
 
-    Arguments as for analyze. loss_scale: "own" counts the gradients of a step at that step's scale.
+    Arguments as for analyze. format: without it bfloat16 where a run computed in it and neither in
+    FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
     Returns the structure of `halfscope compare --json`. Raises BadInput.
     """
     own = loss_scale == "own"

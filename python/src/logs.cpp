@@ -110,9 +110,10 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& s
 
 /// own_scale: gradients are counted at the loss scale of their step.
 TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                          const std::string& format, const std::string& subnormals,
+                          const std::optional<std::string>& format, const std::string& subnormals,
                           analyzers::Selection selection, bool own_scale) {
-  const analyzers::Target target = target_called(format, subnormals);
+  analyzers::Target target = target_called(format.value_or("binary16"), subnormals);
+  target.by_default = !format;
   nb::gil_scoped_release release;
   selection.at_run_scale = own_scale;
   const analyzers::Comparison found =

@@ -238,17 +238,24 @@ def test_no_real_difference_and_no_harm(tmp_path):
 
 
 def test_updates_that_were_zero_already_are_shown(tmp_path):
-    """A's updates are zeros: that none of them is lost does not make A the better run."""
+    """A's updates are zeros: that none of them is lost does not make A the better run, nor the worse
+    one, since nothing in FP32 shows that they underflowed."""
     pair = two_runs(tmp_path, {}, {"update/w": np.zeros(1000, np.float32)})
     done = compare(*pair)
-    assert first_words(done) == "B is better."
+    assert first_words(done) == "No real difference between A and B."
+    assert "Updates that are exactly zero: 100 % in A, 0 % in B; underflow did not make them" in \
+        done.stdout
     row, = (line for line in done.stdout.splitlines() if "weight updates exactly zero" in line)
     assert row.split() == ["weight", "updates", "exactly", "zero", "100", "%", "0", "%"]
     found = compared(*pair)["summary"]
     assert found["updates"]["a"]["zero"] == found["updates"]["a"]["pairs"] == 1000
-    assert found["unmoved"] == "less"
-    lost = compared(*reversed(pair))["summary"]
-    assert lost["unmoved"] == "more"
+    assert found["unmoved"] == "same"
+    some = np.full(1000, 0.01, np.float32)
+    some[:100] = 1e-9  # lost in FP16 weights
+    pair = two_runs(tmp_path, {"update/w": some}, {"update/w": np.zeros(1000, np.float32)})
+    for ordered in (pair, pair[::-1]):
+        assert compared(*ordered)["summary"]["unmoved"] == "unknown"
+        assert first_words(compare(*ordered)) == "Whether B is better cannot be told."
 
 
 def test_updates_lost_is_a_gate(tmp_path):

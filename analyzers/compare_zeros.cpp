@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which zeros may be underflow, and which are most likely none: docs/compare.md.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "analyzers/compare.hpp"
+#include "analyzers/kept_weights.hpp"
+#include "analyzers/recommend.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// The binade of the smallest nonzero value at the common steps, at the scale that counts are for.
+std::optional<int> smallest_log2(const TensorFindings& tensor,
+                                 const std::vector<std::int64_t>& steps) {
+  std::optional<int> least;
+  for (const StepFindings& step : tensor.per_step) {
+    if (step.binades.empty() || !std::binary_search(steps.begin(), steps.end(), step.step)) {
+      continue;
+    }
+    const int at = step.binades.front().exponent + std::ilogb(step.loss_scale);
+    least = std::min(least.value_or(at), at);
+  }
+  return least;
+}
+
+bool is_far(const TensorFindings& tensor, std::optional<int> smallest) {
+  if (!tensor.zeros_may_be_flushed || !smallest || tensor.computed_in_fp16()) return false;
+  return std::ranges::all_of(std::array{tensor.source_dtype, tensor.computed_dtype},
+                             [&](const std::optional<Dtype>& dtype) {
+                               if (!dtype) return true;
+                               const Format format = format_of(*dtype);
+                               return wide_range(format) &&
+                                      *smallest - flushed_below_log2(format) >= kFarBinades;
+                             });
+}
+
+/// Zeros beyond the share that the other run has.
+std::uint64_t zeros_beyond(const UpdateCounts& counts, const UpdateCounts& other) {
+  using Wide = unsigned __int128;
+  if (other.pairs == 0) return 0;
+  const auto as_other = static_cast<std::uint64_t>(Wide{other.zero} * counts.pairs / other.pairs);
+  return counts.zero > as_other ? counts.zero - as_other : 0;
+}
+
+std::uint64_t lost_of(const UpdateCounts& counts, bool wide_weight) {
+  return wide_weight ? 0 : counts.half.lost();
+}
+
+/// Whether a zero update may be one that underflowed, or whose gradient did.
+bool hides_updates(const ComparedTensor& t, const TensorFindings& of, bool far) {
+  const bool makes_updates = t.counted || t.role == log::Role::update;
+  return makes_updates && of.zeros_may_be_flushed && !far;
+}
+
+/// The narrowest format that weights with updates are kept in.
+std::optional<Dtype> narrowest_kept(const Analysis& analysis) {
+  std::optional<Dtype> least;
+  for (const TensorFindings& weight : analysis.tensors) {
+    const auto kept = weight.updates ? kept_in(analysis, weight) : std::nullopt;
+    if (!kept) continue;
+    if (!least || format_of(*kept).precision < format_of(*least).precision) least = kept;
+  }
+  return least;
+}
+
+}  // namespace
+
+void set_far(ComparedTensor& t, const Both<const TensorFindings*>& of) {
+  const std::optional<int> a = smallest_log2(*of.a, t.steps), b = smallest_log2(*of.b, t.steps);
+  t.smallest_log2 = a && b ? std::min(a, b) : a ? a : b;
+  t.far = {is_far(*of.a, t.smallest_log2), is_far(*of.b, t.smallest_log2)};
+}
+
+Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint64_t>& unmoved,
+                         const Both<std::uint64_t>& lost) {
+  const std::uint64_t of_a = updates.a.pairs, of_b = updates.b.pairs;
+  const Change change = real_change_of(unmoved.a, of_a, unmoved.b, of_b);
+  const Change with_zeros =
+      real_change_of(lost.a + updates.a.zero, of_a, lost.b + updates.b.zero, of_b);
+  const bool turned = (change == Change::more && with_zeros == Change::less) ||
+                      (change == Change::less && with_zeros == Change::more);
+  return turned ? Change::unknown : change;
+}
+
+void sum_unmoved(Comparison& c, const Both<const Analysis*>& runs) {
+  RunTotals &a = c.runs.a, &b = c.runs.b;
+  a.lost_updates = b.lost_updates = 0;
+  a.kept = narrowest_kept(*runs.a);
+  b.kept = narrowest_kept(*runs.b);
+  for (const ComparedTensor& t : c.tensors) {
+    a.zero_updates_hide |= hides_updates(t, runs.a->tensors[t.index.a], t.far.a);
+    b.zero_updates_hide |= hides_updates(t, runs.b->tensors[t.index.b], t.far.b);
+  }
+  const auto beyond = [](const RunTotals& run, const UpdateCounts& counts,
+                         const UpdateCounts& other) {
+    return run.zero_updates_hide ? zeros_beyond(counts, other) : 0;
+  };
+  for (ComparedTensor& t : c.tensors) {
+    if (!t.updates) continue;
+    t.lost_updates = {lost_of(t.updates->a, t.wide_weight.a),
+                      lost_of(t.updates->b, t.wide_weight.b)};
+    a.lost_updates += t.lost_updates.a;
+    b.lost_updates += t.lost_updates.b;
+    t.unmoved = {t.lost_updates.a + beyond(a, t.updates->a, t.updates->b),
+                 t.lost_updates.b + beyond(b, t.updates->b, t.updates->a)};
+  }
+  if (!c.updates) return;
+  a.unmoved = a.lost_updates + beyond(a, c.updates->a, c.updates->b);
+  b.unmoved = b.lost_updates + beyond(b, c.updates->b, c.updates->a);
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/kept_weights.hpp"
+
+#include <algorithm>
+
+namespace halfscope::analyzers {
+
+std::string path_in(const std::string& name) {
+  return log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
+}
+
+std::optional<Dtype> narrowest_dtype(const TensorFindings& tensor) {
+  if (tensor.suspected_fp16) return Dtype::f16;
+  if (!tensor.source_dtype || !tensor.computed_dtype) {
+    return tensor.source_dtype ? tensor.source_dtype : tensor.computed_dtype;
+  }
+  const bool stored_wider =
+      format_of(*tensor.source_dtype).precision > format_of(*tensor.computed_dtype).precision;
+  return stored_wider ? tensor.computed_dtype : tensor.source_dtype;
+}
+
+std::optional<Dtype> kept_in(const Analysis& analysis, const TensorFindings& weight) {
+  const std::string path = path_in(weight.name);
+  const auto master = std::ranges::find_if(analysis.tensors, [&](const TensorFindings& t) {
+    return t.role == log::Role::master_weight && t.log == weight.log && path_in(t.name) == path;
+  });
+  return narrowest_dtype(master == analysis.tensors.end() ? weight : *master);
+}
+
+std::optional<Dtype> kept_in_16_bits(const Analysis& analysis, const TensorFindings& weight) {
+  const std::optional<Dtype> kept = kept_in(analysis, weight);
+  return kept && format_of(*kept).width == 16 ? kept : std::nullopt;
+}
+
+std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis) {
+  std::optional<Dtype> all;
+  for (const TensorFindings& weight : analysis.tensors) {
+    if (!weight.updates) continue;
+    const std::optional<Dtype> kept = kept_in_16_bits(analysis, weight);
+    if (!kept || (all && all != kept)) return std::nullopt;
+    all = kept;
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers
