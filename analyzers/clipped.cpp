@@ -65,16 +65,16 @@ bool says_clipped(const Analysis& analysis, const std::string& log, const log::M
 
 constexpr std::uint64_t kLeast = 3, kOneOf = 4;  // steps that have the bound, and their share
 
-/// Whether numbers differ by more than one part in a hundred. Of steps that are all alike nothing
-/// can be told.
-bool differ(const std::vector<double>& numbers) {
+/// Whether numbers differ by more than this part of the largest. Of steps that are all alike
+/// nothing can be told.
+bool differ(const std::vector<double>& numbers, double part) {
   const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
-  return low != numbers.end() && *low < *high * 0.99;
+  return low != numbers.end() && *low < *high * (1 - part);
 }
 
-/// Whether many steps have the largest `bound` of all, within so much of it, and differ in `other`.
-bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double Step::*other,
-                double within) {
+/// Whether many steps have the largest `bound` of all, within so much of it, and `other` differs.
+bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double within,
+                double Step::*other, double apart) {
   double largest = 0;
   for (const Step& step : steps) largest = std::max(largest, step.*bound);
   std::vector<double> at_bound;
@@ -82,14 +82,15 @@ bool is_bounded(const std::vector<Step>& steps, double Step::*bound, double Step
     if (step.*bound >= largest * (1 - within)) at_bound.push_back(step.*other);
   }
   const bool many = at_bound.size() >= kLeast && at_bound.size() * kOneOf >= steps.size();
-  return largest > 0 && many && differ(at_bound);
+  return largest > 0 && many && differ(at_bound, apart);
 }
 
 /// clip_grad_norm_ divides by the norm plus 1e-6, and rounds: equal norms are so within 0.1 %,
-/// their squares within 0.2 %. clip_grad_value_ leaves one number.
+/// their squares within 0.2 %. clip_grad_value_ leaves one number, and nearly the same squares
+/// where nearly all values were clipped: these need not differ by more than rounding.
 bool by_values(const std::vector<Step>& steps) {
-  return is_bounded(steps, &Step::squares, &Step::largest, 0.002) ||
-         is_bounded(steps, &Step::largest, &Step::squares, 0);
+  return is_bounded(steps, &Step::squares, 0.002, &Step::largest, 0.01) ||
+         is_bounded(steps, &Step::largest, 0, &Step::squares, 1e-6);
 }
 
 }  // namespace

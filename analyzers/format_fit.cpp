@@ -31,6 +31,7 @@ std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
 
 bool fits(const Classes& c, bool saturating, std::uint64_t n, double target) {
   const std::uint64_t lost = c.flushed_to_zero.high + (saturating ? c.overflow.high : 0);
+  if (n == 0) return false;  // of no value nothing can be told
   if (!saturating && c.overflow.high != 0) return false;
   return static_cast<long double>(lost) <=
          static_cast<long double>(target) * static_cast<long double>(n);

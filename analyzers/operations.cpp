@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <tuple>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/mapped_file.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -87,14 +88,13 @@ class Object {
 
 json parsed(const std::filesystem::path& file) {
   const std::string where = printable(file.string());
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (!error && size > kMostBytes) {
-    Object::refuse(where, fmt::format("{} bytes long", size),
+  const log::MappedFile mapped(file);  // never waits for a pipe
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                              mapped.bytes().size());
+  if (text.size() > kMostBytes) {
+    Object::refuse(where, fmt::format("{} bytes long", text.size()),
                    fmt::format("at most {}", kMostBytes));
   }
-  std::ifstream in(file, std::ios::binary);
-  if (error || !in) throw BadInput(where + ": cannot be read; make it readable, or remove it");
   const auto bounded = [&](int depth, json::parse_event_t, const json&) {
     if (depth > kMostDepth) {
       Object::refuse(where, fmt::format("JSON nested more than {} deep", kMostDepth),
@@ -102,7 +102,7 @@ json parsed(const std::filesystem::path& file) {
     }
     return true;
   };
-  json found = json::parse(in, bounded, false);
+  json found = json::parse(text.begin(), text.end(), bounded, false);
   if (found.is_discarded()) Object::refuse(where, "no JSON", "a JSON object");
   return found;
 }

@@ -29,6 +29,7 @@ struct StepFile {
   std::string shows_weights;    ///< what shows that it holds weights; empty: nothing
   bool scaled = false;          ///< metadata "gradients": "scaled"
   std::optional<double> scale;  ///< metadata "scale", a positive finite number
+  bool among_steps = false;     ///< files of other steps are read beside it
   /// Of a shard of a checkpoint: it names the tensors to read.
   std::shared_ptr<const readers::ShardIndex> index;
   std::optional<std::uint64_t> tensor_bytes;  ///< of a shard: what all its tensors take

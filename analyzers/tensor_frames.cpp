@@ -77,6 +77,8 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   frame.run_scale = frame.counted ? frame.scale : 1.0;
   frame.shape = tensor.shape;
   frame.table = count_values(tensor.view, s, frame.scale, read);
+  // For clipped.hpp, which compares steps: a second pass over the values.
+  if (file.among_steps && frame.role == Role::weight_grad) frame.moments = moments(tensor.view);
   return frame;
 }
 
@@ -177,6 +179,19 @@ std::string unscaled_note(const std::string& shown) {
          "carry a loss scale";
 }
 
+/// Of two parts of one tensor together; before their tables are.
+void add_moments(Frame& sum, const Frame& part) {
+  if (!sum.moments || !part.moments) return sum.moments.reset();
+  const auto finite = [](const Frame& frame) {
+    return static_cast<double>(frame.table.zero().low + frame.table.finite_nonzero().low);
+  };
+  const double n = finite(sum), more = finite(part);
+  if (more > 0) {
+    sum.moments->mean = (sum.moments->mean * n + part.moments->mean * more) / (n + more);
+  }
+  sum.moments->sum_squares += part.moments->sum_squares;
+}
+
 /// The frames of one step, in order of first appearance; shards of a name are added.
 struct StepFrames {
   std::vector<Frame> frames;
@@ -200,6 +215,7 @@ struct StepFrames {
     const bool coarser = format_of(*frame.source_dtype).min_quantum_exponent() >
                          format_of(*sum.source_dtype).min_quantum_exponent();
     if (coarser) sum.source_dtype = frame.source_dtype;
+    add_moments(sum, frame);
     sum.table.merge(frame.table);
     sum.shape = {sum.table.total()};  // how shards lie beside each other is not known
     shards = true;
@@ -226,6 +242,8 @@ std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection
   for (const StepFile& file : folder.files) {
     if (in_steps(s, file.step)) files.push_back(file);
   }
+  const bool several = !files.empty() && files.front().step != files.back().step;
+  for (StepFile& file : files) file.among_steps = several;
   return files;
 }
 

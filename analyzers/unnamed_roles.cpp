@@ -51,10 +51,13 @@ bool is_number(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// "exp_avg" at the end, "optimizer..." anywhere, or "state.0.step": Optimizer.state_dict().
+/// "exp_avg" at the end, "optimizer..." or "param_groups" anywhere, or "state.0.step":
+/// Optimizer.state_dict().
 bool is_optimizer_state(const Words& parts) {
   if (parts.size() < 2) return false;
-  const auto of_optimizer = [](std::string_view part) { return part.starts_with("optim"); };
+  const auto of_optimizer = [](std::string_view part) {
+    return part.starts_with("optim") || part == "param_groups";
+  };
   if (is_one_of(parts.back(), kStates) || std::ranges::any_of(parts, of_optimizer)) return true;
   return parts.size() > 2 && parts[0] == "state" && is_number(parts[1]);
 }
@@ -62,6 +65,42 @@ bool is_optimizer_state(const Words& parts) {
 bool speaks_of_gradients(std::string_view text) {
   const auto role = readers::role_in_words(text);
   return role == Role::weight_grad || role == Role::activation_grad;
+}
+
+/// Whether a name of a branch ends in a word for gradients, as "model_grads" does: there is many a
+/// module that begins with one ("grad_reversal").
+bool is_of_gradients(std::string_view branch) {
+  const Words words = parts_of(branch, "_- 0123456789");
+  return !words.empty() && speaks_of_gradients(words.back());
+}
+
+/// {"model": ..., "grads": ...}: what keeps its gradients in a branch has none beside it.
+std::string in_branches(const std::vector<std::string>& names) {
+  std::string_view gradients;
+  bool others = false;
+  for (const std::string& name : names) {
+    const Words parts = parts_of(name, "./");
+    const bool one = parts.size() > 1 && is_of_gradients(parts.front());
+    if (one && gradients.empty()) gradients = parts.front();
+    others = others || !(one || speaks_of_gradients(name) || is_optimizer_state(parts));
+  }
+  if (gradients.empty() || !others) return "";
+  return fmt::format("holds gradients in a branch of their own, '{}'", log::printable(gradients));
+}
+
+/// Tensors beside an optimizer's state are those of a checkpoint.
+std::string beside_optimizer(const std::vector<std::string>& names) {
+  std::string_view state;
+  bool others = false;
+  for (const std::string& name : names) {
+    const Words parts = parts_of(name, "./");
+    const bool is_state = is_optimizer_state(parts);
+    others = others || !(is_state || speaks_of_gradients(name));
+    // A lone ".step" is the name of many a counter.
+    if (is_state && state.empty() && parts.back() != "step") state = name;
+  }
+  if (state.empty() || !others) return "";
+  return fmt::format("holds '{}', an optimizer's state", log::printable(state));
 }
 
 std::string in_names(const std::vector<std::string>& names) {
@@ -93,12 +132,14 @@ std::string in_file_name(const std::filesystem::path& file, std::size_t tensors)
 }  // namespace
 
 std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened) {
-  if (speaks_of_gradients(file.stem().string())) return "";
   std::vector<std::string> names = opened.names();
   const std::size_t readable = names.size();
   for (const log::SkippedTensor& skipped : opened.skipped()) names.push_back(skipped.name);
-  std::string shown = opened.shows_weights();
+  std::string shown = in_branches(names);
+  if (!shown.empty() || speaks_of_gradients(file.stem().string())) return shown;
+  shown = opened.shows_weights();
   if (shown.empty()) shown = in_names(names);
+  if (shown.empty()) shown = beside_optimizer(names);
   return shown.empty() ? in_file_name(file, readable) : shown;
 }
 

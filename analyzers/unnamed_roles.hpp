@@ -15,7 +15,7 @@
 namespace halfscope::analyzers {
 
 /// What shows that a file holds a model's weights, as the end of "it ..."; empty where nothing
-/// does, and where its name speaks of gradients.
+/// does, and where its name speaks of gradients, unless these have a branch of their own.
 std::string weights_shown(const std::filesystem::path& file, const log::TensorFile& opened);
 
 /// Whether some name carries a role.

@@ -284,7 +284,8 @@ int run(const Options& options) {
       times.tick();
       return interrupted == 0;
     };
-    summary = options.resume ? sim::resume(settings, options.out, told)
+    const auto note = [](const std::string& text) { fmt::print(stderr, "halfscope: {}\n", text); };
+    summary = options.resume ? sim::resume(settings, options.out, told, note)
                              : sim::train(settings, options.out, told);
   }
   if (!options.times.empty()) write_output(options.times, times.to_json().dump() + "\n");

@@ -52,6 +52,7 @@ void for_each_tensor(TrainingState& state, UpdateRule::Kind optimizer, See&& see
 }
 
 constexpr const char* kChecksum = "crc32c";
+constexpr const char* kRun = "run";  ///< the settings of the run that it is of
 
 /// Over all that a checkpoint says: its other metadata, and the tensors in their order.
 class Checksum {
@@ -88,10 +89,7 @@ std::map<std::int64_t, fs::path> checkpoints(const fs::path& run) {
 }
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
-  throw BadInput(fmt::format(
-      "{}: {}; this checkpoint is of another run, or damaged: delete it to go on from the one "
-      "before, or begin again with --force",
-      log::printable(file.string()), what));
+  throw BadInput(fmt::format("{}: {}", log::printable(file.string()), what));
 }
 
 const std::string& told(const fs::path& file, const Metadata& metadata, std::string_view key) {
@@ -117,8 +115,18 @@ Counters counters_of(const fs::path& file, const Metadata& metadata) {
   return counters;
 }
 
-void read_one(const fs::path& file, UpdateRule::Kind optimizer, TrainingState& state) {
+/// Of checkpoints that say it: earlier ones do not.
+void require_own(const fs::path& file, const Metadata& metadata, const Settings& settings) {
+  const auto run = metadata.find(kRun);
+  if (run == metadata.end()) return;
+  const std::string why = other_run(settings, run->second);
+  if (!why.empty()) refuse(file, why + ", or it is damaged");
+}
+
+void read_one(const fs::path& file, const Settings& settings, TrainingState& state) {
+  const UpdateRule::Kind optimizer = settings.rule.kind;
   const log::Safetensors tensors(file);
+  require_own(file, tensors.metadata(), settings);
   const auto find = [&](const std::string& name) {
     const auto from = tensors.tensor(name);
     if (!from) refuse(file, "has no tensor '" + log::printable(name) + "'");
@@ -152,7 +160,7 @@ void read_one(const fs::path& file, UpdateRule::Kind optimizer, TrainingState& s
 
 }  // namespace
 
-void write_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingState& state) {
+void write_checkpoint(const fs::path& run, const Settings& settings, TrainingState& state) {
   const fs::path folder = run / "checkpoint";
   std::error_code error;
   fs::create_directories(folder, error);
@@ -161,12 +169,12 @@ void write_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingS
                                log::printable(folder.string()), error.message()));
   }
   std::vector<std::pair<std::string, TensorBits>> kept;
-  for_each_tensor(state, optimizer, [&](const std::string& name, const Tensor& tensor) {
+  for_each_tensor(state, settings.rule.kind, [&](const std::string& name, const Tensor& tensor) {
     kept.emplace_back(name, bits_of(state.backend, tensor));
   });
   std::vector<log::NamedTensor> tensors;
   for (const auto& [name, bits] : kept) tensors.push_back(bits.named(name));
-  Metadata metadata = {{"policy", state.scaling.state()}};
+  Metadata metadata = {{"policy", state.scaling.state()}, {kRun, identity_text(settings)}};
   for (const auto& [name, member] : kCounts) {
     metadata[std::string(name)] = std::to_string(state.counters.*member);
   }
@@ -185,7 +193,8 @@ void write_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingS
   }
 }
 
-void read_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingState& state) {
+std::vector<std::string> read_checkpoint(const fs::path& run, const Settings& settings,
+                                         TrainingState& state) {
   const auto all = checkpoints(run);
   if (all.empty()) {
     throw BadInput(fmt::format(
@@ -193,15 +202,22 @@ void read_checkpoint(const fs::path& run, UpdateRule::Kind optimizer, TrainingSt
         "with --force, or in another folder",
         log::printable(run.string())));
   }
-  std::string first;
+  std::vector<std::string> refused;
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
     try {
-      return read_one(at->second, optimizer, state);
+      read_one(at->second, settings, state);
     } catch (const BadInput& error) {
-      if (first.empty()) first = error.what();  // the one before may be whole
+      refused.emplace_back(error.what());  // the one before may be whole
+      continue;
     }
+    for (std::string& why : refused) {
+      why += fmt::format("; goes on from step {} instead", state.counters.step);
+    }
+    return refused;
   }
-  throw BadInput(first);
+  throw BadInput(refused.front() +
+                 "; no checkpoint here is this run's and whole: put one back, or begin again with "
+                 "--force");
 }
 
 }  // namespace halfscope::sim

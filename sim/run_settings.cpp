@@ -227,6 +227,20 @@ void require_same(const Settings& settings, const log::Manifest& manifest,
   }
 }
 
+std::string identity_text(const Settings& settings) { return identity(settings).dump(); }
+
+std::string other_run(const Settings& settings, const std::string& told) {
+  const json own = identity(settings), other = json::parse(told, nullptr, false);
+  if (other == own) return "";
+  for (const auto& [key, value] : own.items()) {
+    const json* const has = find(other, key.c_str());
+    if (has != nullptr && *has == value) continue;
+    return fmt::format("it is of a run with {0} {1}, and this one has {0} {2}", key,
+                       has == nullptr ? "none" : log::printable(has->dump()), value.dump());
+  }
+  return "it is of a run with other settings";
+}
+
 Settings recorded_settings(const std::filesystem::path& folder) {
   const log::RunLog run(folder);
   const json* const told = find(*run.manifest().about, "simulation");

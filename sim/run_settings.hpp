@@ -25,4 +25,10 @@ log::Manifest manifest_of(const Settings& settings, const Data& data, const Back
 void require_same(const Settings& settings, const log::Manifest& manifest,
                   const std::filesystem::path& folder);
 
+/// What makes a run another one where it differs: all settings but its length.
+std::string identity_text(const Settings& settings);
+/// How a run of which identity_text() told this differs from one with these settings: "it is of a
+/// run with ..."; empty where it does not.
+std::string other_run(const Settings& settings, const std::string& told);
+
 }  // namespace halfscope::sim

@@ -134,7 +134,7 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
       summary.stopped = true;
     }
     if (last || !summary.ended.empty() || counters.step % settings.checkpoint_every == 0) {
-      write_checkpoint(folder, settings.rule.kind, parts.state);
+      write_checkpoint(folder, settings, parts.state);
     }
   }
   summary.steps = counters.step;
@@ -179,17 +179,19 @@ RunSummary train(const Settings& settings, const std::filesystem::path& folder,
   require_sense(settings);
   Parts parts(settings);
   log::RunLogWriter writer(folder, parts.manifest(settings));
-  write_checkpoint(folder, settings.rule.kind, parts.state);
+  write_checkpoint(folder, settings, parts.state);
   return run(settings, folder, parts, writer, told);
 }
 
 RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
-                  const StepCallback& told) {
+                  const StepCallback& told, const NoteCallback& note) {
   require_sense(settings);
   const log::Manifest manifest = log::RunLog(folder).manifest();
   require_same(settings, manifest, folder);
   Parts parts(settings);
-  read_checkpoint(folder, settings.rule.kind, parts.state);
+  for (const std::string& passed_over : read_checkpoint(folder, settings, parts.state)) {
+    if (note) note(passed_over);
+  }
   require_more(settings.steps, parts.state.counters.step, manifest, folder);
   log::RunLogWriter writer(folder, parts.manifest(settings), parts.state.counters.step);
   return run(settings, folder, parts, writer, told);

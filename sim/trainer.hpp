@@ -63,15 +63,19 @@ struct RunSummary {
 /// Told of every step; returns false to stop (Ctrl-C).
 using StepCallback = std::function<bool(const StepResult&)>;
 
+/// Told of what is worth a line before the first step.
+using NoteCallback = std::function<void(const std::string&)>;
+
 /// Trains from the beginning, writing a run log into `folder`, which must not hold one.
 /// Throws log::BadInput.
 RunSummary train(const Settings& settings, const std::filesystem::path& folder,
                  const StepCallback& told = {});
 
 /// Goes on from the folder's last checkpoint, bit for bit as if it had never stopped; `steps` more
-/// than there were are allowed, all other settings must be those of run.json. Throws log::BadInput.
+/// than there were are allowed, all other settings must be those of run.json. Notes checkpoints
+/// that it cannot go on from. Throws log::BadInput.
 RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
-                  const StepCallback& told = {});
+                  const StepCallback& told = {}, const NoteCallback& note = {});
 
 /// Throws what train() would throw before it writes anything.
 void require_trainable(const Settings& settings);

@@ -55,6 +55,7 @@ class TorchFile final : public log::TensorFile {
     TorchState state = torch_state(values, path.stem().string(), bytes.size(), place, advice_);
     big_endian_ = is_big_endian();
     has_parameters_ = values.has_parameters;
+    has_groups_ = std::ranges::find(values.texts, "param_groups") != values.texts.end();
     skipped_ = std::move(state.skipped);
     if (skipped_.empty()) all_bytes_ = 0;
     for (NamedTorchTensor& named : state.tensors) {
@@ -79,7 +80,8 @@ class TorchFile final : public log::TensorFile {
   }
   std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
   std::string shows_weights() const override {
-    return has_parameters_ ? "holds what a module's state_dict() gives, or its parameters" : "";
+    if (has_parameters_) return "holds what a module's state_dict() gives, or its parameters";
+    return has_groups_ ? "holds an optimizer's 'param_groups'" : "";
   }
 
  private:
@@ -240,7 +242,8 @@ class TorchFile final : public log::TensorFile {
   std::unordered_map<std::string_view, std::size_t> by_name_;  ///< into tensors_
   std::vector<log::SkippedTensor> skipped_;
   bool has_parameters_ = false;
-  std::uint64_t used_ = 0;                  ///< bytes of all readable tensors
+  bool has_groups_ = false;  ///< Optimizer.state_dict() has them, with no tensor where it is SGD's
+  std::uint64_t used_ = 0;   ///< bytes of all readable tensors
   std::optional<std::uint64_t> all_bytes_;  ///< of all tensors; empty where objects are skipped
 };
 

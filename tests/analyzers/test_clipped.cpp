@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/series_logs.hpp"
@@ -58,6 +59,8 @@ TEST_CASE("clipped: one norm at many steps, never a larger one", "[clipped]") {
 
 TEST_CASE("clipped: one largest magnitude at many steps, never a larger one", "[clipped]") {
   CHECK(clipped(recorded({{0.1, 0.05}, {0.03, 0.01}, {0.12, 0.05}, {0.13, 0.05}, {0.05, 0.03}})));
+  CHECK(clipped(recorded({{0.5, 0.05}, {0.49999, 0.05}, {0.49998, 0.05}})));  // nearly all clipped
+  CHECK_FALSE(clipped(recorded({{0.5, 0.05}, {0.5, 0.05}, {0.49999999, 0.05}})));
   const double next = std::nextafter(0.05, 0);
   CHECK_FALSE(clipped(recorded({{0.1, 0.05}, {0.12, 0.05}, {0.13, next}, {0.05, 0.03}})));
   CHECK_FALSE(clipped(recorded({{0.1, 0.05}, {0.12, 0.05}, {0.13, 0.05}, {0.14, 0.06}})));
@@ -135,4 +138,34 @@ TEST_CASE("clipped: policies over a log that was recorded after clipping", "[cli
   };
   CHECK(read({{4, 3}, {5, 0}, {4.5F, 2.179449F}}));  // one norm
   CHECK_FALSE(read({{4, 3}, {5, 1}, {4.5F, 2}}));
+}
+
+namespace {
+
+/// One step's gradients in two files, the parts of one tensor.
+void dump(const test::TempFolder& folder, std::size_t step, const test::Values& a,
+          const test::Values& b) {
+  const std::string number = std::to_string(step);
+  const auto write = [&](const char* part, const test::Values& values) {
+    log::write_safetensors(folder / (number + part + ".safetensors"),
+                           {{"weight_grad/w", {values.size()}, test::view_of(values)}},
+                           {{"step", number}});
+  };
+  write("a", a);
+  write("b", b);
+}
+
+}  // namespace
+
+TEST_CASE("clipped: files of tensors show it, by norm and by value", "[clipped]") {
+  const auto shown = [](const std::vector<std::pair<test::Values, test::Values>>& steps) {
+    const test::TempFolder folder;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      dump(folder, i, steps[i].first, steps[i].second);
+    }
+    return !analyze({folder / "."}, {}, {}).clipped.empty();
+  };
+  CHECK(shown({{{3, 0}, {4, 0}}, {{5, 0}, {0, 0}}, {{0, 3}, {-4, 0}}}));     // norm 5
+  CHECK(shown({{{3, 1}, {2, 0}}, {{-3, 0}, {3, 0}}, {{0.5F, 0}, {3, 2}}}));  // at most 3
+  CHECK_FALSE(shown({{{3, 0}, {4, 0}}, {{5, 0}, {1, 0}}, {{0, 0}, {2, 0}}}));
 }

@@ -355,6 +355,23 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     assert "regular file" in err
 
 
+def test_a_pipe_in_a_run_is_not_waited_for(tmp_path):
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "ranks/rank-0000").mkdir(parents=True)
+    for run_json in (tmp_path / "alone/run.json", tmp_path / "ranks/rank-0000/run.json"):
+        os.mkfifo(run_json)
+        for folder in {run_json.parent, tmp_path / run_json.relative_to(tmp_path).parts[0]}:
+            assert f"{run_json}: is a pipe or device" in run("analyze", folder, expect=1)[1]
+    run_log = ROOT / "data/digits-cnn"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for file in run_log.iterdir():
+            (tmp_path / name / file.name).symlink_to(file)
+    os.mkfifo(tmp_path / "b/operations.json")
+    _, err = run("compare", tmp_path / "a", tmp_path / "b", expect=1)
+    assert "b/operations.json: is a pipe or device" in err
+
+
 def anonymous_peak_mib(arguments):
     """Largest anonymous memory of a run: pages of mapped files do not count."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

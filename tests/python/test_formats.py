@@ -67,7 +67,15 @@ def test_what_cannot_be_known_is_absent(tmp_path):
     tensor = analyze_json(tmp_path / "z.safetensors", "--formats")[0]
     assert "narrowest" not in tensor
     assert all("best_log2_scale" not in f and "snr" not in f for f in tensor["formats"])
+    assert not any("fits_at_1" in f or "fits_at_best" in f for f in tensor["formats"])
     assert all("snr" not in f for f in tensor["mx_formats"])
+
+
+def test_nothing_is_known_to_fit_where_no_value_is_finite(tmp_path):
+    save_file({"weight_grad/i": np.full(3, np.inf, np.float32),
+               "weight_grad/n": np.array([np.nan, 0], np.float32)}, tmp_path / "i.safetensors")
+    for tensor in analyze_json(tmp_path / "i.safetensors", "--formats"):
+        assert tensor["formats"] and not any("fits_at_1" in f for f in tensor["formats"])
 
 
 def test_a_recorded_scale_that_is_no_power_of_two_gives_bounds(tmp_path, values):

@@ -52,6 +52,19 @@ def test_bf16_needs_no_loss_scale(runs, precision):
     assert "GradScaler" not in told and "flush" not in told and "become zero" not in told
 
 
+def test_bf16_gradients_of_zero_ask_for_no_larger_scale(tmp_path):
+    said = {}
+    for dtype in (torch.bfloat16, torch.float16):
+        log = tmp_path / f"{dtype}.safetensors"
+        safetensors.torch.save_file({"weight_grad/a": torch.zeros(9, dtype=dtype)}, log)
+        text("report", log, "--out", tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        said[dtype] = [text("recommend", log), text("recommend", log, "--format", "fp16"), page]
+    for bf16, fp16 in zip(*said.values()):
+        assert "very finite gradient value is zero, and BF16 holds" in bf16
+        assert "larger loss scale" not in bf16 and "a larger loss scale, or a run" in fp16
+
+
 def test_policies_of_a_bf16_run_are_a_what_if(runs):
     told = text("policies", runs / "bf16")
     assert "The run computed in BF16, which needs no loss scale" in told

@@ -116,6 +116,27 @@ def test_resume_needs_no_settings_and_refuses_others(tmp_path):
     assert ends[0] == ends[1]
 
 
+def test_resume_tells_of_checkpoints_that_it_passes_over(tmp_path):
+    out, other = tmp_path / "run", tmp_path / "other"
+    mlp(out, "--checkpoint-every", 10)
+    mlp(other, "--checkpoint-every", 10, "--seed", 2)
+    last, before = (out / f"checkpoint/step-0000{step}.safetensors" for step in (30, 20))
+    whole = last.read_bytes()
+    last.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    said = simulate("--out", out, "--resume").stderr
+    assert said == (f"halfscope: {last}: its checksum does not fit what it holds; goes on from "
+                    "step 20 instead\n")
+    assert last.read_bytes() == whole and before.exists()
+    assert simulate("--out", out, "--resume", "--steps", 31).stderr == ""
+    for step in (20, 30):
+        mine = out / f"checkpoint/step-0000{step}.safetensors"
+        mine.write_bytes((other / "checkpoint" / mine.name).read_bytes())
+    (out / "checkpoint/step-000031.safetensors").unlink()
+    said = simulate("--out", out, "--resume", code=1).stderr
+    assert f"{last}: it is of a run with seed 2, and this one has seed 0" in said
+    assert "no checkpoint here is this run's and whole" in said
+
+
 def test_fewer_steps_than_are_done_are_refused_with_what_was_asked_for(tmp_path):
     out = tmp_path / "run"
     mlp(out, "--checkpoint-every", 10)

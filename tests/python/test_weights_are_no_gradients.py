@@ -44,6 +44,11 @@ def gradients(model):
     return {name: p.grad for name, p in model.named_parameters()}
 
 
+def plain(model):
+    """As an EMA copy or a comprehension keeps them: PyTorch says nothing of these."""
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
 SAVED = {
     "lone_state.pth": lambda f, m, o: torch.save(m.state_dict(), f),
     "parameters of a dictionary.pt": lambda f, m, o: torch.save(dict(m.named_parameters()), f),
@@ -57,13 +62,24 @@ SAVED = {
     "norms.safetensors": lambda f, m, o: safetensors.numpy.save_file(
         arrays(m.state_dict().items()), f),
     "best_model.npz": lambda f, m, o: np.savez(f, **arrays(m.named_parameters())),
+    "plain.pt": lambda f, m, o: torch.save(
+        {"model": plain(m), "optimizer": o.state_dict(), "epoch": 3}, f),
+    "net.pt": lambda f, m, o: torch.save(
+        {"net": plain(m), "opt": o.state_dict(), "scaler": {"scale": 65536.0}}, f),
+    "sgd.pt": lambda f, m, o: torch.save(
+        {"ema": plain(m), "opt": torch.optim.SGD(m.parameters(), lr=0.1).state_dict()}, f),
+    "state.npz": lambda f, m, o: np.savez(
+        f, **{"fc/w": np.ones(3), "fc/w/exp_avg": np.ones(3), "fc/w/exp_avg_sq": np.ones(3)}),
     "optimizer.pt": lambda f, m, o: torch.save(o.state_dict(), f),
 }
 
 
+NO_BUFFERS = ("best_model.npz", "plain.pt", "net.pt", "sgd.pt", "state.npz")
+
+
 @pytest.mark.parametrize("name", SAVED)
 def test_no_loss_scale_from_weights(tmp_path, name):
-    model, optimizer = trained(norm=name != "best_model.npz")
+    model, optimizer = trained(norm=name not in NO_BUFFERS)
     SAVED[name](tmp_path / name, model, optimizer)
     for log in (tmp_path / name, tmp_path):
         if log == tmp_path and name.endswith(".tar"):
@@ -99,7 +115,21 @@ GRADIENTS = {
         arrays(gradients(m).items()), f, metadata={"format": "pt", "gradients": "unscaled"}),
     "beside.pt": lambda f, m: torch.save(
         {"state_dict": m.state_dict(), "grads": gradients(m)}, f),
+    "grads_and_model.pt": lambda f, m: torch.save(
+        {"model": large(m), "model_grads": gradients(m)}, f),
+    "branches.npz": lambda f, m: np.savez(
+        f, **{f"net/{k}": v for k, v in arrays(large(m).items()).items()},
+        **{f"grads/{k}": v for k, v in arrays(gradients(m).items()).items()}),
+    "with_optimizer.pt": lambda f, m: torch.save(
+        {"grads": gradients(m), "opt": {"state": {0: {"exp_avg": torch.ones(3)}}}}, f),
+    "a_module_of_that_name.pt": lambda f, m: torch.save(
+        {("grad_reversal." if k.startswith("0") else "") + k: g for k, g in gradients(m).items()}, f),
 }
+BOTH = ("beside.pt", "grads_and_model.pt", "branches.npz")
+
+
+def large(model):
+    return {name: 1e3 * p for name, p in plain(model).items()}
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -110,7 +140,9 @@ def test_gradients_are_still_gradients(tmp_path, name):
     assert answer["static_scale"] is not None and "weight_grad" in answer["roles_found"]
     largest = max(float(g.abs().max()) for g in gradients(model).values())
     assert answer["limited_by"]["max_abs"] == largest
-    assert name == "beside.pt" or "taken as a model's weights" not in said
+    assert ("taken as a model's weights" in said) == (name in BOTH)
+    others = {n: role for n, role in roles(tmp_path / name).items() if "opt." not in n}
+    assert set(others.values()) == ({"weight", "weight_grad"} if name in BOTH else {"weight_grad"})
 
 
 def test_role_says_otherwise(tmp_path):

@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
-#include <fstream>
 #include <limits>
-#include <system_error>
+#include <string_view>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/log/mapped_file.hpp"
 #include "halfscope/log/output_file.hpp"
 #include "halfscope/version.hpp"
 
@@ -64,21 +64,21 @@ class Fields {
 
 json parsed(const std::filesystem::path& file) {
   const std::string where = printable(file.string());
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (!error && size > kMostBytes) {
-    throw BadInput(where + ": holds " + std::to_string(size) + " bytes, and a manifest at most " +
-                   std::to_string(kMostBytes) + "; is this file a run log's run.json?");
+  const MappedFile mapped(file);  // never waits for a pipe
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                              mapped.bytes().size());
+  if (text.size() > kMostBytes) {
+    throw BadInput(where + ": holds " + std::to_string(text.size()) +
+                   " bytes, and a manifest at most " + std::to_string(kMostBytes) +
+                   "; is this file a run log's run.json?");
   }
-  std::ifstream in(file, std::ios::binary);
-  if (error || !in) throw BadInput(where + ": cannot be read; a run log begins with this file");
   // Copying and writing JSON recurse, so what hostile input can nest is bounded here.
   const auto bounded = [&where](int depth, json::parse_event_t, const json&) {
     if (depth <= kMostDepth) return true;
     throw BadInput(where + ": nests JSON more than " + std::to_string(kMostDepth) +
                    " deep, and no manifest does; is this file a run log's run.json?");
   };
-  json object = json::parse(in, bounded, false);
+  json object = json::parse(text.begin(), text.end(), bounded, false);
   if (!object.is_object()) {
     throw BadInput(where +
                    ": holds no JSON object, and a run log's manifest is one; "
