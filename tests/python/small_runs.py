@@ -4,6 +4,8 @@
 import torch
 from torch import nn
 
+import halfscope
+
 
 def small_network():
     torch.manual_seed(3)
@@ -70,3 +72,17 @@ def twin_step(model, optimizer, step):
     for name, p in model.named_parameters():
         seen[f"weight_after/{name}"] = p.detach().clone()
     return loss.item(), seen
+
+
+def gradients_of(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def largest(gradients):
+    return max(g.abs().max().item() for g in gradients.values())
+
+
+def require_recorded(log, step, gradients):
+    for name, gradient in gradients.items():
+        assert log.tables[f"weight_grad/{name}", step]["table"] == halfscope.binade_table(gradient)
+    assert log.scalars[step]["max_abs_weight_grad"] == largest(gradients)

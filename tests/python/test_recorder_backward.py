@@ -9,21 +9,7 @@ from torch import nn
 
 import halfscope
 from halfscope.torch import Recorder
-from small_runs import loss_of, small_network
-
-
-def gradients_of(model):
-    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
-
-
-def largest(gradients):
-    return max(g.abs().max().item() for g in gradients.values())
-
-
-def require_recorded(log, step, gradients):
-    for name, gradient in gradients.items():
-        assert log.tables[f"weight_grad/{name}", step]["table"] == halfscope.binade_table(gradient)
-    assert log.scalars[step]["max_abs_weight_grad"] == largest(gradients)
+from small_runs import gradients_of, loss_of, require_recorded, small_network
 
 
 @pytest.mark.parametrize("clip", [

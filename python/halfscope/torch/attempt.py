@@ -33,6 +33,7 @@ class Attempt:
         """Reads weights, gradients and what the hooks saw."""
         self.begun = True
         run = self._run
+        run.learn_parameters()
         self._scale = run.loss_scale.current()
         gradients = run.take_gradients()
         self._seen = run.modules.take()
@@ -40,6 +41,7 @@ class Attempt:
         self._read_at_step = gradients is None  # no backward pass made them, but the loop itself
         if self._read_at_step:
             gradients = run.gradients_now(self._seen.provenance, run.loss_scale.weight_grads_scaled)
+        self._missing = run.missing_in(gradients)
         self._scaled = {"weight_grad": gradients.scaled,
                         **dict.fromkeys(_SEEN_IN_BACKWARD, run.loss_scale.scaled)}
         self._hyperparameters = run.hyperparameters() if self._sample else None
@@ -162,6 +164,8 @@ class Attempt:
         more = {f"learning_rate/group-{i}": lr for i, lr in enumerate(self._lr) if i > 0}
         if self._read_at_step:
             more["gradients_read_at_step"] = 1.0
+        if self._missing:
+            more["gradients_missing"] = float(self._missing)
         more.update(self._seen.per_microbatch(run.ranks))  # as they came, with the scale: docs/run-log.md
         tried = [*run.take_tried(), {"loss_scale": self._scale, **largest}]
         for i, attempt in enumerate(tried if len(tried) > 1 else []):

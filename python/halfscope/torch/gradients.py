@@ -12,6 +12,7 @@ class Gradients:
 
     def __init__(self, run, provenance, record, keep, scaled):
         self.scaled = scaled
+        self.read = {id(p) for p, _ in run.trained.values() if p.grad is not None}
         self.largest = LargestGradient((p for p, _ in run.trained.values()), run.storage.bounds_scale)
         self.tensors = {}  # name of a parameter -> Gathered, where tables are recorded
         for name, (parameter, _) in run.trained.items() if record else ():
@@ -28,26 +29,30 @@ class EndOfBackward:
 
     def __init__(self, ended):
         self._ended = ended
-        self.forget()
-
-    def forget(self):
-        """A pass that raised has no end: the next one is another."""
-        self._awaited = False
+        self._ending = False  # whether only callbacks that others queued come first
 
     def arrived(self):
-        """To be called by a hook on a parameter, while a pass runs."""
-        if not self._awaited:
-            self._awaited = True
-            _at_end(self._behind_others)
+        """To be called by a hook on a parameter, while a pass runs. Queued every time: a pass that
+        raised takes what was queued with it, and nothing says so."""
+        self._ending = False
+        _at_end(self._behind_others)
 
     def _behind_others(self):
         """DistributedDataParallel puts the reduced gradients in place in such a callback, which was
         queued while the pass ran."""
-        _at_end(self._end)
+        if not self._ending:
+            self._ending = True
+            _at_end(self._end)
 
     def _end(self):
-        self._awaited = False
+        self._ending = False
         self._ended()
+
+
+def backward_runs():
+    """Whether it is a hook of a backward pass that asks. Before 2.1, which has no hook behind the
+    accumulation, no optimizer can step there."""
+    return getattr(torch._C, "_current_graph_task_id", lambda: -1)() != -1
 
 
 def _at_end(call):

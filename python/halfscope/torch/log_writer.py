@@ -19,6 +19,18 @@ class LogWriter:
         manifest = {"scaled": scaled, "rank": rank, "world_size": world_size, "sharded": sharded,
                     "about": about}
         self._writer = _halfscope.RunLogWriter(folder, json.dumps(manifest, allow_nan=False))
+        self._folder = folder
+
+    def replace_about(self, about):
+        """Keys of run.json, which is there whole at any time."""
+        path = os.path.join(self._folder, "run.json")
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        document.update(about)
+        beside = os.path.join(self._folder, ".run.json")
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=2, allow_nan=False)
+        os.replace(beside, path)
 
     def write_tensor(self, step, name, gathered, scaled, scale):
         self._writer.write_tensor(

@@ -26,14 +26,27 @@ def hyperparameters(optimizer, names):
     return groups
 
 
-def about(model, optimizer, names, loss_scale, recorder):
-    """Everything in a manifest that informs. recorder: the recorder's own settings."""
+def trained(model, optimizer, names, before=None):
+    """What is trained, and by what. before: what this gave earlier. Its groups keep their settings
+    and the parameters that are gone: the log has steps of these."""
     parameters = list(model.parameters())
-    devices = sorted({str(p.device) for p in parameters})
+    groups = hyperparameters(optimizer, names)
+    for group, earlier in zip(groups, before["optimizer"]["param_groups"] if before else ()):
+        elsewhere = {name for other in groups if other is not group for name in other["params"]}
+        stay = [name for name in earlier["params"] if name not in elsewhere]
+        joined = [name for name in group["params"] if name not in stay]
+        group.update({**earlier, "params": stay + joined})
     return {
         "network": {"class": _class(model), "parameters": sum(p.numel() for p in parameters),
                     "dtypes": sorted({_json(p.dtype) for p in parameters}), "text": repr(model)},
-        "optimizer": {"class": _class(optimizer), "param_groups": hyperparameters(optimizer, names)},
+        "optimizer": {"class": _class(optimizer), "param_groups": groups},
+    }
+
+
+def about(model, optimizer, loss_scale, recorder):
+    """What else in a manifest informs. recorder: the recorder's own settings."""
+    devices = sorted({str(p.device) for p in model.parameters()})
+    return {
         "loss_scaling": _json(loss_scale.about()),
         "recorder": {
             **recorder,

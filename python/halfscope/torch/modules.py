@@ -47,18 +47,20 @@ class ModuleWatch:
     tables of activations and their gradients; where `keep` is set too, their values. The same of
     local gradients of the parameters in `local`, {id: name}."""
 
-    def __init__(self, model, parameters, trained, select=None, ended=lambda: None,
-                 taken_away=lambda: None):
-        """trained: function that gives the optimizer's parameters; ended: called at the end of a
-        backward pass that reached one of them; taken_away: called when one begins and what earlier
-        ones left in place is gone, though no step followed."""
+    def __init__(self, model, parameters, trained, select=None, called=lambda: None,
+                 ended=lambda: None, taken_away=lambda: None):
+        """parameters: those to watch, as they are when asked; trained: function that gives the
+        optimizer's; called: called when the model is; ended: at the end of a backward pass that
+        reached one of the optimizer's parameters; taken_away: when one begins and what earlier ones
+        left in place is gone, though no step followed."""
         self._model = model
         self._parameters = parameters
         self._select = select or (lambda path, module: True)
         self._handles = []
-        self._hooked = set()  # ids of parameters
+        self._hooked = {}          # id of a parameter -> handles
+        self._hooked_modules = {}  # path -> (module, handle)
         self._end_of_backward = EndOfBackward(self._pass_ended)
-        self._tell_ended, self._tell_taken_away = ended, taken_away
+        self._tell_called, self._tell_ended, self._tell_taken_away = called, ended, taken_away
         self._trained_now = trained
         self._trained = set()  # ids of parameters
         self._lock = threading.Lock()  # backward runs on a thread a device
@@ -75,16 +77,26 @@ class ModuleWatch:
     def start(self):
         self.take()
         self._handles.append(self._model.register_forward_pre_hook(Hook(self._model_called)))
-        for path, module in names.leaf_modules(self._model):
-            if self._select(path, module):
-                self._handles.append(module.register_forward_hook(Hook(self._returned, path)))
+        self._hook_modules()
         self._hook_parameters()
 
     def stop(self):
         while self._handles:
             self._handles.pop().remove()
-        self._hooked.clear()
+        for _, handle in self._hooked_modules.values():
+            handle.remove()
+        self._hooked_modules.clear()
+        self._unhook_parameters()
         self.take()
+
+    def look_again(self):
+        """After others joined, or took the places of those that were there."""
+        if not self._handles:
+            return
+        self._trained = {id(parameter) for parameter in self._trained_now()}
+        self._hook_modules()
+        self._unhook_parameters({id(parameter) for parameter in self._parameters})
+        self._hook_parameters()
 
     @property
     def _seen(self):
@@ -97,7 +109,6 @@ class ModuleWatch:
 
     def take(self):
         """What was seen, and starts afresh."""
-        self._end_of_backward.forget()
         self._trained = {id(parameter) for parameter in self._trained_now()}
         with self._lock:
             seen, *later = self._rounds
@@ -138,20 +149,37 @@ class ModuleWatch:
                           "compiles the model, start the Recorder before the model's first call",
                           RuntimeWarning, stacklevel=2)
 
+    def _hook_modules(self):
+        wanted = {path: module for path, module in names.leaf_modules(self._model)
+                  if self._select(path, module)}
+        for path, (module, handle) in list(self._hooked_modules.items()):
+            if wanted.get(path) is not module:
+                handle.remove()
+                del self._hooked_modules[path]
+        for path, module in wanted.items():
+            if path not in self._hooked_modules:
+                handle = module.register_forward_hook(Hook(self._returned, path))
+                self._hooked_modules[path] = (module, handle)
+
     def _hook_parameters(self):
         """Also those that were unfrozen since."""
         for parameter in self._parameters:
             if parameter.requires_grad and id(parameter) not in self._hooked:
-                self._hooked.add(id(parameter))
                 hook = Hook(self._weight_grad_arrived, parameter)
-                self._handles.append(parameter.register_hook(hook))
+                handles = self._hooked[id(parameter)] = [parameter.register_hook(hook)]
                 if _AFTER_ACCUMULATION:
                     hook = Hook(self._accumulated)
-                    self._handles.append(parameter.register_post_accumulate_grad_hook(hook))
+                    handles.append(parameter.register_post_accumulate_grad_hook(hook))
+
+    def _unhook_parameters(self, but=()):
+        for one in [one for one in self._hooked if one not in but]:
+            for handle in self._hooked.pop(one):
+                handle.remove()
 
     def _model_called(self, module, inputs):
         if torch.is_grad_enabled():
             self._called = True
+            self._tell_called()
             self._forward_begins()
             self._calls += 1
             self._hook_parameters()
@@ -167,7 +195,6 @@ class ModuleWatch:
     def _returned(self, path, module, inputs, output):
         if not torch.is_grad_enabled():  # evaluation between steps
             return
-        self._end_of_backward.forget()
         self._forward_begins()
         seen = self._seen
         self._called = True

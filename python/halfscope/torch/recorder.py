@@ -4,12 +4,13 @@
 import collections.abc
 import contextlib
 import math
+import warnings
 
 import torch
 
 from halfscope.torch import manifest, names
 from halfscope.torch.attempt import Attempt
-from halfscope.torch.gradients import Gradients
+from halfscope.torch.gradients import Gradients, backward_runs
 from halfscope.torch.log_writer import LogWriter
 from halfscope.torch.modules import ModuleWatch
 from halfscope.torch.patching import Patch
@@ -61,17 +62,19 @@ class Recorder:
                           "local_gradients": bool(local_gradients)}
         self._model = model
         self._about = about or {}
-        self.parameters = names.parameters(model, optimizer)
-        self._names = {id(p): name for name, p in self.parameters.items()}
+        self.parameters, self._names = {}, {}  # by name; id -> name
         self._local = self._names if local_gradients else {}
         self.modules = ModuleWatch(model, self.parameters.values(), self._of_the_optimizer, modules,
-                                   self._backward_ended, self._give_up)
+                                   self.learn_parameters, self._backward_ended, self._give_up)
+        self._learned = {}  # id -> parameter of the optimizer, held: ids stay theirs
+        self.writer = None
+        self.learn_parameters()
         if scaler is not None and getattr(scaler, "is_enabled", lambda: True)():
             self.loss_scale = WatchedScaler(scaler, optimizer)
         else:
             self.loss_scale = FixedScale(loss_scale, unscaled_before_step)
         self.storage = Storage()
-        self.writer = None
+        self._told_missing = False
         self._started = False
         self._step_patch = self._zero_patch = None
         self._attempt = None
@@ -85,12 +88,13 @@ class Recorder:
             raise RuntimeError("this Recorder was started already; make another, with a folder of its own")
         self._started = True
         rank, self.ranks = manifest.rank_and_world_size()
-        about = manifest.about(self._model, self.optimizer, self._names, self.loss_scale,
-                               self._settings)
+        self.learn_parameters()
+        self._trained_told = manifest.trained(self._model, self.optimizer, self._names)
+        about = manifest.about(self._model, self.optimizer, self.loss_scale, self._settings)
         self.writer = LogWriter(
             self._out, scaled=self.loss_scale.scaled, rank=rank, world_size=self.ranks,
             sharded=self._of_each_rank() if self.ranks > 1 else [],
-            about={**about, **self._about})
+            about={**self._trained_told, **about, **self._about})
         self._prepare()
         self.modules.start()
         self._step_patch = Patch(self.optimizer, "step", self._around_step)
@@ -140,11 +144,44 @@ class Recorder:
         self._losses, self._scaled_losses = [], []
         return sum(float(loss) for _, loss in losses) if losses else None
 
+    def learn_parameters(self):
+        """Also those that joined the optimizer since, with the modules and names that the model has
+        now."""
+        now = {id(p): p for p in self._of_the_optimizer()}
+        if now.keys() <= self._learned.keys():
+            return
+        self._learned = now
+        known = names.parameters(self._model, self.optimizer)
+        self.parameters.clear()
+        self.parameters.update(known)
+        self._names.clear()
+        self._names.update((id(p), name) for name, p in known.items())
+        self.modules.look_again()
+        if self.writer is not None:
+            told = manifest.trained(self._model, self.optimizer, self._names, self._trained_told)
+            if told != self._trained_told:
+                self._trained_told = told
+                self.writer.replace_about({k: v for k, v in told.items() if k not in self._about})
+
+    def missing_in(self, gradients):
+        """How many gradients the optimizer's step is about to use that these are without."""
+        missing = [f"optimizer.{g}.{i}" for g, group in enumerate(self.optimizer.param_groups)
+                   for i, p in enumerate(group["params"])
+                   if p.grad is not None and id(p) not in gradients.read]
+        if missing and not self._told_missing:
+            self._told_missing = True
+            warnings.warn(f"Recorder: step {self.step} uses {len(missing)} gradients that are not "
+                          f"recorded; the first is of {missing[0]} (group, place). They were not "
+                          "there when the backward pass ended, or their type is not recorded. The "
+                          "log counts them as gradients_missing. Add parameters to the optimizer "
+                          "before the backward pass", RuntimeWarning, stacklevel=2)
+        return len(missing)
+
     def take_gradients(self):
         """Weight gradients as the last backward pass left them; None where there was none since the
-        last step."""
+        last step, or one runs now: an optimizer that steps in a hook of it."""
         gradients, self._gradients = self._gradients, None
-        return gradients
+        return None if backward_runs() else gradients
 
     def gradients_now(self, provenance, scaled):
         return Gradients(self, provenance, self._record, self._sample, scaled)
@@ -174,9 +211,11 @@ class Recorder:
     def _backward_ended(self):
         if self._attempt is not None and self._attempt.begun:
             return  # a closure's further calls
+        self.learn_parameters()
         if self._gradients is None or not self.loss_scale.unscaled_by_the_loop:
             scaled = self.loss_scale.scaled and not self.loss_scale.unscaled_by_the_loop
-            self._gradients = self.gradients_now(self.modules.provenance, scaled)
+            gradients = self.gradients_now(self.modules.provenance, scaled)
+            self._gradients = gradients if gradients.read else None  # a hook took them all away
 
     def _loss_scaled(self, loss):
         self._scaled_losses.append((self.modules.round, loss))

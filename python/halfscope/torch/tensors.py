@@ -24,6 +24,8 @@ def plain(tensor):
 def kept(tensor):
     """A copy of the values, in CPU memory."""
     values = plain(tensor)
+    if tensor.layout != torch.strided:  # plain() made it dense: a copy, of what has no address
+        return values
     return values.clone() if values.data_ptr() == tensor.data_ptr() else values
 
 
