@@ -20,6 +20,8 @@ constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 struct Point {
   std::optional<std::int64_t> step;
   double scale;
+  bool within = false;  ///< at some step of `step` to `by`
+  std::optional<std::int64_t> by = step;
 };
 
 std::vector<Point> points_of(const Analysis& analysis, const TimelineFacts& facts) {
@@ -29,9 +31,10 @@ std::vector<Point> points_of(const Analysis& analysis, const TimelineFacts& fact
       points.push_back({scalars.step, *scalars.loss_scale});
   }
   for (const SkippedSteps& range : facts.ranges) {
+    const auto end = range.last ? std::optional(*range.last + 1) : std::nullopt;
     if (range.scale_from) points.push_back({range.first, *range.scale_from});
-    if (!range.scale_to) continue;
-    points.push_back({range.last ? std::optional(*range.last + 1) : std::nullopt, *range.scale_to});
+    for (const double scale : range.scales) points.push_back({range.first, scale, true, end});
+    if (range.scale_to) points.push_back({end, *range.scale_to});
   }
   std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
     return a.step.value_or(kEnd) < b.step.value_or(kEnd);
@@ -49,7 +52,7 @@ void set_scales(const std::vector<Point>& points, TimelineFacts& facts) {
   for (std::size_t i = 1; i < points.size(); ++i) {
     const Point& before = points[i - 1];
     if (before.scale == points[i].scale || !before.step) continue;
-    facts.changes.push_back({*before.step, points[i].step, before.scale, points[i].scale});
+    facts.changes.push_back({*before.step, points[i].by, before.scale, points[i].scale});
   }
 }
 
@@ -57,7 +60,8 @@ using Changes = std::span<const ScaleChange>;
 
 /// Steps for which the scale held before changes[i].
 std::int64_t held_before(Changes changes, std::size_t i) {
-  return changes[i].after - changes[i - 1].by.value_or(changes[i].after);
+  const std::int64_t held = changes[i].after - changes[i - 1].by.value_or(changes[i].after);
+  return std::max<std::int64_t>(0, held);
 }
 
 /// The most steps for which it may hold within one fall: far more than it usually does there, and
@@ -177,6 +181,26 @@ bool is_only_scale(const log::StepScalars& s) {
          !s.max_abs_activation_grad;
 }
 
+/// How many of these were skipped at a scale of 1 or less: each reduction down to it was of a step
+/// at a larger one.
+std::uint64_t skipped_at_one(const SkippedSteps& range) {
+  std::uint64_t above = 0;
+  double scale = range.scale_from.value_or(2);
+  if (scale > 1 && range.scales.empty()) return 0;
+  for (const double next : range.scales) {
+    if (next < scale && scale > 1) ++above;
+    scale = next;
+  }
+  if (scale > 1) return 0;
+  return range.count.low > above ? range.count.low - above : 0;
+}
+
+void add_at_one(std::int64_t first, std::uint64_t count, TimelineFacts& facts) {
+  if (count == 0) return;
+  facts.skipped_at_one += count;
+  facts.first_at_one = std::min(first, facts.first_at_one.value_or(first));
+}
+
 void set_steps(const Analysis& analysis, TimelineFacts& facts) {
   const log::StepScalars* last = nullptr;
   for (const auto& [log, scalars] : analysis.scalars) {
@@ -185,7 +209,10 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
     if (!facts.first) facts.first = scalars.step;
     facts.last = scalars.step;
     last = &scalars;
-    if (scalars.found_inf.value_or(false)) facts.skipped.push_back(scalars.step);
+    facts.skips_told = facts.skips_told || scalars.found_inf.has_value();
+    if (!scalars.found_inf.value_or(false)) continue;
+    facts.skipped.push_back(scalars.step);
+    if (scalars.loss_scale.value_or(2) <= 1) add_at_one(scalars.step, 1, facts);
   }
   if (last && is_only_scale(*last) && !facts.skipped.empty() &&
       facts.skipped.back() == last->step - 1) {
@@ -197,26 +224,38 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
     if (log != facts.log) continue;
     facts.ranges.push_back(range);
     facts.skipped_in_all += range.count;
+    add_at_one(range.first, skipped_at_one(range), facts);
   }
+  facts.skips_told = facts.skips_told || !facts.ranges.empty();
+}
+
+/// What the kinds of the log say. Returns whether entries are left without a step.
+bool set_kinds(const Analysis& analysis, TimelineFacts& facts) {
+  bool steps_open = false;
+  for (const auto& [of, kind] : analysis.kinds) {
+    if (of != facts.log) continue;
+    facts.kinds.push_back(kind.name);
+    facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
+    facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
+    facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
+    if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
+    if (!facts.counted_from) facts.counted_from = kind.counted_from;
+    for (const OtherScaler& other : kind.other_scalers) facts.other_scalers.push_back(other);
+    steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
+  }
+  facts.skips_told = facts.skips_told || facts.counted_from || facts.skipped_in_all.high > 0;
+  return steps_open;
 }
 
 TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
   TimelineFacts facts;
   facts.log = log;
   set_steps(analysis, facts);
-  bool steps_open = false;
-  for (const auto& [of, kind] : analysis.kinds) {
-    if (of != log) continue;
-    facts.kinds.push_back(kind.name);
-    facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
-    facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
-    facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
-    if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
-    steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
-  }
+  const bool steps_open = set_kinds(analysis, facts);
   facts.numbered = steps_open && facts.ranges.empty();
-  const std::vector<Point> points = points_of(analysis, facts);
+  std::vector<Point> points = points_of(analysis, facts);
   set_scales(points, facts);
+  std::erase_if(points, [](const Point& point) { return point.within; });
   set_falls(facts);
   const SeenByStep seen = magnitudes_of(analysis, log);
   facts.magnitudes = !seen.empty();
@@ -243,7 +282,7 @@ std::vector<TimelineFacts> timeline_facts(const Analysis& analysis) {
                                      [&](const auto& kind) { return kind.first == log; });
     if (!foreign) continue;
     TimelineFacts facts = facts_of(analysis, log);
-    const bool told = facts.scale_first || facts.skipped_in_all.high > 0;
+    const bool told = facts.scale_first || facts.skips_told;
     if (told || facts.alarming()) all.push_back(std::move(facts));
   }
   return all;

@@ -13,7 +13,8 @@
 
 namespace halfscope::analyzers {
 
-/// The scale is `from` at step `after`, and `to` at step `by`; between, nobody knows.
+/// The scale is `from` at step `after`, and `to` at step `by`; between, nobody knows. Of several
+/// changes between two steps both are those of all.
 struct ScaleChange {
   std::int64_t after = 0;
   std::optional<std::int64_t> by;  ///< empty: at some later step
@@ -43,21 +44,26 @@ struct ScaleFall {
 };
 
 /// What of a run's scalars was NaN or infinite.
-enum class Quantity : std::uint8_t { loss, gradient_norm, nan_iterations };
+enum class Quantity : std::uint8_t { loss, gradient_norm, nan_iterations, evaluation_loss };
 
 struct Nonfinite {
   Quantity of = Quantity::loss;
   std::int64_t first = 0, last = 0;
   std::uint64_t count = 0;     ///< steps that have such a scalar; iterations, of nan_iterations
   std::uint64_t at_skips = 0;  ///< of them: that were skipped, as a dynamic scale does
+  /// From this step on the log has no finite one any more; empty where the last one is.
+  std::optional<std::int64_t> since = {};
+  std::uint64_t count_since = 0;
+  std::int64_t last_before = 0;  ///< of those before `since`
 };
 
 /// What became of a run as far as its loss scale and scalars tell.
 enum class RunState : std::uint8_t {
-  unknown,     ///< no loss scale and no skipped step is told
+  unknown,  ///< no loss scale and no skipped step is told, or skipped ones of nobody knows how many
   not_needed,  ///< a loss scale of 1 throughout, and no skipped step
   normal,
   slow_start,  ///< most skipped steps are the first ones, while the scale comes down
+  skipping,    ///< TimelineFacts::many_skipped(), or some at a scale of 1 or less
   collapsed,   ///< collapse_of()
   broken       ///< steps are skipped in vain, or NaN or infinities last to the end
 };
@@ -67,6 +73,13 @@ struct SkippedInVain {
   std::int64_t first = 0, last = 0;  ///< among these steps, the log's last ones
   Interval skipped;                  ///< of them
   bool all = false;                  ///< every one was
+};
+
+/// The first steps, skipped while the scale came down.
+struct SlowStart {
+  std::uint64_t skipped = 0;
+  std::int64_t last = 0;              ///< the step until which they are
+  std::optional<double> from, scale;  ///< before and after them
 };
 
 struct TimelineFacts {
@@ -80,7 +93,14 @@ struct TimelineFacts {
   std::vector<std::int64_t> skipped;  ///< ascending
   std::vector<SkippedSteps> ranges;   ///< some of these were skipped as well
   Interval skipped_in_all;
-  std::optional<std::uint64_t> attempts;  ///< steps from the first to the last, where told
+  bool skips_told = false;           ///< by a counter, messages or scalars: that there is none, too
+  std::uint64_t skipped_at_one = 0;  ///< at a loss scale of 1 or less
+  std::optional<std::int64_t> first_at_one;  ///< the first step that may be one of them
+  std::optional<std::int64_t> counted_from;  ///< LogKind::counted_from
+  std::vector<OtherScaler> other_scalers;
+  /// The steps that the log tells of, and how many they are; empty where it does not say.
+  std::optional<std::uint64_t> attempts;
+  std::int64_t first_attempt = 0, last_attempt = 0;
   PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
@@ -89,12 +109,21 @@ struct TimelineFacts {
   bool magnitudes = false;           ///< of gradients, at any step
   std::vector<Nonfinite> nonfinite;
   std::optional<SkippedInVain> in_vain;
+  std::optional<SlowStart> slow_start;
   RunState state = RunState::unknown;
 
   /// Whether something is wrong that the first line has to say.
   bool alarming() const;
-  /// The first step with a NaN or infinity that no skipped step accounts for.
+  /// The first step with a NaN or infinity that no skipped step accounts for, of those that last
+  /// to the end where some do. Evaluations apart.
   std::optional<std::int64_t> nonfinite_since() const;
+  /// Whether more steps were skipped, at the least or at the most, than growth of a dynamic scale
+  /// and its start cost: more than 5 %, and three. Growth skips one step in a window, of 100 to
+  /// 2000 steps with the frameworks' settings, two with a hysteresis of 2: 2 % at the most.
+  bool many_skipped() const;
+  bool perhaps_many_skipped() const;
+  /// Whether the skipped steps and the loss scale are known to be as they should.
+  bool clear() const;
 };
 
 /// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did

@@ -192,9 +192,16 @@ std::string scalars_text(const View& view) {
   if (of_scale > 0) {
     return fmt::format("; the scalars of {} say what the loss scale did", plural(steps, "step"));
   }
+  const bool counted = std::ranges::any_of(view.analysis.kinds, [&](const auto& entry) {
+    return entry.first == view.log && entry.second.counted_from;
+  });
   const bool skips = std::ranges::any_of(
       view.analysis.skips, [&](const auto& entry) { return entry.first == view.log; });
   if (skips || steps == 0) return "";
+  if (counted) {
+    return fmt::format("; the scalars of {} tell no loss scale, their counter no skipped step",
+                       plural(steps, "step"));
+  }
   return fmt::format("; the scalars of {} tell no loss scale, and not which steps were skipped",
                      plural(steps, "step"));
 }

@@ -63,6 +63,7 @@ std::string_view name_of(analyzers::RunState state) {
     case analyzers::RunState::not_needed: return "not_needed";
     case analyzers::RunState::normal: return "normal";
     case analyzers::RunState::slow_start: return "slow_start";
+    case analyzers::RunState::skipping: return "skipping";
     case analyzers::RunState::collapsed: return "collapsed";
     case analyzers::RunState::broken: return "broken";
     case analyzers::RunState::unknown: break;
@@ -74,6 +75,7 @@ std::string_view name_of(analyzers::Quantity quantity) {
   switch (quantity) {
     case analyzers::Quantity::loss: return "loss";
     case analyzers::Quantity::gradient_norm: return "gradient_norm";
+    case analyzers::Quantity::evaluation_loss: return "evaluation_loss";
     case analyzers::Quantity::nan_iterations: break;
   }
   return "nan_iterations";
@@ -93,7 +95,8 @@ Json nonfinite_json(const TimelineFacts& facts) {
 
 /// How the run did, and since when.
 void put_state(Json& to, const TimelineFacts& facts) {
-  if (facts.attempts && *facts.attempts > 0) {
+  if (facts.skips_told) to["skipped"] = to_json(facts.skipped_in_all);
+  if (facts.skips_told && facts.attempts && *facts.attempts > 0) {
     const auto of = static_cast<double>(*facts.attempts);
     const double low = static_cast<double>(facts.skipped_in_all.low) / of;
     const double high = std::min(1.0, static_cast<double>(facts.skipped_in_all.high) / of);
@@ -108,6 +111,11 @@ void put_state(Json& to, const TimelineFacts& facts) {
                              {"skipped", to_json(facts.in_vain->skipped)}};
   }
   if (facts.ended_at_minimum) to["ended_at_minimum"] = true;
+  for (const analyzers::OtherScaler& other : facts.other_scalers) {
+    Json scaler = {{"scaler", other.scaler}, {"messages", other.messages}};
+    if (other.scale_last) scaler["last_scale"] = number_json(other.scale_last);
+    to["other_scalers"].push_back(std::move(scaler));
+  }
   if (facts.scale_last) to["last_scale"] = number_json(facts.scale_last);
   if (facts.ranks.ranks > 1) {
     to["ranks"] = {{"count", facts.ranks.ranks},
@@ -124,7 +132,6 @@ void put_timeline(Json& to, const analyzers::Analysis& analysis) {
                 {"kinds", facts.kinds},
                 {"steps", facts.steps},
                 {"skipped_steps", facts.skipped},
-                {"skipped", to_json(facts.skipped_in_all)},
                 {"state", name_of(facts.state)},
                 {"changes", changes_json(facts)},
                 {"falls", falls_json(facts)}};

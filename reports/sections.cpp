@@ -224,8 +224,14 @@ std::string clear_text(const Study& study) {
   }
   std::string out = "The log holds no tensors: this page cannot say what the format does to them.";
   const auto told = analyzers::timeline_facts(study.analysis);
-  return out + (told.empty() ? " The log tells no loss scale and no skipped step either."
-                             : " Its loss scale and its skipped steps show nothing wrong.");
+  if (told.empty()) return out + " The log tells no loss scale and no skipped step either.";
+  if (std::ranges::all_of(told, &analyzers::TimelineFacts::clear)) {
+    return out + " Its loss scale and its skipped steps show nothing wrong.";
+  }
+  return out + (alarm_words(study.analysis).empty()
+                    ? " Whether its loss scale and its skipped steps are as they should be, it "
+                      "leaves open."
+                    : " What its loss scale and its skipped steps show stands below.");
 }
 
 }  // namespace

@@ -2,6 +2,10 @@
 // What a log's scalars and skipped steps show to be wrong: the first sentences of an answer.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "analyzers/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
@@ -15,15 +19,37 @@ using analyzers::Quantity;
 using analyzers::TimelineFacts;
 
 std::string_view subject_of(Quantity quantity) {
+  if (quantity == Quantity::evaluation_loss) return "The loss of evaluations";
   return quantity == Quantity::loss ? "The loss" : "The gradient norm";
 }
 
-std::string where_text(const Nonfinite& found, const TimelineFacts& facts) {
+std::string_view steps_name(const TimelineFacts& facts) {
+  return facts.numbered ? "entries" : "steps";
+}
+
+std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t count,
+                       const TimelineFacts& facts) {
   const std::string_view one = facts.numbered ? "entry" : "step";
-  const std::string_view both = facts.numbered ? "entries" : "steps";
-  if (found.first == found.last) return fmt::format("at {} {}", one, found.first);
-  return fmt::format("from {} {} to {}", one, found.first, found.last) +
-         fmt::format(", at {} printed {}", count_text(found.count), both);
+  if (first == last) return fmt::format("at {} {}", one, first);
+  return fmt::format("from {} {} to {}, at {} printed {}", one, first, last, count_text(count),
+                     steps_name(facts));
+}
+
+/// What was NaN for good, apart from what a skipped step may have printed before.
+std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
+  std::string out = fmt::format("{} is NaN or infinite {}", subject_of(found.of),
+                                where_text(*found.since, found.last, found.count_since, facts));
+  const std::uint64_t before = found.count - found.count_since - found.at_skips;
+  if (before == 1) {
+    out += fmt::format("; that of step {} was followed by finite ones, as at a skipped step",
+                       found.last_before);
+  } else if (before > 1) {
+    out += fmt::format(
+        "; those of {} {} before, {} to {}, were followed by finite ones, as at "
+        "skipped steps",
+        count_text(before), steps_name(facts), found.first, found.last_before);
+  }
+  return out;
 }
 
 std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
@@ -34,8 +60,10 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
                            ? std::to_string(found.first)
                            : fmt::format("{} and {}", found.first, found.last));
   }
-  std::string out =
-      fmt::format("{} is NaN or infinite {}", subject_of(found.of), where_text(found, facts));
+  std::string out = found.since
+                        ? lasting_text(found, facts)
+                        : fmt::format("{} is NaN or infinite {}", subject_of(found.of),
+                                      where_text(found.first, found.last, found.count, facts));
   if (found.at_skips > 0) {
     out += fmt::format("; {} of these were skipped", count_text(found.at_skips));
   }
@@ -67,17 +95,125 @@ std::string_view action_of(const TimelineFacts& facts) {
            "or "
            "infinity in the model, the data or the learning rate.";
   }
+  const bool of_training = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
+    return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
+  });
+  if (!of_training) {
+    return "What is printed of training is finite: look at the data and the precision of the "
+           "evaluation.";
+  }
   return "Later ones are finite: a dynamic loss scale skips such a step, without one the update "
          "was "
          "applied.";
 }
 
-AlarmWords words_of(const TimelineFacts& facts, bool name_log) {
+std::string_view unit_of(const TimelineFacts& facts) {
+  return facts.skipped_in_all.high == 1 ? "step" : "steps";
+}
+
+/// "49 of the steps 1 to 100 (49 %) were skipped", as far as the log says of how many.
+std::string share_of_steps(const TimelineFacts& facts) {
+  const std::string count = count_text(facts.skipped_in_all);
+  const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
+  if (!facts.attempts) return fmt::format("{} {} {} skipped", count, unit_of(facts), were);
+  return fmt::format("{} of the steps {} to {} ({}) {} skipped", count, facts.first_attempt,
+                     facts.last_attempt, share_text(facts.skipped_in_all, *facts.attempts), were);
+}
+
+AlarmWords slow_start_words(const TimelineFacts& facts) {
+  const analyzers::SlowStart& start = *facts.slow_start;
+  const bool all = facts.skipped_in_all == Interval(start.skipped);
   AlarmWords words;
-  if (name_log) words.what = log::printable(facts.log) + ": ";
-  const std::size_t begin = words.what.size();
+  words.what = fmt::format("{}, {} at the start, up to step {}", share_of_steps(facts),
+                           all ? "all" : count_text(start.skipped) + " of them", start.last);
+  if (start.scale) {
+    const std::string from = start.from ? "from " + scale_name(*start.from) + " " : "";
+    words.what +=
+        fmt::format(", while the loss scale came down {}to {}", from, scale_name(*start.scale));
+  }
+  words.what += ": it starts too high.";
+  words.action =
+      start.scale && *start.scale > 0
+          ? fmt::format("Start it at {}: init_scale, in DeepSpeed initial_scale_power {:g}.",
+                        scale_name(*start.scale), std::log2(*start.scale))
+          : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
+  return words;
+}
+
+constexpr std::string_view kAtOne =
+    "There a lower scale does not help: look for NaN, infinities or gradients beyond 65504 in the "
+    "model, the data or the learning rate.";
+
+AlarmWords at_one_words(const TimelineFacts& facts) {
+  return {fmt::format("{}, {} of them at a loss scale of 1 or less.", share_of_steps(facts),
+                      count_text(facts.skipped_at_one)),
+          std::string(kAtOne)};
+}
+
+AlarmWords many_words(const TimelineFacts& facts) {
+  if (facts.scale_first && facts.changes.empty()) {
+    const std::string what = fmt::format("{}, and the loss scale stayed at {}.",
+                                         share_of_steps(facts), scale_name(*facts.scale_first));
+    if (*facts.scale_first <= 1) return {what, std::string(kAtOne)};
+    return {
+        what,
+        "Use a dynamic loss scale, or a smaller static one; of a dynamic one, lower the minimum."};
+  }
+  return {
+      share_of_steps(facts) + ".",
+      "A dynamic loss scale costs 2 % of the steps at the most. Where it grows and falls by turns, "
+      "let it grow less often (growth_interval, loss_scale_window); else look for NaN and "
+      "infinities in the model, the data or the learning rate."};
+}
+
+AlarmWords untold_share_words(const TimelineFacts& facts) {
+  return {share_of_steps(facts) + "; the log does not say of how many" +
+              (facts.scale_first ? "." : ", nor at which loss scale."),
+          "A few at the start, and one in some hundred, are what a dynamic loss scale costs; more "
+          "are not."};
+}
+
+/// What is wrong with how many steps were skipped, and where no alarm says so; empty where nothing
+/// is.
+AlarmWords skips_words(const TimelineFacts& facts) {
+  const bool said = facts.in_vain || analyzers::collapse_of(facts) != nullptr;
+  if (said || facts.skipped_in_all.high == 0) return {};
+  if (facts.skipped_at_one > 0) return at_one_words(facts);
+  if (facts.slow_start) {
+    AlarmWords words = slow_start_words(facts);
+    words.minor = facts.attempts && !facts.perhaps_many_skipped();
+    return words;
+  }
+  if (!facts.attempts) return untold_share_words(facts);
+  return facts.perhaps_many_skipped() ? many_words(facts) : AlarmWords();
+}
+
+/// Of scalers whose messages are not counted; empty where there is none.
+AlarmWords scalers_words(const TimelineFacts& facts) {
+  AlarmWords words;
+  bool collapsed = false;
+  for (const analyzers::OtherScaler& other : facts.other_scalers) {
+    words.what +=
+        fmt::format("{}Loss scaler {} has {} of skipped steps", words.what.empty() ? "" : " ",
+                    other.scaler, plural(other.messages, "message"));
+    if (other.scale_last) {
+      words.what += fmt::format(", down to loss scale {}", scale_name(*other.scale_last));
+    }
+    words.what += ".";
+    collapsed = collapsed || other.scale_last.value_or(2) <= 1;
+  }
+  if (collapsed) {
+    words.action =
+        "A scale of 1 or less scales nothing: the gradients of that loss hold NaN or infinities "
+        "that no loss scale cures. ";
+  }
+  words.action += "All else here is of another scaler alone: give the messages of each in a file.";
+  return words;
+}
+
+void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   const auto add = [&](const std::string& sentence) {
-    words.what += (words.what.size() == begin ? "" : " ") + sentence;
+    words.what += (words.what.empty() ? "" : " ") + sentence;
   };
   if (facts.in_vain) add(in_vain_text(facts));
   if (facts.ended_at_minimum) {
@@ -88,7 +224,16 @@ AlarmWords words_of(const TimelineFacts& facts, bool name_log) {
   }
   words.lasts = facts.state == analyzers::RunState::broken;
   words.action = std::string(action_of(facts));
-  return words;
+}
+
+/// Empty where nothing is wrong.
+std::vector<AlarmWords> words_of(const TimelineFacts& facts) {
+  std::vector<AlarmWords> all;
+  if (facts.alarming()) add_alarms(facts, all.emplace_back());
+  for (const AlarmWords& words : {scalers_words(facts), skips_words(facts)}) {
+    if (!words.what.empty()) all.push_back(words);
+  }
+  return all;
 }
 
 }  // namespace
@@ -96,17 +241,12 @@ AlarmWords words_of(const TimelineFacts& facts, bool name_log) {
 std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis) {
   std::vector<AlarmWords> all;
   for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
-    if (facts.alarming()) all.push_back(words_of(facts, analysis.logs.size() > 1));
+    for (AlarmWords& words : words_of(facts)) {
+      if (analysis.logs.size() > 1) words.what = log::printable(facts.log) + ": " + words.what;
+      all.push_back(std::move(words));
+    }
   }
   return all;
-}
-
-std::string alarm_text(const analyzers::Analysis& analysis) {
-  std::string out;
-  for (const AlarmWords& words : alarm_words(analysis)) {
-    out += words.what + " " + words.action + "\n";
-  }
-  return out;
 }
 
 }  // namespace halfscope::reports

@@ -26,6 +26,7 @@ constexpr double kOverflow = 65520;  // and above, a value is infinite in binary
 std::string no_skips_text(const TimelineFacts& facts) {
   const auto falls = std::ranges::count_if(
       facts.changes, [](const auto& change) { return change.to < change.from; });
+  if (facts.counted_from) return "No step was skipped, by the log's counter.";
   if (falls == 0) return "No step is known to be skipped.";
   return fmt::format(
       "Which steps were skipped is not in the log; the scale came down {}, each time after a "
@@ -45,11 +46,14 @@ std::string ranks_text(const TimelineFacts& facts) {
   return fmt::format(
       " Equal messages stand in runs of {}: {} ranks are {} to print each.{}", ranks.ranks,
       ranks.ranks, ranks.certain ? "taken" : "assumed",
-      ranks.certain ? "" : " The runs are few or uneven: --ranks N gives the number.");
+      ranks.certain
+          ? ""
+          : " The runs are few, uneven or of one scale, which one process prints as well: "
+            "--ranks N gives the number.");
 }
 
 std::string skipped_text(const TimelineFacts& facts) {
-  if (facts.state == analyzers::RunState::unknown) {
+  if (!facts.scale_first && !facts.skips_told) {
     return "The log tells no loss scale and no skipped step.";
   }
   if (facts.skipped_in_all.high == 0) return no_skips_text(facts);

@@ -30,11 +30,10 @@ std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis)
 struct AlarmWords {
   std::string what, action;
   bool lasts = false;  ///< to the end of the log
+  bool minor = false;  ///< costs few steps
 };
 /// Of every log of which that holds; in timeline_alarm.cpp.
 std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis);
-/// The same, a line a log; plain text.
-std::string alarm_text(const analyzers::Analysis& analysis);
 
 /// "65536 (2^16)"; "0" and what is not finite as they are.
 std::string scale_name(double scale);

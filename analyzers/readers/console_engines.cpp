@@ -38,6 +38,15 @@ std::size_t EngineSplit::of(const Periodic& counter) {
   return place_;
 }
 
+void PairedMessages::take(const Overflow& overflow) {
+  if (!overflow.rank || !overflow.attempted || !overflow.next || overflow.of_named) return;
+  if (rank_.value_or(*overflow.rank) != *overflow.rank) return;
+  rank_ = overflow.rank;
+  const bool falls = *overflow.next < *overflow.attempted;
+  if (falls && before_ == overflow && !found()) scales_.insert(*overflow.attempted);
+  before_ = overflow;
+}
+
 void EngineSurvey::take(const Overflow& overflow) {
   if (!overflow.attempted || !overflow.next || overflow.of_named) return;
   // The scale of one engine falls by its messages alone.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "analyzers/readers/console_lines.hpp"
 
@@ -32,6 +33,22 @@ class EngineSplit {
   std::size_t last_ = 0;
   std::optional<std::int64_t> step_;  // of the last counter
   std::size_t place_ = 0;             // of it, among those of its step
+};
+
+/// Whether messages of one rank stand in pairs: one engine comes to a scale again only after it
+/// grew.
+class PairedMessages {
+ public:
+  void take(const Overflow& overflow);
+  /// A line of something else.
+  void other() { before_.reset(); }
+  /// At two scales and more.
+  bool found() const { return scales_.size() >= 2; }
+
+ private:
+  std::optional<int> rank_;  // the first to print
+  std::optional<Overflow> before_;
+  std::set<double> scales_;  // attempted, of pairs; two at most
 };
 
 /// Whether a log has two engines, as far as its lines show.

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "analyzers/readers/text_lines.hpp"
@@ -43,25 +44,48 @@ std::string names_of(const std::vector<std::filesystem::path>& files) {
   return files.size() == 1 ? names : fmt::format("{} and {} more", names, files.size() - 1);
 }
 
-/// Leaves the first rank's file of each run.
+/// Whether a rank's file goes on where the one before is cut off: to later steps, or, as far as
+/// either tells steps, with more messages.
+bool tells_more(const Survey& file, const Survey& before) {
+  if (!file.last || !before.last) {
+    return file.last.has_value() > before.last.has_value() ||
+           (file.last.has_value() == before.last.has_value() && file.overflows > before.overflows);
+  }
+  const std::int64_t apart = std::max(file.apart, before.apart);
+  if (*file.last > *before.last + apart) return true;
+  return *file.last + apart >= *before.last && file.overflows > before.overflows;
+}
+
+/// Leaves the first rank's file of each run, or a later one's that tells more.
 void keep_first_rank(std::vector<ConsoleFile>& files, analyzers::Notes& notes) {
-  std::map<std::string, std::vector<std::pair<std::int64_t, std::filesystem::path>>> ranks;
+  struct OfRank {
+    std::int64_t rank;
+    std::filesystem::path path;
+    Survey survey;
+  };
+  std::map<std::string, std::vector<OfRank>> ranks;
   for (const ConsoleFile& file : files) {
     if (const auto name = rank_name(file.path.filename().string())) {
-      ranks[name->others].emplace_back(name->rank, file.path);
+      ranks[name->others].push_back({name->rank, file.path, file.survey});
     }
   }
   for (auto& [name, of_run] : ranks) {
     if (of_run.size() < 2) continue;
-    std::sort(of_run.begin(), of_run.end());
+    std::ranges::sort(of_run, {}, [](const OfRank& r) { return std::tie(r.rank, r.path); });
+    std::size_t kept = 0;
+    for (std::size_t i = 1; i < of_run.size(); ++i) {
+      if (tells_more(of_run[i].survey, of_run[kept].survey)) kept = i;
+    }
     std::vector<std::filesystem::path> others;
-    for (std::size_t i = 1; i < of_run.size(); ++i) others.push_back(of_run[i].second);
+    for (std::size_t i = 0; i < of_run.size(); ++i) {
+      if (i != kept) others.push_back(of_run[i].path);
+    }
     std::erase_if(files, [&](const ConsoleFile& file) {
       return std::find(others.begin(), others.end(), file.path) != others.end();
     });
     notes.push_back(fmt::format("{}: taken as other ranks of the run of {}, and left out",
                                 names_of(others),
-                                printable(of_run.front().second.filename().string())));
+                                printable(of_run[kept].path.filename().string())));
   }
 }
 

@@ -49,7 +49,9 @@ struct LineScalars {
   std::optional<double> loss, learning_rate, gradient_norm, loss_scale;
   std::optional<std::int64_t> nan_iterations;  ///< since the last such line
   std::optional<std::int64_t> step;            ///< of a field of the bar
+  std::optional<double> evaluation_loss;
 
+  /// Of training: an evaluation's loss tells nothing of its steps.
   bool any() const {
     return loss || learning_rate || gradient_norm || loss_scale || nan_iterations;
   }
@@ -65,7 +67,10 @@ struct ConsoleLine {
   bool at_minimum = false;          ///< the run ended since its scale cannot be lowered any more
 
   /// Whether it is of a console log: a progress bar alone may be any program's.
-  bool any() const { return overflow || iteration || periodic || at_minimum || scalars.any(); }
+  bool any() const {
+    return overflow || iteration || periodic || at_minimum || scalars.any() ||
+           scalars.evaluation_loss;
+  }
 };
 
 /// What one line says; nothing for most. Without colours (console_words.hpp).

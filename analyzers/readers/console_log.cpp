@@ -75,15 +75,24 @@ struct Reading {
 struct Engine {
   Timeline timeline;
   ConsoleSteps steps;
+  std::int64_t first_step;  // that is selected
   analyzers::LogKind kind{"console log", {analyzers::Gap::tensors}};
 
   Engine(const std::string& log, const Reading& reading)
-      : timeline(log, reading.selection, reading.visit), steps(timeline) {}
+      : timeline(log, reading.selection, reading.visit),
+        steps(timeline),
+        first_step(reading.selection.first_step) {}
 
   void take(const ConsoleSteps& from) {
     kind.perhaps_skipped += from.perhaps_skipped();
     kind.ended_at_minimum |= from.at_minimum();
     if (from.ranks().ranks > 1) kind.ranks = from.ranks();
+    if (!kind.counted_from && from.counted_from()) {
+      kind.counted_from = std::max(*from.counted_from(), first_step);
+    }
+    for (const analyzers::OtherScaler& other : from.other_scalers()) {
+      kind.other_scalers.push_back(other);
+    }
   }
 };
 using Engines = std::vector<std::unique_ptr<Engine>>;

@@ -9,12 +9,15 @@
 //   "| num_updates 100 | lr 0.001 | ...", and as JSON: fairseq logging/progress_bar.py. num_updates
 //   counts applied updates; the scale is the one after the step.
 // * "loss: 1.2, learning_rate: 0.001, global_step: 10, ...": PaddleNLP's Trainer.
+// * "steps: 10 loss: 1.2 iter time (s): 0.1 samples/sec: 10.0": DeepSpeed's pipeline engine, which
+//   prints it besides the counters, and may do so later: scalars of a step, no progress.
 // * "Training: .. Loss 10.2   LearningRate 0.1   Epoch: 0   Global Step: 100   Fp16 Grad Scale:
 //   1024   Required: 10 hours": insightface.
 // * ":::MLLOG {.., "value": {.., "loss_scale": 1024}, "metadata": {.., "step": 10}}": MLPerf's log.
 // * "  0%|    | 98/24128 [00:40<2:40:10, 2.50it/s, loss=1.2]": tqdm, with fields that the program
 //   adds, such as NeMo's reduced_train_loss and global_step.
-// * "{'loss': 1.2, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}": Hugging Face Trainer.
+// * "{'loss': 1.2, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}" and "{'eval_loss': 1.2,
+//   ..}": Hugging Face Trainer.
 #include <algorithm>
 #include <array>
 
@@ -34,7 +37,8 @@ bool has(std::string_view line, std::string_view mark) {
 std::optional<Periodic> deepspeed_progress(std::string_view line) {
   const std::size_t at = line.find("step=");
   if (at == std::string_view::npos) return std::nullopt;
-  const bool word = at == 0 || line[at - 1] == ' ' || line[at - 1] == ']';
+  // mpirun's "[1,0]<stdout>:step=10".
+  const bool word = at == 0 || std::string_view(" ]:").find(line[at - 1]) != std::string_view::npos;
   const auto steps = count_after(line, "step=");
   const auto skipped = count_after(line, ", skipped=");
   if (!word || !steps || !skipped) return std::nullopt;
@@ -125,6 +129,10 @@ bool is_validation(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return has(begin, word); });
 }
 
+std::optional<std::int64_t> pipeline_step(std::string_view line) {
+  return has(line, " iter time (s):") ? count_after(line, "steps:") : std::nullopt;
+}
+
 /// "{'loss': 1.2, ...": a Python dictionary; JSON has other quotes, and is another tool's.
 bool is_dictionary(std::string_view line) {
   return has(line, "{'loss': ") || (has(line, "{'") && has(line, "'grad_norm': "));
@@ -158,13 +166,16 @@ std::optional<Bar> bar_of(std::string_view line) {
 
 LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar) {
   LineScalars found;
+  if (has(line, "{'eval_loss': ")) found.evaluation_loss = field(line, "eval_loss");
   const bool of_training = has_bar && !is_validation(line);
-  if (!tells_steps && !of_training && !is_dictionary(line)) return found;
+  const auto of_pipeline = tells_steps ? std::nullopt : pipeline_step(line);
+  if (!tells_steps && !of_training && !of_pipeline && !is_dictionary(line)) return found;
   for (const Name& name : kNames) {
     if (!(found.*name.scalar)) found.*name.scalar = field(line, name.name);
   }
   found.nan_iterations = count_after(line, "number of nan iterations:");
   if (of_training && !tells_steps) found.step = count_field(line, "global_step");
+  if (of_pipeline) found.step = of_pipeline;
   return found;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console_ranks.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace halfscope::readers {
@@ -9,7 +10,7 @@ namespace {
 using analyzers::PrintingRanks;
 using Lengths = std::map<std::uint64_t, std::uint64_t>;
 
-constexpr std::uint64_t kRunsThatTell = 3;       // as long each, or multiples of it, by no chance
+constexpr std::size_t kMessagesThatTell = 3;     // as long each, or multiples of it, by no chance
 constexpr std::uint64_t kRunsApartThatTell = 5;  // where other lines stand between
 constexpr double kMostMessages = 0.8;  // where lines are torn or missing, of these the length tells
 
@@ -19,26 +20,15 @@ std::uint64_t runs_in(const Lengths& lengths) {
   return runs;
 }
 
-std::uint64_t divisor_of(const Lengths& lengths) {
-  std::uint64_t divisor = 0;
+std::uint64_t divisor_of(const Lengths& lengths, std::uint64_t divisor = 0) {
   for (const auto& [length, times] : lengths) divisor = std::gcd(divisor, length);
   return divisor;
 }
 
-/// The most frequent length; 1 where too few messages stand in multiples of it.
-std::uint64_t usual_length(const Lengths& lengths) {
-  std::uint64_t usual = 1, most = 0;
-  double messages = 0, in_multiples = 0;
-  for (const auto& [length, times] : lengths) {
-    if (times > most) usual = length;
-    most = std::max(most, times);
-  }
-  for (const auto& [length, times] : lengths) {
-    const auto all = static_cast<double>(length) * static_cast<double>(times);
-    messages += all;
-    if (length % usual == 0) in_multiples += all;
-  }
-  return in_multiples >= kMostMessages * messages ? usual : 1;
+/// The shortest of the most frequent ones.
+std::uint64_t usual_of(const Lengths& lengths) {
+  const auto by_times = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return std::max_element(lengths.begin(), lengths.end(), by_times)->first;
 }
 
 }  // namespace
@@ -53,25 +43,74 @@ void RankRuns::take(const Overflow& overflow) {
   if (last_ && last_->scaler != overflow.scaler) return;  // Apex: of another loss
   const bool equal = last_ == overflow;
   if (!equal) add(runs_, run_);
-  if (!equal || !adjacent_) add(bursts_, burst_);
+  if (!equal || !adjacent_) end_burst();
   ++run_;
   ++burst_;
   last_ = overflow;
   adjacent_ = true;
 }
 
+void RankRuns::end_burst() {
+  if (!last_ || burst_ == 0) return;
+  const Scales scales{last_->attempted.value_or(-1), last_->next.value_or(-1)};
+  if (bursts_.size() < kMostScales || bursts_.contains(scales)) ++bursts_[scales][burst_];
+  burst_ = 0;
+}
+
+/// The usual length of each message: at its minimum one process prints one message again and again.
+RankRuns::Lengths RankRuns::usual_lengths() const {
+  Lengths usual;
+  for (const auto& [scales, lengths] : bursts_) ++usual[usual_of(lengths)];
+  return usual;
+}
+
+/// The length of most messages; 1 where too few stand in multiples of it.
+std::uint64_t RankRuns::torn_length() const {
+  const Lengths each = usual_lengths();
+  const std::uint64_t usual = usual_of(each);
+  double messages = 0, in_multiples = 0;
+  for (const auto& [scales, lengths] : bursts_) {
+    for (const auto& [length, times] : lengths) {
+      const auto all = static_cast<double>(length) * static_cast<double>(times);
+      messages += all;
+      if (length % usual == 0) in_multiples += all;
+    }
+  }
+  const bool many = each.at(usual) >= kMessagesThatTell;
+  return many && in_multiples >= kMostMessages * messages ? usual : 1;
+}
+
+/// Where most messages are repeated: the longest run, else 1. That of the lowest scale may be as
+/// long as it likes.
+std::uint64_t RankRuns::longest_run() const {
+  std::uint64_t repeated = 0, longest = 1;
+  for (const auto& [scales, lengths] : bursts_) {
+    repeated += usual_of(lengths) > 1 ? 1 : 0;
+    const bool lowest = scales == bursts_.begin()->first && bursts_.size() >= kMessagesThatTell;
+    if (!lowest) longest = std::max(longest, lengths.rbegin()->first);
+  }
+  return 2 * repeated > bursts_.size() ? longest : 1;
+}
+
 PrintingRanks RankRuns::found() {
   add(runs_, run_);
-  add(bursts_, burst_);
+  end_burst();
   PrintingRanks ranks;
   if (bursts_.empty()) return ranks;
-  const std::uint64_t runs = runs_in(runs_), bursts = runs_in(bursts_);
-  ranks.ranks = divisor_of(bursts_);
-  ranks.certain = ranks.ranks == 1 || bursts >= kRunsThatTell;
+  const bool tell = bursts_.size() >= kMessagesThatTell;
+  ranks.ranks = 0;
+  for (const auto& [scales, lengths] : bursts_) ranks.ranks = divisor_of(lengths, ranks.ranks);
+  // A divisor that is no run's own length may come of lines that were lost.
+  ranks.certain = ranks.ranks == 1 || (tell && usual_of(usual_lengths()) == ranks.ranks);
+  by_bursts_ = !ranks.certain;
   if (ranks.ranks > 1) return ranks;
-  if (bursts >= kRunsThatTell) ranks.ranks = usual_length(bursts_);
+  if (tell) ranks.ranks = torn_length();
   some_torn_ = ranks.ranks > 1;
-  if (ranks.ranks == 1 && runs >= kRunsApartThatTell) ranks.ranks = divisor_of(runs_);
+  if (ranks.ranks == 1) {
+    ranks.ranks = longest_run();
+    by_bursts_ = ranks.ranks > 1;
+  }
+  if (ranks.ranks == 1 && runs_in(runs_) >= kRunsApartThatTell) ranks.ranks = divisor_of(runs_);
   ranks.certain = ranks.ranks == 1;
   return ranks;
 }

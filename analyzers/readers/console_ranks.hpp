@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "analyzers/readers/console_lines.hpp"
 #include "analyzers/source.hpp"
@@ -14,7 +15,7 @@ namespace halfscope::readers {
 
 /// Takes the messages of a log in order. Ranks reduce their scale to the same at the same step:
 /// their messages are equal and follow each other. A rank of its own prints equal messages only
-/// where the scale grew between them, or is at its minimum.
+/// where the scale grew between them, or is at its minimum: runs of different messages tell ranks.
 class RankRuns {
  public:
   void take(const Overflow& overflow);
@@ -24,15 +25,26 @@ class RankRuns {
   analyzers::PrintingRanks found();
   /// Whether that number is told by most runs, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
+  /// Whether it is uncertain, and no more is sure than a step for each run with nothing between.
+  bool by_bursts() const { return by_bursts_; }
 
  private:
   using Lengths = std::map<std::uint64_t, std::uint64_t>;  // of runs, and how often
+  /// What a message reduces the scale from and to; -1: it does not say.
+  using Scales = std::pair<double, double>;
+  static constexpr std::size_t kMostScales = 10'000;
+
   static void add(Lengths& lengths, std::uint64_t& length);
+  void end_burst();
+  Lengths usual_lengths() const;
+  std::uint64_t torn_length() const;
+  std::uint64_t longest_run() const;
 
   std::optional<Overflow> last_;
-  bool adjacent_ = false, some_torn_ = false;
+  bool adjacent_ = false, some_torn_ = false, by_bursts_ = false;
   std::uint64_t run_ = 0, burst_ = 0;  // equal messages so far: any, and with nothing between
-  Lengths runs_, bursts_;
+  Lengths runs_;
+  std::map<Scales, Lengths> bursts_;  // by message
 };
 
 }  // namespace halfscope::readers

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace halfscope::readers {
 namespace {
 
-constexpr std::size_t kMostHeld = 100'000;  // overflows between two periodic lines, in order
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 constexpr Contradiction kNoScale{"what stands for a loss scale is infinite, nan or negative",
                                  "it is left out, what else its line says counts"};
@@ -41,6 +42,7 @@ std::uint64_t natural(std::int64_t count) {
 
 void ConsoleSteps::begin(const Survey& survey, Contradictions& contradictions) {
   survey_ = survey;
+  if (survey.rank) rank_ = survey.rank;
   contradictions_ = &contradictions;
 }
 
@@ -56,11 +58,18 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
   if (of_training) take_bar(*line.bar);
   if (line.iteration) take(*line.iteration);
   if (line.overflow) take(without_rise(*line.overflow));
-  if (!line.iteration && !line.overflow) named_.other();
+  if (!line.iteration && !line.overflow) {
+    named_.other();
+    adjacent_ = false;
+  }
   if (line.periodic) {
     take(*line.periodic, line.scalars);
   } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
     take_scalars(line.scalars);
+  }
+  if (line.scalars.evaluation_loss) {
+    timeline_.evaluation_loss(bar_done_.value_or(std::max(done_, entry_ - 1)),
+                              *line.scalars.evaluation_loss);
   }
 }
 
@@ -82,14 +91,24 @@ Overflow ConsoleSteps::without_rise(Overflow overflow) {
   return overflow;
 }
 
-void ConsoleSteps::take(const Overflow& overflow) {
-  if (overflow.rank && rank_.value_or(*overflow.rank) != *overflow.rank) {
-    ++of_other_ranks_;
-    return;
+bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
+  if (!overflow.rank) return false;
+  const Scales scales{overflow.attempted.value_or(-1), overflow.next.value_or(-1)};
+  if (rank_ == overflow.rank) {
+    if (scales_of_rank_.size() < kMostScales) scales_of_rank_.insert(scales);
+    return false;
   }
-  if (overflow.rank) rank_ = overflow.rank;
+  ++of_other_ranks_[of_other_ranks_.size() < kMostScales ? scales : Scales{-1, -1}];
+  return true;
+}
+
+void ConsoleSteps::take(const Overflow& overflow) {
+  if (of_other_rank(overflow)) return;
   if (scaler_.value_or(overflow.scaler) != overflow.scaler) {
-    ++of_other_scalers_;
+    analyzers::OtherScaler& other = other_scalers_[overflow.scaler];
+    other.scaler = overflow.scaler;
+    ++other.messages;
+    if (overflow.next) other.scale_last = overflow.next;
     return;
   }
   scaler_ = overflow.scaler;
@@ -106,8 +125,11 @@ void ConsoleSteps::take_message(const Overflow& overflow) {
   if (!equal) end_run();
   equal_ = equal ? equal_ + 1 : 0;
   last_ = overflow;
-  const bool another = overflow.rank || equal_ % survey_.ranks.ranks == 0;
-  const bool perhaps = !survey_.ranks.certain && !survey_.torn_runs;
+  const bool paired = overflow.rank && survey_.paired;
+  const bool again = survey_.by_bursts ? equal && adjacent_ : equal_ % survey_.ranks.ranks != 0;
+  adjacent_ = true;
+  const bool another = overflow.rank ? !paired || equal_ == 0 : !again;
+  const bool perhaps = paired || (!survey_.ranks.certain && !survey_.torn_runs);
   counted_messages_ |= !overflow.rank;
   pending_count_ += Interval(another ? 1 : 0, another || perhaps ? 1 : 0);
   if (!another) return;
@@ -139,13 +161,18 @@ void ConsoleSteps::tell_range(std::int64_t first, std::optional<std::int64_t> la
   analyzers::SkippedSteps steps{first, last, count, scale_, then};
   if (!pending_.empty() && pending_.front().attempted)
     steps.scale_from = pending_.front().attempted;
+  for (const Overflow& overflow : pending_) {
+    if (overflow.attempted) steps.scales.push_back(*overflow.attempted);
+    if (overflow.next) steps.scales.push_back(*overflow.next);
+  }
   if (!then && pending_count_.low > 0 && last_) steps.scale_to = last_->next;
   timeline_.skipped(steps);
 }
 
-/// How many there are of the iterations that lines named.
-std::uint64_t ConsoleSteps::tell_named() {
-  const auto named = named_.since_last();
+/// How many there are of the iterations that lines named, up to the last step.
+std::uint64_t ConsoleSteps::tell_named(std::int64_t last) {
+  auto named = named_.since_last();
+  std::erase_if(named, [&](const auto& entry) { return entry.first >= last; });
   for (const auto& [iteration, overflow] : named) tell_at(iteration + 1, overflow);
   return named.size();
 }
@@ -223,23 +250,24 @@ std::int64_t ConsoleSteps::restarted_at(std::int64_t updates) {
   return updates + extra;
 }
 
+/// A counter of the steps since the line before says the same where its line is printed twice.
+bool ConsoleSteps::counts_another_interval(const Periodic& done) const {
+  return done.of_interval && done.skipped && interval_ && interval_ != done.skipped;
+}
+
 void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   const Periodic done = printed.applied ? in_attempts(printed) : printed;
-  const bool first_line = !any_step_;
+  const bool same = any_step_ && done.steps == done_;
+  const bool other = same && counts_another_interval(done);
+  const bool back = done.steps < done_ || other, again = same && !other;
   any_step_ = true;
-  const std::uint64_t named = tell_named();
-  const bool again = done.steps == done_ && !first_line;
-  if (done.steps < done_) {  // started again from a checkpoint
-    went_back_ = true;
-    timeline_.restart(done.steps);
-    scale_.reset();
-  } else if (done.steps > done_) {
+  if (done.of_interval) interval_ = done.skipped;
+  if (back) go_back(done);
+  const std::uint64_t named = tell_named(back ? done.steps : kEnd);
+  if (done.steps > done_) {
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
   }
-  if (scalars.loss) timeline_.loss(done.steps, *scalars.loss);
-  if (scalars.learning_rate) timeline_.learning_rate(done.steps, *scalars.learning_rate);
-  if (scalars.gradient_norm) timeline_.gradient_norm(done.steps, *scalars.gradient_norm);
-  if (scalars.nan_iterations) timeline_.nan_iterations(done.steps, *scalars.nan_iterations);
+  tell(done.steps, scalars);
   if (!again) forget_pending();
   if (scalars.loss_scale) {
     tell_scale();
@@ -248,7 +276,14 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   }
   done_ = done.steps;
   named_.forget();  // of an overflow before this line
-  if (done.of_interval || !done.skipped) return;
+  if (!done.skipped) return;
+  if (!counted_from_) {
+    counted_from_ = done.of_interval ? std::max<std::int64_t>(1, done_ - survey_.apart + 1) : 1;
+  }
+  if (done.of_interval) {
+    counters_[done_] = 0;
+    return;
+  }
   if (again && *done.skipped != skipped_) {
     contradictions_->add(
         kTwoCounters, line_,
@@ -256,6 +291,38 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   } else {
     skipped_ = *done.skipped;
   }
+  counters_[done_] = skipped_;
+}
+
+/// Started again from a checkpoint. A counter tells how many steps were skipped since the counter
+/// before, whichever of these the checkpoint is of; overflows before the first line of the new run
+/// are of both runs, the last ones of the new one.
+void ConsoleSteps::go_back(const Periodic& done) {
+  went_back_ = true;
+  scale_.reset();
+  if (!done.skipped) {
+    timeline_.restart(done.steps);
+    done_ = done.steps;
+    of_either_run_ += pending_count_.high;
+    return forget_pending();
+  }
+  counters_.erase(counters_.lower_bound(done.steps), counters_.end());
+  done_ = counters_.empty() ? 0 : counters_.rbegin()->first;
+  skipped_ = counters_.empty() ? 0 : counters_.rbegin()->second;
+  if (*done.skipped < skipped_) skipped_ = 0;  // it counts from the new run's beginning
+  timeline_.restart(done_ + 1);
+  const std::uint64_t most = natural(*done.skipped - (done.of_interval ? 0 : skipped_));
+  if (pending_.size() > most) {
+    pending_.erase(pending_.begin(), pending_.end() - static_cast<std::ptrdiff_t>(most));
+  }
+  pending_count_ = {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
+}
+
+void ConsoleSteps::tell(std::int64_t step, const LineScalars& scalars) {
+  if (scalars.loss) timeline_.loss(step, *scalars.loss);
+  if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
+  if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
+  if (scalars.nan_iterations) timeline_.nan_iterations(step, *scalars.nan_iterations);
 }
 
 /// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
@@ -273,11 +340,9 @@ void ConsoleSteps::take_scalars(LineScalars scalars) {
   }
   any_step_ |= scalars.step.has_value();
   const std::int64_t step = scalars.step ? *scalars.step
-                            : none       ? ++entry_
+                            : none       ? entry_++
                                          : bar_done_.value_or(done_);
-  if (scalars.loss) timeline_.loss(step, *scalars.loss);
-  if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
-  if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
+  tell(step, scalars);
   if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
 }
 
@@ -302,7 +367,7 @@ void ConsoleSteps::number_pending() {
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
   end_run();
-  tell_named();
+  tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be
   if (pending_count_.high == 0) {
@@ -320,47 +385,8 @@ analyzers::PrintingRanks ConsoleSteps::ranks() const {
   return counted_messages_ ? survey_.ranks : analyzers::PrintingRanks();
 }
 
-std::uint64_t ConsoleSteps::perhaps_skipped() const { return perhaps_ + named_.perhaps(); }
-
-std::vector<std::string> ConsoleSteps::remarks() const {
-  std::vector<std::string> remarks;
-  if (of_other_ranks_ > 0) {
-    remarks.push_back(fmt::format("{} lines of other ranks than {} say the same and are left out",
-                                  of_other_ranks_, rank_.value_or(0)));
-  }
-  if (of_other_scalers_ > 0) {
-    remarks.push_back(fmt::format("{} lines are of another loss scaler than {} and are left out",
-                                  of_other_scalers_, scaler_.value_or(0)));
-  }
-  if (named_.torn() > 0) {
-    remarks.push_back(
-        fmt::format("{} lines that name an iteration are torn by another process's "
-                    "and tell no step",
-                    named_.torn()));
-  }
-  if (repeated_ > 0) {
-    remarks.push_back(fmt::format(
-        "{} lines reduce the scale to what the line before did: the scale had grown between, or is "
-        "at its minimum, or several ranks write into one log; each is counted as a skipped step",
-        repeated_));
-  }
-  if (numbered_ && pending_count_.low > kMostHeld) {
-    remarks.push_back(fmt::format("{} overflows tell no step; the first {} are kept",
-                                  pending_count_.low, kMostHeld));
-  }
-  if (counts_updates_) {
-    remarks.push_back(
-        "num_updates counts applied updates: steps here are these and the skipped ones before");
-  }
-  if (survey_.steps == StepSource::bar && any_step_) {
-    remarks.push_back("no line tells the step: steps are those of the progress bar");
-  }
-  if (went_back_) {
-    remarks.push_back(
-        "the run was started again at an earlier step: what was printed of that step and later "
-        "ones before holds no more, nor do overflows just before it");
-  }
-  return remarks;
+std::uint64_t ConsoleSteps::perhaps_skipped() const {
+  return perhaps_ + of_either_run_ + named_.perhaps();
 }
 
 }  // namespace halfscope::readers

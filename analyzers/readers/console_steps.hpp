@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,23 +43,33 @@ class ConsoleSteps {
   bool at_minimum() const { return at_minimum_; }
   /// How many processes were taken to print each message, where messages were counted by it.
   analyzers::PrintingRanks ranks() const;
+  /// The first step whose skips a counter tells; empty where there is none.
+  std::optional<std::int64_t> counted_from() const { return counted_from_; }
+  std::vector<analyzers::OtherScaler> other_scalers() const;
   /// Steps that may have been skipped beyond those told.
   std::uint64_t perhaps_skipped() const;
   /// What was odd, one line each, without the file's name.
   std::vector<std::string> remarks() const;
 
  private:
+  static constexpr std::size_t kMostHeld = 100'000;   // overflows between two periodic lines
+  static constexpr std::size_t kMostScales = 10'000;  // of each rank
+
   Overflow without_rise(Overflow overflow);
   void take(const OverflowIteration& named);
   void take(const Overflow& overflow);
+  bool of_other_rank(const Overflow& overflow);
   void take_message(const Overflow& overflow);
   void end_run();
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
   void take_scalars(LineScalars scalars);
+  void tell(std::int64_t step, const LineScalars& scalars);
+  bool counts_another_interval(const Periodic& done) const;
+  void go_back(const Periodic& done);
   Periodic in_attempts(const Periodic& done);
   std::int64_t restarted_at(std::int64_t updates);
-  std::uint64_t tell_named();
+  std::uint64_t tell_named(std::int64_t last);
   Interval skipped_between(const Periodic& done, std::int64_t steps, std::int64_t named);
   void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
   void tell_range(std::int64_t first, std::optional<std::int64_t> last, const Interval& count,
@@ -66,6 +77,7 @@ class ConsoleSteps {
   void tell_at(std::int64_t step, const Overflow& overflow);
   void tell_scale();
   void number_pending();
+  std::vector<std::string> rank_remarks() const;
   void forget_pending();
 
   Timeline& timeline_;
@@ -80,15 +92,23 @@ class ConsoleSteps {
   std::int64_t done_ = 0, skipped_ = 0;  // as the last periodic line says
   std::int64_t updates_ = 0;             // applied, as it says
   std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
-  std::optional<double> scale_, scale_before_;     // as the last line that has one says, and before
-  std::int64_t scale_step_ = 0;                    // the first step of scale_
-  std::int64_t entry_ = 0;                         // of scalars that have no step
+  std::map<std::int64_t, std::int64_t> counters_;  // of skipped steps, by steps done
+  std::optional<std::int64_t> counted_from_;
+  std::optional<double> scale_, scale_before_;  // as the last line that has one says, and before
+  std::int64_t scale_step_ = 0;                 // the first step of scale_
+  std::int64_t entry_ = 0;                      // the next one of scalars that have no step
   std::optional<std::int64_t> bar_done_;
   std::optional<int> rank_, scaler_;
-  std::uint64_t of_other_ranks_ = 0, of_other_scalers_ = 0, repeated_ = 0;
+  std::map<int, analyzers::OtherScaler> other_scalers_;
+  using Scales = std::pair<double, double>;
+  std::set<Scales> scales_of_rank_;                 // that its messages name; -1: none
+  std::map<Scales, std::uint64_t> of_other_ranks_;  // messages
+  std::optional<std::int64_t> interval_;            // skipped steps of the last line, by itself
+  std::uint64_t repeated_ = 0;
   std::uint64_t perhaps_ = 0;
+  std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again
   bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
-  bool counted_messages_ = false, counts_updates_ = false;
+  bool counted_messages_ = false, adjacent_ = false, counts_updates_ = false;
 };
 
 }  // namespace halfscope::readers

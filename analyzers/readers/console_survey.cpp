@@ -61,6 +61,26 @@ class BarSurvey {
   std::uint64_t followed_ = 0;
 };
 
+/// Which rank printed most messages: one that fell silent tells of the first steps alone.
+class MessagesByRank {
+ public:
+  void take(const Overflow& overflow) {
+    if (!overflow.rank) return;
+    if (messages_.size() >= kMostRanks && !messages_.contains(*overflow.rank)) return;
+    if (messages_[*overflow.rank]++ == 0) order_.push_back(*overflow.rank);
+  }
+  std::optional<int> most() const {
+    const auto found =
+        std::ranges::max_element(order_, {}, [&](int rank) { return messages_.at(rank); });
+    return found == order_.end() ? std::nullopt : std::optional(*found);
+  }
+
+ private:
+  static constexpr std::size_t kMostRanks = 100'000;
+  std::map<int, std::uint64_t> messages_;
+  std::vector<int> order_;  // of the first message
+};
+
 void take_steps(const Periodic& periodic, Survey& survey) {
   survey.steps = StepSource::lines;
   survey.counts_skips |= periodic.skipped.has_value();
@@ -112,16 +132,21 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   Survey survey;
   RankRuns runs;
   EngineSurvey engines;
+  PairedMessages pairs;
+  MessagesByRank by_rank;
   BarSurvey bars;
   for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
     if (line.bar) bars.take(*line.bar);
     if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {
-      survey.overflows = true;
+      ++survey.overflows;
       runs.take(*line.overflow);
+      pairs.take(*line.overflow);
+      by_rank.take(*line.overflow);
       engines.take(*line.overflow);
     } else if (!line.iteration) {
       runs.other();
+      pairs.other();
     }
     if (!line.periodic) return;
     take_steps(*line.periodic, survey);
@@ -132,7 +157,10 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   survey.bar = bar.value_or("");
   survey.ranks = ranks ? analyzers::PrintingRanks{*ranks, true, true} : runs.found();
   survey.torn_runs = ranks || runs.some_torn();
+  survey.by_bursts = !ranks && runs.by_bursts();
+  survey.rank = by_rank.most();
   survey.two_engines = engines.two();
+  survey.paired = pairs.found() && !survey.two_engines;
   survey.swapped = engines.swapped();
   return survey;
 }

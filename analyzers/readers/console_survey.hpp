@@ -29,8 +29,11 @@ struct Survey {
   StepSource steps = StepSource::none;
   analyzers::PrintingRanks ranks;
   bool torn_runs = false;  ///< lines of some runs are missing: RankRuns::some_torn(), or --ranks
+  bool by_bursts = false;  ///< RankRuns::by_bursts()
   bool two_engines = false, swapped = false;  ///< EngineSurvey
-  bool overflows = false;                     ///< messages of them
+  std::uint64_t overflows = 0;                ///< messages of them
+  std::optional<int> rank;                    ///< of which most messages are; of several the first
+  bool paired = false;                        ///< PairedMessages
   bool counts_skips = false;                  ///< some line counts skipped steps
   std::string bar;                            ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;    ///< steps that lines tell

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "analyzers/readers/text_lines.hpp"
 
@@ -37,6 +38,24 @@ bool is_second_word(std::string_view line, std::size_t at) {
   const std::size_t before = line.substr(0, at).find_last_not_of(' ');
   return before != std::string_view::npos && before + 1 < at &&
          std::isalpha(static_cast<unsigned char>(line[before]));
+}
+
+/// "1.#QNAN", "-1.#IND00" and "1.#INF", as Microsoft's runtime printed them until 2015.
+std::optional<double> windows_nonfinite(std::string_view text) {
+  const bool minus = text.starts_with('-');
+  if (minus || text.starts_with('+')) text.remove_prefix(1);
+  if (!text.starts_with("1.#")) return std::nullopt;
+  text.remove_prefix(3);
+  const double inf = std::numeric_limits<double>::infinity();
+  if (text.starts_with("INF")) return minus ? -inf : inf;
+  const bool nan = text.starts_with("QNAN") || text.starts_with("SNAN") || text.starts_with("IND");
+  return nan ? std::optional(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
+}
+
+/// The number that a text begins with.
+std::optional<double> printed_number(std::string_view text) {
+  const auto found = windows_nonfinite(text);
+  return found ? found : number_in(text.substr(0, end_of_number(text)));
 }
 
 /// The text of a field's value; nothing where the name is missing.
@@ -86,6 +105,10 @@ std::optional<std::string_view> after(std::string_view line, std::string_view ma
 }
 
 std::size_t end_of_number(std::string_view text) {
+  if (windows_nonfinite(text)) {
+    const std::size_t end = text.find_first_not_of("+-.#0123456789QSNAIDF");
+    return std::min(end, text.size());
+  }
   double number = 0;
   const bool sign = text.starts_with('+');  // from_chars takes none
   const auto [end, error] =
@@ -98,7 +121,7 @@ std::size_t end_of_number(std::string_view text) {
 
 std::optional<double> number_after(std::string_view line, std::string_view mark) {
   const auto rest = after(line, mark);
-  return rest ? number_in(rest->substr(0, end_of_number(*rest))) : std::nullopt;
+  return rest ? printed_number(*rest) : std::nullopt;
 }
 
 std::optional<std::int64_t> count_after(std::string_view line, std::string_view mark) {
@@ -108,7 +131,7 @@ std::optional<std::int64_t> count_after(std::string_view line, std::string_view 
 
 std::optional<double> field(std::string_view line, std::string_view name) {
   const auto value = value_of(line, name);
-  return value ? number_in(value->substr(0, end_of_number(*value))) : std::nullopt;
+  return value ? printed_number(*value) : std::nullopt;
 }
 
 std::optional<std::int64_t> count_field(std::string_view line, std::string_view name) {

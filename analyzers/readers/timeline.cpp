@@ -141,8 +141,19 @@ void Timeline::found_inf(std::int64_t step, bool value) {
 }
 
 void Timeline::gradient_norm(std::int64_t step, double value) {
-  if (std::isfinite(value) || !in_steps(selection_, step)) return;
-  scalars_at(step).more.insert_or_assign(std::string(analyzers::kGradientNorm), value);
+  keep_once_broken(analyzers::kGradientNorm, step, value);
+}
+
+void Timeline::evaluation_loss(std::int64_t step, double value) {
+  keep_once_broken(analyzers::kEvaluationLoss, step, value);
+}
+
+void Timeline::keep_once_broken(std::string_view tag, std::int64_t step, double value) {
+  if (!in_steps(selection_, step)) return;
+  std::string name(tag);
+  if (std::isfinite(value) && !state_->broken.contains(name)) return;
+  state_->broken.insert(name);
+  scalars_at(step).more.insert_or_assign(std::move(name), value);
 }
 
 void Timeline::nan_iterations(std::int64_t step, std::int64_t count) {

@@ -57,6 +57,7 @@ struct TimelineState {
   std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< of weights, of activations
   std::vector<analyzers::StepPeak> peaks;                   ///< of single tensors, unscaled
   std::vector<analyzers::SkippedSteps> skips;
+  std::set<std::string> broken;  ///< tags of which some value was NaN or infinite
   std::set<std::int64_t> without_scale;
   std::uint64_t left_out = 0;  ///< tables and magnitudes of these steps
   bool any_assumed = false, any_gradient = false;
@@ -74,9 +75,10 @@ class Timeline {
   void learning_rate(std::int64_t step, double value);
   void loss_scale(std::int64_t step, double value);
   void found_inf(std::int64_t step, bool value);
-  /// Kept where they tell that something broke: a norm that is NaN or infinite, iterations with
-  /// NaN.
+  /// Kept where they tell that something broke, and how it went on: a norm, or an evaluation's
+  /// loss, from the first that is NaN or infinite, iterations with NaN.
   void gradient_norm(std::int64_t step, double value);
+  void evaluation_loss(std::int64_t step, double value);
   void nan_iterations(std::int64_t step, std::int64_t count);
 
   /// The run came to this step, whether anything is told of it or not.
@@ -119,6 +121,7 @@ class Timeline {
   /// The scale that values of a gradient carry. Empty where nobody knows: then it is counted.
   std::optional<double> scale_of(std::int64_t step);
   log::StepScalars& scalars_at(std::int64_t step);
+  void keep_once_broken(std::string_view tag, std::int64_t step, double value);
   void add_extreme(log::Role role, std::int64_t step, const Extreme& found);
   void tell_step(log::StepScalars& scalars) const;
   void tell_assumptions(analyzers::Notes& notes) const;

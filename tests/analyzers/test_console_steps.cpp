@@ -155,9 +155,40 @@ TEST_CASE("fewer steps skipped in all than before") {
   // A run that was started again counts from its checkpoint.
   const Steps again(done(10, 5) + done(4, 2) + done(20, 3));
   CHECK(again.noted("than before") == 0);
-  REQUIRE(again.skips.size() == 2);  // of steps 1 to 3 some of the five, and one after step 4
-  CHECK(again.skips[0].last == 3);
-  CHECK(again.in_ranges() == Interval(1, 4));
+  REQUIRE(again.skips.size() == 2);  // two of steps 1 to 4, and one after step 4
+  CHECK(again.skips[0].last == 4);
+  CHECK(again.in_ranges() == 3);
+}
+
+TEST_CASE("steps skipped between a restart and the first line after it") {
+  const std::string before = done(30, 2) + done(40, 2) + attempted(8, 4) + done(50, 3);
+  const std::string skips = attempted(64, 32) + attempted(32, 16);
+  for (const std::string& lines : {skips, std::string(), attempted(4, 2) + skips}) {
+    const Steps read(before + lines + done(40, 4) + done(50, 4));
+    INFO(lines);
+    REQUIRE(read.skips.size() == 2);
+    CHECK(read.skips[0].last == 30);
+    CHECK(read.skips[1].first == 31);
+    CHECK(read.skips[1].last == 40);
+    CHECK(read.skips[1].count == 2);
+    if (lines.empty()) continue;
+    CHECK(read.skips[1].scale_from == 64);  // overflows before the restart are not among them
+    CHECK(read.skips[1].scales == std::vector<double>{64, 32, 32, 16});
+  }
+  const Steps anew(done(30, 5) + done(40, 6) + done(40, 1));  // the counter began anew
+  CHECK(anew.noted("than before") == 0);
+  CHECK(anew.in_ranges() == 6);
+  const Steps intervals(megatron(10, "8.0", 0) + megatron(20, "8.0", 0) + megatron(30, "8.0", 1) +
+                        megatron(20, "4.0", 2));
+  REQUIRE(intervals.skips.size() == 1);
+  CHECK(intervals.skips[0].first == 11);
+  CHECK(intervals.skips[0].last == 20);
+  CHECK(intervals.skips[0].count == 2);
+  const Steps named("Grad overflow on iteration 3\n" + done(10, 1) + done(20, 1) +
+                    "Grad overflow on iteration 12\nGrad overflow on iteration 40\n" + done(15, 2));
+  CHECK(named.skipped(13) == true);
+  CHECK_FALSE(named.skipped(41).has_value());
+  CHECK(named.skips.empty());
 }
 
 TEST_CASE("overflows where no step is said to be skipped, and more than the steps") {
