@@ -61,6 +61,7 @@ std::optional<int> lowest_log2_of_peaks(const Analysis& analysis) {
     if (!peak.min_abs_nonzero || !(*peak.min_abs_nonzero > 0)) return std::nullopt;
     const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
     const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);
+    if (k > kLastLog2Scale) return std::nullopt;
     lowest = std::max(lowest.value_or(kFirstLog2Scale), k);
   }
   return lowest;

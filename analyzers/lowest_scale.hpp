@@ -31,7 +31,7 @@ std::optional<int> lowest_log2(const std::vector<const TensorFindings*>& tensors
                                const Target& target, double most_flushed, Take take = Take::worst);
 
 /// The same at which nothing is flushed, of gradients whose smallest magnitudes are known and no
-/// counts; empty where those of some are not.
+/// counts; empty where none is, and where those of some are not known.
 std::optional<int> lowest_log2_of_peaks(const Analysis& analysis);
 
 }  // namespace halfscope::analyzers

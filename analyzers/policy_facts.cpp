@@ -46,16 +46,16 @@ bool by_scale(const StepSeries& series, std::int64_t step) {
 
 std::string Holds::text() const {
   if (sure) return scale_words(power);
-  return fmt::format("at most {} (how much less is not known: what was recorded is infinite)",
-                     scale_words(power));
+  return fmt::format("at most {} (how much less is not known: what was recorded is {})",
+                     scale_words(power), at_least ? "the least that it can be" : "infinite");
 }
 
 Holds holds(const StepSeries& series, std::int64_t step) {
   const Seen& seen = series.seen[index_of(series, step)];
-  const bool sure = std::isfinite(seen.max_abs);
-  const double limit = sure ? kOverflow / seen.max_abs : seen.overflow_from;
+  const bool finite = std::isfinite(seen.max_abs);
+  const double limit = finite ? kOverflow / seen.max_abs : seen.overflow_from;
   const double power = std::exp2(std::floor(std::log2(limit)));
-  return {power < limit ? power : power / 2, sure};
+  return {power < limit ? power : power / 2, finite && !seen.partial, finite && seen.partial};
 }
 
 double least_by_overflow(const Trace& trace, const StepSeries& series) {

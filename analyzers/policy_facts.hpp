@@ -31,10 +31,12 @@ std::size_t index_of(const StepSeries& series, std::int64_t step);
 bool by_scale(const StepSeries& series, std::int64_t step);
 
 /// The largest power of two that may have held a step's gradients, and whether it surely would
-/// have: an infinity tells no more than that half its scale is not above what it needed.
+/// have: an infinity tells no more than that half its scale is not above what it needed, and a
+/// magnitude that is the least that it can be (Seen::partial) bounds it as well.
 struct Holds {
   double power = INFINITY;
   bool sure = true;
+  bool at_least = false;  ///< not sure, of a finite magnitude that may have been larger
 
   std::string text() const;
 };

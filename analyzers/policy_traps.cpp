@@ -99,7 +99,8 @@ class Finder {
     for (const std::int64_t step : steps) {
       if (!first) first = step;
       const Holds one = holds(series_, step);
-      needed = {std::min(needed.power, one.power), needed.sure && one.sure};
+      needed = {std::min(needed.power, one.power), needed.sure && one.sure,
+                needed.at_least || one.at_least};
     }
     if (!first) return;
     const std::string_view setting = policy::info_of(trace.policy).floor;

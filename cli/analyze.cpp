@@ -18,8 +18,8 @@
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
+#include "reports/first_words.hpp"
 #include "reports/json.hpp"
-#include "reports/timeline_words.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -44,7 +44,7 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
 }
 
 void print(const Analysis& analysis, const Options& options) {
-  fmt::print("{}", reports::alarm_text(analysis));
+  fmt::print("{}", reports::first_text(analysis));
   if (!analysis.tensors.empty()) fmt::print("{}", tensors_text(analysis));
   const std::string peaks = peaks_text(analysis);
   if (!peaks.empty()) fmt::print("{}{}", analysis.tensors.empty() ? "" : "\n", peaks);

@@ -27,6 +27,7 @@
 #include "reports/snippets.hpp"
 #include "reports/summary.hpp"
 #include "reports/text.hpp"
+#include "reports/update_sums.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -46,7 +47,8 @@ std::string snippet_text(const Recommendation& r, const std::string& framework) 
   std::string text;
   for (const reports::Snippet& snippet : reports::snippets(r)) {
     if (snippet.framework != framework) continue;
-    for (const char c : snippet.fixed) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
+    const std::string& lines = snippet.fixed.empty() ? snippet.dynamic : snippet.fixed;
+    for (const char c : lines) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
     if (framework != "pytorch") text += fmt::format("\n\n{}: {}", snippet.label, snippet.note);
   }
   return text;
@@ -73,6 +75,8 @@ bool worth_pasting(const analyzers::Study& study) {
 void print(const analyzers::Study& study, const Options& options) {
   const Recommendation& r = study.advice;
   fmt::print("{}", answer_text(study));
+  const std::string kept = text::kept_narrow_text(study.analysis);
+  if (!kept.empty()) fmt::print("{}\n", kept);
   if (worth_pasting(study)) fmt::print("\n  {}\n\n", snippet_text(r, options.framework));
   fmt::print("{}{}", nonfinite_text(study), cures_text(r));
   fmt::print("{}{}", evidence_text(study, options.recommend.target_underflow), advice_text(r));

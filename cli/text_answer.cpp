@@ -5,13 +5,14 @@
 
 #include <algorithm>
 
+#include "analyzers/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "cli/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/first_words.hpp"
 #include "reports/formats.hpp"
 #include "reports/summary.hpp"
 #include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
 
 namespace halfscope::cli {
 namespace {
@@ -39,13 +40,7 @@ std::string reason_text(const Study& study) {
         "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
         join(r.roles_found));
   }
-  if (r.reason == "all_zero") {
-    return text::hides_underflow(study.analysis)
-               ? "every finite gradient value is zero, and they were computed in 16 bits, where "
-                 "what is too small becomes zero; a larger loss scale, or a run in FP32, shows "
-                 "what they are"
-               : "every finite gradient value is zero";
-  }
+  if (r.reason == "all_zero") return text::all_zero_text(study.analysis);
   if (r.reason == "scale_unknown") {
     return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
            "is not known, so nobody can tell how large they were; record it with the run, or "
@@ -59,10 +54,7 @@ std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines = text::carried_text(study.analysis);
   if (!lines.empty()) lines += "\n";
-  lines += text::alarm_text(study.analysis);
-  if (const auto collapse = text::collapse_words(study.analysis)) {
-    lines += collapse->what + " " + collapse->driver + "\n";
-  }
+  lines += text::first_text(study.analysis);
   if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
     lines += fmt::format(
         "From step {} to the last, {}, there are infinities or NaN that {}, first "
@@ -84,9 +76,6 @@ std::string broken_text(const Study& study) {
   return lines;
 }
 
-/// Whether something is infinite or NaN, or overflows, whatever the loss scale.
-bool broken(const Recommendation& r) { return r.nan_in_model || !r.overflow_without_cure.empty(); }
-
 std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
   const std::string may_use = text::may_use_text(study);
@@ -96,19 +85,19 @@ std::string scale_line(const Study& study) {
   }
   if (!r.static_log2)
     return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
-  const std::string format = text::people_say(study.analysis.target.name);
   if (text::needs_no_scale(study)) return text::wide_text(study.analysis);
+  if (analyzers::no_step_held(r)) return text::unheld_text(r);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =
       r.overflow_not_identifiable ? fmt::format(": {}", text::hidden_maximum(r)) : "";
   if (r.none_needed) {
     return fmt::format(
         "{}; if you use one, {} {}{}.",
-        broken(r) ? "Finite gradients need no loss scale" : "No loss scale is needed",
+        text::broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed",
         hidden.empty() ? "up to" : "at most", scale, hidden);
   }
   const bool failed = analyzers::lasting(study.analysis, study.overflow) != nullptr ||
-                      text::collapse_words(study.analysis).has_value();
+                      text::collapse_words(study.analysis) || text::ends_broken(study.analysis);
   return fmt::format("{} a loss scale of {}{}{}.",
                      failed ? "Its finite gradients would take" : "Use",
                      hidden.empty() ? "" : "at most ", scale, hidden);
@@ -196,13 +185,16 @@ std::string hidden_text(const Study& study) {
 
 std::string answer_text(const Study& study) {
   const std::string line = scale_line(study) + "\n";
-  return study.advice.may_use ? line + broken_text(study) : broken_text(study) + line;
+  const bool leads = study.advice.may_use && !text::ends_broken(study.analysis);
+  return leads ? line + broken_text(study) : broken_text(study) + line;
 }
 
 std::string evidence_text(const Study& study, double target) {
   const Recommendation& r = study.advice;
   if (!r.static_log2 || text::needs_no_scale(study)) return "";
   std::string text = zeros_text(study, target) + limit_text(r);
+  const std::string half = text::half_parameters_text(r);
+  if (!half.empty()) text += half + "\n";
   if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
   if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {
     text += fmt::format(

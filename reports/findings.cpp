@@ -118,10 +118,13 @@ void swamped(const Study& study, List& to) {
   if (share < kWorthTelling) return;
   to.push_back(
       {severity_of(share),
-       fmt::format("{} of the weight updates are lost where weights are kept in {}: {} too small "
+       fmt::format("{} of the weight updates are lost {} {}: {} too small "
                    "for the format, {} rounded away.",
-                   share_text(lost, of), format_name(study.analysis),
-                   share_text(counts.half.underflow, of), share_text(counts.half.swamped, of)),
+                   share_text(lost, of),
+                   kept_narrow_text(study.analysis).empty() ? "where weights are kept in"
+                                                            : "in the weights, which are kept in",
+                   format_name(study.analysis), share_text(counts.half.underflow, of),
+                   share_text(counts.half.swamped, of)),
        kept_by_masters(study, of), Evidence::updates});
 }
 
@@ -226,7 +229,8 @@ void memory(const Study& study, List& to) {
   if (!study.advice.footprint || study.advice.footprint->bytes_fp32 == 0) return;
   const auto& memory = *study.advice.footprint;
   to.push_back({Severity::note,
-                fmt::format("Weights and activations of a step take {} in FP16, {} in FP32.",
+                fmt::format("Weights and activations of a {} take {} in FP16, {} in FP32.",
+                            memory.microbatches > 1 ? "microbatch" : "step",
                             bytes_text(memory.bytes_fp16), bytes_text(memory.bytes_fp32)),
                 fmt::format("With FP32 master weights: {}.", bytes_text(memory.bytes_mixed)),
                 Evidence::advice});

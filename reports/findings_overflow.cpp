@@ -6,6 +6,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
+#include "reports/first_words.hpp"
 #include "reports/text.hpp"
 #include "reports/timeline_words.hpp"
 
@@ -172,9 +173,10 @@ void risky(const Study& study, List& to) {
 }  // namespace
 
 void alarms(const Study& study, List& to) {
-  for (const AlarmWords& alarm : alarm_words(study.analysis)) {
-    const Severity severity = alarm.lasts ? Severity::serious : Severity::warning;
-    to.push_back({severity, alarm.what, alarm.action, Evidence::overflow});
+  for (const AlarmWords& alarm : first_words(study.analysis)) {
+    const Severity least = alarm.minor ? Severity::note : Severity::warning;
+    to.push_back(
+        {alarm.lasts ? Severity::serious : least, alarm.what, alarm.action, Evidence::overflow});
   }
 }
 

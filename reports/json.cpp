@@ -162,6 +162,7 @@ Json to_json(const Recommendation& r) {
   to["format"] = r.format;
   to["static_scale"] = power_json(r.static_log2);
   to["highest"] = power_json(r.highest_log2);
+  if (r.highest_if_half_log2) to["highest_if_half"] = power_json(r.highest_if_half_log2);
   to["lowest"] = power_json(r.lowest_log2);
   to["reason"] = r.reason.empty() ? Json(nullptr) : Json(r.reason);
   to["roles_found"] = r.roles_found;

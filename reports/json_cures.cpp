@@ -53,7 +53,7 @@ void put_cures(Json& to, const Recommendation& advice) {
   if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
   for (const Snippet& snippet : snippets(advice)) {
     const std::string key(snippet.framework);
-    to["snippets"][key] = snippet.fixed;
+    if (!snippet.fixed.empty()) to["snippets"][key] = snippet.fixed;
     if (!snippet.dynamic.empty()) to["dynamic_snippets"][key] = snippet.dynamic;
   }
 }

@@ -27,10 +27,11 @@ Json classes_json(const Classes& c) {
           {"overflow", to_json(c.overflow)}};
 }
 
-Json fit_json(const FormatFit& fit) {
+/// `any`: some value is finite and nonzero; of none nothing is known to fit.
+Json fit_json(const FormatFit& fit, bool any) {
   Json to = {{"format", fit.format}};
   if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;
-  to["fits_at_1"] = fit.fits_at_1;
+  if (any) to["fits_at_1"] = fit.fits_at_1;
   to["at_1"] = classes_json(fit.at_1);
   if (!fit.best_log2) return to;
   to["best_log2_scale"] = *fit.best_log2;
@@ -57,7 +58,8 @@ Json block_fit_json(const BlockFit& fit) {
 
 void put_formats(Json& to, const TensorFindings& tensor, const Analysis& analysis) {
   if (tensor.fits.empty()) return;
-  for (const FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit));
+  const bool any = tensor.counts.finite_nonzero.high > 0;
+  for (const FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit, any));
   if (const auto narrow = narrowest(tensor)) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }

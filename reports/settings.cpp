@@ -32,7 +32,7 @@ std::string settings_html(const analyzers::Analysis& analysis,
   if (analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
   if (!carried_text(analysis).empty()) return "";     // the scale would be another
   const std::vector<Snippet> all = snippets(advice);
-  if (all.empty()) return "";
+  if (all.empty() || all.front().fixed.empty()) return "";
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   std::string options;
   bool dynamic = false;

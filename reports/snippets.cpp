@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "analyzers/no_step_held.hpp"
 #include "reports/paste_notes.hpp"
 
 namespace halfscope::reports {
@@ -125,7 +126,8 @@ std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
   std::vector<Snippet> all;
   if (!advice.static_log2) return all;
   for (const Template& t : kTemplates) {
-    Snippet snippet{t.framework, t.label, fill(t.fixed, *advice.static_log2, 0), "", note_of(t)};
+    Snippet snippet{t.framework, t.label, "", "", note_of(t)};
+    if (!analyzers::no_step_held(advice)) snippet.fixed = fill(t.fixed, *advice.static_log2, 0);
     // DeepSpeed's dynamic scale starts at an integer, and none is below 1.
     const bool below_one =
         t.framework == "deepspeed" && advice.dynamic && advice.dynamic->init_log2 < 0;

@@ -15,9 +15,9 @@ namespace halfscope::reports {
 struct Snippet {
   std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
   std::string_view label;      ///< as people write it: "PyTorch"
-  std::string fixed;           ///< a static loss scale
-  std::string dynamic;         ///< dynamic loss scaling; empty where `advice` has none
-  std::string note;            ///< what to know of it; may be empty
+  std::string fixed;    ///< a static loss scale; empty where it is no more than an upper bound
+  std::string dynamic;  ///< dynamic loss scaling; empty where `advice` has none
+  std::string note;     ///< what to know of it; may be empty
 };
 
 /// Those there are, PyTorch first.

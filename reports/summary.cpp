@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "analyzers/carried_scale.hpp"
+#include "analyzers/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "analyzers/provenance.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/first_words.hpp"
 #include "reports/formats.hpp"
 #include "reports/series.hpp"
 #include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
 
 namespace halfscope::reports {
 
@@ -64,11 +65,9 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
            names_html(advice.roles_found) + ".";
   }
   if (advice.reason == "all_zero") {
-    return hides_underflow(analysis) ? "Every finite gradient value is zero. They were computed in "
-                                       "16 bits, where what is "
-                                       "too small becomes zero: a larger loss scale, or a run in "
-                                       "FP32, shows what they are."
-                                     : "Every finite gradient value is zero: any scale will do.";
+    std::string why = all_zero_text(analysis);
+    why.front() = 'E';
+    return why + ".";
   }
   if (advice.reason == "scale_unknown") {
     return "Gradients computed in FP16 hold infinities, and the loss scale they were computed at "
@@ -125,10 +124,12 @@ std::string tiles_html(const Study& study) {
   if (advice.flushed_at_recommended.of.high > 0) {
     out += lost_tile(analysis, kind, "Lost at loss scale " + scale, advice.flushed_at_recommended);
   }
+  const std::string half = half_parameters_text(advice);
   out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
               (advice.overflow_not_identifiable ? "at most " : "") + scale,
-              fmt::format("the largest power of two that keeps {} free below overflow",
-                          plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade")));
+              fmt::format("the largest power of two that keeps {} free below overflow{}{}",
+                          plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade"),
+                          half.empty() ? "" : ". ", html_escape(half)));
   if (advice.limited_by) {
     out += tile("limit", "What limits it", magnitude_text(advice.limited_by->max_abs),
                 limit_html(analysis, *advice.limited_by));
@@ -141,17 +142,13 @@ std::string format_html(const Analysis& analysis) {
   return analysis.target.name == "binary16" ? "FP16" : html_escape(analysis.target.name);
 }
 
-bool broken(const Recommendation& advice) {
-  return advice.nan_in_model || !advice.overflow_without_cure.empty();
-}
-
 /// What no loss scale helps against; it goes before all else.
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
   const std::string carried = carried_text(study.analysis);
   if (!carried.empty()) out += "<strong>" + html_escape(carried) + "</strong> ";
-  for (const AlarmWords& alarm : alarm_words(study.analysis)) {
+  for (const AlarmWords& alarm : first_words(study.analysis)) {
     out +=
         fmt::format("<strong>{}</strong> {} ", html_escape(alarm.what), html_escape(alarm.action));
   }
@@ -183,9 +180,9 @@ std::string broken_html(const Study& study) {
 /// The scale where some tensors hide what they lost.
 std::string hidden_html(const Study& study, const std::string& scale) {
   const Recommendation& advice = study.advice;
-  const bool collapsed = collapse_words(study.analysis).has_value();
-  std::string out =
-      collapsed ? "Its finite gradients would take a loss scale of " : "Use a loss scale of ";
+  std::string out = collapse_words(study.analysis) || ends_broken(study.analysis)
+                        ? "Its finite gradients would take a loss scale of "
+                        : "Use a loss scale of ";
   out += advice.overflow_not_identifiable
              ? fmt::format("at most {}: {}. ", scale, hidden_maximum(advice))
              : scale + ". ";
@@ -209,6 +206,7 @@ std::string scale_html(const Study& study) {
   if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
   if (needs_no_scale(study)) return html_escape(wide_text(analysis));
+  if (analyzers::no_step_held(advice)) return html_escape(unheld_text(advice));
   const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
   const auto& now = advice.flushed_at_1;
   if (advice.underflow_not_identifiable) return hidden_html(study, scale);
@@ -222,7 +220,7 @@ std::string scale_html(const Study& study) {
     return fmt::format(
         "<strong>{}</strong>: without one {} turns {} of the nonzero gradient values to zero. If "
         "you use one, {} {}{}.",
-        broken(advice) ? "Finite gradients need no loss scale" : "No loss scale is needed", format,
+        broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed", format,
         lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
         advice.overflow_not_identifiable ? fmt::format(": {}", hidden_maximum(advice)) : "");
   }
@@ -315,6 +313,26 @@ std::string_view hidden_maximum(const Recommendation& advice) {
              : "infinities hide how large gradients were";
 }
 
+std::string all_zero_text(const Analysis& analysis) {
+  const std::string zero = "every finite gradient value is zero";
+  if (analyzers::runs_in_bfloat16(analysis)) {
+    return zero + ", and BF16 holds nearly all that FP32 does: no loss scale shows more";
+  }
+  return !hides_underflow(analysis)
+             ? zero
+             : zero +
+                   ", and they were computed in 16 bits, where what is too small becomes zero; a "
+                   "larger loss scale, or a run in FP32, shows what they are";
+}
+
+std::string half_parameters_text(const Recommendation& advice) {
+  if (!advice.highest_if_half_log2) return "";
+  return fmt::format(
+      "If the parameters themselves are FP16 (model.half()), their gradients are added up in FP16: "
+      "then use at most {}.",
+      power_text(*advice.highest_if_half_log2));
+}
+
 std::string_view no_cure_text(const analyzers::OverflowEvent& event) {
   return event.cause == analyzers::Cause::at_scale_1 ? "no loss scale of 1 or more cures"
                                                      : "no loss scale cures";
@@ -372,8 +390,9 @@ std::string divergence_text(const Recommendation& advice) {
 std::string summary_html(const Study& study) {
   const std::string scale = scale_html(study);
   const std::string broken = broken_html(study);
-  return "<p class=\"answer\">" + (study.advice.may_use ? scale + " " + broken : broken + scale) +
-         "</p>\n" + tiles_html(study);
+  const bool leads = study.advice.may_use && !ends_broken(study.analysis);
+  return "<p class=\"answer\">" + (leads ? scale + " " + broken : broken + scale) + "</p>\n" +
+         tiles_html(study);
 }
 
 }  // namespace halfscope::reports

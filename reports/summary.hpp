@@ -44,6 +44,12 @@ std::string settings_html(const analyzers::Analysis& analysis,
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::Recommendation& advice);
 
+/// Why there is no scale where all gradients are zero, as the rest of a sentence.
+std::string all_zero_text(const analyzers::Analysis& analysis);
+
+/// The scale for parameters in FP16, where that is less than the one recommended; else empty.
+std::string half_parameters_text(const analyzers::Recommendation& advice);
+
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.
 std::string carried_text(const analyzers::Analysis& analysis);

@@ -138,8 +138,10 @@ def test_what_is_broken_comes_first(tmp_path):
         tensors["activation/small"] = np.full(1500, broken, np.float32)
         save_file(tensors, tmp_path / f"log-step{step}.safetensors")
     lines = run("analyze", tmp_path)[0].splitlines()
-    assert lines[0].startswith("NaN in 2 tensors, first at step 10: activation/small and 1 more")
-    assert lines[1] == "Values of 1 tensor overflow in binary16: activation/big (100 %)."
+    assert lines[0].startswith("activation/small and 1 other tensor hold NaN from step 10 to the "
+                               "last, 20, at 2 recorded steps.")
+    assert lines[1].startswith("NaN in 2 tensors, first at step 10: activation/small and 1 more")
+    assert lines[2] == "Values of 1 tensor overflow in binary16: activation/big (100 %)."
     header = next(i for i, line in enumerate(lines) if line.endswith("tensor"))
     rows = [line.split() for line in lines[header + 1:header + 4]]
     assert [row[-1] for row in rows] == ["weight_grad/g7", "activation/small", "activation/big"]

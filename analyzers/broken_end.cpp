@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/broken_end.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "analyzers/step_facts.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+/// What one tensor holds at a step that nothing explains.
+struct Unexplained {
+  const std::string* tensor;
+  log::Role role;
+  bool nan, inf;
+};
+/// Every step that the log has of its tensors, most with nothing unexplained.
+using Steps = std::map<std::int64_t, std::vector<Unexplained>>;
+
+/// What comes first within a step may have broken the rest.
+int place_in_step(log::Role role) {
+  using log::Role;
+  constexpr std::array kOrder = {Role::weight,     Role::master_weight,   Role::activation,
+                                 Role::loss,       Role::activation_grad, Role::local_weight_grad,
+                                 Role::weight_grad};
+  return static_cast<int>(std::ranges::find(kOrder, role) - kOrder.begin());
+}
+
+/// What no loss scale acts on; a loss only once it is multiplied.
+bool is_forward(log::Role role) {
+  return role == log::Role::weight || role == log::Role::master_weight ||
+         role == log::Role::activation;
+}
+
+/// Of a step: whether a loss scale may have made infinities, and NaN of these.
+struct Scale {
+  bool skipped = false;         ///< the log says so of the step
+  std::optional<double> value;  ///< empty: not known
+
+  bool explains_nan() const { return skipped || value.value_or(1) > 1; }
+};
+
+Scale scale_of(const LogScalars& scalars, std::int64_t step, double carried) {
+  Scale scale;
+  if (const log::StepScalars* const told = scalars.at(step)) {
+    scale.skipped = told->found_inf.value_or(false);
+  }
+  scale.value = scalars.loss_scale(step);
+  if (!scale.value && carried != 1) scale.value = carried;
+  return scale;
+}
+
+/// FP16, or unknown, with a scale that is not told.
+bool scale_may_reach(const TensorFindings& tensor) {
+  return tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
+}
+
+bool is_bfloat16(const TensorFindings& tensor) {
+  return tensor.source_dtype == Dtype::bf16 || tensor.computed_dtype == Dtype::bf16;
+}
+
+Unexplained unexplained_of(const TensorFindings& tensor, const StepFindings& step,
+                           const LogScalars& scalars) {
+  Unexplained found{&tensor.name, tensor.role, step.counts.nan.low > 0, step.counts.inf.low > 0};
+  if (is_forward(tensor.role) || before_scaling(tensor, step) || is_bfloat16(tensor)) return found;
+  const Scale scale = scale_of(scalars, step.step, step.scale);
+  const bool at_one = scale.value && *scale.value <= 1;
+  const bool explained = scale.explains_nan();
+  const bool reached = explained || (!at_one && scale_may_reach(tensor));
+  // Infinities less infinities are NaN.
+  if (explained || (found.inf && reached)) found.nan = false;
+  if (reached) found.inf = false;
+  return found;
+}
+
+void add_tensors(const Analysis& analysis, const std::string& log, const LogScalars& scalars,
+                 Steps& steps) {
+  for (const TensorFindings& tensor : analysis.tensors) {
+    if (tensor.log != log) continue;
+    for (const StepFindings& step : tensor.per_step) {
+      auto& of_step = steps[step.step];
+      const Unexplained found = unexplained_of(tensor, step, scalars);
+      if (found.nan || found.inf) of_step.push_back(found);
+    }
+  }
+}
+
+/// Magnitudes without counts do not tell which format they are of.
+void add_peaks(const Analysis& analysis, const std::string& log, const LogScalars& scalars,
+               Steps& steps) {
+  for (const auto& [of, peak] : analysis.peaks) {
+    if (of != log || peak.tensor.empty()) continue;
+    auto& of_step = steps[peak.step];
+    const Scale scale = scale_of(scalars, peak.step, peak.loss_scale.value_or(1));
+    const bool forward = is_forward(peak.role) || peak.role == log::Role::loss;
+    const bool nan = std::isnan(peak.max_abs) && (forward || !scale.explains_nan());
+    const bool inf = std::isinf(peak.max_abs) && forward;
+    if (nan || inf) of_step.push_back({&peak.tensor, peak.role, nan, inf});
+  }
+}
+
+std::optional<BrokenEnd> end_of(const Steps& steps, const std::string& log) {
+  BrokenEnd end;
+  end.log = log;
+  std::set<std::string> tensors;
+  const std::vector<Unexplained>* at_first = nullptr;
+  for (auto at = steps.rbegin(); at != steps.rend() && !at->second.empty(); ++at) {
+    if (end.steps++ == 0) end.last = at->first;
+    end.first = at->first;
+    at_first = &at->second;
+    for (const Unexplained& found : at->second) {
+      tensors.insert(*found.tensor);
+      end.nan |= found.nan;
+      end.inf |= found.inf;
+    }
+  }
+  if (at_first == nullptr) return std::nullopt;
+  end.tensor = *std::ranges::min_element(*at_first, {}, [](const Unexplained& found) {
+                  return place_in_step(found.role);
+                })->tensor;
+  end.also = tensors.size() - 1;
+  return end;
+}
+
+}  // namespace
+
+std::vector<BrokenEnd> broken_ends(const Analysis& analysis) {
+  std::vector<BrokenEnd> ends;
+  for (const std::string& log : analysis.logs) {
+    const LogScalars scalars(analysis, log);
+    Steps steps;
+    add_tensors(analysis, log, scalars, steps);
+    add_peaks(analysis, log, scalars, steps);
+    if (auto end = end_of(steps, log)) ends.push_back(std::move(*end));
+  }
+  return ends;
+}
+
+}  // namespace halfscope::analyzers
