@@ -7,7 +7,8 @@ namespace halfscope::analyzers {
 
 std::vector<Analysis> run_log_scalars(const Analysis& analysis) {
   std::vector<Analysis> all;
-  for (const auto& [log, manifest] : analysis.manifests) {
+  for (const auto& of_log : analysis.manifests) {
+    const std::string& log = of_log.first;
     Analysis alone;
     alone.logs = {log};
     alone.kinds = {{log, LogKind{"run log", {}}}};
