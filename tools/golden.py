@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden record: everything that the program prints of some 150 logs, held still while code moves.
+"""The golden record: everything that the program prints of some 210 logs, held still while code moves.
 
 golden.py record   writes golden/hashes.txt, and the outputs themselves to build/golden/recorded
 golden.py check    makes them again; lists what differs, as a diff where the recorded outputs are there
