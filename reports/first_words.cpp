@@ -72,11 +72,18 @@ AlarmWords end_words(const BrokenEnd& end) {
           true};
 }
 
-/// Then collapse_words() say how the run ended, and what drove it there.
-bool collapsed(const Analysis& analysis, const std::string& log) {
-  return std::ranges::any_of(analyzers::timeline_facts(analysis), [&](const auto& facts) {
-    return facts.log == log && analyzers::collapse_of(facts) != nullptr;
+/// Tensors that end in NaN or infinities, but of logs whose loss scale collapsed: collapse_words()
+/// say how these ended, and what drove them there.
+std::vector<BrokenEnd> ends_to_tell(const Analysis& analysis) {
+  std::vector<BrokenEnd> ends = analyzers::broken_ends(analysis);
+  if (ends.empty()) return ends;
+  const std::vector<TimelineFacts> timelines = analyzers::timeline_facts(analysis);
+  std::erase_if(ends, [&](const BrokenEnd& end) {
+    return std::ranges::any_of(timelines, [&](const TimelineFacts& facts) {
+      return facts.log == end.log && analyzers::collapse_of(facts) != nullptr;
+    });
   });
+  return ends;
 }
 
 }  // namespace
@@ -90,9 +97,7 @@ std::vector<AlarmWords> first_words(const Analysis& analysis) {
   for (const Analysis& scalars : analyzers::run_log_scalars(analysis)) {
     for (AlarmWords& words : run_log_words(scalars)) add(scalars.logs[0], std::move(words));
   }
-  for (const BrokenEnd& end : analyzers::broken_ends(analysis)) {
-    if (!collapsed(analysis, end.log)) add(end.log, end_words(end));
-  }
+  for (const BrokenEnd& end : ends_to_tell(analysis)) add(end.log, end_words(end));
   return all;
 }
 

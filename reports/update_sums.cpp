@@ -55,8 +55,7 @@ std::string kept_narrow_text(const analyzers::Analysis& analysis) {
   if (counts.half.lost() == 0) return "";
   return fmt::format(
       "Weights are kept in {}, and the log has no FP32 copy of them: {} of {} sampled weight "
-      "updates "
-      "are lost. Keep FP32 master weights.",
+      "updates are lost. Keep FP32 master weights.",
       kept == Dtype::bf16 ? "BF16" : "FP16", share_text(counts.half.lost(), counts.updates()),
       count_text(counts.updates()));
 }
