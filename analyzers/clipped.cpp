@@ -106,6 +106,13 @@ std::set<std::string> clipped_logs(const Analysis& analysis) {
   return clipped;
 }
 
+std::size_t incomplete_steps(const Analysis& analysis) {
+  return static_cast<std::size_t>(std::ranges::count_if(analysis.scalars, [](const auto& scalars) {
+    const auto found = scalars.second.more.find("gradients_missing");
+    return found != scalars.second.more.end() && found->second > 0;
+  }));
+}
+
 bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role) {
   return role == log::Role::weight_grad && analysis.clipped.contains(log);
 }

@@ -3,6 +3,7 @@
 // was as large, or larger.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -17,6 +18,10 @@ struct Analysis;
 /// value and has it at many steps, as torch.nn.utils.clip_grad_norm_ leaves it; or their largest
 /// magnitude is and does, as clip_grad_value_ leaves it.
 std::set<std::string> clipped_logs(const Analysis& analysis);
+
+/// Steps, over all logs, whose optimizer used gradients that the recorder could not read
+/// (`gradients_missing`, docs/run-log.md).
+std::size_t incomplete_steps(const Analysis& analysis);
 
 /// Whether a log's gradients of this role were larger than is recorded, or may have been.
 bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role);

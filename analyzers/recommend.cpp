@@ -311,10 +311,6 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
   if (r.none_needed && wide) r.static_log2 = 0;
 }
 
-}  // namespace
-
-namespace {
-
 double share_of(std::uint64_t part, std::uint64_t rest) {
   return part == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(part + rest);
 }
@@ -374,6 +370,8 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   if (!tensors.empty() || peaks_alone) limit_by_scalars(analysis, options, r);
   if (r.limited_by) limit_by_skips(analysis, options, r);
+  r.incomplete_steps = incomplete_steps(analysis);
+  if (r.incomplete_steps != 0) r.overflow_not_identifiable = true;
   if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (!r.reason.empty()) {
     r.highest_log2.reset();

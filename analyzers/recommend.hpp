@@ -88,6 +88,9 @@ struct Recommendation {
   bool overflow_not_identifiable = false;  ///< infinities of FP16 hide how large gradients were
   /// Weight gradients were clipped before they were recorded: `highest` is an upper bound.
   bool clipped = false;
+  /// Steps with gradients that are not in the log: where there are any, `highest` is an upper
+  /// bound.
+  std::size_t incomplete_steps = 0;
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;
   std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",

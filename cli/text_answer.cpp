@@ -154,9 +154,11 @@ std::string hidden_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines;
   if (r.overflow_not_identifiable) {
-    lines += r.clipped
-                 ? "To see how large gradients were, record them before clipping, as "
-                   "halfscope.torch.Recorder does.\n"
+    lines += r.clipped ? "To see how large gradients were, record them before clipping, as "
+                         "halfscope.torch.Recorder does.\n"
+             : r.incomplete_steps != 0
+                 ? "To see how large gradients were, add parameters to the optimizer before "
+                   "backward.\n"
                  : "To see how large gradients were, record a run in FP32 or BF16, or one at a "
                    "smaller loss scale.\n";
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analyzers/lost_mass.hpp"
+#include "analyzers/no_step_held.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
 #include "reports/formats.hpp"
@@ -58,7 +59,8 @@ std::string kept_by_masters(const Study& study, std::uint64_t of) {
 
 std::string cure(const Study& study) {
   const auto& advice = study.advice;
-  if (!advice.static_log2 || std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
+  if (!advice.static_log2 || analyzers::no_step_held(advice)) return "";
+  if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
   return fmt::format(
       "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
       share_range_text(advice.flushed_at_recommended.low(), advice.flushed_at_recommended.high()));

@@ -8,6 +8,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
+#include "reports/first_words.hpp"
 #include "reports/policy_words.hpp"
 #include "reports/text.hpp"
 
@@ -139,10 +140,11 @@ constexpr std::size_t kMostOfALog = 4;
 }  // namespace
 
 void policies(const Study& study, List& to) {
+  const bool told_first = study.policies.size() == 1 && ends_broken(study.analysis);
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();
     if (replayed.recorded) {
-      collapsed(*replayed.recorded, replayed.series, to);
+      if (!told_first) collapsed(*replayed.recorded, replayed.series, to);
       lost_needlessly(replayed, *replayed.recorded, to);
     }
     const bool told = to.size() != before;

@@ -123,11 +123,11 @@ bool broken(const analyzers::Study& study) {
 
 std::string unheld_text(const analyzers::Recommendation& advice) {
   const std::string start =
-      advice.dynamic ? " that starts at " + power_text(advice.dynamic->init_log2) : "";
+      advice.dynamic ? " Start the dynamic one at " + power_text(advice.dynamic->init_log2) + "."
+                     : "";
   return fmt::format(
       "No static loss scale can be recommended: infinities hide the largest gradients of every "
-      "recorded step, so that {} is only an upper bound. Use a dynamic loss scale{}, which falls "
-      "until steps are applied, and record again.",
+      "recorded step, so that {} is only an upper bound.{}",
       power_text(*advice.static_log2), start);
 }
 

@@ -84,6 +84,7 @@ void put_advice(Json& to, const Recommendation& advice) {
     to["none_needed"] = advice.none_needed;
     if (advice.overflow_not_identifiable) to["overflow_not_identifiable"] = true;
     if (advice.clipped) to["clipped"] = true;
+    if (advice.incomplete_steps != 0) to["incomplete_steps"] = advice.incomplete_steps;
   }
   for (const ScaleEvidence& scale : advice.scales) to["scales"].push_back(scale_json(scale));
   if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);

@@ -114,9 +114,7 @@ std::string tiles_html(const Study& study) {
     const char* kind = advice.flushed_at_1.count.high == 0 ? "kept" : "lost";
     out += lost_tile(analysis, kind, "Lost without loss scaling", advice.flushed_at_1);
   }
-  if (!advice.static_log2) {
-    return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
-  }
+  if (!advice.static_log2) return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
   const std::string scale = power_text(*advice.static_log2);
   const char* const kind = !advice.above_target.empty()        ? "lost"
                            : advice.underflow_not_identifiable ? "limit"  // bounds are no good news
@@ -124,6 +122,7 @@ std::string tiles_html(const Study& study) {
   if (advice.flushed_at_recommended.of.high > 0) {
     out += lost_tile(analysis, kind, "Lost at loss scale " + scale, advice.flushed_at_recommended);
   }
+  if (analyzers::no_step_held(advice)) return out + "</div>\n";
   const std::string half = half_parameters_text(advice);
   out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
               (advice.overflow_not_identifiable ? "at most " : "") + scale,
@@ -305,6 +304,7 @@ std::string_view hidden_maximum(const Recommendation& advice) {
     return "gradients were clipped before they were recorded, so that backward may have made "
            "larger ones";
   }
+  if (advice.incomplete_steps != 0) return "the log does not have all gradients";
   if (advice.limited_by && advice.limited_by->skipped_at) {
     return "how large the gradients of a skipped step were is not in the log";
   }

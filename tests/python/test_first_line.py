@@ -146,9 +146,12 @@ def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
     assert said.splitlines()[1].startswith(
         "No static loss scale can be recommended: infinities hide the largest gradients of every "
         "recorded step, so that 4194304 (2^22) is only an upper bound.")
+    assert said.count("until steps are applied") == 1
     assert "growth_interval=2**31" not in said
     found = json.loads(run("recommend", tmp_path / "hot", "--json", "-"))
     assert "snippets" not in found
     assert f"init_scale={found['dynamic']['init']:.1f}, " in found["dynamic_snippets"]["pytorch"]
     assert found["dynamic_snippets"]["pytorch"] in said
-    assert 'id="paste"' not in (tmp_path / "first.html").read_text()
+    page = (tmp_path / "first.html").read_text()
+    assert 'id="paste"' not in page and "Loss scale to use" not in page
+    assert "A loss scale of 4194304" not in page and "skipped every one of its last" not in page

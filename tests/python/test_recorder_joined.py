@@ -154,6 +154,9 @@ def test_one_that_joins_behind_backward_is_missing_once(tmp_path, read_log, join
     messages = [str(warning.message) for warning in told]
     assert len(messages) == joins
     assert not joins or "step 1 uses 2 gradients" in messages[0]
+    advice = halfscope.recommend(tmp_path / "run")
+    assert advice.get("incomplete_steps") == (1 if joins else None)
+    assert advice.get("overflow_not_identifiable") == (True if joins else None)
 
 
 def test_types_that_are_not_recorded_are_marked(tmp_path, read_log):
