@@ -8,6 +8,7 @@
 
 #include "analyzers/kept_weights.hpp"
 #include "analyzers/provenance.hpp"
+#include "analyzers/updates.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -45,7 +45,7 @@ bool is_taken(const WholeStep& step, log::Role role) {
 
 std::filesystem::path file_of(const WholeStep& step, const std::string& name) {
   const auto file = step.files.find(name);
-  return file == step.files.end() ? step.file : file->second.path;
+  return file == step.files.end() ? step.file : file->second;
 }
 
 Places places_of(const std::filesystem::path& log, const Selection& selection, Notes& notes,

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -66,7 +67,7 @@ void refuse_empty(const std::filesystem::path& log, const Selection& selection) 
   };
   std::uint64_t with_scalars = 0;
   const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
-  for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
+  readers::for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
   const std::string shown = printable(log.string());
   if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {

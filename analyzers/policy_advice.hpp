@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend_options.hpp"
 #include "analyzers/replay.hpp"
 
 namespace halfscope::analyzers {

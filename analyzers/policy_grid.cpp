@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "analyzers/policy_facts.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend_options.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"
 #include "halfscope/policy/variant.hpp"

@@ -9,6 +9,7 @@
 #include "analyzers/policy_advice.hpp"
 #include "analyzers/policy_facts.hpp"
 #include "analyzers/replay_loop.hpp"
+#include "analyzers/share.hpp"
 #include "analyzers/underflow.hpp"
 
 namespace halfscope::analyzers {

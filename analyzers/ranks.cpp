@@ -8,6 +8,8 @@
 #include <optional>
 #include <tuple>
 
+#include "analyzers/read_run_log.hpp"
+
 namespace halfscope::analyzers {
 namespace {
 

@@ -311,23 +311,7 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
   if (r.none_needed && wide) r.static_log2 = 0;
 }
 
-double share_of(std::uint64_t part, std::uint64_t rest) {
-  return part == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(part + rest);
-}
-
 }  // namespace
-
-// Each value that is perhaps flushed counts in both numbers or in neither, and (c + x) / (n + x)
-// grows with x.
-double Share::low() const {
-  if (kept) return share_of(count.low, kept->high);
-  return of.low == 0 ? 0.0 : static_cast<double>(count.low) / static_cast<double>(of.low);
-}
-
-double Share::high() const {
-  if (kept) return share_of(count.high, kept->low);
-  return of.high == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(of.high);
-}
 
 ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
                        const RecommendOptions& options) {

@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "analyzers/advice.hpp"
+#include "analyzers/recommend_options.hpp"
+#include "analyzers/share.hpp"
 #include "analyzers/underflow.hpp"
 
 namespace halfscope::analyzers {
-
-struct RecommendOptions {
-  int headroom_bits = 1;            ///< binades kept free below overflow
-  double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
-};
 
 /// The tensor whose largest magnitude bounds the scale.
 struct Limit {
@@ -33,26 +30,8 @@ struct Limit {
   bool numbered = false;  ///< the log tells no steps: `step` is the number of an entry
 };
 
-/// count of `of` finite nonzero values; intervals where zeros may be flushed values.
-struct Share {
-  Interval count, of;
-  /// Where a log's buckets leave open whether values are zero, flushed or kept: how many are kept.
-  /// Without, values that are perhaps flushed count in both numbers above or in neither.
-  std::optional<Interval> kept = {};
-  double low() const;   ///< smallest share; 0 when there are no values
-  double high() const;  ///< largest share
-};
-
 /// Whether the format has binary32's exponent range, so that gradients need no loss scale.
 inline bool wide_range(Format format) { return format.emax >= kBinary32.emax; }
-
-/// Whether a scale is so small that what it holds are the gradients of a run that diverges, which
-/// no scale cures: below 1 where the run ends in what no scale cures, and in any case below
-/// 2^-24, binary16's least positive number: a loss times less would be lost itself.
-constexpr bool too_small(int log2_scale, bool ends_broken) {
-  constexpr int kLeastInHalf = -24;
-  return log2_scale < (ends_broken ? 0 : kLeastInHalf);
-}
 
 /// Whether a run in bfloat16 may use a format of less range, at static_scale, and the tensor that
 /// decides.

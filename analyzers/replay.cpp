@@ -10,9 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/recommend.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/replay_parts.hpp"
+#include "analyzers/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {

@@ -4,116 +4,10 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
-#include "analyzers/microbatches.hpp"
-#include "analyzers/ranks.hpp"
-#include "analyzers/readers/kinds.hpp"
-#include "analyzers/samples.hpp"
-#include "analyzers/scale_tag.hpp"
-#include "analyzers/tensor_frames.hpp"
-#include "analyzers/unnamed_roles.hpp"
-
 namespace halfscope::analyzers {
-namespace {
 
 using log::BadInput;
 using log::printable;
-using log::Role;
-
-std::optional<double> magnitude(std::optional<double> x) {
-  return x ? std::optional(std::abs(*x)) : std::nullopt;
-}
-
-/// Before gradients are added up they may be larger than their sum; they carry the step's scale.
-void visit_microbatches(const log::StepScalars& scalars, bool scaled, const PeakVisitor& visit) {
-  const double scale = microbatch_scale(scalars, scaled);
-  if (!usable_scale(scale)) return;
-  for (const auto& [tag, value] : scalars.more) {
-    for (const Role role : {Role::weight_grad, Role::activation_grad}) {
-      if (!is_microbatch(tag, role)) continue;
-      visit({role, scalars.step, std::abs(value) / scale, scalars.loss_scale});
-    }
-  }
-}
-
-/// What FP16 holds of a step's weight gradients: no finite sum in FP32 whose parts are visited.
-std::optional<double> weight_peak(const log::StepScalars& scalars, bool scaled, bool sums_in_fp32) {
-  const std::optional<double> max_abs = scalars.max_abs_weight_grad;
-  const bool visited = usable_scale(microbatch_scale(scalars, scaled)) && largest_part(scalars);
-  const bool parts = sums_in_fp32 && max_abs && std::isfinite(*max_abs) && visited;
-  return parts ? std::nullopt : max_abs;
-}
-
-void visit_peaks(const log::RunLog& log, const Selection& s, bool sums_in_fp32,
-                 const PeakVisitor& visit) {
-  const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
-  const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
-  for (const log::StepScalars& scalars : log.scalars()) {
-    if (!in_steps(s, scalars.step)) continue;
-    const std::pair<Role, std::optional<double>> peaks[] = {
-        {Role::weight_grad, weight_peak(scalars, scaled, sums_in_fp32)},
-        {Role::activation_grad, scalars.max_abs_activation_grad},
-        {Role::loss, half_loss ? magnitude(scalars.loss) : std::nullopt}};
-    for (const auto& [role, max_abs] : peaks) {
-      if (max_abs || (scalars.loss_scale && is_gradient(role))) {
-        visit({role, scalars.step, max_abs.value_or(0.0), scalars.loss_scale});
-      }
-    }
-    visit_microbatches(scalars, scaled, visit);
-  }
-}
-
-/// The loss scale of every step whose scalars have a usable one.
-std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
-  std::map<std::int64_t, double> scales;
-  for (const log::StepScalars& scalars : log.scalars()) {
-    const double scale = scalars.loss_scale.value_or(0);
-    if (usable_scale(scale)) scales[scalars.step] = scale;
-  }
-  return scales;
-}
-
-/// Size of a folder's files, for the progress bar.
-std::uint64_t event_bytes(const std::filesystem::path& folder) {
-  std::uint64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.is_regular_file()) bytes += entry.file_size();
-  }
-  return bytes;
-}
-
-/// Of a run log that has sampled tensors and no tables: what its tables would be.
-void read_samples(const log::RunLog& log, const Selection& s, const FrameVisitor& visit,
-                  Notes& notes, const Progress& progress) {
-  const auto see = [&](const WholeTensor& whole) {
-    std::uint64_t done = 0;
-    const auto read = [&](std::uint64_t bytes) {
-      done += bytes;
-      if (whole.tell) {
-        whole.tell(static_cast<double>(done) /
-                   static_cast<double>(std::max<std::uint64_t>(1, whole.view.bytes())));
-      }
-    };
-    Frame frame;
-    std::tie(frame.role, frame.role_source) = role_of(s, whole.name);
-    frame.name = whole.name;
-    frame.step = whole.step;
-    frame.source_dtype = whole.view.dtype;
-    frame.scale = whole.scale;
-    frame.shape = whole.shape;
-    frame.table = count_values(whole.view, s, whole.scale, read);
-    visit(std::move(frame));
-  };
-  notes.push_back(printable(log.folder().string()) +
-                  ": holds sampled tensors and no tables; tables are made of them, of the sampled "
-                  "steps alone");
-  for_each_whole_tensor(log.folder(), s, see, notes, progress);
-}
-
-}  // namespace
 
 std::string_view name_of(RoleSource source) {
   switch (source) {
@@ -141,18 +35,6 @@ bool in_steps(const Selection& s, std::int64_t step) {
   return step >= s.first_step && step < s.end_step;
 }
 
-std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
-                                    std::optional<Unnamed> unnamed) {
-  for (const auto& [glob, role] : s.roles) {
-    if (matches(glob, name)) return {role, RoleSource::option};
-  }
-  if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
-  // Who names roles does not want the others guessed.
-  if (!unnamed || !s.roles.empty()) return {Role::unknown, RoleSource::none};
-  return {role_of_unnamed(name, *unnamed),
-          *unnamed == Unnamed::weights ? RoleSource::file : RoleSource::assumed};
-}
-
 bool usable_scale(double scale) {
   return scale >= static_cast<double>(std::numeric_limits<float>::min()) &&
          scale <= static_cast<double>(std::numeric_limits<float>::max());
@@ -170,113 +52,6 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
   throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
                  std::to_string(record.step) + ": is recorded as scaled, " + found +
                  "; give it with --recorded-scale S, or leave the step out with --step");
-}
-
-namespace {
-
-/// Tables whose loss scale is 0 or too small to undo, as after a collapse: left out, so that the
-/// rest of the run tells how it came to that.
-class LeftOut {
- public:
-  bool takes(log::TensorRecord& record, const Selection& s) {
-    if (record.state == log::ScaleState::unscaled || s.recorded_scale) return false;
-    if (!record.scale_known || usable_scale(record.scale)) {
-      any_usable_ = any_usable_ || record.scale_known;
-      return false;
-    }
-    ++tables_;
-    if (!first_ || record.step < first_->step) first_ = std::move(record);
-    return true;
-  }
-
-  /// Throws log::BadInput where no scale of the log is usable.
-  void tell(const std::filesystem::path& log, const Selection& s, bool run_has_scale,
-            Notes& notes) const {
-    if (!first_) return;
-    if (!any_usable_ && !run_has_scale) scale_of(*first_, s, log);
-    notes.push_back(fmt::format(
-        "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
-        "positive normal binary32 number ({} first); the scale collapsed, or is not what the log "
-        "says; --recorded-scale S gives it",
-        printable(log.string()), tables_, tables_ == 1 ? "table is" : "tables are", first_->step,
-        first_->scale));
-  }
-
- private:
-  std::uint64_t tables_ = 0;
-  bool any_usable_ = false;
-  std::optional<log::TensorRecord> first_;
-};
-
-}  // namespace
-
-void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& visit, Notes& notes,
-                  const Progress& progress) {
-  const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
-  const std::uint64_t bytes = event_bytes(log.folder());
-  std::uint64_t records = 0;
-  const std::map<std::int64_t, double> run_scales = loss_scales(log);
-  const auto wanted = [&](const std::string& name, std::int64_t step) {
-    ++records;
-    if (progress) progress(bytes * records / log.record_count(), bytes);
-    return selects(s, name) && in_steps(s, step);
-  };
-  const auto pass_on = [&](Frame&& frame, bool carried) {
-    frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
-    if (frame.counted) {
-      const auto of_step = run_scales.find(frame.step);
-      frame.run_scale = carried || of_step == run_scales.end() ? frame.scale : of_step->second;
-    }
-    visit.frame(std::move(frame));
-  };
-  LeftOut left_out;
-  SumFormat sums;
-  const ScaleTag tag(log, s);
-  const auto take = [&](log::TensorRecord&& record) {
-    tag.set(record);
-    if (left_out.takes(record, s)) return;
-    Frame frame;
-    std::tie(frame.role, frame.role_source) = role_of(s, record.name);
-    if (frame.role == Role::weight_grad) sums.add(record.source_dtype);
-    frame.step = record.step;
-    frame.source_dtype = record.source_dtype;
-    frame.computed_dtype = record.computed_dtype;
-    frame.scale = scale_of(record, s, log.folder());
-    frame.name = std::move(record.name);
-    frame.shape = std::move(record.shape);
-    frame.table = std::move(record.table);
-    frame.moments = record.moments;
-    pass_on(std::move(frame), record.state == log::ScaleState::scaled);
-  };
-  const auto take_sample = [&](Frame&& frame) {
-    const bool carried = frame.scale != 1.0;
-    if (frame.role == Role::weight_grad) sums.add(frame.source_dtype);
-    pass_on(std::move(frame), carried);
-  };
-  log.for_each(take, wanted);
-  left_out.tell(log.folder(), s, !run_scales.empty(), notes);
-  if (log.record_count() == 0 && !log.samples().empty()) {
-    read_samples(log, s, take_sample, notes, progress);
-  }
-  if (visit.peak && !s.tensor_glob) visit_peaks(log, s, sums.is_fp32(), visit.peak);
-  if (visit.manifest) visit.manifest(log.manifest());
-  for (const log::StepScalars& scalars : log.scalars()) {
-    if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);
-  }
-  if (s.recorded_scale || s.scale_tag) {
-    const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
-    notes.push_back(printable(log.folder().string()) +
-                    (scaled
-                         ? ": --recorded-scale is taken in place of the scales the log holds"
-                         : ": says that its gradients are unscaled; --recorded-scale is used only "
-                           "where a tensor says otherwise"));
-  }
-  notes.insert(notes.end(), log.notes().begin(), log.notes().end());
-}
-
-void for_each_frame(const std::filesystem::path& log, const Selection& selection,
-                    const Visitor& visit, Notes& notes, const Progress& progress) {
-  readers::read_any(log, selection, visit, notes, progress);
 }
 
 }  // namespace halfscope::analyzers

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,10 +13,6 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"
-
-namespace halfscope::readers {
-struct TimelineState;  // analyzers/readers/timeline.hpp
-}
 
 namespace halfscope::analyzers {
 
@@ -72,8 +67,6 @@ struct Selection {
   Format target = kBinary16;
   double loss_scale = 1.0;
   bool at_run_scale = false;  ///< count at each step's own loss scale (Frame::run_scale) instead
-  /// Set while the logs of a folder that holds several kinds are read: one timeline of all.
-  std::shared_ptr<readers::TimelineState> joined = nullptr;
 };
 
 /// Whether `glob` (*, ?, [...]) matches the whole of `text`.
@@ -83,11 +76,6 @@ bool matches(const std::string& glob, const std::string& text);
 bool selects(const Selection& selection, const std::string& tensor_name);
 
 bool in_steps(const Selection& selection, std::int64_t step);
-
-/// The role a name has: by --role, by itself, or (`unnamed`: no name of its file carries one) by
-/// what its file holds, unless --role is given at all.
-std::pair<log::Role, RoleSource> role_of(const Selection& selection, const std::string& name,
-                                         std::optional<Unnamed> unnamed = std::nullopt);
 
 /// Whether a number can be a loss scale: positive and a normal binary32 number, since training
 /// applies it in binary32 at most.
@@ -195,12 +183,5 @@ struct Visitor {
   SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
   RunVisitor run = {};  ///< what follows is of this one of several runs in the log; of one: never
 };
-
-/// Calls `visit.frame` for every selected frame of one log, of whatever kind (readers/kinds.hpp),
-/// in the log's order, and `visit.peak` for the selected steps' peaks unless tensors are selected
-/// by name. Holds one table at a time of a run log, a file's or a step's of tensor files, and all
-/// of logs of several ranks, whose tables are added first. Throws log::BadInput.
-void for_each_frame(const std::filesystem::path& log, const Selection& selection,
-                    const Visitor& visit, Notes& notes, const Progress& progress = {});
 
 }  // namespace halfscope::analyzers

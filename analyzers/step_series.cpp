@@ -359,4 +359,35 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   return series;
 }
 
+Visitor SeriesCollector::begin(const std::string& log) {
+  finish_log();
+  log_ = log;
+  builder_ = std::make_shared<SeriesBuilder>(log, target_, recorded_scale_);
+  Visitor visit;
+  visit.frame = [builder = builder_](Frame&& frame) { builder->add(frame); };
+  visit.peak = [builder = builder_](const StepPeak& peak) { builder->add(peak); };
+  visit.manifest = [builder = builder_](const log::Manifest& manifest) { builder->add(manifest); };
+  visit.scalars = [builder = builder_](const log::StepScalars& step) { builder->add(step); };
+  visit.other_rank = [builder = builder_](const auto& scalars) { builder->add_rank(scalars); };
+  return visit;
+}
+
+void SeriesCollector::finish_log() {
+  const std::shared_ptr<SeriesBuilder> builder = std::exchange(builder_, nullptr);
+  if (!builder) return;
+  try {
+    if (auto series = builder->finish()) found_.series.push_back(std::move(*series));
+  } catch (const log::BadInput& e) {
+    found_.none.emplace_back(log_, e.what());
+  }
+}
+
+LogSeries SeriesCollector::finish(const std::set<std::string>& clipped) {
+  finish_log();
+  for (StepSeries& series : found_.series) {
+    if (clipped.contains(series.log)) weights_at_least(series);
+  }
+  return std::exchange(found_, {});
+}
+
 }  // namespace halfscope::analyzers

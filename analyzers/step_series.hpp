@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,6 +115,32 @@ class SeriesBuilder {
 
 /// Of a log whose weight gradients were clipped: they were as large as recorded, or larger.
 void weights_at_least(StepSeries& series);
+
+/// What logs that are read one after another have of series.
+struct LogSeries {
+  std::vector<StepSeries> series;  ///< of run logs that have scalars of every step
+  /// Log and reason of those that cannot be put together.
+  std::vector<std::pair<std::string, std::string>> none;
+};
+
+/// Collects the series of logs while they are analysed; a Companion of analyze().
+class SeriesCollector {
+ public:
+  SeriesCollector(const Target& target, std::optional<double> recorded_scale)
+      : target_(target), recorded_scale_(recorded_scale) {}
+  Visitor begin(const std::string& log);
+  /// clipped: logs whose weight gradients were clipped before they were recorded.
+  LogSeries finish(const std::set<std::string>& clipped);
+
+ private:
+  void finish_log();
+
+  const Target& target_;
+  std::optional<double> recorded_scale_;
+  std::string log_;
+  std::shared_ptr<SeriesBuilder> builder_;  // of the log that is being read
+  LogSeries found_;
+};
 
 /// Reads a log once. Throws log::BadInput, also where it has no scalars of every step.
 StepSeries read_series(const std::filesystem::path& log, const Selection& selection,

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/step_series.hpp"
 #include "analyzers/underflow.hpp"
 
@@ -135,7 +136,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
   Interval skipped;
   visit.skipped = [&](const SkippedSteps& steps) { skipped += steps.count; };
-  for_each_frame(log, wanted, visit, notes, progress);
+  readers::for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();
   if (!series) {
     throw BadInput(printable(log.string()) +

@@ -5,19 +5,41 @@
 
 #include <utility>
 
+#include "analyzers/format_fit.hpp"
 #include "analyzers/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "analyzers/provenance.hpp"
+#include "analyzers/updates.hpp"
 
 namespace halfscope::analyzers {
 
+namespace {
+
+/// Reads the logs once. series: may be null.
+Analysis read(const std::vector<std::filesystem::path>& logs, const Target& target,
+              const Selection& selection, const Progress& progress, LogSeries* series) {
+  // A policy decides by all gradients, in binary16.
+  const bool with_series =
+      series != nullptr && !selection.tensor_glob && target.name == Target().name;
+  if (!with_series) return analyze(logs, target, selection, progress);
+  SeriesCollector collector(target, selection.recorded_scale);
+  const auto companion = [&](const std::string& log) { return collector.begin(log); };
+  Analysis analysis = analyze(logs, target, selection, progress, companion);
+  *series = collector.finish(analysis.clipped);
+  return analysis;
+}
+
+}  // namespace
+
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases) {
+                 const Selection& selection, const Passes& passes, const Phases& phases,
+                 LogSeries* series) {
   const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
-  Analysis analysis = analyze(logs, target, selection, phase("reading"), passes.series);
+  Analysis analysis = read(logs, target, selection, phase("reading"), series);
   if (target.by_default && runs_in_bfloat16(analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
-    analysis = analyze(logs, own, selection, phase("reading"), passes.series);
+    if (series != nullptr) *series = {};
+    analysis = read(logs, own, selection, phase("reading"), series);
   }
   if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));
   if (passes.formats) {
@@ -41,8 +63,9 @@ std::optional<NanInModel> first_in_model(const OverflowFindings& found) {
 
 }  // namespace
 
-Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options) {
-  Study all{std::move(analysis), {}, {}, {}, {}};
+Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options,
+            LogSeries&& series) {
+  Study all{std::move(analysis), {}, {}, std::move(series), {}, {}};
   all.overflow = find_overflow(all.analysis);
   all.analysis.at_every_scale = steps_at_every_scale(all.analysis, all.overflow.events);
   all.analysis.maybe_rounded = steps_maybe_rounded(all.analysis, all.overflow.events);
@@ -77,8 +100,9 @@ std::string gap_text(const std::vector<std::int64_t>& steps) {
 }  // namespace
 
 void add_policies(Study& study, const PolicyOptions& options) {
-  study.not_replayed = std::move(study.analysis.no_series);
-  for (StepSeries& series : std::exchange(study.analysis.series, {})) {
+  LogSeries found = std::exchange(study.series, {});
+  study.not_replayed = std::move(found.none);
+  for (StepSeries& series : found.series) {
     if (series.steps.size() < 2) continue;
     const std::string gap = options.assume_constant ? std::string() : gap_text(series.steps);
     if (gap.empty()) {

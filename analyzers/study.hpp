@@ -21,22 +21,24 @@ struct Passes {
   bool what_if = false;  ///< and in other arithmetic
   bool formats = false;  ///< every format; add_fits()
   bool sums = false;     ///< lost mass alone; add_sums()
-  bool series = false;   ///< Analysis::series: no reading, but tables are classified once more
 };
 
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
 using Phases = std::function<Progress(const std::string& what)>;
 
 /// analyze(), and the passes that are asked for. Where nobody asked for a format (Target::
-/// by_default), a run in bfloat16 is read again and judged in bfloat16. Throws log::BadInput.
+/// by_default), a run in bfloat16 is read again and judged in bfloat16. series: set where it is not
+/// null; of binary16 alone, and where no tensors are selected by name. Throws log::BadInput.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases);
+                 const Selection& selection, const Passes& passes, const Phases& phases,
+                 LogSeries* series = nullptr);
 
 /// Everything that is found in logs: what a report shows.
 struct Study {
   Analysis analysis;
   OverflowFindings overflow;
   Recommendation advice;                   ///< complete
+  LogSeries series = {};                   ///< until add_policies() takes them
   std::vector<PolicyStudy> policies = {};  ///< of the logs that can be replayed; add_policies()
   /// Log and reason of run logs that cannot be.
   std::vector<std::pair<std::string, std::string>> not_replayed = {};
@@ -44,9 +46,10 @@ struct Study {
 
 /// What follows from an analysis. The logs are read again where they are of several ranks. Throws
 /// log::BadInput.
-Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options);
+Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options,
+            LogSeries&& series = {});
 
-/// Replays the policies over Analysis::series, which it takes. A log with gaps, or of one step, is
+/// Replays the policies over Study::series, which it takes. A log with gaps, or of one step, is
 /// not replayed.
 void add_policies(Study& study, const PolicyOptions& options);
 

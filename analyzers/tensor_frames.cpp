@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <span>
 
+#include "analyzers/count_values.hpp"
+#include "analyzers/readers/roles.hpp"
 #include "analyzers/readers/shard_index.hpp"
 #include "analyzers/unnamed_roles.hpp"
 
@@ -21,24 +22,6 @@ namespace {
 using log::BadInput;
 using log::printable;
 using log::Role;
-
-/// A moment's work, and enough for all threads.
-constexpr std::size_t kSlice = std::size_t{1} << 24;
-
-/// Tables add, so that a slice at a time gives the same.
-template <typename Count>
-BinadeTable sum_of_slices(const TensorView& view, const Read& read, const Count& count) {
-  BinadeTable sum = count(TensorView{view.dtype, view.data, std::min(kSlice, view.count)});
-  read(TensorView{view.dtype, nullptr, std::min(kSlice, view.count)}.bytes());
-  for (std::size_t first = kSlice; first < view.count; first += kSlice) {
-    const TensorView before{view.dtype, nullptr, first};
-    const TensorView slice{view.dtype, view.data + before.bytes(),
-                           std::min(kSlice, view.count - first)};
-    sum.merge(count(slice));
-    read(slice.bytes());
-  }
-  return sum;
-}
 
 /// Bytes read, told from whichever thread has read some.
 class Meter {
@@ -69,7 +52,7 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
                std::optional<Unnamed> unnamed, const Read& read) {
   Frame frame;
   frame.name = tensor.name;
-  std::tie(frame.role, frame.role_source) = role_of(s, frame.name, unnamed);
+  std::tie(frame.role, frame.role_source) = readers::role_of(s, frame.name, unnamed);
   frame.counted = is_gradient(frame.role);
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
@@ -305,21 +288,6 @@ class FolderFrames {
 };
 
 }  // namespace
-
-/// With standard cuts where these are exact, and one element at a time where they are not.
-BinadeTable count_values(const TensorView& view, const Selection& s, double scale,
-                         const Read& read) {
-  const std::vector<std::uint64_t>& standard = standard_cuts();
-  const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
-  const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
-  if (std::ranges::includes(standard, wanted)) {
-    return sum_of_slices(view, read, [](const TensorView& part) { return count_binades(part); });
-  }
-  std::vector<std::uint64_t> cuts;
-  std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return sum_of_slices(view, read,
-                       [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
-}
 
 void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
                       Notes& notes, const Progress& progress) {

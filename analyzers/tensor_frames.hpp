@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames of whole tensors: of files that have no manifest (one file, or a folder of shards and
-// steps), and of sampled steps.
+// steps).
 #pragma once
 
 #include "analyzers/source.hpp"
@@ -16,12 +16,5 @@ void read_tensor_file(const std::filesystem::path& path, const Selection& select
 /// any number of threads.
 void read_tensor_folder(const TensorFolder& folder, const Selection& selection,
                         const Visitor& visit, Notes& notes, const Progress& progress);
-
-/// Told of so many bytes more that are read; by one thread.
-using Read = std::function<void(std::uint64_t)>;
-
-/// The table of values that carry `scale`: exact for every question of the selection.
-BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
-                         const Read& read);
 
 }  // namespace halfscope::analyzers

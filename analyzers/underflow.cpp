@@ -13,6 +13,7 @@
 
 #include "analyzers/nothing_found.hpp"
 #include "analyzers/provenance.hpp"
+#include "analyzers/readers/kinds.hpp"
 
 namespace halfscope::analyzers {
 namespace {
@@ -263,34 +264,23 @@ Classes TensorFindings::classes_at(const Target& target, int k) const {
 
 namespace {
 
-/// Appends the series of one log where it has one.
-void add_series(SeriesBuilder& builder, const std::string& log, Analysis& analysis) {
-  try {
-    if (auto series = builder.finish()) analysis.series.push_back(std::move(*series));
-  } catch (const log::BadInput& e) {
-    analysis.no_series.emplace_back(log, e.what());
-  }
-}
-
-/// What a log tells beside its frames, appended. series: may be null.
-Visitor notes_into(Analysis& analysis, const std::string& log, SeriesBuilder* series) {
+/// What a log tells beside its frames, appended.
+Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& companion) {
   Visitor visit;
   const auto run = std::make_shared<std::string>(log);  // of several in one log, that is told
-  visit.peak = [&analysis, run, series](const StepPeak& peak) {
-    if (series) series->add(peak);
+  visit.peak = [&analysis, run, &companion](const StepPeak& peak) {
+    if (companion.peak) companion.peak(peak);
     analysis.peaks.emplace_back(*run, peak);
   };
-  visit.scalars = [&analysis, run, series](const log::StepScalars& scalars) {
-    if (series) series->add(scalars);
+  visit.scalars = [&analysis, run, &companion](const log::StepScalars& scalars) {
+    if (companion.scalars) companion.scalars(scalars);
     analysis.scalars.emplace_back(*run, scalars);
   };
-  visit.manifest = [&analysis, log, series](const log::Manifest& manifest) {
-    if (series) series->add(manifest);
+  visit.manifest = [&analysis, log, &companion](const log::Manifest& manifest) {
+    if (companion.manifest) companion.manifest(manifest);
     analysis.manifests.emplace_back(log, manifest);
   };
-  visit.other_rank = [series](const std::vector<log::StepScalars>& scalars) {
-    if (series) series->add_rank(scalars);
-  };
+  visit.other_rank = companion.other_rank;
   visit.kind = [&analysis, run](const LogKind& kind) { analysis.kinds.emplace_back(*run, kind); };
   visit.skipped = [&analysis, run](const SkippedSteps& steps) {
     analysis.skips.emplace_back(*run, steps);
@@ -303,14 +293,14 @@ Visitor notes_into(Analysis& analysis, const std::string& log, SeriesBuilder* se
   return visit;
 }
 
-/// Appends the findings of one log. series: may be null.
+/// Appends the findings of one log.
 void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
-                 const Progress& progress, SeriesBuilder* series) {
+                 const Progress& progress, const Visitor& companion) {
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
-  Visitor visit = notes_into(analysis, log.string(), series);
+  Visitor visit = notes_into(analysis, log.string(), companion);
   visit.frame = [&](Frame&& frame) {
-    if (series) series->add(frame);
+    if (companion.frame) companion.frame(std::move(frame));
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
     if (is_new) collectors.emplace_back(log.string(), frame);
     collectors[at->second].add(frame, analysis.target,
@@ -320,12 +310,11 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
     return analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
   };
   const std::size_t told_before = told(), kinds_before = analysis.kinds.size();
-  for_each_frame(log, selection, visit, analysis.notes, progress);
+  readers::for_each_frame(log, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool foreign = analysis.kinds.size() > kinds_before;
   const bool something = foreign && told() > told_before && !selection.tensor_glob;
   if (collectors.empty() && !something) refuse_empty(log, selection);
-  if (series) add_series(*series, log.string(), analysis);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));
@@ -334,7 +323,7 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
 }  // namespace
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Progress& progress, bool with_series) {
+                 const Selection& selection, const Progress& progress, const Companion& companion) {
   if (selection.recorded_scale && !usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
         fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
@@ -347,18 +336,11 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
     analysis.logs.push_back(log.string());
-    std::optional<SeriesBuilder> series;
-    // A policy decides by all gradients, in binary16.
-    if (with_series && !selection.tensor_glob && target.name == Target().name) {
-      series.emplace(log.string(), target, selection.recorded_scale);
-    }
-    analyze_log(log, wanted, analysis, progress, series ? &*series : nullptr);
+    const Visitor beside = companion ? companion(log.string()) : Visitor();
+    analyze_log(log, wanted, analysis, progress, beside);
   }
   note_unmatched_roles(selection, analysis);
   analysis.clipped = clipped_logs(analysis);
-  for (StepSeries& series : analysis.series) {
-    if (analysis.clipped.contains(series.log)) weights_at_least(series);
-  }
   return analysis;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,10 +12,9 @@
 #include <vector>
 
 #include "analyzers/clipped.hpp"
-#include "analyzers/format_fit.hpp"
+#include "analyzers/fit_findings.hpp"
 #include "analyzers/source.hpp"
-#include "analyzers/step_series.hpp"
-#include "analyzers/updates.hpp"
+#include "analyzers/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/magnitude_sums.hpp"
 
@@ -148,20 +148,18 @@ struct Analysis {
   std::vector<std::pair<std::string, LogKind>> kinds;
   /// Log and steps of which some were skipped, nobody knows which.
   std::vector<std::pair<std::string, SkippedSteps>> skips;
-  /// Of run logs that have scalars of every step, where they are asked for.
-  std::vector<StepSeries> series;
-  /// Log and reason of those that cannot be put together.
-  std::vector<std::pair<std::string, std::string>> no_series;
   /// Logs whose weight gradients were clipped before they were recorded.
   std::set<std::string> clipped;
   Notes notes;
 };
 
-/// with_series: whether Analysis::series is wanted; only of binary16 and where no tensors are
-/// selected by name. Throws log::BadInput when a log cannot be read, or holds no tensor that is
-/// selected.
+/// Sees a log as it is read, so that it is read once: called with each log's name before it, gives
+/// a visitor that is told what the analysis is told, the frame left as it is.
+using Companion = std::function<Visitor(const std::string& log)>;
+
+/// Throws log::BadInput when a log cannot be read, or holds no tensor that is selected.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const Progress& progress = {},
-                 bool with_series = false);
+                 const Companion& companion = {});
 
 }  // namespace halfscope::analyzers

@@ -8,69 +8,28 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {
 
-using log::Role;
-using Words = std::vector<std::string_view>;
+using readers::is_one_of;
+using readers::is_optimizer_state;
+using readers::parts_of;
+using readers::speaks_of_gradients;
 
-/// The parts of a name between these marks.
-Words parts_of(std::string_view name, std::string_view marks) {
-  Words parts;
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t end = std::min(name.find_first_of(marks, at), name.size());
-    if (end > at) parts.push_back(name.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
-/// What PyTorch's optimizers call their states: torch/optim.
-constexpr std::string_view kStates[] = {"exp_avg",   "exp_avg_sq", "max_exp_avg_sq",
-                                        "exp_inf",   "square_avg", "grad_avg",
-                                        "acc_delta", "step",       "momentum_buffer"};
 /// Buffers that modules of PyTorch and transformers register. No gradient has these names: a
 /// buffer has none.
 constexpr std::string_view kBuffers[] = {"running_mean", "running_var", "num_batches_tracked",
                                          "position_ids", "inv_freq"};
-/// What Lightning, accelerate and DeepSpeed keep beside model and optimizer.
-constexpr std::string_view kNeither[] = {"callbacks",  "lr_scheduler", "lr_schedulers", "scheduler",
-                                         "schedulers", "scaler",       "grad_scaler",   "loops",
-                                         "rng_state",  "rng_states",   "random_states"};
 /// Words of the names that libraries give to files of weights.
 constexpr std::string_view kFileWords[] = {"model",      "models",     "weights", "params",
                                            "parameters", "checkpoint", "ckpt",    "consolidated"};
 
-bool is_number(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-/// "exp_avg" at the end, "optimizer..." or "param_groups" anywhere, or "state.0.step":
-/// Optimizer.state_dict().
-bool is_optimizer_state(const Words& parts) {
-  if (parts.size() < 2) return false;
-  const auto of_optimizer = [](std::string_view part) {
-    return part.starts_with("optim") || part == "param_groups";
-  };
-  if (is_one_of(parts.back(), kStates) || std::ranges::any_of(parts, of_optimizer)) return true;
-  return parts.size() > 2 && parts[0] == "state" && is_number(parts[1]);
-}
-
-bool speaks_of_gradients(std::string_view text) {
-  const auto role = readers::role_in_words(text);
-  return role == Role::weight_grad || role == Role::activation_grad;
-}
-
 /// Whether a name of a branch ends in a word for gradients, as "model_grads" does: there is many a
 /// module that begins with one ("grad_reversal").
 bool is_of_gradients(std::string_view branch) {
-  const Words words = parts_of(branch, "_- 0123456789");
+  const auto words = parts_of(branch, "_- 0123456789");
   return !words.empty() && speaks_of_gradients(words.back());
 }
 
@@ -79,7 +38,7 @@ std::string in_branches(const std::vector<std::string>& names) {
   std::string_view gradients;
   bool others = false;
   for (const std::string& name : names) {
-    const Words parts = parts_of(name, "./");
+    const auto parts = parts_of(name, "./");
     const bool one = parts.size() > 1 && is_of_gradients(parts.front());
     if (one && gradients.empty()) gradients = parts.front();
     others = others || !(one || speaks_of_gradients(name) || is_optimizer_state(parts));
@@ -93,7 +52,7 @@ std::string beside_optimizer(const std::vector<std::string>& names) {
   std::string_view state;
   bool others = false;
   for (const std::string& name : names) {
-    const Words parts = parts_of(name, "./");
+    const auto parts = parts_of(name, "./");
     const bool is_state = is_optimizer_state(parts);
     others = others || !(is_state || speaks_of_gradients(name));
     // A lone ".step" is the name of many a counter.
@@ -105,7 +64,7 @@ std::string beside_optimizer(const std::vector<std::string>& names) {
 
 std::string in_names(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const Words parts = parts_of(name, "./");
+    const auto parts = parts_of(name, "./");
     if (parts.empty()) continue;
     if (is_one_of(parts.back(), kBuffers)) {
       return fmt::format("holds '{}', which has no gradient", log::printable(name));
@@ -151,14 +110,6 @@ bool any_role_in(const std::vector<std::string>& names) {
 std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file) {
   if (folder.roles_in_names) return std::nullopt;
   return file.shows_weights.empty() ? Unnamed::gradients : Unnamed::weights;
-}
-
-Role role_of_unnamed(std::string_view name, Unnamed unnamed) {
-  const Words parts = parts_of(name, "./");
-  if (is_optimizer_state(parts)) return Role::optimizer_state;
-  if (unnamed == Unnamed::gradients) return Role::weight_grad;
-  if (!parts.empty() && is_one_of(parts.front(), kNeither)) return Role::unknown;
-  return speaks_of_gradients(name) ? *readers::role_in_words(name) : Role::weight;
 }
 
 }  // namespace halfscope::analyzers

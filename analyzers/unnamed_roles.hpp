@@ -25,9 +25,4 @@ bool any_role_in(const std::vector<std::string>& names);
 /// do.
 std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
 
-/// What a tensor of such a file is: by default what the file holds; what is called as an
-/// optimizer's state ("exp_avg", "optimizer.state.0.step") is that. Beside weights, names may say
-/// "grad", and what a checkpoint holds of callbacks and schedulers is neither.
-log::Role role_of_unnamed(std::string_view name, Unnamed unnamed);
-
 }  // namespace halfscope::analyzers

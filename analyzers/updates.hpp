@@ -9,31 +9,11 @@
 #include <vector>
 
 #include "analyzers/source.hpp"
-#include "halfscope/table/update_table.hpp"
-#include "halfscope/table/update_what_if.hpp"
+#include "analyzers/update_findings.hpp"
 
 namespace halfscope::analyzers {
 
 struct Analysis;
-
-/// Where updates come from, in the order of preference.
-enum class UpdateSource : std::uint8_t {
-  update,           ///< recorded
-  optimizer_state,  ///< momentum, Adam, AdamW: recomputed from recorded state
-  gradient,         ///< plain SGD: weight, gradient and learning rate
-  difference        ///< weight and weight_after: zero differences are undetermined
-};
-std::string_view name_of(UpdateSource source);
-
-/// One weight over the sampled steps.
-struct UpdateFindings {
-  UpdateSource source = UpdateSource::update;
-  UpdateTable table;  ///< of all steps, in the arithmetic of the format that AddedTo says
-  /// Zero differences, of which it cannot be told whether an update was lost. Not in table.counts.
-  std::uint64_t undetermined = 0;
-  std::vector<std::pair<std::int64_t, UpdateCounts>> per_step;  ///< ascending
-  std::optional<UpdateWhatIf> what_if;
-};
 
 /// The format that weights have to which updates are added.
 enum class AddedTo : std::uint8_t {

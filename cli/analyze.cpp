@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/command.hpp"
+#include "analyzers/format_fit.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/exit.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
 #include "cli/text_formats.hpp"

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/command.hpp"
+#include "cli/exit.hpp"
 #include "cli/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
@@ -323,7 +323,7 @@ analyzers::Target target_of(const LogOptions& options) {
   return {format.name, format.format, subnormals};
 }
 
-analyzers::Analysis run_analysis(const LogOptions& options) {
+analyzers::Analysis run_analysis(const LogOptions& options, analyzers::LogSeries* series) {
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
   std::optional<Progress> bar;  // one a phase
   const auto phases = [&bar](const std::string& what) {
@@ -331,8 +331,8 @@ analyzers::Analysis run_analysis(const LogOptions& options) {
     bar.emplace(what);
     return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
   };
-  const auto analysis =
-      analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
+  const auto analysis = analyzers::analyze(logs, target_of(options), selection_of(options),
+                                           options.passes, phases, series);
   bar.reset();
   for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return analysis;

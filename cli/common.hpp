@@ -48,8 +48,8 @@ analyzers::Selection selection_of(const LogOptions& options);
 analyzers::Target target_of(const LogOptions& options);
 
 /// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
-/// Throws BadUsage and log::BadInput.
-analyzers::Analysis run_analysis(const LogOptions& options);
+/// series: as analyzers::analyze(). Throws BadUsage and log::BadInput.
+analyzers::Analysis run_analysis(const LogOptions& options, analyzers::LogSeries* series = nullptr);
 
 /// The text with A to Z as a to z.
 std::string lower_case(std::string_view text);

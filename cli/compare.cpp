@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"

@@ -7,8 +7,9 @@
 #include <memory>
 #include <optional>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/exit.hpp"
 #include "cli/test_lines.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"

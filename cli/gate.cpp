@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "cli/command.hpp"
+#include "cli/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
 

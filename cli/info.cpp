@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count.hpp"
 #include "halfscope/version.hpp"

@@ -7,7 +7,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "cli/command.hpp"
+#include "cli/exit.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::cli {

@@ -7,7 +7,8 @@
 #include <cstring>
 #include <exception>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/page.hpp"

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cli/command.hpp"
+#include "cli/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"
 

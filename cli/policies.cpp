@@ -8,8 +8,9 @@
 
 #include "analyzers/policy_study.hpp"
 #include "analyzers/underflow.hpp"
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/exit.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_policies.hpp"
 #include "halfscope/log/error.hpp"

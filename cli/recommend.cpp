@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "analyzers/study.hpp"
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"

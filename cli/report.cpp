@@ -4,8 +4,9 @@
 
 #include <memory>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/exit.hpp"
 #include "reports/page.hpp"
 
 namespace halfscope::cli {
@@ -31,13 +32,14 @@ std::string title_of(const std::vector<std::string>& logs) {
 int run(Options options) {
   require_no_input(options.out, options);
   reports::require_charts();  // before the log is read
-  options.passes = {
-      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
+  options.passes = {.updates = true, .what_if = true, .formats = true, .sums = true};
   analyzers::PolicyOptions replay;
   replay.targets = options.recommend;
   for (const std::string& text : options.policies) replay.policies.push_back(parse_policy(text));
-  analyzers::Study study =
-      analyzers::study(run_analysis(options), selection_of(options), options.recommend);
+  analyzers::LogSeries series;
+  analyzers::Analysis analysis = run_analysis(options, &series);
+  analyzers::Study study = analyzers::study(std::move(analysis), selection_of(options),
+                                            options.recommend, std::move(series));
   analyzers::add_policies(study, replay);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
   reports::write_report(study, title, options.out);

@@ -10,8 +10,9 @@
 #include <memory>
 #include <optional>
 
-#include "cli/command.hpp"
+#include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/exit.hpp"
 #include "cli/step_times.hpp"
 #include "cli/text_simulate.hpp"
 #include "halfscope/log/error.hpp"

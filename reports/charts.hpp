@@ -30,25 +30,13 @@
 
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow.hpp"
+#include "reports/window.hpp"
 
 namespace halfscope::reports {
-
-/// What all charts of a page share, so that they compare by eye.
-struct Window {
-  analyzers::Target target;
-  double loss_scale = 1.0;         ///< the scale the findings are for: "now"
-  std::optional<int> recommended;  ///< log2
-  std::optional<int> lowest, highest;
-  int first_exponent = 0;  ///< magnitudes shown: 2^first_exponent to 2^last_exponent
-  int last_exponent = 0;
-};
 
 /// A window that shows all limits of the format at both scales and all but the outermost hundredths
 /// of every role: a few values far out would press the rest into a line.
 Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice);
-
-/// Whether the vertical axis is linear, or logarithmic to show what is rare.
-enum class Axis : std::uint8_t { linear, logarithmic };
 
 /// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
 std::string left_out(const Window& window, const std::vector<analyzers::BinadeCount>& binades);

@@ -4,7 +4,8 @@
 
 #include <vector>
 
-#include "reports/findings.hpp"
+#include "analyzers/study.hpp"
+#include "reports/finding.hpp"
 
 namespace halfscope::reports::found {
 

@@ -20,6 +20,9 @@ inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
   return tensor.counts.nan.low + tensor.counts.inf.low > tensor.skipped_nan + tensor.skipped_inf;
 }
 
+/// "NaN", "infinities", "NaN and infinities"
+std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
+
 /// "12 infinities of skipped steps are left out."; empty where there are none.
 std::string left_out_text(const analyzers::Analysis& analysis);
 
@@ -31,8 +34,5 @@ struct FitSums {
   std::size_t wider_than_16 = 0;     ///< fit no 16-bit format
 };
 FitSums fit_sums(const analyzers::Analysis& analysis);
-
-/// The evidence: HTML, empty where no tensor has fits.
-std::string formats_html(const analyzers::Analysis& analysis);
 
 }  // namespace halfscope::reports

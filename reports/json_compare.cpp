@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two runs side by side, as JSON. Fields: docs/compare.md; schema: docs/schema/compare.schema.json.
 #include "halfscope/version.hpp"
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

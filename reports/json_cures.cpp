@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/snippets.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "analyzers/format_fit.hpp"
 #include "analyzers/lost_mass.hpp"
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

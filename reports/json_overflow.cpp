@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom and overflow events as JSON: docs/json.md.
 #include "analyzers/overflow.hpp"
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

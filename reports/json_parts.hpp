@@ -9,7 +9,6 @@
 #include "analyzers/operations.hpp"
 #include "analyzers/overflow.hpp"
 #include "analyzers/recommend.hpp"
-#include "reports/json.hpp"
 
 namespace halfscope::reports {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
 #include "reports/policy_names.hpp"

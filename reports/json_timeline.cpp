@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyzers/timeline_facts.hpp"
+#include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

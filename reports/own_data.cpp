@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "analyzers/format_fit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/formats.hpp"
+#include "reports/own_chart.hpp"
 #include "reports/policy_data.hpp"
 #include "reports/series.hpp"
 #include "reports/timeline_words.hpp"
@@ -171,13 +172,6 @@ void put_fits(const Analysis& analysis, json& to) {
 }
 
 }  // namespace
-
-json own_chart(const char* data, json fields, const std::function<json(Axis)>& draw) {
-  return {{"data", data},
-          {"fields", std::move(fields)},
-          {"specs", {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}}},
-          {"rows", json::object()}};
-}
 
 json own_charts_json(const Study& study) {
   json out = json::object();

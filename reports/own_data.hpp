@@ -2,20 +2,14 @@
 // The rows of the charts that are no series: updates, room below overflow, formats.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 
 #include "analyzers/study.hpp"
-#include "reports/charts.hpp"
 
 namespace halfscope::reports {
 
 /// Chart -> {data: the dataset's name, fields: names of a row's values, specs: linear|log ->
 /// Vega-Lite, rows: log -> key -> rows}. The key is "all", or a tensor's index as text.
 nlohmann::ordered_json own_charts_json(const analyzers::Study& study);
-
-/// One such chart, without rows yet.
-nlohmann::ordered_json own_chart(const char* data, nlohmann::ordered_json fields,
-                                 const std::function<nlohmann::ordered_json(Axis)>& draw);
 
 }  // namespace halfscope::reports

@@ -9,7 +9,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
-#include "reports/own_data.hpp"
+#include "reports/own_chart.hpp"
 #include "reports/policy_lines.hpp"
 
 namespace halfscope::reports {

@@ -10,6 +10,7 @@
 #include "reports/evidence.hpp"
 #include "reports/findings.hpp"
 #include "reports/formats.hpp"
+#include "reports/formats_html.hpp"
 #include "reports/peaks_words.hpp"
 #include "reports/text.hpp"
 #include "reports/timeline_words.hpp"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/settings.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The top of a page: what is lost, which scale to use, what limits it. HTML.
+// What is lost, which scale to use, what limits it: the sentences. Plain text.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,14 @@ bool hidden_by_buckets(const analyzers::Analysis& analysis);
 /// Of a log whose buckets hide it: which lowest scale they allow, in sentences; plain text.
 std::string lowest_in_buckets(const analyzers::Study& study);
 
+/// A share of all gradients, as counted: "0.21 %", "0.21 % to 41.3 %", "no values".
+std::string lost_text(const analyzers::Share& share);
+
 /// What a scale flushes of all gradients: "0.21 % to 41.3 %", "not identifiable (0 % to 98.3 %)".
 std::string flushed_text(const analyzers::Study& study, const analyzers::Share& share);
 
 /// Why a run that diverges is given no scale, and what helps: "the largest gradient, ...".
 std::string divergence_text(const analyzers::Recommendation& advice);
-
-/// What stays of the values a loss scale acts on, and what to do; names are escaped.
-std::string summary_html(const analyzers::Study& study);
-
-/// The settings to paste, one framework at a time; empty where no scale is recommended.
-std::string settings_html(const analyzers::Analysis& analysis,
-                          const analyzers::Recommendation& advice);
 
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::Recommendation& advice);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/own_data.hpp"
+#include "reports/own_chart.hpp"
 #include "reports/text.hpp"
 #include "reports/timeline_words.hpp"
 #include "reports/vega.hpp"

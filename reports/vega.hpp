@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/charts.hpp"
+#include "reports/window.hpp"
 
 namespace halfscope::reports::vega {
 

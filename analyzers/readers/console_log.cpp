@@ -16,7 +16,7 @@
 #include "analyzers/readers/console_survey.hpp"
 #include "analyzers/readers/console_words.hpp"
 #include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
 
@@ -64,7 +64,7 @@ bool is_console_file(const fs::path& file) {
 
 /// What several files are read with.
 struct Reading {
-  const analyzers::Selection& selection;
+  const TimelineSelection& selection;
   const analyzers::Visitor& visit;
   analyzers::Notes& notes;
   const analyzers::Progress& progress;
@@ -202,7 +202,7 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
 
 bool is_console_log(const fs::path& log) { return any_file_below(log, 0, is_console_file); }
 
-void read_console_log(const fs::path& log, const analyzers::Selection& selection,
+void read_console_log(const fs::path& log, const TimelineSelection& selection,
                       const analyzers::Visitor& visit, analyzers::Notes& notes,
                       const analyzers::Progress& progress) {
   std::vector<fs::path> paths = files_of(log);

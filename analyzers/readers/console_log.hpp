@@ -3,13 +3,13 @@
 // and Megatron-LM.
 #pragma once
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
 bool is_console_log(const std::filesystem::path& log);
 
-void read_console_log(const std::filesystem::path& log, const analyzers::Selection& selection,
+void read_console_log(const std::filesystem::path& log, const TimelineSelection& selection,
                       const analyzers::Visitor& visit, analyzers::Notes& notes,
                       const analyzers::Progress& progress);
 

@@ -14,7 +14,7 @@
 #include <set>
 
 #include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/scalar_tags.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -216,7 +216,7 @@ void tell_steps(const std::string& shown, std::optional<std::int64_t> samples,
 
 bool is_deepspeed_csv(const fs::path& log) { return any_file_below(log, kLevels, is_metric_file); }
 
-void read_deepspeed_csv(const fs::path& log, const analyzers::Selection& selection,
+void read_deepspeed_csv(const fs::path& log, const TimelineSelection& selection,
                         const analyzers::Visitor& visit, analyzers::Notes& notes,
                         const analyzers::Progress& progress) {
   const std::vector<fs::path> files = files_below(log, kLevels, is_metric_file);

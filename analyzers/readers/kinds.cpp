@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "analyzers/ranks.hpp"
+#include "analyzers/read_run_log.hpp"
 #include "analyzers/readers/console_log.hpp"
 #include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/kind_names.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/msprobe.hpp"
 #include "analyzers/readers/paddle.hpp"
 #include "analyzers/readers/te_statistics.hpp"
@@ -32,8 +34,8 @@ using analyzers::Visitor;
 using log::BadInput;
 using log::printable;
 
-void read_run_log(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
-                  const Progress& progress) {
+void read_run_log(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+                  Notes& notes, const Progress& progress) {
   analyzers::read_run_log(log::RunLog(log, progress), s, visit, notes, progress);
 }
 
@@ -47,8 +49,8 @@ bool has_ranks(const fs::path& log) {
   }
 }
 
-void read_rank_folders(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
-                       const Progress& progress) {
+void read_rank_folders(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+                       Notes& notes, const Progress& progress) {
   analyzers::read_ranks(log::rank_folders(log), s, visit, notes, progress);
 }
 
@@ -80,15 +82,15 @@ void refuse_tag(const fs::path& log, const Selection& s) {
       printable(log.string()), printable(*s.scale_tag)));
 }
 
-void read_one_tensor_file(const fs::path& log, const Selection& s, const Visitor& visit,
+void read_one_tensor_file(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
                           Notes& notes, const Progress& progress) {
   refuse_tag(log, s);
   analyzers::read_tensor_file(log, s, visit, notes, progress);
 }
 
 /// Tensor files know their roles and scales; beside other logs they are of one timeline.
-void read_tensor_files(const fs::path& log, const Selection& s, const Visitor& visit, Notes& notes,
-                       const Progress& progress) {
+void read_tensor_files(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+                       Notes& notes, const Progress& progress) {
   if (!s.joined) refuse_tag(log, s);
   const analyzers::TensorFolder folder = analyzers::list_tensor_folder(log, s.read_as);
   if (!s.joined) {
@@ -115,20 +117,24 @@ bool is_file(const fs::path& log) {
 
 // In this order a folder is asked what it is: run logs, whatever else lies in them, first.
 constexpr std::array kKinds = {
-    Kind{"folders of a run log for each rank", has_ranks, read_rank_folders, true, false},
-    Kind{"run logs (a folder with run.json)", is_run_log, read_run_log, true, false},
-    Kind{"TensorBoard event files", is_tensorboard, read_tensorboard},
-    Kind{"Weights & Biases histories (JSON)", is_wandb, read_wandb},
-    Kind{"Transformer Engine statistics logs", is_te_statistics, read_te_statistics},
-    Kind{"lines of Paddle's tensor checker", is_paddle, read_paddle},
-    Kind{"msprobe monitor CSV files", is_msprobe, read_msprobe},
-    Kind{"DeepSpeed's CSV metrics", is_deepspeed_csv, read_deepspeed_csv, false},
-    Kind{"console logs of DeepSpeed, Apex, fairseq or Megatron-LM", is_console_log,
-         read_console_log, false},
-    Kind{"folders of tensor files", has_tensor_files, read_tensor_files},
-    Kind{"folders of files of torch.save", has_torch_files, read_tensor_files, true, false},
-    Kind{"safetensors, NPY, NPZ and torch.save files", is_file, read_one_tensor_file, true, false},
+    Kind{has_ranks, read_rank_folders, true, false},
+    Kind{is_run_log, read_run_log, true, false},
+    Kind{is_tensorboard, read_tensorboard},
+    Kind{is_wandb, read_wandb},
+    Kind{is_te_statistics, read_te_statistics},
+    Kind{is_paddle, read_paddle},
+    Kind{is_msprobe, read_msprobe},
+    Kind{is_deepspeed_csv, read_deepspeed_csv, false},
+    Kind{is_console_log, read_console_log, false},
+    Kind{has_tensor_files, read_tensor_files},
+    Kind{has_torch_files, read_tensor_files, true, false},
+    Kind{is_file, read_one_tensor_file, true, false},
 };
+static_assert(kKinds.size() == kKindNames.size());
+
+std::string name_of(const Kind& kind) {
+  return std::string(kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
+}
 
 /// Names a run log one level below, or event files further down, if there are some.
 std::string hint_below(const fs::path& folder) {
@@ -150,12 +156,12 @@ std::string hint_below(const fs::path& folder) {
 void read_joined(std::vector<const Kind*> found, const fs::path& log, const Selection& selection,
                  const Visitor& visit, Notes& notes, const Progress& progress) {
   std::stable_partition(found.begin(), found.end(), [](const Kind* k) { return !k->has_tensors; });
-  Selection joined = selection;
+  TimelineSelection joined = selection;
   joined.joined = std::make_shared<TimelineState>();
   joined.joined->joined = true;
   std::string names;
   for (const Kind* kind : found) {
-    names += (names.empty() ? "" : kind == found.back() ? " and " : ", ") + std::string(kind->name);
+    names += (names.empty() ? "" : kind == found.back() ? " and " : ", ") + name_of(*kind);
     kind->read(log, joined, visit, notes, progress);
   }
   joined.joined->joined = false;
@@ -168,11 +174,6 @@ void read_joined(std::vector<const Kind*> found, const fs::path& log, const Sele
 
 std::span<const Kind> kinds() { return kKinds; }
 
-bool is_run_log(const fs::path& log) {
-  std::error_code unreadable;
-  return fs::exists(log / "run.json", unreadable);
-}
-
 bool may_hold_whole_tensors(const fs::path& log) {
   if (has_ranks(log) || is_run_log(log) || has_tensor_files(log)) return true;
   const auto found = std::find_if(kKinds.begin(), kKinds.end(),
@@ -181,44 +182,8 @@ bool may_hold_whole_tensors(const fs::path& log) {
          (found->recognises == is_file || found->recognises == has_torch_files);
 }
 
-std::string names_of_kinds() {
-  std::string names;
-  for (const Kind& kind : kKinds) {
-    names += (names.empty()             ? ""
-              : &kind == &kKinds.back() ? " or "
-                                        : ", ") +
-             std::string(kind.name);
-  }
-  return names;
-}
-
-std::string beginning_of(const fs::path& file, std::size_t most) {
-  std::error_code unreadable;
-  if (!fs::is_regular_file(file, unreadable)) return {};  // a pipe would be waited for
-  std::ifstream in(file, std::ios::binary);
-  std::string text(most, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(most));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
-  return text;
-}
-
-std::vector<fs::path> files_of(const fs::path& log) {
-  if (log::is_of_kernel(log)) return {};
-  std::error_code error;
-  if (fs::is_regular_file(log, error)) return {log};
-  std::vector<fs::path> files;
-  fs::directory_iterator entries(log, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    std::error_code unreadable;
-    const bool hidden = entries->path().filename().string().starts_with('.');
-    if (!hidden && entries->is_regular_file(unreadable)) files.push_back(entries->path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-void read_any(const fs::path& log, const Selection& selection, const Visitor& visit, Notes& notes,
-              const Progress& progress) {
+void for_each_frame(const fs::path& log, const Selection& selection, const Visitor& visit,
+                    Notes& notes, const Progress& progress) {
   std::error_code unreadable;  // links in a circle
   if (!fs::exists(log, unreadable)) {
     throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +

@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
 bool is_msprobe(const std::filesystem::path& log);
 
 /// As Kind::read: a file, a folder of files, or a folder with a folder for each rank.
-void read_msprobe(const std::filesystem::path& log, const analyzers::Selection& selection,
+void read_msprobe(const std::filesystem::path& log, const TimelineSelection& selection,
                   const analyzers::Visitor& visit, analyzers::Notes& notes,
                   const analyzers::Progress& progress);
 

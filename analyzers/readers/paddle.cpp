@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
 
@@ -333,7 +333,7 @@ bool is_one_file(const fs::path& file) {
 
 bool is_paddle(const fs::path& log) { return any_file_below(log, 0, is_one_file); }
 
-void read_paddle(const fs::path& log, const analyzers::Selection& selection,
+void read_paddle(const fs::path& log, const TimelineSelection& selection,
                  const analyzers::Visitor& visit, analyzers::Notes& notes,
                  const analyzers::Progress& progress) {
   const std::vector<fs::path> files = files_below(log, 0, is_one_file);

@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
 bool is_paddle(const std::filesystem::path& log);
 
 /// As Kind::read: what a run printed, or the output_dir with a file for each worker.
-void read_paddle(const std::filesystem::path& log, const analyzers::Selection& selection,
+void read_paddle(const std::filesystem::path& log, const TimelineSelection& selection,
                  const analyzers::Visitor& visit, analyzers::Notes& notes,
                  const analyzers::Progress& progress);
 

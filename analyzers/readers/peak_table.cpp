@@ -52,8 +52,8 @@ void PeakTable::tell(Timeline& timeline) const {
 namespace {
 
 /// Says what a log of printed extremes leaves open.
-void tell_kind(const std::string& name, const PeakTable& peaks,
-               const analyzers::Selection& selection, const analyzers::Visitor& visit) {
+void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSelection& selection,
+               const analyzers::Visitor& visit) {
   if (!visit.kind) return;
   using analyzers::Gap;
   analyzers::LogKind kind{name, {Gap::rounded, Gap::dtype}};
@@ -68,7 +68,7 @@ void tell_kind(const std::string& name, const PeakTable& peaks,
 
 void read_peaks(const std::string& name, const std::filesystem::path& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
-                const analyzers::Selection& selection, const analyzers::Visitor& visit,
+                const TimelineSelection& selection, const analyzers::Visitor& visit,
                 analyzers::Notes& notes) {
   PeakTable peaks;
   const std::uint64_t in_all = bytes_of(files);

@@ -41,7 +41,7 @@ using PeakReader = std::function<void(const std::filesystem::path& file, std::ui
 /// too.
 void read_peaks(const std::string& name, const std::filesystem::path& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
-                const analyzers::Selection& selection, const analyzers::Visitor& visit,
+                const TimelineSelection& selection, const analyzers::Visitor& visit,
                 analyzers::Notes& notes);
 
 }  // namespace halfscope::readers

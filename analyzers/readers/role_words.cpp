@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/roles.hpp"
 
 namespace halfscope::readers {
 namespace {

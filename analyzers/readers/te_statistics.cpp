@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/peak_table.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -202,7 +202,7 @@ constexpr int kLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
 
 bool is_te_statistics(const fs::path& log) { return any_file_below(log, kLevels, is_one_file); }
 
-void read_te_statistics(const fs::path& log, const analyzers::Selection& selection,
+void read_te_statistics(const fs::path& log, const TimelineSelection& selection,
                         const analyzers::Visitor& visit, analyzers::Notes& notes,
                         const analyzers::Progress& progress) {
   const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/tensorboard_files.hpp"
 #include "analyzers/readers/tensorboard_histogram.hpp"
 #include "analyzers/readers/tensorboard_index.hpp"
@@ -197,7 +196,7 @@ void refuse_empty(const TensorBoardIndex& index, const fs::path& log) {
 
 bool is_tensorboard(const fs::path& log) { return !event_files_of(log).empty(); }
 
-void read_tensorboard(const fs::path& log, const analyzers::Selection& selection,
+void read_tensorboard(const fs::path& log, const TimelineSelection& selection,
                       const analyzers::Visitor& visit, Notes& notes,
                       const analyzers::Progress& progress) {
   const TensorBoardIndex index(event_files_of(log), selection.scale_tag, progress);

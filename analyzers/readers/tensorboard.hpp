@@ -4,16 +4,16 @@
 
 #include <filesystem>
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
 /// Whether a file begins with a record of an event, or a folder holds such files.
 bool is_tensorboard(const std::filesystem::path& log);
 
-/// As analyzers::for_each_frame. A folder's files are one run. Folders in it are other runs: one is
+/// As for_each_frame. A folder's files are one run. Folders in it are other runs: one is
 /// named, none is added.
-void read_tensorboard(const std::filesystem::path& log, const analyzers::Selection& selection,
+void read_tensorboard(const std::filesystem::path& log, const TimelineSelection& selection,
                       const analyzers::Visitor& visit, analyzers::Notes& notes,
                       const analyzers::Progress& progress);
 

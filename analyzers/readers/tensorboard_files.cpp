@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/event_outline.hpp"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 
 namespace halfscope::readers {
 namespace {

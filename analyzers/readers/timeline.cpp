@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "analyzers/readers/roles.hpp"
+
 namespace halfscope::readers {
 namespace {
 
@@ -106,7 +108,7 @@ std::optional<double> ScaleSeries::at(std::int64_t step) const {
   return before == after->second ? std::optional(before) : std::nullopt;
 }
 
-Timeline::Timeline(std::string log, const analyzers::Selection& selection,
+Timeline::Timeline(std::string log, const TimelineSelection& selection,
                    const analyzers::Visitor& visit)
     : log_(std::move(log)),
       selection_(selection),
@@ -202,12 +204,12 @@ void Timeline::names(const std::vector<std::string>& all) {
 }
 
 std::pair<Role, RoleSource> Timeline::role_of(const std::string& name, Role known) const {
-  const auto [role, source] = analyzers::role_of(selection_, name);
+  const auto [role, source] = readers::role_of(selection_, name);
   if (source == RoleSource::option) return {role, source};
   if (known != Role::unknown) return {known, RoleSource::name};
   if (source == RoleSource::name) return {role, source};
   if (const auto said = role_in_words(name)) return {*said, RoleSource::name};
-  return analyzers::role_of(
+  return readers::role_of(
       selection_, name,
       assume_roles_ ? std::optional(analyzers::Unnamed::gradients) : std::nullopt);
 }

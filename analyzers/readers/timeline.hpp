@@ -17,12 +17,6 @@
 
 namespace halfscope::readers {
 
-/// A role by the words of a tag: "gradients/conv1.weight", "conv1.weight.grad", "grad_norm/..." say
-/// weight_grad, "parameters/fc.bias" and "weights/fc" say weight, "activations/relu" activation,
-/// "grad_output/fc" and "conv1/activation_grad" activation_grad. A word is between anything but
-/// letters. A word for gradients holds over others, else the first that is known.
-std::optional<log::Role> role_in_words(std::string_view tag);
-
 /// The loss scale that recorded values carry at each step, told by a scalar.
 class ScaleSeries {
  public:
@@ -46,7 +40,7 @@ struct Extreme {
   bool unknown = false;  ///< some tensor's largest has no bound, or may be infinite or NaN
 };
 
-/// What is collected of a log, or of several that are one timeline (Selection::joined).
+/// What is collected of a log, or of several that are one timeline.
 struct TimelineState {
   bool joined = false;                ///< told by whoever joins, not at the end of each log
   ScaleSeries carried;                ///< --recorded-scale TAG
@@ -63,12 +57,21 @@ struct TimelineState {
   bool any_assumed = false, any_gradient = false;
 };
 
+/// What is wanted of a log.
+struct TimelineSelection : analyzers::Selection {
+  TimelineSelection() = default;
+  TimelineSelection(const analyzers::Selection& selection)  // NOLINT(google-explicit-constructor)
+      : Selection(selection) {}
+  /// Set while the logs of a folder that holds several kinds are read: one timeline of all.
+  std::shared_ptr<TimelineState> joined = nullptr;
+};
+
 /// Collects a log and tells the visitor. Scalars and magnitudes may come in any order and again;
 /// frames are passed on at once, so that scalars are to be told before them. Only selected steps
 /// and tensors are told.
 class Timeline {
  public:
-  Timeline(std::string log, const analyzers::Selection& selection, const analyzers::Visitor& visit);
+  Timeline(std::string log, const TimelineSelection& selection, const analyzers::Visitor& visit);
 
   /// Scalars of a step; those that are there already are replaced.
   void loss(std::int64_t step, double value);
@@ -127,7 +130,7 @@ class Timeline {
   void tell_assumptions(analyzers::Notes& notes) const;
 
   std::string log_;
-  const analyzers::Selection& selection_;
+  TimelineSelection selection_;
   const analyzers::Visitor& visit_;
   bool assume_roles_ = false;
   std::shared_ptr<TimelineState> state_;

@@ -20,7 +20,7 @@
 
 #include "analyzers/readers/contradictions.hpp"
 #include "analyzers/readers/histogram.hpp"
-#include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/log_files.hpp"
 #include "analyzers/readers/scalar_tags.hpp"
 #include "analyzers/readers/text_lines.hpp"
 #include "analyzers/readers/timeline.hpp"
@@ -58,7 +58,7 @@ bool is_one_file(const fs::path& file) {
 
 class WandbReader {
  public:
-  WandbReader(const fs::path& log, const analyzers::Selection& selection,
+  WandbReader(const fs::path& log, const TimelineSelection& selection,
               const analyzers::Visitor& visit, analyzers::Notes& notes,
               const analyzers::Progress& progress)
       : log_(log),
@@ -218,7 +218,7 @@ class WandbReader {
   }
 
   const fs::path& log_;
-  const analyzers::Selection& selection_;
+  const TimelineSelection& selection_;
   const analyzers::Visitor& visit_;
   analyzers::Notes& notes_;
   const analyzers::Progress& progress_;
@@ -237,7 +237,7 @@ class WandbReader {
 
 bool is_wandb(const fs::path& log) { return any_file_below(log, 0, is_one_file); }
 
-void read_wandb(const fs::path& log, const analyzers::Selection& selection,
+void read_wandb(const fs::path& log, const TimelineSelection& selection,
                 const analyzers::Visitor& visit, analyzers::Notes& notes,
                 const analyzers::Progress& progress) {
   WandbReader(log, selection, visit, notes, progress).read();

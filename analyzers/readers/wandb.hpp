@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 
 namespace halfscope::readers {
 
 bool is_wandb(const std::filesystem::path& log);
 
 /// As Kind::read: a file, or a folder of files of one run.
-void read_wandb(const std::filesystem::path& log, const analyzers::Selection& selection,
+void read_wandb(const std::filesystem::path& log, const TimelineSelection& selection,
                 const analyzers::Visitor& visit, analyzers::Notes& notes,
                 const analyzers::Progress& progress);
 

@@ -57,7 +57,7 @@ inline Told told_of(const std::filesystem::path& log, const analyzers::Selection
   visit.peak = [&](const analyzers::StepPeak& peak) { told.peaks.push_back(peak); };
   visit.scalars = [&](const log::StepScalars& s) { told.scalars[s.step] = s; };
   visit.kind = [&](const analyzers::LogKind& kind) { told.kinds.push_back(kind); };
-  readers::read_any(log, selection, visit, told.notes, {});
+  readers::for_each_frame(log, selection, visit, told.notes, {});
   return told;
 }
 

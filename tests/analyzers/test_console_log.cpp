@@ -28,7 +28,7 @@ struct Read {
     visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
     visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
     visit.kind = [this](const analyzers::LogKind& kind) { kinds.push_back(kind); };
-    read_any(log, selection, visit, notes, {});
+    for_each_frame(log, selection, visit, notes, {});
   }
   std::optional<double> scale(std::int64_t step) const {
     return scalars.count(step) ? scalars.at(step).loss_scale : std::nullopt;

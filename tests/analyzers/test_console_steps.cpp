@@ -27,7 +27,7 @@ struct Steps {
     analyzers::Visitor visit;
     visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
     visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
-    read_any(folder.write("out.log", text), {}, visit, notes, {});
+    for_each_frame(folder.write("out.log", text), {}, visit, notes, {});
   }
   std::optional<bool> skipped(std::int64_t step) const {
     return scalars.count(step) ? scalars.at(step).found_inf : std::nullopt;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "analyzers/fit_judge.hpp"
+#include "analyzers/format_fit.hpp"
 #include "analyzers/logs.hpp"
 #include "catch.hpp"
 

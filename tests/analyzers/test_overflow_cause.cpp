@@ -15,6 +15,12 @@ using namespace halfscope::test;
 
 namespace {
 
+Study study_with_series(const std::filesystem::path& run) {
+  LogSeries series;
+  Analysis analysis = analyze({run}, {}, {}, Passes(), Phases(), &series);
+  return study(std::move(analysis), {}, {}, std::move(series));
+}
+
 /// Six steps at scale 4096 whose gradients reach 2^neighbours; the fourth is infinite. Tables of
 /// FP32, or of FP16, at the first step and, of every third, at the fourth.
 struct CastRun {
@@ -42,7 +48,7 @@ struct CastRun {
         if (activation_grads) put(writer, "activation_grad/b", step, largest / 2);
       }
     }
-    return study(analyze({folder / "run"}, {}, {}, {}, true), {}, {});
+    return study_with_series(folder / "run");
   }
 
  private:
@@ -81,14 +87,14 @@ TEST_CASE("an infinity of wide gradients bounds a scale for all or for none", "[
   CAPTURE(event.why);
   CHECK(event.cause == row.cause);
   CHECK(event.maybe_rounded == (row.rounded && row.run.computed == Dtype::f32));
-  REQUIRE(found.analysis.series.size() == 1);
-  CHECK(found.analysis.series[0].seen[3].overflow_from == (row.rounded ? CastRun::kScale : 0));
+  REQUIRE(found.series.series.size() == 1);
+  CHECK(found.series.series[0].seen[3].overflow_from == (row.rounded ? CastRun::kScale : 0));
   CHECK(found.advice.overflow_not_identifiable == row.rounded);
   // 65520 / 4096 is the least it can stand for: one binade below, and one of headroom.
   const int free = 15 - row.run.neighbours - 1;
   CHECK(found.advice.static_log2 == (row.rounded ? 10 : free));
   CHECK(found.advice.steps_left_out == (row.rounded ? 0 : 1));
-  const PolicyStudy policies = study_policies(std::move(found.analysis.series[0]), {});
+  const PolicyStudy policies = study_policies(std::move(found.series.series[0]), {});
   REQUIRE(policies.fixed);
   CHECK(policies.fixed->final_scale == std::ldexp(1.0, *found.advice.static_log2));
 }
@@ -115,12 +121,12 @@ TEST_CASE("lowering the scale far in vain clears FP16 of wide infinities, too", 
     record.name = "activation_grad/b";
     if (activation_grads) writer.write(record);
   }
-  Study found = study(analyze({folder / "run"}, {}, {}, {}, true), {}, {});
+  Study found = study_with_series(folder / "run");
   REQUIRE(found.overflow.events.size() == 1);
   CAPTURE(found.overflow.events[0].why);
   CHECK(found.overflow.events[0].cause == Cause::nan_in_model);
   CHECK_FALSE(found.overflow.events[0].maybe_rounded);
-  CHECK(found.analysis.series.at(0).seen[1].overflow_from == 0);
+  CHECK(found.series.series.at(0).seen[1].overflow_from == 0);
   CHECK_FALSE(found.advice.overflow_not_identifiable);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analyzers/readers/roles.hpp"
 #include "analyzers/timeline_facts.hpp"
 #include "catch.hpp"
 
@@ -268,7 +269,7 @@ TEST_CASE("peaks of single tensors carry scales as frames do") {
 TEST_CASE("logs that are joined are told once, at the end") {
   Told told;
   const Visitor visit = told.visitor();
-  Selection selection;
+  TimelineSelection selection;
   selection.joined = std::make_shared<TimelineState>();
   selection.joined->joined = true;
   Timeline scales("a", selection, visit);

@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-#include "analyzers/source.hpp"
+#include "analyzers/readers/timeline.hpp"
 #include "input.hpp"
 
 namespace halfscope::fuzz {
 
 /// As readers::Kind has them.
 using Recognises = bool(const std::filesystem::path& log);
-using Read = void(const std::filesystem::path& log, const analyzers::Selection& selection,
+using Read = void(const std::filesystem::path& log, const readers::TimelineSelection& selection,
                   const analyzers::Visitor& visit, analyzers::Notes& notes,
                   const analyzers::Progress& progress);
 

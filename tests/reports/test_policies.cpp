@@ -35,9 +35,9 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 analyzers::Study study_of(const std::filesystem::path& log) {
-  analyzers::Passes passes;
-  passes.series = true;
-  analyzers::Study out = analyzers::study(analyzers::analyze({log}, {}, {}, passes, {}), {}, {});
+  analyzers::LogSeries series;
+  analyzers::Analysis analysis = analyzers::analyze({log}, {}, {}, {}, {}, &series);
+  analyzers::Study out = analyzers::study(std::move(analysis), {}, {}, std::move(series));
   analyzers::add_policies(out, {});
   return out;
 }
@@ -250,14 +250,14 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
   CHECK(!has(html, "data-chart=\"policy-scales\""));
 }
 
-TEST_CASE("series are put together where they are asked for alone", "[reports][policies]") {
+TEST_CASE("series are of binary16 alone", "[reports][policies]") {
   const TempFolder folder;
   sample::calm_run(folder / "run");
-  CHECK(analyzers::analyze({folder / "run"}, {}, {}).series.empty());
-  CHECK(analyzers::analyze({folder / "run"}, {}, {}, analyzers::Progress(), true).series.size() ==
-        1);
-  analyzers::Target wide;
-  wide.name = "bfloat16";
-  wide.format = kBfloat16;
-  CHECK(analyzers::analyze({folder / "run"}, wide, {}, analyzers::Progress(), true).series.empty());
+  const auto series_in = [&](const analyzers::Target& target) {
+    analyzers::LogSeries series;
+    analyzers::analyze({folder / "run"}, target, {}, {}, {}, &series);
+    return series.series.size();
+  };
+  CHECK(series_in({}) == 1);
+  CHECK(series_in({.name = "bfloat16", .format = kBfloat16}) == 0);
 }

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 
+#include "analyzers/format_fit.hpp"
 #include "catch.hpp"
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
 #include "reports/formats.hpp"
+#include "reports/formats_html.hpp"
 #include "reports/own_data.hpp"
 #include "reports/page.hpp"
 #include "reports/sample_study.hpp"

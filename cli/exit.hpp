@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A subcommand: adds itself to the parser, with what to run.
+// How a command ends.
 #pragma once
 
 #include <stdexcept>
-
-#include "cli/parser.hpp"
 
 namespace halfscope::cli {
 
@@ -23,15 +21,5 @@ class BadUsage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-// To add a subcommand: one file, a declaration here, a line in main.cpp.
-void add_analyze(Parser& parser);
-void add_recommend(Parser& parser);
-void add_report(Parser& parser);
-void add_compare(Parser& parser);
-void add_policies(Parser& parser);
-void add_simulate(Parser& parser);
-void add_info(Parser& parser);
-void add_emulate(Parser& parser);
 
 }  // namespace halfscope::cli

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/file_samples.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/shard_index.hpp"
+#include "analyzers/tensor_folder.hpp"
+#include "analyzers/unnamed_roles.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::Role;
+
+/// Tensors of a step that lie in several files, as one file.
+class StepTensors final : public log::TensorFile {
+ public:
+  /// False where a name of the file is there already: files hold parts of one tensor then.
+  bool add(const StepFile& file) {
+    const std::shared_ptr<log::TensorFile> opened = open_step_file(file);
+    std::vector<std::string> names = opened->names();
+    for (const std::string& name : names) {
+      if (places_.contains(name)) return false;
+    }
+    for (std::string& name : names) {
+      places_.emplace(name, opened);
+      names_.push_back(std::move(name));
+    }
+    return true;
+  }
+
+  void for_each(const std::function<void(const log::NamedTensor&)>& visit) const override {
+    for (const std::string& name : names_) visit(*tensor(name));
+  }
+  const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
+  std::vector<std::string> names() const override { return names_; }
+
+  std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
+    const auto place = places_.find(name);
+    return place == places_.end() ? nullptr : place->second->tensor(name);
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<const log::TensorFile>, std::less<>> places_;
+  std::vector<std::string> names_;
+  std::vector<log::SkippedTensor> skipped_;  ///< for_each_frame has named them
+};
+
+/// One step's files together; apart where several hold parts of one tensor.
+std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
+                                             const Selection& selection) {
+  std::map<std::int64_t, std::vector<StepFile>> by_step;
+  for (const StepFile& file : files) {
+    if (in_steps(selection, file.step)) by_step[file.step].push_back(file);
+  }
+  std::vector<std::vector<StepFile>> groups;
+  for (auto& [step, of_step] : by_step) {
+    StepTensors all;
+    if (std::all_of(of_step.begin(), of_step.end(), [&](const auto& f) { return all.add(f); })) {
+      groups.push_back(std::move(of_step));
+    } else {
+      for (StepFile& file : of_step) groups.push_back({std::move(file)});
+    }
+  }
+  return groups;
+}
+
+TensorFolder folder_of(const std::filesystem::path& log, std::optional<Dtype> as) {
+  if (std::filesystem::is_directory(log)) return list_tensor_folder(log, as);
+  return readers::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
+}
+
+using Files = std::map<std::string, StepFile>;  // where each tensor lies
+
+/// What the files of one step hold. The step looks at `files` later, too.
+WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group,
+                  StepTensors& tensors, Files& files) {
+  WholeStep step;
+  for (const StepFile& file : group) {
+    const std::size_t before = tensors.names().size();
+    tensors.add(file);
+    const std::vector<std::string> names = tensors.names();
+    for (std::size_t i = before; i < names.size(); ++i) {
+      files.emplace(names[i], file);
+      step.files.emplace(names[i], file.path);
+    }
+    step.bytes += file.bytes;
+  }
+  step.log = folder.folder;
+  step.file = group.size() == 1 ? group.front().path : folder.folder;
+  step.step = group.front().step;
+  step.tensors = &tensors;
+  step.role_of = [&](const Selection& s, const std::string& name) {
+    return readers::role_of(s, name, unnamed_in(folder, files.at(name))).first;
+  };
+  step.scale_of = [&files, role_of = step.role_of](const Selection& s, const std::string& name) {
+    return scale_of(files.at(name), role_of(s, name), s);
+  };
+  return step;
+}
+
+}  // namespace
+
+void visit_file_samples(const std::filesystem::path& log, const Selection& selection,
+                        const WholeStepVisitor& visit, const Progress& progress) {
+  const TensorFolder folder = folder_of(log, selection.read_as);
+  std::uint64_t all = 0, done = 0;
+  const auto groups = groups_of(folder.files, selection);
+  for (const auto& group : groups) {
+    for (const StepFile& file : group) all += file.bytes;
+  }
+  for (const auto& group : groups) {
+    StepTensors tensors;
+    Files files;
+    WholeStep step = step_of(folder, group, tensors, files);
+    step.tell = within(progress, done, step.bytes, all);
+    visit(step);
+    done += step.bytes;
+    if (progress) progress(std::min(done, all), all);
+  }
+}
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole tensors of tensor files, one step at a time.
+#pragma once
+
+#include <filesystem>
+
+#include "analyzers/whole_tensors.hpp"
+
+namespace halfscope::analyzers {
+
+/// Calls `visit` for every selected step of a tensor file, an index of shards, or a folder of
+/// files. What reading them has to say, for_each_frame has said already. Throws log::BadInput.
+void visit_file_samples(const std::filesystem::path& log, const Selection& selection,
+                        const WholeStepVisitor& visit, const Progress& progress);
+
+}  // namespace halfscope::analyzers

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/kind_names.hpp"
+
+namespace halfscope::readers {
+
+std::string names_of_kinds() {
+  std::string names;
+  for (const std::string_view& name : kKindNames) {
+    const char* before = names.empty() ? "" : &name == &kKindNames.back() ? " or " : ", ";
+    names += before + std::string(name);
+  }
+  return names;
+}
+
+}  // namespace halfscope::readers

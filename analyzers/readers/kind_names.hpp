@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kinds of logs are called, as a list of what is understood has them.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace halfscope::readers {
+
+/// In the order of kinds().
+inline constexpr std::array<std::string_view, 12> kKindNames = {
+    "folders of a run log for each rank",
+    "run logs (a folder with run.json)",
+    "TensorBoard event files",
+    "Weights & Biases histories (JSON)",
+    "Transformer Engine statistics logs",
+    "lines of Paddle's tensor checker",
+    "msprobe monitor CSV files",
+    "DeepSpeed's CSV metrics",
+    "console logs of DeepSpeed, Apex, fairseq or Megatron-LM",
+    "folders of tensor files",
+    "folders of files of torch.save",
+    "safetensors, NPY, NPZ and torch.save files",
+};
+
+/// "folders of a run log for each rank, ... or safetensors, ... files".
+std::string names_of_kinds();
+
+}  // namespace halfscope::readers

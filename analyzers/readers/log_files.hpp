@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lies at a log's path, before it is known what kind of log it is.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace halfscope::readers {
+
+/// Whether a folder has a run.json.
+bool is_run_log(const std::filesystem::path& log);
+
+/// The first bytes of a regular file, at most `most`; empty where it cannot be read.
+std::string beginning_of(const std::filesystem::path& file, std::size_t most);
+
+/// The regular files of a folder that are not hidden, by name; the file itself where it is one.
+/// Empty where neither can be read.
+std::vector<std::filesystem::path> files_of(const std::filesystem::path& log);
+
+}  // namespace halfscope::readers

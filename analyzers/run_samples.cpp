@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/run_samples.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "analyzers/readers/roles.hpp"
+#include "halfscope/log/safetensors.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using log::printable;
+
+/// One rank of a run log, with what its sampled steps' records say.
+struct Rank {
+  log::RunLog run;
+  std::map<std::int64_t, log::StepScalars> scalars;
+  std::map<std::int64_t, std::map<std::string, log::TensorRecord>> records;
+
+  Rank(const std::filesystem::path& folder, const Selection& selection) : run(folder) {
+    for (log::StepScalars& s : run.scalars()) scalars.emplace(s.step, std::move(s));
+    const auto samples = run.samples();
+    const auto wanted = [&](const std::string&, std::int64_t step) {
+      return in_steps(selection, step) && samples.contains(step);
+    };
+    const auto keep = [&](log::TensorRecord&& record) {
+      record.table = BinadeTable();  // the values are at hand
+      auto& of_step = records[record.step];
+      const std::string name = record.name;
+      of_step.insert_or_assign(name, std::move(record));
+    };
+    run.for_each(keep, wanted);
+  }
+};
+
+/// The folders of a run's ranks; the run's own where it has none; empty where nothing was sampled.
+std::vector<std::filesystem::path> sampled_folders(const std::filesystem::path& log) {
+  std::vector<std::filesystem::path> folders = log::rank_folders(log);
+  if (folders.empty()) folders.push_back(log);
+  const bool any = std::any_of(folders.begin(), folders.end(), [](const auto& folder) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(folder / "tensors", ignored);
+  });
+  return any ? folders : std::vector<std::filesystem::path>();
+}
+
+struct Sample {
+  std::int64_t step = 0;
+  std::size_t rank = 0;
+  std::filesystem::path file;
+};
+
+std::vector<Sample> samples_of(const std::vector<Rank>& ranks, const Selection& selection) {
+  std::vector<Sample> samples;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const auto& [step, file] : ranks[rank].run.samples()) {
+      if (in_steps(selection, step)) samples.push_back({step, rank, file});
+    }
+  }
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
+    return std::tie(a.step, a.rank) < std::tie(b.step, b.rank);
+  });
+  return samples;
+}
+
+std::uint64_t bytes_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(file, error);
+  return error ? 0 : bytes;
+}
+
+void note_skipped(const std::filesystem::path& file, const log::TensorFile& tensors, Notes& notes) {
+  for (const log::SkippedTensor& skipped : tensors.skipped()) {
+    note_once(notes, printable(file.string()) + ": tensor '" + printable(skipped.name) +
+                         "' skipped: " + skipped.reason);
+  }
+}
+
+/// The scale in a sampled file's metadata, if it is a number.
+std::optional<double> scale_in(const std::map<std::string, std::string>& metadata) {
+  const auto found = metadata.find("scale");
+  if (found == metadata.end()) return std::nullopt;
+  const std::string& text = found->second;
+  double scale = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return scale;
+}
+
+double scale_in_sample(const WholeStep& step, const Selection& selection, const std::string& name) {
+  const auto record = step.records.find(name);
+  if (record != step.records.end()) return scale_of(record->second, selection, step.log);
+  if (!step.says_scaled(step.role_of(selection, name))) return 1.0;
+  log::TensorRecord stand_in;
+  stand_in.name = name;
+  stand_in.step = step.step;
+  stand_in.state = log::ScaleState::scaled;
+  std::optional<double> scale = scale_in(step.metadata);
+  if (!scale && step.scalars != nullptr) scale = step.scalars->loss_scale;
+  stand_in.scale_known = scale.has_value();
+  stand_in.scale = scale.value_or(1.0);
+  return scale_of(stand_in, selection, step.file);
+}
+
+}  // namespace
+
+void visit_run_samples(const std::filesystem::path& log, const Selection& selection,
+                       const WholeStepVisitor& visit, Notes& notes, const Progress& progress) {
+  std::vector<Rank> ranks;
+  for (const std::filesystem::path& folder : sampled_folders(log)) {
+    ranks.emplace_back(folder, selection);
+  }
+  const std::vector<Sample> samples = samples_of(ranks, selection);
+  std::uint64_t all = 0, done = 0;
+  for (const Sample& sample : samples) all += bytes_of(sample.file);
+  for (const Sample& sample : samples) {
+    Rank& rank = ranks[sample.rank];
+    const log::Safetensors tensors(sample.file);
+    note_skipped(sample.file, tensors, notes);
+    WholeStep step;
+    step.log = rank.run.folder();
+    step.file = sample.file;
+    step.step = sample.step;
+    step.rank = static_cast<int>(sample.rank);
+    step.sharded = ranks.front().run.manifest().sharded;
+    step.tensors = &tensors;
+    step.metadata = tensors.metadata();
+    step.run = &rank.run;
+    const auto scalars = rank.scalars.find(sample.step);
+    if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
+    step.records = std::move(rank.records[sample.step]);
+    step.bytes = bytes_of(sample.file);
+    step.tell = within(progress, done, step.bytes, all);
+    step.role_of = [](const Selection& s, const std::string& name) {
+      return readers::role_of(s, name).first;
+    };
+    step.scale_of = [&](const Selection& s, const std::string& name) {
+      return scale_in_sample(step, s, name);
+    };
+    visit(step);
+    done += step.bytes;
+    if (progress) progress(std::min(done, all), all);
+  }
+}
+
+}  // namespace halfscope::analyzers

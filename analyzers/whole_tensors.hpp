@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an analyzer sees of a log's whole tensors: sampled steps of a run log, or tensor files.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analyzers/source.hpp"
+
+namespace halfscope::analyzers {
+
+/// Told how much of what is being looked at is done, 0 to 1; by any thread, one at a time. May be
+/// empty.
+using Tell = std::function<void(double)>;
+
+/// One whole tensor at one step, as recorded.
+struct WholeTensor {
+  std::string name;
+  log::Role role = log::Role::unknown;
+  std::int64_t step = 0;
+  double scale = 1.0;  ///< unscaled value = recorded value / scale
+  std::vector<std::uint64_t> shape;
+  TensorView view;  ///< valid during the call
+  Tell tell;        ///< for visitors that take long over one tensor
+};
+using WholeVisitor = std::function<void(const WholeTensor&)>;
+
+/// One step's whole tensors, of one rank: for analyzers that take several at once.
+struct WholeStep {
+  std::filesystem::path log;   ///< the tensor file or folder, or the folder of the run or its rank
+  std::filesystem::path file;  ///< the step's file; where it has several, their folder
+  std::int64_t step = 0;
+  int rank = 0;
+  std::vector<log::Role> sharded;  ///< roles of which each rank has a part
+  const log::TensorFile* tensors = nullptr;
+  std::map<std::string, std::string> metadata;         ///< of a sampled step's file
+  const log::RunLog* run = nullptr;                    ///< null for a tensor file
+  const log::StepScalars* scalars = nullptr;           ///< null where the log has none of this step
+  std::map<std::string, std::filesystem::path> files;  ///< of tensor files: where each tensor lies
+  std::uint64_t bytes = 0;                             ///< of its files
+  Tell tell;  ///< for visitors that take long over one step
+
+  /// How the step's tensor records say they are scaled, by name; without their tables.
+  std::map<std::string, log::TensorRecord> records;
+
+  std::function<log::Role(const Selection&, const std::string& name)> role_of;
+  /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else
+  /// the manifest. Throws log::BadInput where it carries one that nobody knows.
+  std::function<double(const Selection&, const std::string& name)> scale_of;
+
+  bool is_sharded(log::Role role) const;
+  /// Of a run: whether the tensors of a role carry the loss scale, as the sampled file or the
+  /// manifest says.
+  bool says_scaled(log::Role role) const;
+};
+using WholeStepVisitor = std::function<void(const WholeStep&)>;
+
+/// Visits steps' selected tensors one by one: of several ranks every rank's where the role is
+/// sharded, rank 0's where not.
+class TensorsOfSteps {
+ public:
+  TensorsOfSteps(const Selection& selection, const WholeVisitor& visit)
+      : selection_(selection), visit_(visit) {}
+  void take(const WholeStep& step);
+  /// Notes from which step on gradients were left out, as after a collapse of their scale.
+  void finish(const std::filesystem::path& log, Notes& notes) const;
+
+ private:
+  const Selection& selection_;
+  const WholeVisitor& visit_;
+  std::optional<std::int64_t> left_out_;  // the first step
+};
+
+/// Tells the whole's progress of one step's, which begins at `done` bytes.
+Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, std::uint64_t all);
+
+/// Adds a note unless it is there: several analyzers read the same samples.
+void note_once(Notes& notes, std::string note);
+
+}  // namespace halfscope::analyzers

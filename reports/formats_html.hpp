@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors fit which formats, tensor by tensor. HTML.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow.hpp"
+
+namespace halfscope::reports {
+
+/// The evidence; empty where no tensor has fits.
+std::string formats_html(const analyzers::Analysis& analysis);
+
+}  // namespace halfscope::reports
