@@ -10,7 +10,7 @@
 
 #include "analyzers/skip_risk.hpp"
 #include "analyzers/underflow.hpp"
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "analyzers/underflow.hpp"
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::analyzers {
 

@@ -16,7 +16,7 @@
 #include "analyzers/source.hpp"
 #include "analyzers/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {
 

@@ -13,7 +13,7 @@
 #include "bench/histogram_loops.hpp"
 #include "halfscope/log/safetensors.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "bench/bench_cuda.hpp"
 #include "halfscope/array/array.hpp"
-#include "halfscope/table/count_cuda.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
 #include "halfscope/table/update_cuda.hpp"
 
 namespace bench {

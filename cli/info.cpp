@@ -9,7 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"
 #include "reports/page.hpp"
 #include "sim/backend.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::sim {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::sim {
 

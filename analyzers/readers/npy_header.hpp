@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::readers {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "halfscope/number/format.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::python {
 

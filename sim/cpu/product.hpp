@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::sim {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "halfscope/table/count_cuda.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
 #include "sim/cudnn/backend.hpp"
 
 namespace halfscope::sim {

@@ -16,8 +16,8 @@
 #include "cuda/skip.hpp"
 #include "cuda/stream.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/count_cuda.hpp"
-#include "halfscope/table/count_kernels.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
+#include "halfscope/table/count/count_kernels.hpp"
 
 using namespace halfscope;
 using cuda::DeviceTensor;

@@ -7,7 +7,7 @@
 
 #include "halfscope/halfscope.hpp"
 #include "halfscope/number/operation_table.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "halfscope/log/run_log.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace sample {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "halfscope/log/run_log.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "reports/sample.hpp"
 
 namespace sample {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analyzers/study.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "reports/sample.hpp"
 
 namespace sample {

@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 using namespace halfscope;
 

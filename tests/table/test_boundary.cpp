@@ -10,7 +10,7 @@
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "table/grid.hpp"
 
 using namespace halfscope;

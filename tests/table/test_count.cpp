@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector passes against one element at a time, on data made against them, and on every
 // instruction set of this processor.
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -16,7 +16,7 @@
 
 #include "catch.hpp"
 #include "f16c.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "number/judge.hpp"
 #include "parallel.hpp"
 

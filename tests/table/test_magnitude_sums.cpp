@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 #include <bit>
 #include <cmath>

@@ -16,7 +16,7 @@
 #include "halfscope/log/document.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/table/binade_table.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::log {
 

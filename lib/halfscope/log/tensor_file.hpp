@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::log {
 

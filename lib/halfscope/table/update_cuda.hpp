@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "halfscope/table/cuda_parts.hpp"
+#include "halfscope/table/count/cuda_parts.hpp"
 #include "halfscope/table/update_table.hpp"
 
 namespace halfscope::cuda {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "halfscope/number/format.hpp"
-#include "halfscope/table/cuda_parts.hpp"
+#include "halfscope/table/count/cuda_parts.hpp"
 
 namespace halfscope::cuda {
 

@@ -3,7 +3,7 @@
 // exactly; distributions into bins in shared memory where the frequent binades are.
 // docs/numerics.md, "Tables on the GPU".
 #include "halfscope/device/launch.hpp"
-#include "halfscope/table/cuda_elements.hpp"
+#include "halfscope/table/count/cuda_elements.hpp"
 #include "halfscope/table/pair_fast.hpp"
 #include "halfscope/table/update_kernels.hpp"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 #include "halfscope/table/update_block.hpp"
 #include "halfscope/table/update_table.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
 

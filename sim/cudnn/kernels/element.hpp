@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "halfscope/device/launch.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope::sim::kernels {
 

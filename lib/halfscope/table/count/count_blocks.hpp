@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
 

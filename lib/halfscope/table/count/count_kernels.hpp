@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "halfscope/table/cuda_rows.hpp"
+#include "halfscope/table/count/cuda_rows.hpp"
 
 namespace halfscope::cuda {
 

@@ -10,7 +10,7 @@
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/binade_table.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "halfscope/table/boundary.hpp"
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 namespace halfscope {
 

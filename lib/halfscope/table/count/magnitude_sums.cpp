@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "halfscope/table/wide_sum.hpp"
+#include "halfscope/table/count/wide_sum.hpp"
 
 namespace halfscope {
 namespace {

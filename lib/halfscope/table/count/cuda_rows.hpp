@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "halfscope/number/format.hpp"
-#include "halfscope/table/count_cuda.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
 
 namespace halfscope::cuda {
 

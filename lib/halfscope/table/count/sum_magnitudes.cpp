@@ -9,8 +9,8 @@
 #include <bit>
 #include <cstring>
 
-#include "halfscope/table/filler.hpp"
-#include "halfscope/table/magnitude_sums.hpp"
+#include "halfscope/table/count/filler.hpp"
+#include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope {
 namespace {

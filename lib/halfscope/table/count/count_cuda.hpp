@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "halfscope/table/count.hpp"
-#include "halfscope/table/cuda_parts.hpp"
+#include "halfscope/table/count/count.hpp"
+#include "halfscope/table/count/cuda_parts.hpp"
 
 namespace halfscope::cuda {
 

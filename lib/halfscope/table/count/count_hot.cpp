@@ -6,7 +6,7 @@
 // of 64 elements into one 64-bit mask a flag. A vector of 8 such masks, one for each of 8 binades,
 // is then counted by one population count a question: how many, how many negative, how many at or
 // above each threshold. What is counted: docs/numerics.md, section 12.
-#include "halfscope/table/count_blocks.hpp"
+#include "halfscope/table/count/count_blocks.hpp"
 
 #if defined(__x86_64__)
 
@@ -30,7 +30,7 @@
 #pragma GCC target("avx512vpopcntdq,gfni,popcnt")
 #endif
 
-#include "halfscope/table/count_sources-inl.hpp"
+#include "halfscope/table/count/count_sources-inl.hpp"
 
 namespace halfscope {
 namespace {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "halfscope/device/launch.hpp"
-#include "halfscope/table/count_kernels.hpp"
-#include "halfscope/table/cuda_elements.hpp"
+#include "halfscope/table/count/count_kernels.hpp"
+#include "halfscope/table/count/cuda_elements.hpp"
 
 namespace halfscope::cuda {
 

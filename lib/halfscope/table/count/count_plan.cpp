@@ -4,7 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "halfscope/table/count_blocks.hpp"
+#include "halfscope/table/count/count_blocks.hpp"
 
 namespace halfscope {
 namespace {

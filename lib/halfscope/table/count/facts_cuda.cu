@@ -5,8 +5,8 @@
 
 #include "halfscope/device/launch.hpp"
 #include "halfscope/device/round_trip.hpp"
-#include "halfscope/table/count_cuda.hpp"
-#include "halfscope/table/cuda_elements.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
+#include "halfscope/table/count/cuda_elements.hpp"
 
 namespace halfscope::cuda {
 namespace {

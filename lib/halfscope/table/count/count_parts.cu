@@ -2,9 +2,9 @@
 // Tables by parts: a block takes a part, with a bin for every sign, row and segment in shared
 // memory. docs/numerics.md, "Tables on the GPU".
 #include "halfscope/device/launch.hpp"
-#include "halfscope/table/count_kernels.hpp"
-#include "halfscope/table/count_seen.hpp"
-#include "halfscope/table/cuda_elements.hpp"
+#include "halfscope/table/count/count_kernels.hpp"
+#include "halfscope/table/count/count_seen.hpp"
+#include "halfscope/table/count/cuda_elements.hpp"
 
 namespace halfscope::cuda {
 namespace {

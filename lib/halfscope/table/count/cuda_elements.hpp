@@ -8,7 +8,7 @@
 
 #include "halfscope/device/launch.hpp"
 #include "halfscope/number/bits.hpp"
-#include "halfscope/table/cuda_parts.hpp"
+#include "halfscope/table/count/cuda_parts.hpp"
 
 namespace halfscope::cuda {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/count_cuda.hpp"
+#include "halfscope/table/count/count_cuda.hpp"
 
 #include <algorithm>
 
 #include "halfscope/device/round_trip.hpp"
-#include "halfscope/table/count_kernels.hpp"
+#include "halfscope/table/count/count_kernels.hpp"
 
 namespace halfscope::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "halfscope/table/count_blocks.hpp"
+#include "halfscope/table/count/count_blocks.hpp"
 
 namespace halfscope {
 namespace {

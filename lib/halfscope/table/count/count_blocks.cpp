@@ -6,7 +6,7 @@
 // not tell, are gathered and counted one by one. Which binades those are decides the speed and
 // nothing else. Elsewhere, binary32 elements index a coarse table, 16 bins a binade, and only the
 // rarer side of a bin with a cut inside is gathered.
-#include "halfscope/table/count_blocks.hpp"
+#include "halfscope/table/count/count_blocks.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@
 #include <numeric>
 #include <utility>
 
-#include "halfscope/table/filler.hpp"
+#include "halfscope/table/count/filler.hpp"
 
 namespace halfscope {
 namespace {

@@ -3,9 +3,9 @@
 // extremes, bits and segments follow from 32,768 counts instead of from every element.
 // docs/numerics.md, "Tables on the GPU".
 #include "halfscope/device/launch.hpp"
-#include "halfscope/table/count_kernels.hpp"
-#include "halfscope/table/count_seen.hpp"
-#include "halfscope/table/cuda_elements.hpp"
+#include "halfscope/table/count/count_kernels.hpp"
+#include "halfscope/table/count/count_seen.hpp"
+#include "halfscope/table/count/cuda_elements.hpp"
 
 namespace halfscope::cuda {
 namespace {

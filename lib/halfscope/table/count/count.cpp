@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/count.hpp"
+#include "halfscope/table/count/count.hpp"
 
 #include <tbb/blocked_range.h>
 #include <tbb/info.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "halfscope/table/filler.hpp"
+#include "halfscope/table/count/filler.hpp"
 
 namespace halfscope {
 namespace {

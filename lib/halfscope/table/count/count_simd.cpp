@@ -2,14 +2,14 @@
 // Parts of the pass for every processor, with run-time dispatch to the widest vectors; and the pass
 // over binary32 blocks on those without the kernel of count_hot.cpp.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halfscope/table/count_simd.cpp"
+#define HWY_TARGET_INCLUDE "halfscope/table/count/count_simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "halfscope/table/count_blocks.hpp"
+#include "halfscope/table/count/count_blocks.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::HWY_NAMESPACE {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "halfscope/table/cuda_rows.hpp"
-#include "halfscope/table/filler.hpp"
+#include "halfscope/table/count/cuda_rows.hpp"
+#include "halfscope/table/count/filler.hpp"
 
 namespace halfscope::cuda {
 namespace {
