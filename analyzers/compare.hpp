@@ -12,7 +12,7 @@
 
 #include "analyzers/operations.hpp"
 #include "analyzers/underflow.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope::analyzers {
 

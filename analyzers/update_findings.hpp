@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "halfscope/table/update_table.hpp"
-#include "halfscope/table/update_what_if.hpp"
+#include "halfscope/table/update/update_table.hpp"
+#include "halfscope/table/update/update_what_if.hpp"
 
 namespace halfscope::analyzers {
 

@@ -11,8 +11,8 @@
 
 #include "bench/bench.hpp"
 #include "bench/update_loops.hpp"
-#include "halfscope/table/update_table.hpp"
-#include "halfscope/table/update_what_if.hpp"
+#include "halfscope/table/update/update_table.hpp"
+#include "halfscope/table/update/update_what_if.hpp"
 
 namespace {
 

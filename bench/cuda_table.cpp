@@ -9,7 +9,7 @@
 #include "bench/bench_cuda.hpp"
 #include "halfscope/array/array.hpp"
 #include "halfscope/table/count/count_cuda.hpp"
-#include "halfscope/table/update_cuda.hpp"
+#include "halfscope/table/update/update_cuda.hpp"
 
 namespace bench {
 namespace {

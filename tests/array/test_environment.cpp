@@ -7,7 +7,7 @@
 #include <cfenv>
 
 #include "catch.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 #include "inputs.hpp"
 
 using namespace arrays;

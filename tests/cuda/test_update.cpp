@@ -15,8 +15,8 @@
 #include "cuda/skip.hpp"
 #include "cuda/stream.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/pair_fast.hpp"
-#include "halfscope/table/update_cuda.hpp"
+#include "halfscope/table/update/pair_fast.hpp"
+#include "halfscope/table/update/update_cuda.hpp"
 
 using namespace halfscope;
 using cuda::DeviceTensor;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 #include "table/update_judge.hpp"
 
 using namespace halfscope;

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 #include "table/update_judge.hpp"
 #include "tests/vector_target.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 #include "parallel.hpp"
 #include "table/update_judge.hpp"
 

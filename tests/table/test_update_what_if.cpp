@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "halfscope/table/update_what_if.hpp"
+#include "halfscope/table/update/update_what_if.hpp"
 #include "table/update_judge.hpp"
 
 using namespace halfscope;

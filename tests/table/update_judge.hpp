@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 #include "oracle.hpp"
 
 namespace judge {

@@ -4,8 +4,8 @@
 // docs/numerics.md, "Tables on the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/cuda_elements.hpp"
-#include "halfscope/table/pair_fast.hpp"
-#include "halfscope/table/update_kernels.hpp"
+#include "halfscope/table/update/pair_fast.hpp"
+#include "halfscope/table/update/update_kernels.hpp"
 
 namespace halfscope::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "halfscope/table/count/cuda_parts.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope::cuda {
 

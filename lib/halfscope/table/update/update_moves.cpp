@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/update_moves.hpp"
+#include "halfscope/table/update/update_moves.hpp"
 
 #include <algorithm>
 #include <bit>

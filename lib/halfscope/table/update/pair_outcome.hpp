@@ -7,7 +7,7 @@
 
 #include "halfscope/number/arithmetic.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why binary64 suffices: docs/numerics.md, "Swamped updates".
-#include "halfscope/table/update_sgd.hpp"
+#include "halfscope/table/update/update_sgd.hpp"
 
 #include <algorithm>
 #include <bit>

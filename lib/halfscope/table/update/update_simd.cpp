@@ -2,7 +2,7 @@
 // The pass over pairs of binary32, with run-time dispatch to the widest vectors. Derivations:
 // docs/numerics.md, "Swamped updates".
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "halfscope/table/update_simd.cpp"
+#define HWY_TARGET_INCLUDE "halfscope/table/update/update_simd.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "halfscope/table/update_block.hpp"
+#include "halfscope/table/update/update_block.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::HWY_NAMESPACE {

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "halfscope/number/bits.hpp"
-#include "halfscope/table/pair_outcome.hpp"
-#include "halfscope/table/update_block.hpp"
+#include "halfscope/table/update/pair_outcome.hpp"
+#include "halfscope/table/update/update_block.hpp"
 
 namespace halfscope::fast {
 

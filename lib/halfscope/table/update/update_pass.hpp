@@ -8,8 +8,8 @@
 #include <span>
 
 #include "halfscope/table/count/count.hpp"
-#include "halfscope/table/update_block.hpp"
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_block.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/update_what_if.hpp"
+#include "halfscope/table/update/update_what_if.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,10 +12,10 @@
 
 #include "halfscope/array/environment.hpp"
 #include "halfscope/number/arithmetic.hpp"
-#include "halfscope/table/update_moves.hpp"
-#include "halfscope/table/update_pair.hpp"
-#include "halfscope/table/update_pass.hpp"
-#include "halfscope/table/update_source.hpp"
+#include "halfscope/table/update/update_moves.hpp"
+#include "halfscope/table/update/update_pair.hpp"
+#include "halfscope/table/update/update_pass.hpp"
+#include "halfscope/table/update/update_source.hpp"
 
 namespace halfscope {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/update_pass.hpp"
+#include "halfscope/table/update/update_pass.hpp"
 
 #include <bit>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "halfscope/array/array.hpp"
 #include "halfscope/number/convert.hpp"
-#include "halfscope/table/update_source.hpp"
+#include "halfscope/table/update/update_source.hpp"
 
 namespace halfscope {
 namespace {

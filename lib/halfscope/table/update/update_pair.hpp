@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "halfscope/table/pair_outcome.hpp"
+#include "halfscope/table/update/pair_outcome.hpp"
 
 namespace halfscope {
 

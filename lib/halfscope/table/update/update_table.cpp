@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/update_table.hpp"
+#include "halfscope/table/update/update_table.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,10 +7,10 @@
 #include <string>
 
 #include "halfscope/array/environment.hpp"
-#include "halfscope/table/update_pair.hpp"
-#include "halfscope/table/update_pass.hpp"
-#include "halfscope/table/update_sgd.hpp"
-#include "halfscope/table/update_source.hpp"
+#include "halfscope/table/update/update_pair.hpp"
+#include "halfscope/table/update/update_pass.hpp"
+#include "halfscope/table/update/update_sgd.hpp"
+#include "halfscope/table/update/update_source.hpp"
 
 namespace halfscope {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "halfscope/table/update_block.hpp"
+#include "halfscope/table/update/update_block.hpp"
 
 namespace halfscope {
 

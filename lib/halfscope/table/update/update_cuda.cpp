@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "halfscope/table/update_cuda.hpp"
+#include "halfscope/table/update/update_cuda.hpp"
 
 #include <stdexcept>
 #include <string>
 
 #include "halfscope/device/round_trip.hpp"
-#include "halfscope/table/update_kernels.hpp"
-#include "halfscope/table/update_source.hpp"
+#include "halfscope/table/update/update_kernels.hpp"
+#include "halfscope/table/update/update_source.hpp"
 
 namespace halfscope::cuda {
 namespace {
