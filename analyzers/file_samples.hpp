@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "analyzers/whole_tensors.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 
 namespace halfscope::analyzers {
 

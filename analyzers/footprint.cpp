@@ -6,7 +6,7 @@
 #include <map>
 
 #include "analyzers/advice.hpp"
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/microbatches.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analyzers/fit_findings.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "halfscope/number/block.hpp"
 #include "halfscope/table/binade_table.hpp"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers {
 

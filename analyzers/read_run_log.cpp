@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
-#include "analyzers/count_values.hpp"
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/count_values.hpp"
+#include "analyzers/frames/microbatches.hpp"
 #include "analyzers/readers/roles.hpp"
 #include "analyzers/run_samples.hpp"
 #include "analyzers/scale_tag.hpp"

@@ -2,7 +2,7 @@
 // Frames, peaks and scalars of one run log folder.
 #pragma once
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers {
 

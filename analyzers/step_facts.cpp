@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/microbatches.hpp"
 
 namespace halfscope::analyzers {
 

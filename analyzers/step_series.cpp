@@ -10,7 +10,7 @@
 #include <set>
 
 #include "analyzers/flushed_profile.hpp"
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/microbatches.hpp"
 #include "analyzers/provenance.hpp"
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/step_facts.hpp"

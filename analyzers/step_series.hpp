@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "halfscope/table/interval.hpp"
 
 namespace halfscope::analyzers {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/microbatches.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers {
 

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <span>
 
-#include "analyzers/count_values.hpp"
+#include "analyzers/frames/count_values.hpp"
 #include "analyzers/readers/roles.hpp"
 #include "analyzers/readers/shard_index.hpp"
 #include "analyzers/unnamed_roles.hpp"

@@ -3,7 +3,7 @@
 // steps).
 #pragma once
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "analyzers/tensor_folder.hpp"
 
 namespace halfscope::analyzers {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/readers/shard_index.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "analyzers/tensor_folder.hpp"
 
 namespace halfscope::analyzers {

@@ -13,7 +13,7 @@
 
 #include "analyzers/clipped.hpp"
 #include "analyzers/fit_findings.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "analyzers/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"

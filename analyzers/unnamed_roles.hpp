@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "analyzers/tensor_folder.hpp"
 #include "halfscope/log/tensor_file.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "analyzers/update_findings.hpp"
 
 namespace halfscope::analyzers {

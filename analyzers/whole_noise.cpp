@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "analyzers/tensor_parts.hpp"
+#include "analyzers/frames/tensor_parts.hpp"
 #include "halfscope/array/array.hpp"
 
 namespace halfscope::analyzers {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "analyzers/readers/console_lines.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "analyzers/readers/console_lines.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {
 

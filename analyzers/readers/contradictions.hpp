@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analyzers/readers/tensorboard_tags.hpp"
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "halfscope/log/event_outline.hpp"
 
 namespace halfscope::log {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
 namespace halfscope::readers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/microbatches.hpp"
+#include "analyzers/frames/microbatches.hpp"
 
 #include <cmath>
 #include <vector>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/count_values.hpp"
+#include "analyzers/frames/count_values.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/whole_tensors.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 
 #include <fmt/format.h>
 

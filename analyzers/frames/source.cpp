@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/source.hpp"
+#include "analyzers/frames/source.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
