@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "analyzers/readers/shard_index.hpp"
 #include "analyzers/tensor_folder.hpp"
 #include "analyzers/unnamed_roles.hpp"

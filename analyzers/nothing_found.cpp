@@ -8,7 +8,7 @@
 #include <set>
 
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "analyzers/frames/count_values.hpp"
 #include "analyzers/frames/microbatches.hpp"
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "analyzers/run_samples.hpp"
 #include "analyzers/scale_tag.hpp"
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "halfscope/log/safetensors.hpp"
 
 namespace halfscope::analyzers {

@@ -3,7 +3,7 @@
 
 #include "analyzers/file_samples.hpp"
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/run_samples.hpp"
 #include "halfscope/log/run_log.hpp"
 

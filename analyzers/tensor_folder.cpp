@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/open.hpp"
 #include "analyzers/readers/torch_file.hpp"
 #include "analyzers/tensor_shards.hpp"

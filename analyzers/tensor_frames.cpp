@@ -12,7 +12,7 @@
 #include <span>
 
 #include "analyzers/frames/count_values.hpp"
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "analyzers/readers/shard_index.hpp"
 #include "analyzers/unnamed_roles.hpp"
 

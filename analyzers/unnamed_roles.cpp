@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 namespace {

@@ -15,10 +15,10 @@
 #include "analyzers/readers/console_steps.hpp"
 #include "analyzers/readers/console_survey.hpp"
 #include "analyzers/readers/console_words.hpp"
-#include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/log_files.hpp"
-#include "analyzers/readers/text_lines.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 namespace {

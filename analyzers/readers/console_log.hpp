@@ -3,7 +3,7 @@
 // and Megatron-LM.
 #pragma once
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

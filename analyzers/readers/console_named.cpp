@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 

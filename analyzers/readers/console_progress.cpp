@@ -23,7 +23,7 @@
 
 #include "analyzers/readers/console_lines.hpp"
 #include "analyzers/readers/console_words.hpp"
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 namespace {

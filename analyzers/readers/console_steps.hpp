@@ -13,8 +13,8 @@
 #include "analyzers/readers/console_lines.hpp"
 #include "analyzers/readers/console_named.hpp"
 #include "analyzers/readers/console_survey.hpp"
-#include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

@@ -12,7 +12,7 @@
 #include "analyzers/readers/console_engines.hpp"
 #include "analyzers/readers/console_ranks.hpp"
 #include "analyzers/readers/console_words.hpp"
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 namespace {

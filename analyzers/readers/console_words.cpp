@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 namespace {

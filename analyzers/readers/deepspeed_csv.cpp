@@ -13,11 +13,11 @@
 #include <map>
 #include <set>
 
-#include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/log_files.hpp"
-#include "analyzers/readers/scalar_tags.hpp"
-#include "analyzers/readers/text_lines.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/common/scalar_tags.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 namespace {

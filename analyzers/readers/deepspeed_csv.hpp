@@ -2,7 +2,7 @@
 // The CSV files of DeepSpeed's monitor: one metric a file, "step,NAME" and then a row a step.
 #pragma once
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <span>
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "analyzers/readers/kind_names.hpp"
+#include "analyzers/readers/common/kind_names.hpp"
 #include "analyzers/readers/numpy_file.hpp"
 #include "analyzers/readers/torch_file.hpp"
 #include "analyzers/readers/zip_archive.hpp"

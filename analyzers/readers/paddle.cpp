@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/log_files.hpp"
-#include "analyzers/readers/text_lines.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 namespace {

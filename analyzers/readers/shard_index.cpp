@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
 

@@ -12,7 +12,7 @@
 #include "analyzers/readers/tensorboard_files.hpp"
 #include "analyzers/readers/tensorboard_histogram.hpp"
 #include "analyzers/readers/tensorboard_index.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 #include "halfscope/log/event_file.hpp"
 
 namespace halfscope::readers {

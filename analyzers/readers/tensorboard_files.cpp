@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/event_outline.hpp"
 

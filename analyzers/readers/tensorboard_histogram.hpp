@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "analyzers/readers/histogram.hpp"
+#include "analyzers/readers/common/histogram.hpp"
 #include "halfscope/log/event_file.pb.h"
 
 namespace halfscope::readers {

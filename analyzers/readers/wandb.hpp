@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/histogram.hpp"
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/histogram.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 

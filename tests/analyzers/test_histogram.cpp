@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Histograms against their own values: every answer holds the true count, and no answer is wider
 // than the buckets that a boundary cuts.
-#include "analyzers/readers/histogram.hpp"
+#include "analyzers/readers/common/histogram.hpp"
 
 #include <cmath>
 #include <limits>

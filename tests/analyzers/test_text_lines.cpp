@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "analyzers/readers/scalar_tags.hpp"
+#include "analyzers/readers/common/scalar_tags.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 #include <cmath>
 #include <limits>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 #include "analyzers/timeline_facts.hpp"
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/printed_extremes.hpp"
+#include "analyzers/readers/common/printed_extremes.hpp"
 
 #include <fmt/format.h>
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/printed_extremes.hpp"
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/printed_extremes.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

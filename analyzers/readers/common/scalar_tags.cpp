@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/scalar_tags.hpp"
+#include "analyzers/readers/common/scalar_tags.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/histogram.hpp"
+#include "analyzers/readers/common/histogram.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 
 #include <algorithm>
 

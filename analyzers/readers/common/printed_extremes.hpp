@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/contradictions.hpp"
-#include "analyzers/readers/text_lines.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/log_files.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 
 #include <algorithm>
 #include <fstream>

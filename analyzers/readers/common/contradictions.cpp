@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/contradictions.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 namespace halfscope::readers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/timeline.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 
 namespace halfscope::readers {
 namespace {

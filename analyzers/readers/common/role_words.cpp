@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzers/readers/roles.hpp"
+#include "analyzers/readers/common/roles.hpp"
 
 namespace halfscope::readers {
 namespace {

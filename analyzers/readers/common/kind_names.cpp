@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/kind_names.hpp"
+#include "analyzers/readers/common/kind_names.hpp"
 
 namespace halfscope::readers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/peak_table.hpp"
+#include "analyzers/readers/common/peak_table.hpp"
 
 #include <algorithm>
 #include <cmath>
