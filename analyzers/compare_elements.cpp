@@ -13,7 +13,7 @@
 #include <tuple>
 
 #include "analyzers/compare.hpp"
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/samples.hpp"
 #include "halfscope/number/convert.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/samples.hpp"
 
-#include "analyzers/file_samples.hpp"
+#include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/run_samples.hpp"

@@ -19,8 +19,8 @@
 #include "analyzers/readers/tensorboard_files.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/wandb.hpp"
-#include "analyzers/tensor_folder.hpp"
-#include "analyzers/tensor_frames.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_frames.hpp"
 #include "halfscope/log/kernel_files.hpp"
 
 namespace halfscope::readers {

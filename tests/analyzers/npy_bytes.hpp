@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "analyzers/npy_bytes.hpp"
-#include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
 #include "zip_bytes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 
 #include "analyzers/logs.hpp"
 #include "analyzers/underflow.hpp"

@@ -2,9 +2,9 @@
 // Checkpoints in several files with an index: what the index says holds, or is told of.
 #include <fmt/format.h>
 #include "analyzers/logs.hpp"
-#include "analyzers/readers/shard_index.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/samples.hpp"
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/underflow.hpp"
 #include "catch.hpp"
 

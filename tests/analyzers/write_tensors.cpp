@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 

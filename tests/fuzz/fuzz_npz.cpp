@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as an NPZ file. Those that begin with 'Z' are the archive; others are packed into one:
 // a byte (1: deflated, 2: sizes in ZIP64 fields), its members as name and data.
-#include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
 #include "archive.hpp"
 #include "tensors.hpp"
 

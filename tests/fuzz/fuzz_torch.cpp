@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of torch.save. An input that begins with 'Z' is the archive; others are packed into one:
 // the pickle, then storages.
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "archive.hpp"
 #include "tensors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/torch_values.hpp"
+#include "analyzers/readers/tensors/torch_values.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_frames.hpp"
+#include "analyzers/readers/tensors/tensor_frames.hpp"
 
 #include <fmt/format.h>
 #include <tbb/info.h>
@@ -13,8 +13,8 @@
 
 #include "analyzers/frames/count_values.hpp"
 #include "analyzers/readers/common/roles.hpp"
-#include "analyzers/readers/shard_index.hpp"
-#include "analyzers/unnamed_roles.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
+#include "analyzers/readers/tensors/unnamed_roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/element_order.hpp"
+#include "analyzers/readers/tensors/element_order.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/shard_index.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_views.hpp"
+#include "analyzers/readers/tensors/tensor_views.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "analyzers/readers/common/log_files.hpp"
-#include "analyzers/readers/open.hpp"
-#include "analyzers/readers/torch_file.hpp"
-#include "analyzers/tensor_shards.hpp"
-#include "analyzers/tensor_views.hpp"
-#include "analyzers/unnamed_roles.hpp"
+#include "analyzers/readers/tensors/open.hpp"
+#include "analyzers/readers/tensors/torch_file.hpp"
+#include "analyzers/readers/tensors/tensor_shards.hpp"
+#include "analyzers/readers/tensors/tensor_views.hpp"
+#include "analyzers/readers/tensors/unnamed_roles.hpp"
 #include "halfscope/log/folder.hpp"
 #include "halfscope/log/safetensors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_shards.hpp"
+#include "analyzers/readers/tensors/tensor_shards.hpp"
 
 #include <fmt/format.h>
 

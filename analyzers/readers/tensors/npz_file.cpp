@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/npy_header.hpp"
-#include "analyzers/readers/numpy_file.hpp"
-#include "analyzers/readers/zip_archive.hpp"
+#include "analyzers/readers/tensors/npy_header.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 
 namespace halfscope::readers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/zip_archive.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 
 #include <fmt/format.h>
 #include <zip.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers {

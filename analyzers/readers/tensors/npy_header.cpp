@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/npy_header.hpp"
+#include "analyzers/readers/tensors/npy_header.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "analyzers/readers/python_literal.hpp"
+#include "analyzers/readers/tensors/python_literal.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 
 namespace halfscope::analyzers {
 

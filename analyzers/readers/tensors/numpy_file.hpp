@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/readers/npy_header.hpp"
+#include "analyzers/readers/tensors/npy_header.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::readers {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/numpy_file.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/element_order.hpp"
-#include "analyzers/readers/npy_header.hpp"
+#include "analyzers/readers/tensors/element_order.hpp"
+#include "analyzers/readers/tensors/npy_header.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
 namespace halfscope::readers {

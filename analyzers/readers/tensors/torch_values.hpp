@@ -2,7 +2,7 @@
 // The values that a pickle's opcodes make: for torch_pickle.cpp.
 #pragma once
 
-#include "analyzers/readers/torch_pickle.hpp"
+#include "analyzers/readers/tensors/torch_pickle.hpp"
 
 namespace halfscope::readers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/torch_pickle.hpp"
+#include "analyzers/readers/tensors/torch_pickle.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "analyzers/readers/torch_values.hpp"
+#include "analyzers/readers/tensors/torch_values.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::readers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/unnamed_roles.hpp"
+#include "analyzers/readers/tensors/unnamed_roles.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/open.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 
 #include <array>
 #include <fstream>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "analyzers/readers/common/kind_names.hpp"
-#include "analyzers/readers/numpy_file.hpp"
-#include "analyzers/readers/torch_file.hpp"
-#include "analyzers/readers/zip_archive.hpp"
+#include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/readers/tensors/torch_file.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/torch_file.hpp"
+#include "analyzers/readers/tensors/torch_file.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/element_order.hpp"
-#include "analyzers/readers/torch_state.hpp"
-#include "analyzers/readers/zip_archive.hpp"
+#include "analyzers/readers/tensors/element_order.hpp"
+#include "analyzers/readers/tensors/torch_state.hpp"
+#include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::readers {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "analyzers/readers/shard_index.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/frames/source.hpp"
-#include "analyzers/tensor_folder.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
 
 namespace halfscope::analyzers {
 

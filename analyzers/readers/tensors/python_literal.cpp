@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/python_literal.hpp"
+#include "analyzers/readers/tensors/python_literal.hpp"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/torch_names.hpp"
+#include "analyzers/readers/tensors/torch_names.hpp"
 
 namespace halfscope::readers {
 

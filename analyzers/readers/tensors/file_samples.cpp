@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/file_samples.hpp"
+#include "analyzers/readers/tensors/file_samples.hpp"
 
 #include <algorithm>
 #include <memory>
 
 #include "analyzers/readers/common/roles.hpp"
-#include "analyzers/readers/shard_index.hpp"
-#include "analyzers/tensor_folder.hpp"
-#include "analyzers/unnamed_roles.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
+#include "analyzers/readers/tensors/tensor_folder.hpp"
+#include "analyzers/readers/tensors/unnamed_roles.hpp"
 
 namespace halfscope::analyzers {
 namespace {

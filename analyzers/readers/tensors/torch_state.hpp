@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/readers/torch_pickle.hpp"
+#include "analyzers/readers/tensors/torch_pickle.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::readers {
