@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "analyzers/ranks.hpp"
+#include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/step_facts.hpp"
 

@@ -4,7 +4,7 @@
 #include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/common/log_files.hpp"
-#include "analyzers/run_samples.hpp"
+#include "analyzers/readers/run_log/run_samples.hpp"
 #include "halfscope/log/run_log.hpp"
 
 namespace halfscope::analyzers {

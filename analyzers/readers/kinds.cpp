@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzers/ranks.hpp"
-#include "analyzers/read_run_log.hpp"
+#include "analyzers/readers/run_log/ranks.hpp"
+#include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/console_log.hpp"
 #include "analyzers/readers/deepspeed_csv.hpp"
 #include "analyzers/readers/common/kind_names.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/scale_tag.hpp"
+#include "analyzers/readers/run_log/scale_tag.hpp"
 
 #include <fmt/format.h>
 

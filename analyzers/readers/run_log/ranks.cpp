@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/ranks.hpp"
+#include "analyzers/readers/run_log/ranks.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "analyzers/read_run_log.hpp"
+#include "analyzers/readers/run_log/read_run_log.hpp"
 
 namespace halfscope::analyzers {
 namespace {

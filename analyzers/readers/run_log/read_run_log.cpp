@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/read_run_log.hpp"
+#include "analyzers/readers/run_log/read_run_log.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include "analyzers/frames/count_values.hpp"
 #include "analyzers/frames/microbatches.hpp"
 #include "analyzers/readers/common/roles.hpp"
-#include "analyzers/run_samples.hpp"
-#include "analyzers/scale_tag.hpp"
+#include "analyzers/readers/run_log/run_samples.hpp"
+#include "analyzers/readers/run_log/scale_tag.hpp"
 
 namespace halfscope::analyzers {
 namespace {
