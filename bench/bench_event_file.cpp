@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "analyzers/readers/tensorboard.hpp"
+#include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "bench/bench.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/event_file.pb.h"

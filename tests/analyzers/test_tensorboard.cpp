@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event files that are unusual or wrong; tests/python/test_tensorboard_reader.py has those that
 // other tools write.
-#include "analyzers/readers/tensorboard.hpp"
+#include "analyzers/readers/tensorboard/tensorboard.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
 
-#include "analyzers/readers/tensorboard_histogram.hpp"
-#include "analyzers/readers/tensorboard_index.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_index.hpp"
 #include "catch.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/event_file.pb.h"

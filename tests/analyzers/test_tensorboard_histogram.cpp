@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Histogram messages of writers that leave fields away: what they can hold, and no more.
-#include "analyzers/readers/tensorboard_histogram.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
 
 #include <cmath>
 #include <initializer_list>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensorboard.hpp"
+#include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "events.hpp"
 #include "log_reader.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensorboard_tags.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_tags.hpp"
 
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensorboard_index.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_index.hpp"
 
 #include <fmt/format.h>
 

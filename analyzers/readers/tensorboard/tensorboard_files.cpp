@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensorboard_files.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 
 #include <algorithm>
 #include <string>

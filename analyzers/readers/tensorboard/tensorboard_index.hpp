@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analyzers/readers/tensorboard_tags.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_tags.hpp"
 #include "analyzers/frames/source.hpp"
 #include "halfscope/log/event_outline.hpp"
 

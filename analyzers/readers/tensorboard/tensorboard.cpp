@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/tensorboard.hpp"
+#include "analyzers/readers/tensorboard/tensorboard.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "analyzers/readers/tensorboard_files.hpp"
-#include "analyzers/readers/tensorboard_histogram.hpp"
-#include "analyzers/readers/tensorboard_index.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_files.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_index.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "halfscope/log/event_file.hpp"
 
