@@ -18,7 +18,7 @@
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 #include "analyzers/readers/common/timeline.hpp"
-#include "analyzers/readers/wandb.hpp"
+#include "analyzers/readers/wandb/wandb.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
 #include "halfscope/log/kernel_files.hpp"

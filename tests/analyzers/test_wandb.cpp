@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/wandb.hpp"
+#include "analyzers/readers/wandb/wandb.hpp"
 
 #include <cmath>
 

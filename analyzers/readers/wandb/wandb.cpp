@@ -4,7 +4,7 @@
 // width between the least and the largest value; the edges beside them are torch.linspace of the
 // same ends. Both work in binary32: a value beside an edge may be counted on its other side, and a
 // bucket of 2^24 values or more is not counted exactly. wandb.Histogram(values) is np.histogram.
-#include "analyzers/readers/wandb.hpp"
+#include "analyzers/readers/wandb/wandb.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@
 #include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
-#include "analyzers/readers/wandb_rows.hpp"
+#include "analyzers/readers/wandb/wandb_rows.hpp"
 
 namespace halfscope::readers {
 namespace {

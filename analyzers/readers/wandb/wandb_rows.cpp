@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/wandb_rows.hpp"
+#include "analyzers/readers/wandb/wandb_rows.hpp"
 
 #include <fmt/format.h>
 
