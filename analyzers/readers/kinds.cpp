@@ -8,8 +8,8 @@
 
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
-#include "analyzers/readers/console_log.hpp"
-#include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/console/console_log.hpp"
+#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/common/kind_names.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/msprobe.hpp"

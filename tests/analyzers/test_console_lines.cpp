@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What single lines say: colours, fields, progress bars, torn iterations.
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
 #include <cmath>
 
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "catch.hpp"
 
 namespace halfscope::readers {

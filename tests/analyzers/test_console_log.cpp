@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_log.hpp"
+#include "analyzers/readers/console/console_log.hpp"
 
 #include <fstream>
 
-#include "analyzers/readers/console_lines.hpp"
-#include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"

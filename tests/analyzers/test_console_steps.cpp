@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps console lines are of, where they contradict themselves or each other too.
-#include "analyzers/readers/console_steps.hpp"
+#include "analyzers/readers/console/console_steps.hpp"
 
 #include <fmt/format.h>
 
 #include <map>
 #include <string>
 
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"

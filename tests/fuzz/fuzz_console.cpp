@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_log.hpp"
+#include "analyzers/readers/console/console_log.hpp"
 #include "log_reader.hpp"
 
 HALFSCOPE_FUZZ_TARGET(console) {

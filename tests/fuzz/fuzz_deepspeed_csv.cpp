@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "log_reader.hpp"
 
 HALFSCOPE_FUZZ_TARGET(deepspeed_csv) {

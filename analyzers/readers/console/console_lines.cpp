@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
 #include <cmath>
 
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 
 namespace halfscope::readers {
 namespace {

@@ -2,7 +2,7 @@
 // What is to be said of a console log beside its steps.
 #include <fmt/format.h>
 
-#include "analyzers/readers/console_steps.hpp"
+#include "analyzers/readers/console/console_steps.hpp"
 
 namespace halfscope::readers {
 

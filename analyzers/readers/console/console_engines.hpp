@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
 namespace halfscope::readers {
 

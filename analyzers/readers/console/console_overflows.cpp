@@ -24,8 +24,8 @@
 #include <cctype>
 #include <iterator>
 
-#include "analyzers/readers/console_lines.hpp"
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_log.hpp"
+#include "analyzers/readers/console/console_log.hpp"
 
 #include <fmt/format.h>
 
@@ -9,12 +9,12 @@
 #include <iterator>
 #include <memory>
 
-#include "analyzers/readers/console_engines.hpp"
-#include "analyzers/readers/console_files.hpp"
-#include "analyzers/readers/console_lines.hpp"
-#include "analyzers/readers/console_steps.hpp"
-#include "analyzers/readers/console_survey.hpp"
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_engines.hpp"
+#include "analyzers/readers/console/console_files.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_steps.hpp"
+#include "analyzers/readers/console/console_survey.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/text_lines.hpp"

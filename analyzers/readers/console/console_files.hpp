@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzers/readers/console_survey.hpp"
+#include "analyzers/readers/console/console_survey.hpp"
 
 namespace halfscope::readers {
 

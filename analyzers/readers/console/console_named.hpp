@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
 namespace halfscope::readers {
 

@@ -21,8 +21,8 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzers/readers/console_lines.hpp"
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {

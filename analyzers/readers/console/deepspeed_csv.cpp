@@ -4,7 +4,7 @@
 // of the file without ".csv", written again where a run starts again. What these call a step is the
 // number of samples so far; a row is written after every step, so that its loss scale is the one of
 // the next step, and of the training loss before the step is counted.
-#include "analyzers/readers/deepspeed_csv.hpp"
+#include "analyzers/readers/console/deepspeed_csv.hpp"
 
 #include <fmt/format.h>
 

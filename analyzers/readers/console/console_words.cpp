@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 
 #include <algorithm>
 #include <array>

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/console_lines.hpp"
-#include "analyzers/readers/console_named.hpp"
-#include "analyzers/readers/console_survey.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_named.hpp"
+#include "analyzers/readers/console/console_survey.hpp"
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 

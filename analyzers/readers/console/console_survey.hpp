@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_named.hpp"
+#include "analyzers/readers/console/console_named.hpp"
 
 #include <cstdlib>
 #include <string>

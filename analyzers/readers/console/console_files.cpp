@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_files.hpp"
+#include "analyzers/readers/console/console_files.hpp"
 
 #include <fmt/format.h>
 

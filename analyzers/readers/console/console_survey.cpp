@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/console_survey.hpp"
+#include "analyzers/readers/console/console_survey.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/readers/console_engines.hpp"
-#include "analyzers/readers/console_ranks.hpp"
-#include "analyzers/readers/console_words.hpp"
+#include "analyzers/readers/console/console_engines.hpp"
+#include "analyzers/readers/console/console_ranks.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 
 namespace halfscope::readers {

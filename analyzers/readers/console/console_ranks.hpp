@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "analyzers/readers/console_lines.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/frames/source.hpp"
 
 namespace halfscope::readers {
