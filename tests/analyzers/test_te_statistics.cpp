@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/readers/te_statistics.hpp"
+#include "analyzers/readers/statistics/te_statistics.hpp"
 
 #include <fmt/format.h>
 

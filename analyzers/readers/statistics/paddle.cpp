@@ -5,7 +5,7 @@
 //   num_inf=4, num_zero=0, max=inf, min=1.048930e+00, mean=inf
 // on one line; without [ERROR], num_nan and num_inf where there are neither. Six decimals (%e) of
 // the binary32 value. max and min are over infinities too; NaN may hide values from them.
-#include "analyzers/readers/paddle.hpp"
+#include "analyzers/readers/statistics/paddle.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // param_updated, exp_avg or exp_avg_sq, and the steps A to B; a folder for each rank. Numbers are
 // rounded to `ndigits` decimals, 6 by default. `zeros` is the share below 1e-8, not of zeros, and
 // is not read.
-#include "analyzers/readers/msprobe.hpp"
+#include "analyzers/readers/statistics/msprobe.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 //   2026-01-01 00:00:00,000 - INFO - LAYER_TENSOR_STATISTIC \t\t iteration=000002 \t\t value=0.0000
 // Tensors and statistics by transformer_engine/debug/features/log_tensor_stats.py; how they are
 // computed by utils/stats_computation.py there.
-#include "analyzers/readers/te_statistics.hpp"
+#include "analyzers/readers/statistics/te_statistics.hpp"
 
 #include <fmt/format.h>
 
