@@ -14,7 +14,7 @@
 
 #include "analyzers/compare.hpp"
 #include "analyzers/readers/tensors/open.hpp"
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 #include "halfscope/number/convert.hpp"
 
 namespace halfscope::analyzers {

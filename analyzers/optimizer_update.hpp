@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 
 namespace halfscope::analyzers {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "analyzers/format_fit.hpp"
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow.hpp"
 #include "analyzers/whole_noise.hpp"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analyzers/format_fit.hpp"
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 
 #include <cstring>
 #include <string>

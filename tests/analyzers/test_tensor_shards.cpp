@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include "analyzers/logs.hpp"
 #include "analyzers/readers/tensors/shard_index.hpp"
-#include "analyzers/samples.hpp"
+#include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/underflow.hpp"
 #include "catch.hpp"
