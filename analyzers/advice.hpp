@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzers/skip_risk.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

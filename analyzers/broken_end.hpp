@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

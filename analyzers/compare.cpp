@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "analyzers/kept_weights.hpp"
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates.hpp"
 
 namespace halfscope::analyzers {

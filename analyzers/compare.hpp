@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analyzers/operations.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/update/update_table.hpp"
 
 namespace halfscope::analyzers {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analyzers/compare.hpp"
-#include "analyzers/kept_weights.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/recommend.hpp"
 
 namespace halfscope::analyzers {

@@ -3,9 +3,9 @@
 #include <set>
 #include <string>
 
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/step_maxima.hpp"
 
 namespace halfscope::analyzers {

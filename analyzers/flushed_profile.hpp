@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/step_series.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

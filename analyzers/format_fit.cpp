@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/lowest_scale.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/table_noise.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

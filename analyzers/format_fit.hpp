@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/fit_findings.hpp"
+#include "analyzers/underflow/fit_findings.hpp"
 #include "analyzers/frames/source.hpp"
 #include "halfscope/number/block.hpp"
 #include "halfscope/table/binade_table.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/overflow.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "analyzers/advice.hpp"
-#include "analyzers/modules.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend.hpp"
 #include "halfscope/number/convert.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/may_use.hpp"
 
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/provenance.hpp"
 
 namespace halfscope::analyzers {
 

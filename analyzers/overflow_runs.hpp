@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/computation_order.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/computation_order.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "analyzers/advice.hpp"
-#include "analyzers/modules.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend.hpp"
 
 namespace halfscope::analyzers {

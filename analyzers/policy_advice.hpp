@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend_options.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/replay.hpp"
 
 namespace halfscope::analyzers {

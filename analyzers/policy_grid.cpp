@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "analyzers/policy_facts.hpp"
-#include "analyzers/recommend_options.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {

@@ -9,8 +9,8 @@
 #include "analyzers/policy_advice.hpp"
 #include "analyzers/policy_facts.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/share.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/share.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

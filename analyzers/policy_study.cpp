@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/step_facts.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/step_facts.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

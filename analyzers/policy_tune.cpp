@@ -11,7 +11,7 @@
 #include "analyzers/policy_advice.hpp"
 #include "analyzers/policy_grid.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/share.hpp"
+#include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {

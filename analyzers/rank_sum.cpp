@@ -8,7 +8,7 @@
 
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

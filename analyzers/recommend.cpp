@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "analyzers/lowest_scale.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/skip_limit.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

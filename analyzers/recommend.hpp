@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "analyzers/advice.hpp"
-#include "analyzers/recommend_options.hpp"
-#include "analyzers/share.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
+#include "analyzers/underflow/share.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -12,7 +12,7 @@
 
 #include "analyzers/replay_loop.hpp"
 #include "analyzers/replay_parts.hpp"
-#include "analyzers/share.hpp"
+#include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
 namespace halfscope::analyzers {

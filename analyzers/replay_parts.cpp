@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/computation_order.hpp"
-#include "analyzers/modules.hpp"
+#include "analyzers/underflow/computation_order.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/replay_loop.hpp"
 
 namespace halfscope::analyzers {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/step_maxima.hpp"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/skip_risk.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -11,9 +11,9 @@
 
 #include "analyzers/flushed_profile.hpp"
 #include "analyzers/frames/microbatches.hpp"
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/step_series_cause.hpp"
 #include "analyzers/step_series_known.hpp"
 #include "analyzers/step_series_step.hpp"

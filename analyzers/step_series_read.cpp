@@ -12,7 +12,7 @@
 
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/step_series.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

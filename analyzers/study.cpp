@@ -8,7 +8,7 @@
 #include "analyzers/format_fit.hpp"
 #include "analyzers/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates.hpp"
 
 namespace halfscope::analyzers {

@@ -11,7 +11,7 @@
 #include "analyzers/overflow.hpp"
 #include "analyzers/policy_study.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analyzers/format_fit.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

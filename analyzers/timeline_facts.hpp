@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/interval.hpp"
 
 namespace halfscope::analyzers {

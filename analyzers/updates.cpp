@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "analyzers/kept_weights.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/pairs.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
-#include "analyzers/update_findings.hpp"
+#include "analyzers/underflow/update_findings.hpp"
 
 namespace halfscope::analyzers {
 

@@ -7,7 +7,7 @@
 
 #include "analyzers/format_fit.hpp"
 #include "analyzers/readers/samples.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "analyzers/whole_noise.hpp"
 
 namespace halfscope::analyzers {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <random>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "bench/bench.hpp"
 #include "bench/histogram_loops.hpp"
 #include "halfscope/log/safetensors.hpp"

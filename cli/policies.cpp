@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "analyzers/policy_study.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/exit.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analyzers/format_fit.hpp"
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"
 #include "reports/text.hpp"

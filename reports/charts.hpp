@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "reports/window.hpp"
 
 namespace halfscope::reports {

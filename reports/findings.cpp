@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/no_step_held.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {
 

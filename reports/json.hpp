@@ -7,7 +7,7 @@
 
 #include "analyzers/compare.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {
 

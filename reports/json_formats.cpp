@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analyzers/format_fit.hpp"
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 

@@ -2,7 +2,7 @@
 // Largest magnitudes of tensors that have no counts, as JSON.
 #include <cmath>
 
-#include "analyzers/tensor_peaks.hpp"
+#include "analyzers/underflow/tensor_peaks.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

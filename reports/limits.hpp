@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/tensor_peaks.hpp"
+#include "analyzers/underflow/tensor_peaks.hpp"
 
 namespace halfscope::reports {
 

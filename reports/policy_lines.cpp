@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "analyzers/share.hpp"
+#include "analyzers/underflow/share.hpp"
 #include "reports/policy_words.hpp"
 #include "reports/text.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "analyzers/carried_scale.hpp"
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"
 #include "reports/series.hpp"

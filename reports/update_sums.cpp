@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/kept_weights.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "reports/series.hpp"
 
 namespace halfscope::reports {

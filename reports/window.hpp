@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "analyzers/recommend.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {
 

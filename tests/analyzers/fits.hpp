@@ -11,7 +11,7 @@
 
 #include "analyzers/format_fit.hpp"
 #include "analyzers/logs.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::test {
 

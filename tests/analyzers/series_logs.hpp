@@ -11,7 +11,7 @@
 #include "analyzers/logs.hpp"
 #include "analyzers/replay.hpp"
 #include "analyzers/step_series.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

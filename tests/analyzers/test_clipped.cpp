@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients that were clipped before they were recorded, by hand: norms and largest magnitudes.
-#include "analyzers/clipped.hpp"
+#include "analyzers/underflow/clipped.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analyzers/advice.hpp"
-#include "analyzers/modules.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend.hpp"
 #include "catch.hpp"
 #include "logs.hpp"

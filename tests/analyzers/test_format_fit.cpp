@@ -7,7 +7,7 @@
 
 #include "analyzers/fit_judge.hpp"
 #include "analyzers/fits.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/lost_mass.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 
 #include <cmath>
 #include <random>

@@ -2,7 +2,7 @@
 // What is said of steps whose magnitudes are the least that they can be, and of the ends of scales.
 #include <vector>
 
-#include "analyzers/lowest_scale.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/policy_facts.hpp"
 #include "catch.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/replay_loop.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

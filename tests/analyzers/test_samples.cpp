@@ -5,7 +5,7 @@
 #include <string>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_facts.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
 #include <cmath>
 #include <optional>

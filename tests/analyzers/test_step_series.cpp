@@ -8,7 +8,7 @@
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/replay.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

@@ -2,7 +2,7 @@
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 
 #include "analyzers/logs.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;

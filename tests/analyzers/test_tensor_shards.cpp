@@ -5,7 +5,7 @@
 #include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

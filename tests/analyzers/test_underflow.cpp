@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 #include <cmath>
 

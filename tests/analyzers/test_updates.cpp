@@ -8,7 +8,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/optimizer_update.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;

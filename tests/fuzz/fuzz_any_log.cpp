@@ -3,7 +3,7 @@
 // found to be, and what is said of all of them together. Event files of the
 // folder get their checksums ("events...").
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "events.hpp"
 #include "log_reader.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "analyzers/nothing_found.hpp"
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/nothing_found.hpp"
+#include "analyzers/underflow/provenance.hpp"
 #include "analyzers/readers/kinds.hpp"
 
 namespace halfscope::analyzers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/share.hpp"
+#include "analyzers/underflow/share.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/nothing_found.hpp"
+#include "analyzers/underflow/nothing_found.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tensor_peaks.hpp"
+#include "analyzers/underflow/tensor_peaks.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/modules.hpp"
+#include "analyzers/underflow/modules.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -3,7 +3,7 @@
 // may be many and not matter.
 #pragma once
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers {

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

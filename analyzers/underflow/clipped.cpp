@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/clipped.hpp"
+#include "analyzers/underflow/clipped.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analyzers/step_facts.hpp"
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/step_facts.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 namespace {

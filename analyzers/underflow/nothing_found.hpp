@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/lowest_scale.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/underflow.hpp"
+#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/clipped.hpp"
-#include "analyzers/fit_findings.hpp"
+#include "analyzers/underflow/clipped.hpp"
+#include "analyzers/underflow/fit_findings.hpp"
 #include "analyzers/frames/source.hpp"
-#include "analyzers/update_findings.hpp"
+#include "analyzers/underflow/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 

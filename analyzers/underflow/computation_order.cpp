@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/computation_order.hpp"
+#include "analyzers/underflow/computation_order.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/kept_weights.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/provenance.hpp"
+#include "analyzers/underflow/provenance.hpp"
 
 #include <algorithm>
 #include <cmath>
