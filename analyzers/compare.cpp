@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/provenance.hpp"
-#include "analyzers/updates.hpp"
+#include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -9,7 +9,7 @@
 #include "analyzers/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "analyzers/underflow/provenance.hpp"
-#include "analyzers/updates.hpp"
+#include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers {
 

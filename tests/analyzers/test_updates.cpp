@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors are pairs, and what is counted of them. The counts themselves: tests/table, and
 // tests/python/test_swamped.py against NumPy.
-#include "analyzers/updates.hpp"
+#include "analyzers/updates/updates.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/optimizer_update.hpp"
+#include "analyzers/updates/optimizer_update.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/optimizer_update.hpp"
+#include "analyzers/updates/optimizer_update.hpp"
 
 #include <fmt/format.h>
 

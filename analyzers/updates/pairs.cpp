@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/pairs.hpp"
+#include "analyzers/updates/pairs.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/updates.hpp"
+#include "analyzers/updates/updates.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "analyzers/underflow/kept_weights.hpp"
-#include "analyzers/pairs.hpp"
+#include "analyzers/updates/pairs.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

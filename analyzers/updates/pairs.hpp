@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/optimizer_update.hpp"
-#include "analyzers/updates.hpp"
+#include "analyzers/updates/optimizer_update.hpp"
+#include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers {
 
