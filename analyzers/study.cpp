@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "analyzers/underflow/provenance.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/exit.hpp"

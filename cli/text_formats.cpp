@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"

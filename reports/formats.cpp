@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "reports/text.hpp"
 
 namespace halfscope::reports {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "reports/data_table.hpp"
 #include "reports/formats.hpp"
 #include "reports/text.hpp"

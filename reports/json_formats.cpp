@@ -2,7 +2,7 @@
 // Which formats a tensor fits, and how much of its mass is lost.
 #include <cmath>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/logs.hpp"
 #include "analyzers/underflow/underflow.hpp"
 

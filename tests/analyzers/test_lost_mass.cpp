@@ -5,7 +5,7 @@
 #include <random>
 
 #include "analyzers/fit_judge.hpp"
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/logs.hpp"
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/table_noise.hpp"
+#include "analyzers/formats/table_noise.hpp"
 
 #include <cmath>
 

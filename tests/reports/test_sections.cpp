@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "catch.hpp"
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/readers/samples.hpp"
 
 namespace halfscope::analyzers {

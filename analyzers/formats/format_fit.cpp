@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "analyzers/underflow/lowest_scale.hpp"
-#include "analyzers/table_noise.hpp"
+#include "analyzers/formats/table_noise.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

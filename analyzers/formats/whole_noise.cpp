@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/whole_noise.hpp"
+#include "analyzers/formats/whole_noise.hpp"
 
 #include <bit>
 #include <cmath>

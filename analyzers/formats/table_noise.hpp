@@ -2,7 +2,7 @@
 // The signal-to-quantisation-noise ratio of a tensor of which only tables are known.
 #pragma once
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "analyzers/format_fit.hpp"
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow/underflow.hpp"
-#include "analyzers/whole_noise.hpp"
+#include "analyzers/formats/whole_noise.hpp"
 
 namespace halfscope::analyzers {
 namespace {
