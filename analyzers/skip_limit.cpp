@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_cause.hpp"
 #include "analyzers/skip_episodes.hpp"
 
 namespace halfscope::analyzers {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analyzers/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_cause.hpp"
 #include "analyzers/replay_loop.hpp"
 
 namespace halfscope::analyzers {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/policy_study.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"

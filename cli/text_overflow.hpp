@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 namespace halfscope::cli {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzers/broken_end.hpp"
+#include "analyzers/overflow/broken_end.hpp"
 #include "analyzers/run_log_facts.hpp"
 #include "analyzers/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"

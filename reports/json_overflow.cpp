@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom and overflow events as JSON: docs/json.md.
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/operations.hpp"
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend.hpp"
 
 namespace halfscope::reports {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 namespace halfscope::test {
 

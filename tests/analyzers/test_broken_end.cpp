@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/broken_end.hpp"
+#include "analyzers/overflow/broken_end.hpp"
 
 #include <cmath>
 #include <optional>

@@ -3,7 +3,7 @@
 // they bound no scale where none cured them.
 #include <cmath>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/small_run.hpp"
 #include "analyzers/study.hpp"

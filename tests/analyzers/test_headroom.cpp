@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/small_run.hpp"
 #include "catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 #include "catch.hpp"
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/series_logs.hpp"
 #include "analyzers/step_maxima.hpp"
 #include "analyzers/study.hpp"

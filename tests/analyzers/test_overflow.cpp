@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 #include <cmath>
 

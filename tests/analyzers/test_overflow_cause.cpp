@@ -2,7 +2,7 @@
 // Infinities in gradients that are recorded as wide: recommendation and policies go by one rule.
 #include <cmath>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/policy_study.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/small_run.hpp"

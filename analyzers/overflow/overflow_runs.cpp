@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow_runs.hpp"
+#include "analyzers/overflow/overflow_runs.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_cause.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "analyzers/overflow_cause_parts.hpp"
-#include "analyzers/overflow_evidence.hpp"
+#include "analyzers/overflow/overflow_cause_parts.hpp"
+#include "analyzers/overflow/overflow_evidence.hpp"
 
 namespace halfscope::analyzers {
 namespace {

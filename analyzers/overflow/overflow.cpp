@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 
 #include <algorithm>
 
-#include "analyzers/overflow_cause.hpp"
-#include "analyzers/overflow_leads.hpp"
-#include "analyzers/overflow_runs.hpp"
+#include "analyzers/overflow/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_leads.hpp"
+#include "analyzers/overflow/overflow_runs.hpp"
 
 namespace halfscope::analyzers {
 namespace {

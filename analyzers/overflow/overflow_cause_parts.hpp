@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "analyzers/overflow_cause.hpp"
+#include "analyzers/overflow/overflow_cause.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow_leads.hpp"
+#include "analyzers/overflow/overflow_leads.hpp"
 
 #include <algorithm>
 #include <cmath>

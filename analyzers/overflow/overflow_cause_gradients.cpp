@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/overflow_cause_parts.hpp"
-#include "analyzers/overflow_evidence.hpp"
+#include "analyzers/overflow/overflow_cause_parts.hpp"
+#include "analyzers/overflow/overflow_evidence.hpp"
 
 namespace halfscope::analyzers {
 namespace {

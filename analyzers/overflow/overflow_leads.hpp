@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "analyzers/overflow.hpp"
-#include "analyzers/overflow_runs.hpp"
+#include "analyzers/overflow/overflow.hpp"
+#include "analyzers/overflow/overflow_runs.hpp"
 
 namespace halfscope::analyzers {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzers/overflow.hpp"
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {

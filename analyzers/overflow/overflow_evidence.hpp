@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/overflow_runs.hpp"
+#include "analyzers/overflow/overflow_runs.hpp"
 
 namespace halfscope::analyzers {
 

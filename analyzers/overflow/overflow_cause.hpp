@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "analyzers/overflow.hpp"
-#include "analyzers/overflow_runs.hpp"
+#include "analyzers/overflow/overflow.hpp"
+#include "analyzers/overflow/overflow_runs.hpp"
 
 namespace halfscope::analyzers {
 
