@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow_cause.hpp"
-#include "analyzers/skip_episodes.hpp"
+#include "analyzers/scale_history/skip_episodes.hpp"
 
 namespace halfscope::analyzers {
 namespace {

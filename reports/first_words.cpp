@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "analyzers/overflow/broken_end.hpp"
-#include "analyzers/run_log_facts.hpp"
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log could not tell, as JSON.
-#include "analyzers/carried_scale.hpp"
+#include "analyzers/scale_history/carried_scale.hpp"
 #include "reports/gaps.hpp"
 #include "reports/json_parts.hpp"
 

@@ -2,7 +2,7 @@
 // The loss scale's way through another tool's log, as JSON.
 #include <algorithm>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/findings.hpp"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/carried_scale.hpp"
+#include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/formats.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
 #include "reports/timeline_words.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/text.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::reports {
 

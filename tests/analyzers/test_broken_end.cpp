@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analyzers/no_step_held.hpp"
-#include "analyzers/run_log_facts.hpp"
+#include "analyzers/scale_history/run_log_facts.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;

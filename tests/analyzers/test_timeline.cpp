@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "analyzers/readers/common/roles.hpp"
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "catch.hpp"
 
 namespace halfscope::readers {

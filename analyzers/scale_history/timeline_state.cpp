@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/timeline_state.hpp"
+#include "analyzers/scale_history/timeline_state.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Whether a run did well, as far as its loss scale, its skipped steps and its scalars tell.
 #pragma once
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/carried_scale.hpp"
+#include "analyzers/scale_history/carried_scale.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers {
 

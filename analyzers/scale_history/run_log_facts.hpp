@@ -2,7 +2,7 @@
 // The scalars of a run log, judged as those of other tools' logs are.
 #pragma once
 
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers {
 

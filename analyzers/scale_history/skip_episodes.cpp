@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/skip_episodes.hpp"
+#include "analyzers/scale_history/skip_episodes.hpp"
 
 #include <algorithm>
 #include <cmath>

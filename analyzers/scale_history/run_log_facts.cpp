@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/run_log_facts.hpp"
+#include "analyzers/scale_history/run_log_facts.hpp"
 
 #include <algorithm>
 

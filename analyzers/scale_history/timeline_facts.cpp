@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/timeline_facts.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <map>
 #include <span>
 
-#include "analyzers/timeline_state.hpp"
+#include "analyzers/scale_history/timeline_state.hpp"
 
 namespace halfscope::analyzers {
 namespace {
