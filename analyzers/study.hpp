@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 #include "bench/bench.hpp"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"

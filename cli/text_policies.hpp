@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 namespace halfscope::cli {
 

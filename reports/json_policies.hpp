@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 namespace halfscope::reports {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "analyzers/policy_advice.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 #include "halfscope/policy/variant.hpp"
 #include "reports/paste_notes.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 namespace halfscope::reports {
 

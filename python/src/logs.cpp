@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "analyzers/compare.hpp"
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
 #include "reports/json.hpp"

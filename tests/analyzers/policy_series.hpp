@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 
 namespace halfscope::analyzers {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/replay.hpp"
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/replay.hpp"
+#include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

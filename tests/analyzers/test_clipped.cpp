@@ -9,7 +9,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 

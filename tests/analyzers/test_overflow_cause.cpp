@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/recommend.hpp"
 #include "analyzers/small_run.hpp"
 #include "analyzers/study.hpp"

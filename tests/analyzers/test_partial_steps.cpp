@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "analyzers/underflow/lowest_scale.hpp"
-#include "analyzers/policy_facts.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

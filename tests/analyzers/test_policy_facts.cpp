@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/policy_facts.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/policy_advice.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/policy_series.hpp"
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

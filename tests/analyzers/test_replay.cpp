@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 

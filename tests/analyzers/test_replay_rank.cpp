@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/replay.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend.hpp"
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 

@@ -2,8 +2,8 @@
 // What a log does not tell of a step is not counted as clean.
 #include <cmath>
 
-#include "analyzers/policy_study.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/policy_study.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/series_logs.hpp"
 #include "analyzers/study.hpp"
 #include "catch.hpp"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/series_logs.hpp"
 #include "catch.hpp"
 

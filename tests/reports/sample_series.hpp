@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 
 namespace halfscope::test {
 

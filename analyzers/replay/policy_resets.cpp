@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/policy_resets.hpp"
+#include "analyzers/replay/policy_resets.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/policy_facts.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_series_known.hpp"
+#include "analyzers/replay/step_series_known.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 
 #include <tbb/parallel_for.h>
 
@@ -10,8 +10,8 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/replay_loop.hpp"
-#include "analyzers/replay_parts.hpp"
+#include "analyzers/replay/replay_loop.hpp"
+#include "analyzers/replay/replay_parts.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 

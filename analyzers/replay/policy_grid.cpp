@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/policy_grid.hpp"
+#include "analyzers/replay/policy_grid.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "analyzers/policy_facts.hpp"
+#include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 #include "halfscope/policy/variant.hpp"
 

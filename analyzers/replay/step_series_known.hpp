@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "analyzers/step_series_step.hpp"
+#include "analyzers/replay/step_series_step.hpp"
 
 namespace halfscope::analyzers {
 

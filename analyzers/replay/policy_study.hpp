@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/policy_advice.hpp"
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/replay.hpp"
 
 namespace halfscope::analyzers {
 

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "analyzers/replay.hpp"
-#include "analyzers/replay_loop.hpp"
-#include "analyzers/replay_parts.hpp"
+#include "analyzers/replay/replay.hpp"
+#include "analyzers/replay/replay_loop.hpp"
+#include "analyzers/replay/replay_parts.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/underflow/recommend_options.hpp"
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 
 namespace halfscope::analyzers {
 

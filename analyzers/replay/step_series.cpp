@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,14 +9,14 @@
 #include <limits>
 #include <set>
 
-#include "analyzers/flushed_profile.hpp"
+#include "analyzers/replay/flushed_profile.hpp"
 #include "analyzers/frames/microbatches.hpp"
 #include "analyzers/underflow/provenance.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/step_facts.hpp"
-#include "analyzers/step_series_cause.hpp"
-#include "analyzers/step_series_known.hpp"
-#include "analyzers/step_series_step.hpp"
+#include "analyzers/replay/step_series_cause.hpp"
+#include "analyzers/replay/step_series_known.hpp"
+#include "analyzers/replay/step_series_step.hpp"
 
 namespace halfscope::analyzers {
 namespace {

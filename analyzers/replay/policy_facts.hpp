@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 #include "halfscope/policy/policy.hpp"
 
 namespace halfscope::analyzers {

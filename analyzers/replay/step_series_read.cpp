@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

@@ -3,7 +3,7 @@
 // Private to the replay.
 #pragma once
 
-#include "analyzers/replay.hpp"
+#include "analyzers/replay/replay.hpp"
 #include "halfscope/policy/als.hpp"
 #include "halfscope/policy/transformer_engine.hpp"
 

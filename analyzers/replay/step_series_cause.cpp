@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_series_cause.hpp"
+#include "analyzers/replay/step_series_cause.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "analyzers/overflow/overflow_cause.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/replay_parts.hpp"
+#include "analyzers/replay/replay_parts.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/modules.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "analyzers/policy_advice.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 
 namespace halfscope::analyzers {
 

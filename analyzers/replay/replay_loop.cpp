@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop, once for each policy's type: with calls through a table at each step it had half the
 // speed.
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 
 #include "halfscope/policy/variant.hpp"
 

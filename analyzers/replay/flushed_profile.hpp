@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/policy_study.hpp"
+#include "analyzers/replay/policy_study.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/underflow/underflow.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/flushed_profile.hpp"
+#include "analyzers/replay/flushed_profile.hpp"
 
 #include <algorithm>
 #include <cmath>

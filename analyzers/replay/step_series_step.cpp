@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_series_step.hpp"
+#include "analyzers/replay/step_series_step.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "analyzers/policy_advice.hpp"
-#include "analyzers/policy_facts.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"
 

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "analyzers/policy_advice.hpp"
-#include "analyzers/policy_grid.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 

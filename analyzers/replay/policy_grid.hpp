@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 #include "halfscope/policy/policy.hpp"
 
 namespace halfscope::analyzers {

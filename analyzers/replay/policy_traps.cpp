@@ -6,10 +6,10 @@
 #include <limits>
 #include <utility>
 
-#include "analyzers/policy_advice.hpp"
-#include "analyzers/policy_facts.hpp"
-#include "analyzers/policy_resets.hpp"
-#include "analyzers/replay_loop.hpp"
+#include "analyzers/replay/policy_advice.hpp"
+#include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/replay/policy_resets.hpp"
+#include "analyzers/replay/replay_loop.hpp"
 #include "halfscope/policy/nnabla.hpp"
 
 namespace halfscope::analyzers {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/step_series.hpp"
+#include "analyzers/replay/step_series.hpp"
 
 namespace halfscope::analyzers {
 
