@@ -6,7 +6,7 @@
 
 #include "analyzers/compare.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers {
 namespace {

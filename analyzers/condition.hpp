@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/may_use.hpp"
+#include "analyzers/recommend/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"

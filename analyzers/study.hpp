@@ -10,7 +10,7 @@
 
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/replay/policy_study.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {

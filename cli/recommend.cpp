@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope recommend`: the loss scale to use, and why.
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 #include <fmt/format.h>
 

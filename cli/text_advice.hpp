@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::cli {
 

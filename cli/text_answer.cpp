@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "cli/text_tensors.hpp"
 #include "halfscope/log/error.hpp"

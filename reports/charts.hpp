@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "reports/window.hpp"
 

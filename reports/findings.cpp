@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "analyzers/underflow/lost_mass.hpp"
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/findings_list.hpp"
 #include "reports/formats.hpp"

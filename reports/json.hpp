@@ -6,7 +6,7 @@
 #include <string>
 
 #include "analyzers/compare.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {

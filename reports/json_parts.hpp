@@ -8,7 +8,7 @@
 
 #include "analyzers/operations.hpp"
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::reports {
 

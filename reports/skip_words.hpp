@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 
 namespace halfscope::reports {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "reports/paste_notes.hpp"
 
 namespace halfscope::reports {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::reports {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
 #include "reports/first_words.hpp"
 #include "reports/series.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::reports {

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 #include "halfscope/number/random.hpp"
 
 namespace tails {

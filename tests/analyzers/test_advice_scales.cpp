@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/recommend.hpp"
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/random.hpp"

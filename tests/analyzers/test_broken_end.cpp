@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "catch.hpp"
 

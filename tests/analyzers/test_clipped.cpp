@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/series_logs.hpp"
 #include "catch.hpp"

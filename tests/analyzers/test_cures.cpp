@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "analyzers/advice.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/underflow/modules.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "catch.hpp"
 #include "logs.hpp"
 

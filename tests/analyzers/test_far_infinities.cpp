@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/small_run.hpp"
 #include "analyzers/study.hpp"
 #include "catch.hpp"

@@ -7,7 +7,7 @@
 
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/series_logs.hpp"
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 #include "analyzers/study.hpp"
 
 namespace halfscope::analyzers {

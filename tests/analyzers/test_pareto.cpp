@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/pareto.hpp"
+#include "analyzers/recommend/pareto.hpp"
 
 #include <cmath>
 

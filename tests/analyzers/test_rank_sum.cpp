@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 #include "analyzers/tail_families.hpp"
 #include "catch.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What skipped steps without magnitudes say of a scale, by hand from the scales.
-#include "analyzers/skip_limit.hpp"
+#include "analyzers/recommend/skip_limit.hpp"
 
 #include <limits>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 
 #include <cmath>
 #include <vector>
 
-#include "analyzers/serial.hpp"
+#include "analyzers/recommend/serial.hpp"
 #include "analyzers/tail_families.hpp"
 #include "catch.hpp"
 

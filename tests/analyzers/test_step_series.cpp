@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/replay.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/proportion.hpp"
+#include "analyzers/recommend/proportion.hpp"
 
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "analyzers/readers/run_log/ranks.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {

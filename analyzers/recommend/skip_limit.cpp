@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/skip_limit.hpp"
+#include "analyzers/recommend/skip_limit.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/no_step_held.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/may_use.hpp"
+#include "analyzers/recommend/may_use.hpp"
 
 #include "analyzers/underflow/provenance.hpp"
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "analyzers/underflow/lost_mass.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/step_facts.hpp"
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/advice.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "analyzers/underflow/lost_mass.hpp"
-#include "analyzers/recommend.hpp"
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/serial.hpp"
+#include "analyzers/recommend/serial.hpp"
 
 #include <algorithm>
 #include <cmath>

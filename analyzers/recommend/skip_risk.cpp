@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/tail.hpp"
+#include "analyzers/recommend/tail.hpp"
 
 namespace halfscope::analyzers {
 namespace {

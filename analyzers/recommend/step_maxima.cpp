@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // A recommended scale that no recorded step confirms.
 #pragma once
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers {
 

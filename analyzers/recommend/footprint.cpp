@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analyzers/advice.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/frames/microbatches.hpp"
 #include "halfscope/log/tensor_file.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "analyzers/underflow/lowest_scale.hpp"
-#include "analyzers/skip_limit.hpp"
+#include "analyzers/recommend/skip_limit.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
 namespace halfscope::analyzers {

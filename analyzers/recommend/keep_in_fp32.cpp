@@ -7,9 +7,9 @@
 #include <cmath>
 #include <map>
 
-#include "analyzers/advice.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/underflow/modules.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "halfscope/number/convert.hpp"
 
 namespace halfscope::analyzers {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/tail.hpp"
+#include "analyzers/recommend/tail.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
 
-#include "analyzers/serial.hpp"
+#include "analyzers/recommend/serial.hpp"
 #include "halfscope/number/random.hpp"
 
 namespace halfscope::analyzers {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/skip_risk.hpp"
+#include "analyzers/recommend/skip_risk.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/proportion.hpp"
-#include "analyzers/recommend.hpp"
-#include "analyzers/step_maxima.hpp"
+#include "analyzers/recommend/proportion.hpp"
+#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/step_maxima.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "analyzers/advice.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/underflow/modules.hpp"
-#include "analyzers/recommend.hpp"
+#include "analyzers/recommend/recommend.hpp"
 
 namespace halfscope::analyzers {
 namespace {

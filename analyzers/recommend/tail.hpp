@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/pareto.hpp"
-#include "analyzers/proportion.hpp"
+#include "analyzers/recommend/pareto.hpp"
+#include "analyzers/recommend/proportion.hpp"
 
 namespace halfscope::analyzers {
 
