@@ -2,7 +2,7 @@
 // Conditions on tensors of two runs.
 #include <cmath>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/condition.hpp"
 
 namespace halfscope::analyzers {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `halfscope compare`: two runs, tensor by tensor.
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/condition.hpp"
 #include "cli/parser.hpp"
 

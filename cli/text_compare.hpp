@@ -2,7 +2,7 @@
 // What `halfscope compare` prints.
 #pragma once
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::cli {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::reports {
 

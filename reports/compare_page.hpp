@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::reports {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::reports {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "analyzers/operations.hpp"
+#include "analyzers/compare/operations.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
 

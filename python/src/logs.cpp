@@ -11,7 +11,7 @@
 #include <cmath>
 #include <utility>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 #include <cmath>
 

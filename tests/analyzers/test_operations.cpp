@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/operations.hpp"
+#include "analyzers/compare/operations.hpp"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/recommend/recommend.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyzers/operations.hpp"
+#include "analyzers/compare/operations.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/update/update_table.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::analyzers {
 namespace {

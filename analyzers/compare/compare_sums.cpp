@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 
 namespace halfscope::analyzers {
 namespace {

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <tuple>
 
-#include "analyzers/compare.hpp"
+#include "analyzers/compare/compare.hpp"
 #include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "halfscope/number/convert.hpp"
