@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/condition.hpp"
+#include "analyzers/gates/condition.hpp"
 #include "cli/parser.hpp"
 
 namespace halfscope::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/condition.hpp"
+#include "analyzers/gates/condition.hpp"
 
 #include <stdexcept>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/condition.hpp"
+#include "analyzers/gates/condition.hpp"
 
 namespace halfscope::analyzers {
 namespace {
