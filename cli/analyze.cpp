@@ -20,7 +20,7 @@
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/csv.hpp"
-#include "reports/first_words.hpp"
+#include "reports/answer/first_words.hpp"
 #include "reports/json.hpp"
 
 namespace halfscope::cli {

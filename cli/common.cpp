@@ -15,7 +15,7 @@
 #include "cli/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
-#include "reports/policy_names.hpp"
+#include "reports/answer/policy_names.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/exit.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

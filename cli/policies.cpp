@@ -17,7 +17,7 @@
 #include "halfscope/log/output_file.hpp"
 #include "reports/json.hpp"
 #include "reports/json_policies.hpp"
-#include "reports/policy_words.hpp"
+#include "reports/answer/policy_words.hpp"
 
 namespace halfscope::cli {
 namespace {

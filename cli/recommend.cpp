@@ -24,10 +24,10 @@
 #include "halfscope/log/error.hpp"
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
-#include "reports/snippets.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/snippets.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::cli {
 namespace {

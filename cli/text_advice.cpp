@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "reports/skip_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/skip_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -9,10 +9,10 @@
 #include "analyzers/overflow_end.hpp"
 #include "cli/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/first_words.hpp"
-#include "reports/formats.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

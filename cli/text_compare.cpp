@@ -7,8 +7,8 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/compare_operations.hpp"
-#include "reports/compare_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/compare_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

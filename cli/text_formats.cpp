@@ -13,8 +13,8 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/formats.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "halfscope/log/error.hpp"
-#include "reports/gaps.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/gaps.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

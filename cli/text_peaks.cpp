@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "reports/peaks_words.hpp"
+#include "reports/answer/peaks_words.hpp"
 
 namespace halfscope::cli {
 namespace {

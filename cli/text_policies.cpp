@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
-#include "reports/policy_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/policy_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

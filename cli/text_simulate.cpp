@@ -9,7 +9,7 @@
 
 #include "analyzers/study.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 #include "sim/true_error.hpp"
 
 namespace halfscope::cli {

@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "reports/shares.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/shares.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli {
 namespace {

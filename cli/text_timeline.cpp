@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text_timeline.hpp"
 
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::cli {
 

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "reports/text.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
-#include "reports/skip_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/skip_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "reports/limits.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/vega.hpp"
 
 namespace halfscope::reports {

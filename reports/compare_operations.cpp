@@ -7,7 +7,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/data_table.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

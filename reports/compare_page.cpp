@@ -9,12 +9,12 @@
 #include "reports/charts.hpp"
 #include "reports/compare_charts.hpp"
 #include "reports/compare_operations.hpp"
-#include "reports/compare_words.hpp"
+#include "reports/answer/compare_words.hpp"
 #include "reports/island.hpp"
 #include "reports/json.hpp"
 #include "reports/page.hpp"
 #include "reports/template.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

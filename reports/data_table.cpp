@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
-#include "reports/series.hpp"
+#include "reports/answer/series.hpp"
 
 namespace halfscope::reports {
 

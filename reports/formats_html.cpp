@@ -8,8 +8,8 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "reports/data_table.hpp"
-#include "reports/formats.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "reports/gaps.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/gaps.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

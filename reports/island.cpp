@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 #include "reports/json.hpp"
 

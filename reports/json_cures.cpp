@@ -2,7 +2,7 @@
 // What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
-#include "reports/snippets.hpp"
+#include "reports/answer/snippets.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a log could not tell, as JSON.
 #include "analyzers/scale_history/carried_scale.hpp"
-#include "reports/gaps.hpp"
+#include "reports/answer/gaps.hpp"
 #include "reports/json_parts.hpp"
 
 namespace halfscope::reports {

@@ -10,8 +10,8 @@
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
-#include "reports/policy_names.hpp"
-#include "reports/policy_paste.hpp"
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_paste.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "halfscope/number/convert.hpp"
 #include "halfscope/table/boundary.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -5,7 +5,7 @@
 
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

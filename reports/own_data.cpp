@@ -14,12 +14,12 @@
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
-#include "reports/formats.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/own_chart.hpp"
 #include "reports/policy_data.hpp"
-#include "reports/series.hpp"
-#include "reports/timeline_words.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/timeline_words.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports {
 

@@ -11,9 +11,9 @@
 #include "reports/charts.hpp"
 #include "reports/json.hpp"
 #include "reports/own_data.hpp"
-#include "reports/series.hpp"
-#include "reports/shares.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/shares.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/worst.hpp"
 
 namespace halfscope::reports {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "reports/data_table.hpp"
-#include "reports/peaks_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/peaks_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

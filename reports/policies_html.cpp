@@ -8,9 +8,9 @@
 
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
-#include "reports/policy_lines.hpp"
-#include "reports/policy_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/policy_lines.hpp"
+#include "reports/answer/policy_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "reports/charts.hpp"
-#include "reports/policy_lines.hpp"
+#include "reports/answer/policy_lines.hpp"
 #include "reports/vega.hpp"
 
 namespace halfscope::reports {

@@ -10,7 +10,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
 #include "reports/own_chart.hpp"
-#include "reports/policy_lines.hpp"
+#include "reports/answer/policy_lines.hpp"
 
 namespace halfscope::reports {
 

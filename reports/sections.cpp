@@ -8,13 +8,13 @@
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "reports/charts.hpp"
 #include "reports/evidence.hpp"
-#include "reports/findings.hpp"
-#include "reports/formats.hpp"
+#include "reports/answer/findings.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/formats_html.hpp"
-#include "reports/peaks_words.hpp"
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/peaks_words.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports {
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/island.hpp"
-#include "reports/snippets.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/snippets.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

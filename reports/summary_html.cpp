@@ -5,11 +5,11 @@
 
 #include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
-#include "reports/first_words.hpp"
-#include "reports/series.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports {
 

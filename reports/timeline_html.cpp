@@ -6,8 +6,8 @@
 #include <map>
 
 #include "reports/own_chart.hpp"
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 #include "reports/vega.hpp"
 
 namespace halfscope::reports {

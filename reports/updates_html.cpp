@@ -7,9 +7,9 @@
 #include "reports/charts.hpp"
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
-#include "reports/formats.hpp"
-#include "reports/text.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports {
 

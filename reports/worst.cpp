@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "reports/data_table.hpp"
-#include "reports/series.hpp"
-#include "reports/shares.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/shares.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -107,7 +107,7 @@ struct StepPeak {
 };
 using PeakVisitor = std::function<void(const StepPeak&)>;
 
-/// What a log does not hold and answers are missing for; reports/gaps.hpp has the words.
+/// What a log does not hold and answers are missing for; reports/answer/gaps.hpp has the words.
 enum class Gap : std::uint8_t {
   zeros,       ///< zeros are not told from the smallest values
   underflow,   ///< buckets are so wide that flushed values are not told from others

@@ -18,8 +18,8 @@
 #include "reports/json.hpp"
 #include "reports/json_parts.hpp"
 #include "reports/json_policies.hpp"
-#include "reports/policy_names.hpp"
-#include "reports/policy_words.hpp"
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_words.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -21,7 +21,7 @@ GRADIENTS = {"layer.weight": [[0.5, -3e-9], [2e-8, 4.0]], "layer.bias": [0.25, 0
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory):
-    """{tool: lines}, as reports/recording.cpp has them."""
+    """{tool: lines}, as reports/answer/recording.cpp has them."""
     writer = BUILD / "bin" / "write_sample_pages"
     assert writer.exists(), f"{writer} is missing: build the target write_sample_pages first"
     folder = tmp_path_factory.mktemp("pages")

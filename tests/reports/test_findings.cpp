@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/findings.hpp"
+#include "reports/answer/findings.hpp"
 
 #include <algorithm>
 

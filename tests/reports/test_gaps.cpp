@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a log that could not tell something.
-#include "reports/gaps.hpp"
+#include "reports/answer/gaps.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "reports/json_parts.hpp"
 #include "reports/page.hpp"
 #include "reports/sample_foreign.hpp"
-#include "reports/shares.hpp"
+#include "reports/answer/shares.hpp"
 
 using namespace halfscope;
 using namespace halfscope::reports;

@@ -10,7 +10,7 @@
 #include "halfscope/log/error.hpp"
 #include "reports/charts.hpp"
 #include "reports/sample.hpp"
-#include "reports/series.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/worst.hpp"
 #include "temp_folder.hpp"
 

@@ -11,14 +11,14 @@
 #include "analyzers/study.hpp"
 #include "catch.hpp"
 #include "reports/evidence.hpp"
-#include "reports/findings.hpp"
+#include "reports/answer/findings.hpp"
 #include "reports/json_policies.hpp"
 #include "reports/own_data.hpp"
-#include "reports/policy_lines.hpp"
+#include "reports/answer/policy_lines.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sample_series.hpp"
 #include "reports/sections.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;

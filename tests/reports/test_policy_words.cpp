@@ -4,9 +4,9 @@
 #include <string>
 
 #include "catch.hpp"
-#include "reports/policy_names.hpp"
-#include "reports/policy_paste.hpp"
-#include "reports/policy_words.hpp"
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_paste.hpp"
+#include "reports/answer/policy_words.hpp"
 #include "reports/sample_series.hpp"
 
 using namespace halfscope;

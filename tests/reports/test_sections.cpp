@@ -10,12 +10,12 @@
 #include "catch.hpp"
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
-#include "reports/formats.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/formats_html.hpp"
 #include "reports/own_data.hpp"
 #include "reports/page.hpp"
 #include "reports/sample_study.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/update_sums.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;

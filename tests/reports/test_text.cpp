@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 #include <limits>
 

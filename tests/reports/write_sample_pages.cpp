@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "reports/gaps.hpp"
+#include "reports/answer/gaps.hpp"
 #include "reports/page.hpp"
 #include "reports/sample_foreign.hpp"
 #include "reports/sample_study.hpp"

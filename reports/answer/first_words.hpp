@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
-#include "reports/findings_list.hpp"
-#include "reports/first_words.hpp"
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports::found {
 

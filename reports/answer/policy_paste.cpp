@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/policy_paste.hpp"
+#include "reports/answer/policy_paste.hpp"
 
 #include <fmt/args.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 #include "analyzers/replay/policy_advice.hpp"
 #include "halfscope/policy/variant.hpp"
-#include "reports/paste_notes.hpp"
+#include "reports/answer/paste_notes.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analyzers/underflow/underflow.hpp"
-#include "reports/series.hpp"
+#include "reports/answer/series.hpp"
 
 namespace halfscope::reports {
 

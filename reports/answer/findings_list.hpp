@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
-#include "reports/finding.hpp"
+#include "reports/answer/finding.hpp"
 
 namespace halfscope::reports::found {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/update_sums.hpp"
+#include "reports/answer/update_sums.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "analyzers/underflow/kept_weights.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/timeline_words.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 namespace {

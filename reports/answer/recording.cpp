@@ -3,7 +3,7 @@
 // them.
 #include <array>
 
-#include "reports/gaps.hpp"
+#include "reports/answer/gaps.hpp"
 
 namespace halfscope::reports {
 

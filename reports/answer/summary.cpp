@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/summary.hpp"
+#include "reports/answer/summary.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/formats.hpp"
-#include "reports/series.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

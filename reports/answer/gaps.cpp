@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/gaps.hpp"
+#include "reports/answer/gaps.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "halfscope/log/error.hpp"
-#include "reports/formats.hpp"
-#include "reports/shares.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/shares.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

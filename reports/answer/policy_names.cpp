@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/policy_names.hpp"
+#include "reports/answer/policy_names.hpp"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/shares.hpp"
+#include "reports/answer/shares.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/skip_words.hpp"
+#include "reports/answer/skip_words.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/first_words.hpp"
+#include "reports/answer/first_words.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/findings.hpp"
+#include "reports/answer/findings.hpp"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/recommend/no_step_held.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/findings_list.hpp"
-#include "reports/formats.hpp"
-#include "reports/summary.hpp"
-#include "reports/text.hpp"
-#include "reports/update_sums.hpp"
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports {
 

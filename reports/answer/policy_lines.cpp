@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/policy_lines.hpp"
+#include "reports/answer/policy_lines.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "analyzers/underflow/share.hpp"
-#include "reports/policy_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/policy_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

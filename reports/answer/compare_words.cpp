@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/compare_words.hpp"
+#include "reports/answer/compare_words.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
-#include "reports/formats.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

@@ -8,8 +8,8 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/text.hpp"
-#include "reports/timeline_words.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/series.hpp"
+#include "reports/answer/series.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/snippets.hpp"
+#include "reports/answer/snippets.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "analyzers/recommend/no_step_held.hpp"
-#include "reports/paste_notes.hpp"
+#include "reports/answer/paste_notes.hpp"
 
 namespace halfscope::reports {
 namespace {

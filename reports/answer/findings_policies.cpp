@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "halfscope/log/error.hpp"
-#include "reports/findings_list.hpp"
-#include "reports/first_words.hpp"
-#include "reports/policy_words.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/policy_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::found {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/formats.hpp"
+#include "reports/answer/formats.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 

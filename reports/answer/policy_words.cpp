@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/policy_words.hpp"
+#include "reports/answer/policy_words.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "reports/policy_names.hpp"
-#include "reports/policy_paste.hpp"
-#include "reports/text.hpp"
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_paste.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
 
