@@ -19,9 +19,9 @@
 #include "cli/text_timeline.hpp"
 #include "cli/text_updates.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/csv.hpp"
+#include "reports/export/csv.hpp"
 #include "reports/answer/first_words.hpp"
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 
 namespace halfscope::cli {
 namespace {

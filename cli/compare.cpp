@@ -14,7 +14,7 @@
 #include "cli/progress.hpp"
 #include "cli/text_compare.hpp"
 #include "reports/compare_page.hpp"
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 #include "reports/page.hpp"
 
 namespace halfscope::cli {

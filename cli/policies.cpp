@@ -15,8 +15,8 @@
 #include "cli/text_policies.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
-#include "reports/json.hpp"
-#include "reports/json_policies.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_policies.hpp"
 #include "reports/answer/policy_words.hpp"
 
 namespace halfscope::cli {

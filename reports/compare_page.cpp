@@ -11,7 +11,7 @@
 #include "reports/compare_operations.hpp"
 #include "reports/answer/compare_words.hpp"
 #include "reports/island.hpp"
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 #include "reports/page.hpp"
 #include "reports/template.hpp"
 #include "reports/answer/text.hpp"

@@ -12,7 +12,7 @@
 
 #include "reports/answer/text.hpp"
 
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 
 namespace halfscope::reports {
 

@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "reports/charts.hpp"
-#include "reports/csv.hpp"
+#include "reports/export/csv.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/gaps.hpp"
 #include "reports/island.hpp"
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 #include "reports/page_data.hpp"
 #include "reports/sections.hpp"
 #include "reports/answer/series.hpp"

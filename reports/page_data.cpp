@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reports/charts.hpp"
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 #include "reports/own_data.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"

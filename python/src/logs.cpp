@@ -15,9 +15,9 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
-#include "reports/json_policies.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
+#include "reports/export/json_policies.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
 

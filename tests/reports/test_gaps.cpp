@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "catch.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 #include "reports/page.hpp"
 #include "reports/sample_foreign.hpp"
 #include "reports/answer/shares.hpp"

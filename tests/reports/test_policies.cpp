@@ -12,7 +12,7 @@
 #include "catch.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/findings.hpp"
-#include "reports/json_policies.hpp"
+#include "reports/export/json_policies.hpp"
 #include "reports/own_data.hpp"
 #include "reports/answer/policy_lines.hpp"
 #include "reports/sample_policies.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

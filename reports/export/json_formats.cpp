@@ -4,8 +4,8 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

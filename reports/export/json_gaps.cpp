@@ -2,7 +2,7 @@
 // What a log could not tell, as JSON.
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "reports/answer/gaps.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 

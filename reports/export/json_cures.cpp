@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 #include "reports/answer/snippets.hpp"
 
 namespace halfscope::reports {

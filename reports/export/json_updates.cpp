@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a weight's updates, as JSON.
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analyzers/underflow/tensor_peaks.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations against their emulation, as JSON. Fields: docs/compare.md.
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
-#include "reports/json_policies.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
+#include "reports/export/json_policies.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_paste.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom and overflow events as JSON: docs/json.md.
 #include "analyzers/overflow/overflow.hpp"
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

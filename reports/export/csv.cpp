@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/csv.hpp"
+#include "reports/export/csv.hpp"
 
 #include <fmt/format.h>
 

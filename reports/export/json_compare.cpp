@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two runs side by side, as JSON. Fields: docs/compare.md; schema: docs/schema/compare.schema.json.
 #include "halfscope/version.hpp"
-#include "reports/json.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/json.hpp"
+#include "reports/export/json.hpp"
 
 #include <cmath>
 
 #include "halfscope/version.hpp"
-#include "reports/json_parts.hpp"
+#include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports {
 namespace {
