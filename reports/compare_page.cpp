@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "reports/charts.hpp"
-#include "reports/compare_charts.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/charts/compare_charts.hpp"
 #include "reports/compare_operations.hpp"
 #include "reports/answer/compare_words.hpp"
 #include "reports/island.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 
-#include "reports/window.hpp"
+#include "reports/charts/window.hpp"
 
 namespace halfscope::reports {
 

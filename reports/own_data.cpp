@@ -12,7 +12,7 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/own_chart.hpp"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/gaps.hpp"

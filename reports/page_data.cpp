@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/export/json.hpp"
 #include "reports/own_data.hpp"
 #include "reports/answer/series.hpp"

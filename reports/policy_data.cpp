@@ -8,7 +8,7 @@
 #include <string>
 
 #include "halfscope/log/error.hpp"
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/own_chart.hpp"
 #include "reports/answer/policy_lines.hpp"
 

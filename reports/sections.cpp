@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"

@@ -8,7 +8,7 @@
 #include "reports/own_chart.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/data_table.hpp"
 #include "reports/evidence.hpp"
 #include "reports/answer/formats.hpp"

@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/sample.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/worst.hpp"

@@ -3,7 +3,7 @@
 // Okabe and Ito, Color Universal Design, 2008.
 #include <nlohmann/json.hpp>
 
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 
 namespace halfscope::reports {
 

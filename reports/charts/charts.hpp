@@ -30,7 +30,7 @@
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
-#include "reports/window.hpp"
+#include "reports/charts/window.hpp"
 
 namespace halfscope::reports {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/compare_charts.hpp"
+#include "reports/charts/compare_charts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/vega.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

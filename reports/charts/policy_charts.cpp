@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/answer/policy_lines.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/vega.hpp"
+#include "reports/charts/vega.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 // Charts of the room below overflow, and of the formats that tensors fit.
 #include <nlohmann/json.hpp>
 
-#include "reports/charts.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <tuple>
 
-#include "reports/charts.hpp"
-#include "reports/limits.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/charts/limits.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

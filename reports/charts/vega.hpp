@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/window.hpp"
+#include "reports/charts/window.hpp"
 
 namespace halfscope::reports::vega {
 

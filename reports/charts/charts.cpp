@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/charts.hpp"
+#include "reports/charts/charts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <map>
 
-#include "reports/limits.hpp"
+#include "reports/charts/limits.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "reports/charts.hpp"
-#include "reports/vega.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports {
 

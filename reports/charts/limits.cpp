@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/limits.hpp"
+#include "reports/charts/limits.hpp"
 
 #include <fmt/format.h>
 
