@@ -13,9 +13,9 @@
 #include "cli/junit.hpp"
 #include "cli/progress.hpp"
 #include "cli/text_compare.hpp"
-#include "reports/compare_page.hpp"
+#include "reports/page/compare_page.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 #include "sim/backend.hpp"
 
 namespace halfscope::cli {

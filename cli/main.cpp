@@ -11,7 +11,7 @@
 #include "cli/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 
 namespace {
 

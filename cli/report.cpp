@@ -7,7 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/exit.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
-#include "reports/compare_operations.hpp"
+#include "reports/page/compare_operations.hpp"
 #include "reports/answer/compare_words.hpp"
 #include "reports/answer/text.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 #include "reports/export/json_parts.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 #include "reports/sample_foreign.hpp"
 #include "reports/answer/shares.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,7 @@
 #include "reports/charts/charts.hpp"
 #include "reports/sample.hpp"
 #include "reports/answer/series.hpp"
-#include "reports/worst.hpp"
+#include "reports/page/worst.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;

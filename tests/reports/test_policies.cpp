@@ -10,14 +10,14 @@
 
 #include "analyzers/study.hpp"
 #include "catch.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/export/json_policies.hpp"
-#include "reports/own_data.hpp"
+#include "reports/page/own_data.hpp"
 #include "reports/answer/policy_lines.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sample_series.hpp"
-#include "reports/sections.hpp"
+#include "reports/page/sections.hpp"
 #include "reports/answer/text.hpp"
 #include "temp_folder.hpp"
 

@@ -2,18 +2,18 @@
 // What a page says of updates, overflow, formats and the rest of a recommendation.
 #include <nlohmann/json.hpp>
 
-#include "reports/sections.hpp"
+#include "reports/page/sections.hpp"
 
 #include <algorithm>
 
 #include "analyzers/formats/format_fit.hpp"
 #include "catch.hpp"
-#include "reports/data_table.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/formats_html.hpp"
-#include "reports/own_data.hpp"
-#include "reports/page.hpp"
+#include "reports/page/formats_html.hpp"
+#include "reports/page/own_data.hpp"
+#include "reports/page/page.hpp"
 #include "reports/sample_study.hpp"
 #include "reports/answer/update_sums.hpp"
 #include "temp_folder.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/answer/gaps.hpp"
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 #include "reports/sample_foreign.hpp"
 #include "reports/sample_study.hpp"
 

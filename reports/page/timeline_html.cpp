@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "reports/own_chart.hpp"
+#include "reports/page/own_chart.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/charts/vega.hpp"

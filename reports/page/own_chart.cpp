@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/own_chart.hpp"
+#include "reports/page/own_chart.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "reports/data_table.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/summary_html.hpp"
+#include "reports/page/summary_html.hpp"
 
 #include <fmt/format.h>
 

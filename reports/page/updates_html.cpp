@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "reports/charts/charts.hpp"
-#include "reports/data_table.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"

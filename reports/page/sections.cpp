@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/sections.hpp"
+#include "reports/page/sections.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/formats_html.hpp"
+#include "reports/page/formats_html.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"

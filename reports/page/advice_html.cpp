@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "reports/data_table.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
 

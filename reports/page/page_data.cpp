@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page_data.hpp"
+#include "reports/page/page_data.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,11 +10,11 @@
 
 #include "reports/charts/charts.hpp"
 #include "reports/export/json.hpp"
-#include "reports/own_data.hpp"
+#include "reports/page/own_data.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/worst.hpp"
+#include "reports/page/worst.hpp"
 
 namespace halfscope::reports {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <functional>
 
-#include "reports/data_table.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/policy_lines.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"

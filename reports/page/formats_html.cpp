@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/formats_html.hpp"
+#include "reports/page/formats_html.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "reports/data_table.hpp"
+#include "reports/page/data_table.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 

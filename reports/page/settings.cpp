@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/settings.hpp"
+#include "reports/page/settings.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/island.hpp"
+#include "reports/page/island.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/own_data.hpp"
+#include "reports/page/own_data.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,10 +13,10 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/own_chart.hpp"
-#include "reports/policy_data.hpp"
+#include "reports/page/own_chart.hpp"
+#include "reports/page/policy_data.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"

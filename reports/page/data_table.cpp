@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/data_table.hpp"
+#include "reports/page/data_table.hpp"
 
 #include <fmt/format.h>
 

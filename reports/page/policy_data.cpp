@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/policy_data.hpp"
+#include "reports/page/policy_data.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/own_chart.hpp"
+#include "reports/page/own_chart.hpp"
 #include "reports/answer/policy_lines.hpp"
 
 namespace halfscope::reports {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/template.hpp"
+#include "reports/page/template.hpp"
 
 #include "halfscope/log/output_file.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/island.hpp"
+#include "reports/page/island.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

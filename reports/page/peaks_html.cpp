@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "reports/data_table.hpp"
+#include "reports/page/data_table.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/compare_page.hpp"
+#include "reports/page/compare_page.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@
 
 #include "reports/charts/charts.hpp"
 #include "reports/charts/compare_charts.hpp"
-#include "reports/compare_operations.hpp"
+#include "reports/page/compare_operations.hpp"
 #include "reports/answer/compare_words.hpp"
-#include "reports/island.hpp"
+#include "reports/page/island.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page.hpp"
-#include "reports/template.hpp"
+#include "reports/page/page.hpp"
+#include "reports/page/template.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports {

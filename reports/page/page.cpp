@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page.hpp"
+#include "reports/page/page.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,18 +8,18 @@
 
 #include "reports/charts/charts.hpp"
 #include "reports/export/csv.hpp"
-#include "reports/evidence.hpp"
+#include "reports/page/evidence.hpp"
 #include "reports/answer/gaps.hpp"
-#include "reports/island.hpp"
+#include "reports/page/island.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page_data.hpp"
-#include "reports/sections.hpp"
+#include "reports/page/page_data.hpp"
+#include "reports/page/sections.hpp"
 #include "reports/answer/series.hpp"
-#include "reports/settings.hpp"
-#include "reports/summary_html.hpp"
-#include "reports/template.hpp"
+#include "reports/page/settings.hpp"
+#include "reports/page/summary_html.hpp"
+#include "reports/page/template.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/worst.hpp"
+#include "reports/page/worst.hpp"
 
 namespace halfscope::reports {
 

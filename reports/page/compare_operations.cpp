@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/compare_operations.hpp"
+#include "reports/page/compare_operations.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
-#include "reports/data_table.hpp"
+#include "reports/page/data_table.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports {
