@@ -8,8 +8,8 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
 #include "cli/text_formats.hpp"

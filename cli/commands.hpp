@@ -2,7 +2,7 @@
 // The subcommands: each adds itself to the parser, with what to run.
 #pragma once
 
-#include "cli/parser.hpp"
+#include "cli/options/parser.hpp"
 
 namespace halfscope::cli {
 

@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
+#include "cli/options/common.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
-#include "cli/progress.hpp"
+#include "cli/options/progress.hpp"
 #include "cli/text_compare.hpp"
 #include "reports/page/compare_page.hpp"
 #include "reports/export/json.hpp"

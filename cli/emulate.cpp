@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "cli/test_lines.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "cli/exit.hpp"
+#include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/gates/condition.hpp"
-#include "cli/parser.hpp"
+#include "cli/options/parser.hpp"
 
 namespace halfscope::cli {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"

@@ -7,7 +7,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "cli/exit.hpp"
+#include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::cli {

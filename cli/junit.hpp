@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/common.hpp"
+#include "cli/options/common.hpp"
 #include "cli/gate.hpp"
 
 namespace halfscope::cli {

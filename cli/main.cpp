@@ -8,7 +8,7 @@
 #include <exception>
 
 #include "cli/commands.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/page/page.hpp"

@@ -10,10 +10,10 @@
 
 #include "analyzers/study.hpp"
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
+#include "cli/options/common.hpp"
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
-#include "cli/progress.hpp"
+#include "cli/options/progress.hpp"
 #include "cli/text_advice.hpp"
 #include "cli/text_answer.hpp"
 #include "cli/text_cures.hpp"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "reports/page/page.hpp"
 
 namespace halfscope::cli {

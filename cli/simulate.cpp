@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/common.hpp"
-#include "cli/exit.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "cli/step_times.hpp"
 #include "cli/text_simulate.hpp"
 #include "halfscope/log/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/common.hpp"
+#include "cli/options/common.hpp"
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cli/exit.hpp"
-#include "cli/progress.hpp"
+#include "cli/options/exit.hpp"
+#include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
 #include "reports/answer/policy_names.hpp"

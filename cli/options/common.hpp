@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analyzers/study.hpp"
-#include "cli/parser.hpp"
+#include "cli/options/parser.hpp"
 
 namespace halfscope::cli {
 

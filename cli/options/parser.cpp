@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/parser.hpp"
+#include "cli/options/parser.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cli/exit.hpp"
+#include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"
 

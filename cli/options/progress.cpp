@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/progress.hpp"
+#include "cli/options/progress.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
