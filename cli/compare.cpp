@@ -12,7 +12,7 @@
 #include "cli/gate.hpp"
 #include "cli/junit.hpp"
 #include "cli/options/progress.hpp"
-#include "cli/text_compare.hpp"
+#include "cli/terminal/text_compare.hpp"
 #include "reports/page/compare_page.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/page.hpp"

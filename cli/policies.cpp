@@ -12,7 +12,7 @@
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/progress.hpp"
-#include "cli/text_policies.hpp"
+#include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
 #include "reports/export/json.hpp"

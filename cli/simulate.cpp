@@ -14,7 +14,7 @@
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/step_times.hpp"
-#include "cli/text_simulate.hpp"
+#include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "sim/operation_differences.hpp"

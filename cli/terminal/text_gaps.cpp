@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text_gaps.hpp"
+#include "cli/terminal/text_gaps.hpp"
 
 #include <fmt/format.h>
 

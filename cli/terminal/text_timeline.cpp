@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text_timeline.hpp"
+#include "cli/terminal/text_timeline.hpp"
 
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"

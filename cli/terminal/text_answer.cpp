@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text_answer.hpp"
+#include "cli/terminal/text_answer.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
-#include "cli/text_tensors.hpp"
+#include "cli/terminal/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/formats.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text_updates.hpp"
+#include "cli/terminal/text_updates.hpp"
 
 #include <fmt/format.h>
 

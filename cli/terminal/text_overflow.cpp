@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/text_overflow.hpp"
+#include "cli/terminal/text_overflow.hpp"
 
 #include <fmt/format.h>
 
