@@ -9,8 +9,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/options/common.hpp"
-#include "cli/gate.hpp"
-#include "cli/junit.hpp"
+#include "cli/gates/gate.hpp"
+#include "cli/gates/junit.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
 #include "reports/page/compare_page.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/options/common.hpp"
-#include "cli/gate.hpp"
+#include "cli/gates/gate.hpp"
 
 namespace halfscope::cli {
 

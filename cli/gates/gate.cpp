@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/gate.hpp"
+#include "cli/gates/gate.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/junit.hpp"
+#include "cli/gates/junit.hpp"
 
 #include <fmt/format.h>
 
