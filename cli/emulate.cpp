@@ -10,7 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/test_lines.hpp"
+#include "cli/emulate/test_lines.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"
 

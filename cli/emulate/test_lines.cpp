@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/test_lines.hpp"
+#include "cli/emulate/test_lines.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "cli/descriptor.hpp"
+#include "cli/emulate/descriptor.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::cli {

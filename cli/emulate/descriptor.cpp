@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/descriptor.hpp"
+#include "cli/emulate/descriptor.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
