@@ -7,7 +7,7 @@
 #include <cstring>
 #include <exception>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/log/error.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/exit.hpp"
 #include "halfscope/device/vector_target.hpp"
 #include "halfscope/table/count/count.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "analyzers/study.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"

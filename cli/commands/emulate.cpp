@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/emulate/test_lines.hpp"

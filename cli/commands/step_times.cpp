@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/step_times.hpp"
+#include "cli/commands/step_times.hpp"
 
 #include <nlohmann/json.hpp>
 

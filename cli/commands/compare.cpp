@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"

@@ -8,7 +8,7 @@
 
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/underflow/underflow.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/progress.hpp"

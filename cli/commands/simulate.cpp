@@ -10,10 +10,10 @@
 #include <memory>
 #include <optional>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/step_times.hpp"
+#include "cli/commands/step_times.hpp"
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/gates/gate.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
 #include "reports/page/page.hpp"
