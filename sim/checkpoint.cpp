@@ -16,7 +16,7 @@
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/safetensors.hpp"
 #include "sim/run_settings.hpp"
-#include "sim/tensor_bits.hpp"
+#include "sim/backend/tensor_bits.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/tensor.hpp"
+#include "sim/backend/tensor.hpp"
 
 namespace halfscope::sim {
 

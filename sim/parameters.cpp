@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace halfscope::sim {
 namespace {

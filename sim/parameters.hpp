@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/backend.hpp"
-#include "sim/precision.hpp"
+#include "sim/backend/backend.hpp"
+#include "sim/backend/precision.hpp"
 
 namespace halfscope::sim {
 

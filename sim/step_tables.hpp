@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "halfscope/log/run_log.hpp"
-#include "sim/backend.hpp"
-#include "sim/tensor_bits.hpp"
+#include "sim/backend/backend.hpp"
+#include "sim/backend/tensor_bits.hpp"
 
 namespace halfscope::sim {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "halfscope/log/run_log.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "sim/parameters.hpp"
 
 namespace halfscope::sim {

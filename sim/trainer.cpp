@@ -10,7 +10,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "sim/checkpoint.hpp"
-#include "sim/paired_backend.hpp"
+#include "sim/backend/paired_backend.hpp"
 #include "sim/run_settings.hpp"
 #include "sim/stepper.hpp"
 

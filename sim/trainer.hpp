@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "halfscope/policy/policy.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "sim/data.hpp"
 #include "sim/network.hpp"
-#include "sim/precision.hpp"
+#include "sim/backend/precision.hpp"
 
 namespace halfscope::sim {
 

@@ -12,7 +12,7 @@
 #include "halfscope/table/count/count.hpp"
 #include "halfscope/version.hpp"
 #include "reports/page/page.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
-#include "sim/operation_differences.hpp"
+#include "sim/backend/operation_differences.hpp"
 #include "sim/trainer.hpp"
 #include "sim/true_error.hpp"
 

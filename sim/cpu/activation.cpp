@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes element by element, and tensors joined and split.
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 
 namespace halfscope::sim {

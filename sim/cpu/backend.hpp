@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "sim/cpu/memory.hpp"
 
 namespace halfscope::sim {

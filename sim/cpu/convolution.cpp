@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006), a cache's worth
 // of windows at a time. cuDNN calls what is computed here cross-correlation.
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/product.hpp"
 #include "sim/cpu/store.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense layers, y = x w^T + b, and sums of gradients over rows.
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/product.hpp"
 #include "sim/cpu/store.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/transcendental.hpp"
 

@@ -3,7 +3,7 @@
 // 2000). Gates are stored before their activation, which the backward pass computes again.
 #include <vector>
 
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cpu/backend.hpp"
 #include "sim/cpu/transcendental.hpp"
 

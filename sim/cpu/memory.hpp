@@ -11,7 +11,7 @@
 
 #include "halfscope/array/array.hpp"
 #include "halfscope/number/format.hpp"
-#include "sim/tensor.hpp"
+#include "sim/backend/tensor.hpp"
 
 namespace halfscope::sim {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 
 namespace halfscope::sim {
 

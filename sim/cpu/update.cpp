@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "sim/cpu/backend.hpp"
-#include "sim/update_constants.hpp"
+#include "sim/backend/update_constants.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instead of the backend, where the program is built without CUDA or without cuDNN's headers.
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim {
 

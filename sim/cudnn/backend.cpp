@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "halfscope/array/array.hpp"
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 
 namespace halfscope::sim {
 namespace {

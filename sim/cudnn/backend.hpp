@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "sim/cudnn/convolution_plan.hpp"
 #include "sim/cudnn/device.hpp"
 #include "sim/cudnn/kernels/kernels.hpp"

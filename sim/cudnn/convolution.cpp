@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions by cuDNN. A bias is what the output holds before: cuDNN adds it to the sums before
 // the one rounding (beta = 1).
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cudnn/backend.hpp"
 
 namespace halfscope::sim {

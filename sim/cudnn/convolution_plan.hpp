@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "sim/cudnn/descriptors.hpp"
-#include "sim/precision.hpp"
+#include "sim/backend/precision.hpp"
 
 namespace halfscope::sim {
 

@@ -3,7 +3,7 @@
 // leading dimension C. So y = x w^T is computed as y^T = w x^T, and so on.
 #include <cuda_fp16.h>
 
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cudnn/backend.hpp"
 
 namespace halfscope::sim {

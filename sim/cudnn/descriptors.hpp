@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "sim/cudnn/api.hpp"
 
 namespace halfscope::sim {

@@ -9,7 +9,7 @@
 
 #include "halfscope/device/runtime.hpp"
 #include "sim/cudnn/api.hpp"
-#include "sim/tensor.hpp"
+#include "sim/backend/tensor.hpp"
 
 namespace halfscope::sim {
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -4,7 +4,7 @@
 // Of equal largest values of a pool cuDNN does not say which gets the gradient, and behind a ReLU
 // most windows of zeros are such: that is a kernel of ours, with PyTorch's rule and the
 // emulation's.
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cudnn/backend.hpp"
 
 namespace halfscope::sim {

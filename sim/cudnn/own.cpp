@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 #include "sim/cudnn/backend.hpp"
-#include "sim/update_constants.hpp"
+#include "sim/backend/update_constants.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/data.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace halfscope::sim {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "halfscope/log/error.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "sim/data/sets.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace halfscope::sim {
 namespace {

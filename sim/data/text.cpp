@@ -12,7 +12,7 @@
 #include "halfscope/log/error.hpp"
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace halfscope::sim {
 namespace {

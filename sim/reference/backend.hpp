@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim::reference {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::test {
 

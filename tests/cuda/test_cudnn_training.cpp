@@ -7,9 +7,9 @@
 
 #include "cuda/device_backend.hpp"
 #include "sim/operation.hpp"
-#include "sim/operation_differences.hpp"
+#include "sim/backend/operation_differences.hpp"
 #include "sim/training.hpp"
-#include "sim/update_constants.hpp"
+#include "sim/backend/update_constants.hpp"
 #include "temp_folder.hpp"
 
 namespace halfscope::test {

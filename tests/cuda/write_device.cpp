@@ -10,7 +10,7 @@
 
 #include "cuda/graph_api.hpp"
 #include "halfscope/device/runtime.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace {
 

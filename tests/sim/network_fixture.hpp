@@ -11,7 +11,7 @@
 
 #include "operation.hpp"
 #include "sim/network.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 namespace sim_test {
 

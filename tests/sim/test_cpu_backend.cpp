@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "tests/catch.hpp"
 
 namespace halfscope::sim {

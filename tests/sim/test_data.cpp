@@ -6,7 +6,7 @@
 #include <set>
 
 #include "data_files.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 using namespace data_test;
 

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "data_files.hpp"
-#include "sim/random.hpp"
+#include "sim/backend/random.hpp"
 
 using namespace data_test;
 

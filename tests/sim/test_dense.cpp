@@ -7,7 +7,7 @@
 #include <random>
 
 #include "halfscope/number/arithmetic.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 #include "tests/catch.hpp"
 
 namespace halfscope::sim {

@@ -17,8 +17,8 @@
 
 #include "halfscope/log/safetensors.hpp"
 #include "sim/network.hpp"
-#include "sim/random.hpp"
-#include "sim/tensor_bits.hpp"
+#include "sim/backend/random.hpp"
+#include "sim/backend/tensor_bits.hpp"
 
 namespace {
 

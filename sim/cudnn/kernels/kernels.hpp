@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cuDNN backend computes by kernels of its own. Each function queues its work on the
 // stream; pointers are to device memory, at the start of an allocation. Definitions of the
-// operations: sim/backend.hpp.
+// operations: sim/backend/backend.hpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "sim/backend.hpp"
-#include "sim/update_constants.hpp"
+#include "sim/backend/backend.hpp"
+#include "sim/backend/update_constants.hpp"
 
 namespace halfscope::sim::kernels {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/operation_differences.hpp"
+#include "sim/backend/operation_differences.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/update_constants.hpp"
+#include "sim/backend/update_constants.hpp"
 
 #include <cmath>
 #include <stdexcept>

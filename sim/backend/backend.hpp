@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/precision.hpp"
-#include "sim/tensor.hpp"
+#include "sim/backend/precision.hpp"
+#include "sim/backend/tensor.hpp"
 
 namespace halfscope::sim {
 

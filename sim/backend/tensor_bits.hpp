@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "halfscope/log/tensor_file.hpp"
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim {
 

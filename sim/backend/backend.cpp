@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -3,7 +3,7 @@
 // that Adam's epsilon of 1e-8 is 0 in binary16, and its beta2 of 0.999 is 1 in bfloat16.
 #pragma once
 
-#include "sim/backend.hpp"
+#include "sim/backend/backend.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/check_shapes.hpp"
+#include "sim/backend/check_shapes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/backend.hpp"
-#include "sim/operation_differences.hpp"
+#include "sim/backend/backend.hpp"
+#include "sim/backend/operation_differences.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/paired_backend.hpp"
+#include "sim/backend/paired_backend.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/tensor_bits.hpp"
+#include "sim/backend/tensor_bits.hpp"
 
 #include <cstring>
 #include <stdexcept>
