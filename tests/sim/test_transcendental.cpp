@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cpu/transcendental.hpp"
+#include "sim/backend/cpu/transcendental.hpp"
 
 #include <bit>
 #include <cmath>

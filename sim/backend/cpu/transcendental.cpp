@@ -2,7 +2,7 @@
 // Eigen's vector functions. An Eigen array of any length takes its ends element by element, by
 // other functions; blocks of fixed length have no ends. Eigen clamps: exp(-1000) is 4e-39 there.
 // What lies beyond its range, and NaNs, go through the C library.
-#include "sim/cpu/transcendental.hpp"
+#include "sim/backend/cpu/transcendental.hpp"
 
 #include <Eigen/Core>
 #include <algorithm>

@@ -4,4 +4,4 @@
 #define HALFSCOPE_EIGEN EigenAvx2
 #define HALFSCOPE_PRODUCT_SET avx2
 #define HALFSCOPE_PRODUCT_NAME "AVX2"
-#include "sim/cpu/product_eigen-inl.hpp"
+#include "sim/backend/cpu/product_eigen-inl.hpp"

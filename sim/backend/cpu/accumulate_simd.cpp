@@ -7,7 +7,7 @@
 // Bfloat16 has binary32's exponents, so that products can leave its range: those the scalar
 // emulator does.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sim/cpu/accumulate_simd.cpp"
+#define HWY_TARGET_INCLUDE "sim/backend/cpu/accumulate_simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "halfscope/number/arithmetic.hpp"
-#include "sim/cpu/product.hpp"
+#include "sim/backend/cpu/product.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace halfscope::sim::HWY_NAMESPACE {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/backend/backend.hpp"
-#include "sim/cpu/memory.hpp"
+#include "sim/backend/cpu/memory.hpp"
 
 namespace halfscope::sim {
 

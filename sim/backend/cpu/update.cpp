@@ -8,7 +8,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/cpu/backend.hpp"
+#include "sim/backend/cpu/backend.hpp"
 #include "sim/backend/update_constants.hpp"
 
 namespace halfscope::sim {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cpu/store.hpp"
+#include "sim/backend/cpu/store.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cpu/backend.hpp"
+#include "sim/backend/cpu/backend.hpp"
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/cpu/product.hpp"
+#include "sim/backend/cpu/product.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/cpu/backend.hpp"
+#include "sim/backend/cpu/backend.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense layers, y = x w^T + b, and sums of gradients over rows.
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cpu/backend.hpp"
-#include "sim/cpu/product.hpp"
-#include "sim/cpu/store.hpp"
-#include "sim/cpu/window.hpp"
+#include "sim/backend/cpu/backend.hpp"
+#include "sim/backend/cpu/product.hpp"
+#include "sim/backend/cpu/store.hpp"
+#include "sim/backend/cpu/window.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cpu/product.hpp"
+#include "sim/backend/cpu/product.hpp"
 
 #include <Eigen/src/Core/util/Macros.h>
 #include <fmt/format.h>

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/cpu/memory.hpp"
-#include "sim/cpu/product.hpp"
+#include "sim/backend/cpu/memory.hpp"
+#include "sim/backend/cpu/product.hpp"
 
 namespace halfscope::sim {
 

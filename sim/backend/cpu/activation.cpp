@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes element by element, and tensors joined and split.
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cpu/backend.hpp"
+#include "sim/backend/cpu/backend.hpp"
 
 namespace halfscope::sim {
 void CpuBackend::relu_forward(const Tensor& x, Tensor& y) {

@@ -2,10 +2,10 @@
 // Convolutions as products of matrices (im2col; Chellapilla, Puri and Simard 2006), a cache's worth
 // of windows at a time. cuDNN calls what is computed here cross-correlation.
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cpu/backend.hpp"
-#include "sim/cpu/product.hpp"
-#include "sim/cpu/store.hpp"
-#include "sim/cpu/window.hpp"
+#include "sim/backend/cpu/backend.hpp"
+#include "sim/backend/cpu/product.hpp"
+#include "sim/backend/cpu/store.hpp"
+#include "sim/backend/cpu/window.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cpu/backend.hpp"
-#include "sim/cpu/transcendental.hpp"
+#include "sim/backend/cpu/backend.hpp"
+#include "sim/backend/cpu/transcendental.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cpu/window.hpp"
+#include "sim/backend/cpu/window.hpp"
 
 #include <algorithm>
 #include <array>

@@ -12,11 +12,11 @@
 #include <Eigen/Core>
 
 #ifdef HALFSCOPE_PRODUCT_NUMBER
-#include "sim/cpu/product_number-inl.hpp"
+#include "sim/backend/cpu/product_number-inl.hpp"
 #else
 #define HALFSCOPE_PRODUCT_NUMBER float
 #endif
-#include "sim/cpu/product.hpp"
+#include "sim/backend/cpu/product.hpp"
 
 namespace halfscope::sim::HALFSCOPE_PRODUCT_SET {
 namespace {

@@ -9,4 +9,4 @@
 #define HALFSCOPE_PRODUCT_SET any
 #define HALFSCOPE_PRODUCT_NAME "AVX2 in software"
 #define HALFSCOPE_PRODUCT_NUMBER Number
-#include "sim/cpu/product_eigen-inl.hpp"
+#include "sim/backend/cpu/product_eigen-inl.hpp"

@@ -2,7 +2,7 @@
 // Pooling of (N, H, W, C) images without padding. A NaN is larger than anything, as in PyTorch.
 #include <limits>
 
-#include "sim/cpu/backend.hpp"
+#include "sim/backend/cpu/backend.hpp"
 
 namespace halfscope::sim {
 namespace {
