@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 
 namespace halfscope::test {
 namespace {

@@ -3,7 +3,7 @@
 #include "cuda/device_backend.hpp"
 
 #include "cuda/emulated/libraries.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim {
 

@@ -10,7 +10,7 @@
 // supported; binary32 is rounded to TF32 wherever the math type allows that.
 #pragma once
 
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 
 namespace halfscope::emulated {
 

@@ -2,7 +2,7 @@
 // The stand-ins, by the names and with the parameters of the functions they stand for.
 #pragma once
 
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 
 namespace halfscope::emulated {
 

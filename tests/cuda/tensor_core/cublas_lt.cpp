@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "sim/cudnn/find_library.hpp"
+#include "sim/backend/cudnn/find_library.hpp"
 
 namespace probe {
 

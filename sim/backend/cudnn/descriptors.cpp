@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/descriptors.hpp"
+#include "sim/backend/cudnn/descriptors.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

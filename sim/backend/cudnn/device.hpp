@@ -8,7 +8,7 @@
 #include <string>
 
 #include "halfscope/device/runtime.hpp"
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 #include "sim/backend/tensor.hpp"
 
 namespace halfscope::sim {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 #include "sim/backend/update_constants.hpp"
 
 namespace halfscope::sim {

@@ -5,7 +5,7 @@
 // most windows of zeros are such: that is a kernel of ours, with PyTorch's rule and the
 // emulation's.
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim {
 namespace {

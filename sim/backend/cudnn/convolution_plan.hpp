@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "sim/cudnn/descriptors.hpp"
+#include "sim/backend/cudnn/descriptors.hpp"
 #include "sim/backend/precision.hpp"
 
 namespace halfscope::sim {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "halfscope/table/count/count_cuda.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim {
 namespace {

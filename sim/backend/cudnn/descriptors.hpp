@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "sim/backend/backend.hpp"
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/find_library.hpp"
+#include "sim/backend/cudnn/find_library.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

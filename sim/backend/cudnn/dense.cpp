@@ -4,7 +4,7 @@
 #include <cuda_fp16.h>
 
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim {
 

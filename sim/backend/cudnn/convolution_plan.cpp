@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/convolution_plan.hpp"
+#include "sim/backend/cudnn/convolution_plan.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

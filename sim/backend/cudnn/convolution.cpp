@@ -2,7 +2,7 @@
 // Convolutions by cuDNN. A bias is what the output holds before: cuDNN adds it to the sums before
 // the one rounding (beta = 1).
 #include "sim/backend/check_shapes.hpp"
-#include "sim/cudnn/backend.hpp"
+#include "sim/backend/cudnn/backend.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/api.hpp"
+#include "sim/backend/cudnn/api.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cudnn/find_library.hpp"
+#include "sim/backend/cudnn/find_library.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sim/backend/backend.hpp"
-#include "sim/cudnn/convolution_plan.hpp"
-#include "sim/cudnn/device.hpp"
+#include "sim/backend/cudnn/convolution_plan.hpp"
+#include "sim/backend/cudnn/device.hpp"
 #include "sim/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/cudnn/device.hpp"
+#include "sim/backend/cudnn/device.hpp"
 
 #include <fmt/format.h>
 
