@@ -13,7 +13,7 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/cudnn/convolution_plan.hpp"
 #include "sim/backend/cudnn/device.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim {
 

@@ -3,8 +3,8 @@
 // and in order. The gradient is formed and multiplied in binary32 and rounded once.
 #include <cmath>
 
-#include "sim/cudnn/kernels/element.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/element.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim::kernels {
 namespace {

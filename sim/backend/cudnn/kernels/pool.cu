@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "sim/cudnn/kernels/element.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/element.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim::kernels {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes element by element. A thread takes packs of neighbours, 16 bytes where all tensors are
 // narrow: memory is what these kernels wait for.
-#include "sim/cudnn/kernels/element.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/element.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim::kernels {
 namespace {

@@ -2,8 +2,8 @@
 // The LSTM cell, gates in the order i, f, g, o; one thread a unit of a row.
 #include <cmath>
 
-#include "sim/cudnn/kernels/element.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/element.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim::kernels {
 namespace {

@@ -3,8 +3,8 @@
 // thread a column, then the parts in order.
 #include <algorithm>
 
-#include "sim/cudnn/kernels/element.hpp"
-#include "sim/cudnn/kernels/kernels.hpp"
+#include "sim/backend/cudnn/kernels/element.hpp"
+#include "sim/backend/cudnn/kernels/kernels.hpp"
 
 namespace halfscope::sim::kernels {
 namespace {
