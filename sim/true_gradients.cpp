@@ -8,8 +8,8 @@
 
 #include "halfscope/table/boundary.hpp"
 #include "sim/network.hpp"
-#include "sim/reference/backend.hpp"
-#include "sim/reference/sums.hpp"
+#include "sim/backend/reference/backend.hpp"
+#include "sim/backend/reference/sums.hpp"
 
 namespace halfscope::sim {
 

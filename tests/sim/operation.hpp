@@ -17,7 +17,7 @@
 #include "catch.hpp"
 #include "halfscope/array/array.hpp"
 #include "sim/backend/backend.hpp"
-#include "sim/reference/backend.hpp"
+#include "sim/backend/reference/backend.hpp"
 
 namespace sim_test {
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "operation.hpp"
-#include "sim/reference/sums.hpp"
+#include "sim/backend/reference/sums.hpp"
 
 using namespace sim_test;
 using Quad = boost::multiprecision::cpp_bin_float_quad;

@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
-#include "sim/reference/backend.hpp"
+#include "sim/backend/reference/backend.hpp"
 #include "sim/training.hpp"
 #include "temp_folder.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/reference/backend.hpp"
-#include "sim/reference/sums.hpp"
+#include "sim/backend/reference/backend.hpp"
+#include "sim/backend/reference/sums.hpp"
 
 namespace halfscope::sim::reference {
 namespace {

@@ -3,7 +3,7 @@
 // AMSGrad; weight decay is added to the gradient).
 #include <cmath>
 
-#include "sim/reference/backend.hpp"
+#include "sim/backend/reference/backend.hpp"
 
 namespace halfscope::sim::reference {
 namespace {

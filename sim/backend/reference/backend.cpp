@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/reference/backend.hpp"
+#include "sim/backend/reference/backend.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
-#include "sim/reference/sums.hpp"
+#include "sim/backend/reference/sums.hpp"
 
 namespace halfscope::sim {
 

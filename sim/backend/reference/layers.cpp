@@ -7,8 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "sim/reference/backend.hpp"
-#include "sim/reference/sums.hpp"
+#include "sim/backend/reference/backend.hpp"
+#include "sim/backend/reference/sums.hpp"
 
 namespace halfscope::sim::reference {
 namespace {
