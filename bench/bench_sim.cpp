@@ -7,7 +7,7 @@
 
 #include "bench/bench.hpp"
 #include "sim/network.hpp"
-#include "sim/parameters.hpp"
+#include "sim/autograd/parameters.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "halfscope/policy/policy.hpp"
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 
 namespace halfscope::sim {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "sim/data.hpp"
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 
 namespace halfscope::sim {
 

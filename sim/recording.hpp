@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "halfscope/log/run_log.hpp"
-#include "sim/parameters.hpp"
+#include "sim/autograd/parameters.hpp"
 #include "sim/step_tables.hpp"
 #include "sim/trainer.hpp"
 #include "sim/true_error.hpp"

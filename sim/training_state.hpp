@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sim/loss_scaling.hpp"
-#include "sim/parameters.hpp"
+#include "sim/autograd/parameters.hpp"
 #include "sim/trainer.hpp"
 
 namespace halfscope::sim {

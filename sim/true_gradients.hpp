@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 #include "sim/trainer.hpp"
 #include "sim/true_error.hpp"
 

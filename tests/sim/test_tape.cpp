@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "sim/tape_node.hpp"
+#include "sim/autograd/tape_node.hpp"
 
 namespace halfscope::sim {
 

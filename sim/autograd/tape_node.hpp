@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tape.hpp"
+#include "sim/autograd/tape.hpp"
 
 namespace halfscope::sim {
 

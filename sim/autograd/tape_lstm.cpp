@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/tape_node.hpp"
+#include "sim/autograd/tape_node.hpp"
 
 namespace halfscope::sim {
 

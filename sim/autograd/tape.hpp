@@ -12,7 +12,7 @@
 
 #include "halfscope/log/run_log.hpp"
 #include "sim/backend/backend.hpp"
-#include "sim/parameters.hpp"
+#include "sim/autograd/parameters.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/parameters.hpp"
+#include "sim/autograd/parameters.hpp"
 
 #include <cmath>
 #include <stdexcept>
