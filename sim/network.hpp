@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 #include "sim/autograd/tape.hpp"
 
 namespace halfscope::sim {

@@ -11,7 +11,7 @@
 
 #include "halfscope/policy/policy.hpp"
 #include "sim/backend/backend.hpp"
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 #include "sim/network.hpp"
 #include "sim/backend/precision.hpp"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 #include "sim/backend/random.hpp"
 
 namespace halfscope::sim {

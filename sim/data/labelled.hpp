@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 
 namespace halfscope::sim {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 
 namespace halfscope::sim {
 

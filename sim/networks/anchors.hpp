@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 
 namespace halfscope::sim {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 #include "temp_folder.hpp"
 
 namespace data_test {

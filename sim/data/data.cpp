@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/data.hpp"
+#include "sim/data/data.hpp"
 
 #include <fmt/format.h>
 
