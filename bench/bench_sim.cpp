@@ -6,7 +6,7 @@
 #include <tbb/info.h>
 
 #include "bench/bench.hpp"
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/autograd/parameters.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "halfscope/policy/policy.hpp"
 #include "sim/backend/backend.hpp"
 #include "sim/data/data.hpp"
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/backend/precision.hpp"
 
 namespace halfscope::sim {

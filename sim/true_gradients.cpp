@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "halfscope/table/boundary.hpp"
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/networks/anchors.hpp"
 
 namespace halfscope::sim {

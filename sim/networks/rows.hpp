@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 
 namespace halfscope::sim {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 
 namespace halfscope::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "operation.hpp"
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/backend/random.hpp"
 
 namespace sim_test {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "halfscope/log/safetensors.hpp"
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/backend/random.hpp"
 #include "sim/backend/tensor_bits.hpp"
 

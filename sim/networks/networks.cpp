@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-#include "sim/network.hpp"
+#include "sim/networks/network.hpp"
 #include "sim/networks/rows.hpp"
 
 namespace halfscope::sim {
