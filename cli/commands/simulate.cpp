@@ -18,8 +18,8 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "sim/backend/operation_differences.hpp"
-#include "sim/trainer.hpp"
-#include "sim/true_error.hpp"
+#include "sim/training/trainer.hpp"
+#include "sim/training/true_error.hpp"
 
 namespace halfscope::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "analyzers/study.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
-#include "sim/true_error.hpp"
+#include "sim/training/true_error.hpp"
 
 namespace halfscope::cli {
 namespace {

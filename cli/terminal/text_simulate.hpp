@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 namespace halfscope::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 #include <algorithm>
 #include <cmath>

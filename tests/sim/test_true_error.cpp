@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/true_error.hpp"
+#include "sim/training/true_error.hpp"
 
 #include <cmath>
 #include <cstring>

@@ -13,7 +13,7 @@
 
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/log/safetensors.hpp"
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 namespace halfscope::test {
 

@@ -10,9 +10,9 @@
 
 #include "halfscope/log/run_log.hpp"
 #include "sim/autograd/parameters.hpp"
-#include "sim/step_tables.hpp"
-#include "sim/trainer.hpp"
-#include "sim/true_error.hpp"
+#include "sim/training/step_tables.hpp"
+#include "sim/training/trainer.hpp"
+#include "sim/training/true_error.hpp"
 
 namespace halfscope::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/run_settings.hpp"
+#include "sim/training/run_settings.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/checkpoint.hpp"
+#include "sim/training/checkpoint.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/safetensors.hpp"
-#include "sim/run_settings.hpp"
+#include "sim/training/run_settings.hpp"
 #include "sim/backend/tensor_bits.hpp"
 
 namespace halfscope::sim {

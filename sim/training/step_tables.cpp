@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/step_tables.hpp"
+#include "sim/training/step_tables.hpp"
 
 #include <cmath>
 #include <stdexcept>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/stepper.hpp"
+#include "sim/training/stepper.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "sim/run_settings.hpp"
+#include "sim/training/run_settings.hpp"
 
 namespace halfscope::sim {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "sim/loss_scaling.hpp"
+#include "sim/training/loss_scaling.hpp"
 #include "sim/autograd/parameters.hpp"
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 namespace halfscope::sim {
 

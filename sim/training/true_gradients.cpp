@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/true_gradients.hpp"
+#include "sim/training/true_gradients.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/loss_scaling.hpp"
+#include "sim/training/loss_scaling.hpp"
 
 #include <fmt/format.h>
 

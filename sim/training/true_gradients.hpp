@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/autograd/tape.hpp"
-#include "sim/trainer.hpp"
-#include "sim/true_error.hpp"
+#include "sim/training/trainer.hpp"
+#include "sim/training/true_error.hpp"
 
 namespace halfscope::sim {
 

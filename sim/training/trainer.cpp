@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,10 +9,10 @@
 #include <stdexcept>
 
 #include "halfscope/log/error.hpp"
-#include "sim/checkpoint.hpp"
+#include "sim/training/checkpoint.hpp"
 #include "sim/backend/paired_backend.hpp"
-#include "sim/run_settings.hpp"
-#include "sim/stepper.hpp"
+#include "sim/training/run_settings.hpp"
+#include "sim/training/stepper.hpp"
 
 namespace halfscope::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "halfscope/log/run_log.hpp"
-#include "sim/trainer.hpp"
+#include "sim/training/trainer.hpp"
 
 namespace halfscope::sim {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/recording.hpp"
-#include "sim/training_state.hpp"
-#include "sim/true_gradients.hpp"
+#include "sim/training/recording.hpp"
+#include "sim/training/training_state.hpp"
+#include "sim/training/true_gradients.hpp"
 
 namespace halfscope::sim {
 

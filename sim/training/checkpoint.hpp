@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/training_state.hpp"
+#include "sim/training/training_state.hpp"
 
 namespace halfscope::sim {
 

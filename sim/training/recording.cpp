@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/recording.hpp"
+#include "sim/training/recording.hpp"
 
 #include <fmt/format.h>
 
 #include <map>
 
-#include "sim/run_settings.hpp"
+#include "sim/training/run_settings.hpp"
 
 namespace halfscope::sim {
 
