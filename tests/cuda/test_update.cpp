@@ -136,7 +136,7 @@ TEST_CASE("updates on the device: special values", "[cuda][update][gpu]") {
 TEST_CASE("updates on the device: errors that binary32 rounds to the update times a power of two",
           "[cuda][update][gpu]") {
   if (skipped()) return;
-  // As in tests/table/test_update_table.cpp.
+  // As in tests/table/update/test_update_table.cpp.
   require_same(Floats{-0x1.8p-23f, -0x1.8p-23f, -0x1.4p-22f, -0x1.4p-22f},
                Floats{0x1.ffdffep+13f, 0x1.ffe002p+13f, 0x1.ffdffep+13f, 0x1.ffe002p+13f});
   require_same(Floats{0x1.02p-30f, -0x1.fcp-30f, -0x1.02p-29f, 0x1.fcp-28f},
