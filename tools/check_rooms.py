@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that includes follow tools/rooms.txt: no arrow upward, no cycle of files, no other room.
+
+check_rooms.py [FOLDER]   prints what is wrong; exit code 1 where something is
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCES = {".cpp", ".hpp", ".cu"}
+
+
+def read_table(path):
+    """{room: its place among all}, {layer: the layers it may include}"""
+    places, below = {}, {}
+    for line in path.read_text().splitlines():
+        if line.startswith("layer "):
+            layer, others = line.removeprefix("layer ").split(":")
+            below[layer] = set(others.split()) | {layer}
+        elif line and not line.startswith("#"):
+            places[line.split()[0]] = len(places)
+    return places, below
+
+
+def read_includes(root, layers):
+    """{file: the files of these layers and of lib that it includes}, by paths under root"""
+    files = {path.relative_to(root).as_posix(): path for layer in layers
+             for path in (root / layer).rglob("*") if path.suffix in SOURCES}
+    found = {}
+    for name, path in sorted(files.items()):
+        paths = re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE)
+        found[name] = [f"lib/{p}" if p.startswith("halfscope/") else p for p in paths]
+    return found
+
+
+def room_of(name):
+    return name.rsplit("/", 1)[0]
+
+
+def arrow_fault(file, included, places, below):
+    """What is wrong with one include; empty where nothing is."""
+    layer, other = (name.split("/")[0] for name in (file, included))
+    if other not in below[layer]:
+        return f"{file} includes {included}: {layer} knows nothing of {other}"
+    if other != layer:
+        return ""
+    here, there = room_of(file), room_of(included)
+    if there not in places:
+        return f"{file} includes {included}: {there} is not in tools/rooms.txt"
+    if places[there] > places[here]:
+        return f"{file} includes {included}: the arrow points up, from {here} to {there}"
+    return ""
+
+
+def without_ends(graph):
+    """The files of a graph but those that lead to no cycle."""
+    left = {file: set(others) for file, others in graph.items()}
+    while ends := [file for file, others in left.items() if not others & left.keys()]:
+        for end in ends:
+            del left[end]
+    return left
+
+
+def cycles(includes):
+    """Files that include each other, over whichever others."""
+    leading = without_ends(includes)
+    backward = {file: {other for other in leading if file in leading[other]} for file in leading}
+    inside = without_ends(backward)
+    return [f"{file} is in a cycle of files, by {', '.join(sorted(leading[file] & inside.keys()))}"
+            for file in sorted(inside)]
+
+
+def faults(root):
+    places, below = read_table(ROOT / "tools/rooms.txt")
+    includes = read_includes(root, below)
+    found = [f"{file}: {room_of(file)} is not in tools/rooms.txt" for file in includes
+             if room_of(file) not in places]
+    for file, included in includes.items():
+        if room_of(file) in places:
+            found += filter(None, (arrow_fault(file, path, places, below) for path in included))
+    return found + cycles(includes)
+
+
+def main():
+    found = faults(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
+    for fault in found:
+        print(f"rooms: {fault}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
