@@ -5,13 +5,17 @@
 #include <limits>
 
 namespace halfscope::analyzers {
+
+using overflow::Cause;
+using overflow::OverflowEvent;
+
 namespace {
 
-std::int64_t last_step(const Analysis& analysis, const std::string& log) {
+std::int64_t last_step(const underflow::Analysis& analysis, const std::string& log) {
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const underflow::TensorFindings& tensor : analysis.tensors) {
     if (tensor.log != log) continue;
-    for (const StepFindings& step : tensor.per_step) last = std::max(last, step.step);
+    for (const underflow::StepFindings& step : tensor.per_step) last = std::max(last, step.step);
   }
   for (const auto& [of, scalars] : analysis.scalars) {
     if (of == log) last = std::max(last, scalars.step);
@@ -34,7 +38,8 @@ bool ends_in_nan(const Study& study, const std::string& log) {
 
 }  // namespace
 
-const OverflowEvent* lasting(const Analysis& analysis, const OverflowFindings& overflow) {
+const OverflowEvent* lasting(const underflow::Analysis& analysis,
+                             const overflow::OverflowFindings& overflow) {
   const auto lasts = [&](const OverflowEvent& event) {
     return no_cure(event) && event.last_step > event.step &&
            event.last_step == last_step(analysis, event.log);
@@ -50,11 +55,12 @@ const OverflowEvent* lasting_first(const Study& study) {
 }
 
 void refuse_divergence(Study& study) {
-  Recommendation& advice = study.advice;
+  recommend::Recommendation& advice = study.advice;
   if (!advice.static_log2 || !advice.limited_by) return;
   // By the usual headroom: much of it, asked for, makes any scale small.
-  const int usual = *advice.static_log2 + advice.headroom_asked - RecommendOptions().headroom_bits;
-  if (!too_small(usual, ends_in_nan(study, advice.limited_by->log))) return;
+  const int usual =
+      *advice.static_log2 + advice.headroom_asked - underflow::RecommendOptions().headroom_bits;
+  if (!underflow::too_small(usual, ends_in_nan(study, advice.limited_by->log))) return;
   advice.static_log2.reset();
   advice.reason = kDiverges;
   advice.above_target.clear();

@@ -8,11 +8,12 @@ namespace halfscope::analyzers {
 
 /// Of the events that no loss scale cures the first one that lasts to its log's last recorded step;
 /// null where there is none, or where it is that step alone.
-const OverflowEvent* lasting(const Analysis& analysis, const OverflowFindings& overflow);
+const overflow::OverflowEvent* lasting(const underflow::Analysis& analysis,
+                                       const overflow::OverflowFindings& overflow);
 
 /// lasting(), where it is what is to be said first of a run: not where NaN in the model, which is
 /// said anyway, is no later.
-const OverflowEvent* lasting_first(const Study& study);
+const overflow::OverflowEvent* lasting_first(const Study& study);
 
 /// The reason of a Recommendation without a scale because the run diverges.
 inline constexpr const char* kDiverges = "diverges";

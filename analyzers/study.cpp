@@ -6,25 +6,30 @@
 #include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/recommend/may_use.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/recommend/may_use.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"
 
 namespace halfscope::analyzers {
 
+using frames::Selection;
+using replay::LogSeries;
+using underflow::Analysis;
+using underflow::Target;
+
 namespace {
 
 /// Reads the logs once. series: may be null.
 Analysis read(const std::vector<std::filesystem::path>& logs, const Target& target,
-              const Selection& selection, const Progress& progress, LogSeries* series) {
+              const Selection& selection, const frames::Progress& progress, LogSeries* series) {
   // A policy decides by all gradients, in binary16.
   const bool with_series =
       series != nullptr && !selection.tensor_glob && target.name == Target().name;
-  if (!with_series) return analyze(logs, target, selection, progress);
-  SeriesCollector collector(target, selection.recorded_scale);
+  if (!with_series) return underflow::analyze(logs, target, selection, progress);
+  replay::SeriesCollector collector(target, selection.recorded_scale);
   const auto companion = [&](const std::string& log) { return collector.begin(log); };
-  Analysis analysis = analyze(logs, target, selection, progress, companion);
+  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion);
   *series = collector.finish(analysis.clipped);
   return analysis;
 }
@@ -34,46 +39,50 @@ Analysis read(const std::vector<std::filesystem::path>& logs, const Target& targ
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const Passes& passes, const Phases& phases,
                  LogSeries* series) {
-  const auto phase = [&](const std::string& what) { return phases ? phases(what) : Progress(); };
+  const auto phase = [&](const std::string& what) {
+    return phases ? phases(what) : frames::Progress();
+  };
   Analysis analysis = read(logs, target, selection, phase("reading"), series);
-  if (target.by_default && runs_in_bfloat16(analysis)) {
+  if (target.by_default && underflow::runs_in_bfloat16(analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
     if (series != nullptr) *series = {};
     analysis = read(logs, own, selection, phase("reading"), series);
   }
-  if (passes.updates) add_updates(analysis, selection, passes.what_if, phase("weight updates"));
+  if (passes.updates) {
+    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"));
+  }
   if (passes.formats) {
-    add_fits(analysis, selection, {}, phase("whole tensors"));
+    formats::add_fits(analysis, selection, {}, phase("whole tensors"));
   } else if (passes.sums) {
-    add_sums(analysis, selection, phase("whole tensors"));
+    formats::add_sums(analysis, selection, phase("whole tensors"));
   }
   return analysis;
 }
 
 namespace {
 
-std::optional<NanInModel> first_in_model(const OverflowFindings& found) {
-  for (const OverflowEvent& event : found.events) {
-    if (event.cause != Cause::nan_in_model) continue;
-    return NanInModel{event.log, event.tensor, event.step,
-                      event.nan.low != 0 || event.inf.low == 0};
+std::optional<recommend::NanInModel> first_in_model(const overflow::OverflowFindings& found) {
+  for (const overflow::OverflowEvent& event : found.events) {
+    if (event.cause != overflow::Cause::nan_in_model) continue;
+    return recommend::NanInModel{event.log, event.tensor, event.step,
+                                 event.nan.low != 0 || event.inf.low == 0};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options,
-            LogSeries&& series) {
+Study study(Analysis&& analysis, const Selection& selection,
+            const underflow::RecommendOptions& options, LogSeries&& series) {
   Study all{std::move(analysis), {}, {}, std::move(series), {}, {}};
-  all.overflow = find_overflow(all.analysis);
-  all.analysis.at_every_scale = steps_at_every_scale(all.analysis, all.overflow.events);
-  all.analysis.maybe_rounded = steps_maybe_rounded(all.analysis, all.overflow.events);
-  all.advice = recommend(all.analysis, options);
+  all.overflow = overflow::find_overflow(all.analysis);
+  all.analysis.at_every_scale = overflow::steps_at_every_scale(all.analysis, all.overflow.events);
+  all.analysis.maybe_rounded = overflow::steps_maybe_rounded(all.analysis, all.overflow.events);
+  all.advice = recommend::recommend(all.analysis, options);
   all.advice.nan_in_model = first_in_model(all.overflow);
   refuse_divergence(all);
-  all.advice.may_use = may_use(all.analysis, all.advice);
-  complete(all.advice, all.analysis, selection, options);
+  all.advice.may_use = recommend::may_use(all.analysis, all.advice);
+  recommend::complete(all.advice, all.analysis, selection, options);
   return all;
 }
 
@@ -99,14 +108,14 @@ std::string gap_text(const std::vector<std::int64_t>& steps) {
 
 }  // namespace
 
-void add_policies(Study& study, const PolicyOptions& options) {
+void add_policies(Study& study, const replay::PolicyOptions& options) {
   LogSeries found = std::exchange(study.series, {});
   study.not_replayed = std::move(found.none);
-  for (StepSeries& series : found.series) {
+  for (replay::StepSeries& series : found.series) {
     if (series.steps.size() < 2) continue;
     const std::string gap = options.assume_constant ? std::string() : gap_text(series.steps);
     if (gap.empty()) {
-      study.policies.push_back(study_policies(std::move(series), options));
+      study.policies.push_back(replay::study_policies(std::move(series), options));
     } else {
       study.not_replayed.emplace_back(series.log, gap);
     }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
@@ -24,33 +24,35 @@ struct Passes {
 };
 
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
-using Phases = std::function<Progress(const std::string& what)>;
+using Phases = std::function<frames::Progress(const std::string& what)>;
 
 /// analyze(), and the passes that are asked for. Where nobody asked for a format (Target::
 /// by_default), a run in bfloat16 is read again and judged in bfloat16. series: set where it is not
 /// null; of binary16 alone, and where no tensors are selected by name. Throws log::BadInput.
-Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases,
-                 LogSeries* series = nullptr);
+underflow::Analysis analyze(const std::vector<std::filesystem::path>& logs,
+                            const underflow::Target& target, const frames::Selection& selection,
+                            const Passes& passes, const Phases& phases,
+                            replay::LogSeries* series = nullptr);
 
 /// Everything that is found in logs: what a report shows.
 struct Study {
-  Analysis analysis;
-  OverflowFindings overflow;
-  Recommendation advice;                   ///< complete
-  LogSeries series = {};                   ///< until add_policies() takes them
-  std::vector<PolicyStudy> policies = {};  ///< of the logs that can be replayed; add_policies()
+  underflow::Analysis analysis;
+  overflow::OverflowFindings overflow;
+  recommend::Recommendation advice;  ///< complete
+  replay::LogSeries series = {};     ///< until add_policies() takes them
+  std::vector<replay::PolicyStudy> policies =
+      {};  ///< of the logs that can be replayed; add_policies()
   /// Log and reason of run logs that cannot be.
   std::vector<std::pair<std::string, std::string>> not_replayed = {};
 };
 
 /// What follows from an analysis. The logs are read again where they are of several ranks. Throws
 /// log::BadInput.
-Study study(Analysis&& analysis, const Selection& selection, const RecommendOptions& options,
-            LogSeries&& series = {});
+Study study(underflow::Analysis&& analysis, const frames::Selection& selection,
+            const underflow::RecommendOptions& options, replay::LogSeries&& series = {});
 
 /// Replays the policies over Study::series, which it takes. A log with gaps, or of one step, is
 /// not replayed.
-void add_policies(Study& study, const PolicyOptions& options);
+void add_policies(Study& study, const replay::PolicyOptions& options);
 
 }  // namespace halfscope::analyzers

@@ -96,8 +96,8 @@ std::uint64_t frames_of(const fs::path& file) {
   analyzers::Visitor visit;
   visit.frame = [&](analyzers::Frame&&) { ++frames; };
   analyzers::Notes notes;
-  readers::read_tensorboard(file, {}, visit, notes,
-                            [&](std::uint64_t done, std::uint64_t) { told = done; });
+  analyzers::readers::read_tensorboard(file, {}, visit, notes,
+                                       [&](std::uint64_t done, std::uint64_t) { told = done; });
   return frames + told;
 }
 

@@ -6,8 +6,8 @@
 #include <tbb/info.h>
 
 #include "bench/bench.hpp"
-#include "sim/networks/network.hpp"
 #include "sim/autograd/parameters.hpp"
+#include "sim/networks/network.hpp"
 
 namespace {
 

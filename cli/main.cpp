@@ -26,20 +26,20 @@ void choose_vector_target() {
   try {
     use_vector_target_of_environment();
   } catch (const std::invalid_argument& e) {
-    throw cli::BadUsage(e.what());
+    throw cli::options::BadUsage(e.what());
   }
 }
 
 int parse_and_run(int argc, char** argv) {
-  cli::Parser parser;
-  cli::add_analyze(parser);
-  cli::add_recommend(parser);
-  cli::add_report(parser);
-  cli::add_compare(parser);
-  cli::add_policies(parser);
-  cli::add_simulate(parser);
-  cli::add_emulate(parser);
-  cli::add_info(parser);
+  cli::options::Parser parser;
+  cli::commands::add_analyze(parser);
+  cli::commands::add_recommend(parser);
+  cli::commands::add_report(parser);
+  cli::commands::add_compare(parser);
+  cli::commands::add_policies(parser);
+  cli::commands::add_simulate(parser);
+  cli::commands::add_emulate(parser);
+  cli::commands::add_info(parser);
   return parser.run(argc, argv);
 }
 
@@ -51,23 +51,23 @@ int check_stdout(int code) {
   fmt::print(stderr,
              "halfscope: stdout: cannot be written ({}); free space, or write to another file\n",
              std::strerror(errno));
-  return code == cli::kFine ? cli::kBadInput : code;
+  return code == cli::options::kFine ? cli::options::kBadInput : code;
 }
 
 int main(int argc, char** argv) {
   try {
     choose_vector_target();
     return check_stdout(parse_and_run(argc, argv));
-  } catch (const cli::BadUsage& e) {
-    return say(cli::kBadUsage, e);
-  } catch (const reports::MissingPart& e) {
-    return say(cli::kNotHere, e);
+  } catch (const cli::options::BadUsage& e) {
+    return say(cli::options::kBadUsage, e);
+  } catch (const reports::page::MissingPart& e) {
+    return say(cli::options::kNotHere, e);
   } catch (const log::BadInput& e) {
-    return say(cli::kBadInput, e);
+    return say(cli::options::kBadInput, e);
   } catch (const std::bad_alloc& e) {
     fmt::print(stderr, "halfscope: out of memory; select fewer tensors with --tensor or --step\n");
-    return cli::kBadInput;
+    return cli::options::kBadInput;
   } catch (const std::exception& e) {
-    return say(cli::kBadInput, e);
+    return say(cli::options::kBadInput, e);
   }
 }

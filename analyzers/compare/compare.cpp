@@ -10,7 +10,17 @@
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
+
+using frames::Selection;
+using underflow::Analysis;
+using underflow::BinadeCount;
+using underflow::Counts;
+using underflow::StepFindings;
+using underflow::Target;
+using underflow::TensorFindings;
+using updates::AddedTo;
+
 namespace {
 
 using log::printable;
@@ -165,7 +175,8 @@ ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFin
   set_far(t, {&a, &b});
   if (c.own_format) t.untouched = {!a.zeros_may_be_flushed, !b.zeros_may_be_flushed};
   if (c.own_updates && t.updates) {
-    t.wide_weight = {!kept_in_16_bits(*runs.a, a), !kept_in_16_bits(*runs.b, b)};
+    t.wide_weight = {!underflow::kept_in_16_bits(*runs.a, a),
+                     !underflow::kept_in_16_bits(*runs.b, b)};
   }
   return t;
 }
@@ -244,7 +255,7 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
 /// Whether the run keeps a weight whose updates are known in 16 bits alone.
 bool keeps_16_bits(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
-    return t.updates && kept_in_16_bits(analysis, t);
+    return t.updates && underflow::kept_in_16_bits(analysis, t);
   });
 }
 
@@ -258,7 +269,7 @@ bool any_in_target(const Analysis& analysis) {
 }  // namespace
 
 std::string meeting_name(log::Role role, const std::string& name) {
-  return std::string(log::name_of(role)) + "/" + path_in(name);
+  return std::string(log::name_of(role)) + "/" + underflow::path_in(name);
 }
 
 Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections) {
@@ -283,7 +294,7 @@ namespace {
 
 /// Whether a run computed gradients in bfloat16, and neither some in binary16.
 bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
-  Bfloat16Run both;
+  underflow::Bfloat16Run both;
   for (const Analysis* run : {&a, &b}) {
     for (const TensorFindings& tensor : run->tensors) both.add(tensor);
   }
@@ -303,12 +314,12 @@ void require_counts(const Analysis& analysis) {
 
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                         const Target& target, const Both<Selection>& selections,
-                        const Progress& progress) {
+                        const frames::Progress& progress) {
   // First: what cannot be read is said before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
   const auto read = [&](const std::filesystem::path& log, const Selection& selection,
                         const Target& into) {
-    Analysis analysis = analyze({log}, into, selection, progress);
+    Analysis analysis = underflow::analyze({log}, into, selection, progress);
     require_counts(analysis);
     return analysis;
   };
@@ -320,16 +331,16 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
     of_b = read(b, selections.b, own);
   }
   const AddedTo added_to = selections.a.at_run_scale ? AddedTo::kept : AddedTo::target;
-  add_updates(of_a, selections.a, false, progress, added_to);
-  add_updates(of_b, selections.b, false, progress, added_to);
+  updates::add_updates(of_a, selections.a, false, progress, added_to);
+  updates::add_updates(of_b, selections.b, false, progress, added_to);
   Comparison comparison = compare(of_a, of_b, selections);
   comparison.format_of_runs = in_bfloat16;
   add_elements(comparison, of_a, of_b, selections, progress);
   comparison.operations = std::move(operations);
-  Notes& notes = comparison.notes;
+  frames::Notes& notes = comparison.notes;
   notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());
   notes.insert(notes.begin(), of_a.notes.begin(), of_a.notes.end());
   return comparison;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

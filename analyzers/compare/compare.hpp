@@ -14,7 +14,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/update/update_table.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
 
 /// The same of both runs.
 template <typename T>
@@ -59,9 +59,9 @@ struct ComparedTensor {
   Both<std::size_t> index;  ///< into the tensors of each Analysis
   std::vector<std::int64_t> steps;
   Both<std::vector<std::int64_t>> left_out;  ///< steps that only this run has
-  Both<Counts> counts;
+  Both<underflow::Counts> counts;
   Both<std::optional<double>> max_abs;  ///< unscaled, finite
-  Both<std::vector<BinadeCount>> binades;
+  Both<std::vector<underflow::BinadeCount>> binades;
   std::int64_t zero_difference = 0;  ///< zeros of B less zeros of A
   /// Elements that are zero in B and not in A: exact for steps whose whole tensors are in both,
   /// else bounds from the step's counts. Empty where the runs' tensors differ in size.
@@ -93,9 +93,9 @@ struct ComparedTensor {
 };
 
 /// Values that are zero in the target format: zero already, true zeros among them, or flushed.
-Interval lost_to_zero(const Counts& counts);
+Interval lost_to_zero(const underflow::Counts& counts);
 /// NaN, infinite, or overflowing in the target format.
-Interval not_finite(const Counts& counts);
+Interval not_finite(const underflow::Counts& counts);
 
 /// Tensors of one run, at all its steps, in which something happened.
 struct Trouble {
@@ -109,8 +109,8 @@ struct Trouble {
 
 /// What one run's scalars say, and its values over the tensors and steps that both have.
 struct RunTotals {
-  Counts gradients;
-  Counts all;                  ///< tensors of every role
+  underflow::Counts gradients;
+  underflow::Counts all;       ///< tensors of every role
   Interval lost, likely_lost;  ///< of the gradients, as in ComparedTensor
   /// not_finite() of the gradients, and of all; of tensors that are untouched nothing overflows.
   Interval not_finite, not_finite_all;
@@ -170,7 +170,7 @@ struct WholeZeros {
 
 struct Comparison {
   Both<std::string> logs;
-  Target target;
+  underflow::Target target;
   std::optional<double> loss_scale;  ///< counts are for; empty: each step's own
   /// One run computed gradients in the target format, the other, in a wider one, did not, and
   /// counts are at each step's own scale: each is judged in what it computed in. Counts stay what
@@ -197,26 +197,28 @@ struct Comparison {
   std::optional<CommonScalar> last_loss;  ///< at the last step for which both have one
   Parting parting;
   Both<std::optional<Operations>> operations;  ///< against their emulation, where checked
-  Notes notes;
+  frames::Notes notes;
 };
 
 /// Of analyses of one log each, for the same target. Throws log::BadInput where the runs have no
 /// tensor, or no step of one, in common.
-Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections);
+Comparison compare(const underflow::Analysis& a, const underflow::Analysis& b,
+                   const Both<frames::Selection>& selections);
 
 /// Sets `elements` of the tensors that both logs have whole, and makes `new_zeros` exact there.
 /// Throws log::BadInput.
-void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
-                  const Both<Selection>& selections, const Progress& progress = {});
+void add_elements(Comparison& comparison, const underflow::Analysis& a,
+                  const underflow::Analysis& b, const Both<frames::Selection>& selections,
+                  const frames::Progress& progress = {});
 
 /// All of it, from the logs. Its notes are those of reading, too. Throws log::BadInput.
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
-                        const Target& target, const Both<Selection>& selections,
-                        const Progress& progress = {});
+                        const underflow::Target& target, const Both<frames::Selection>& selections,
+                        const frames::Progress& progress = {});
 
 /// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and
 /// the order of the tensors.
-void sum_up(Comparison& comparison, const Analysis& a, const Analysis& b);
+void sum_up(Comparison& comparison, const underflow::Analysis& a, const underflow::Analysis& b);
 
 /// Smallest magnitudes are this far above what a format flushes where zeros are most likely no
 /// underflow: docs/compare.md.
@@ -226,7 +228,7 @@ inline constexpr int kFarBinades = 24;
 constexpr int flushed_below_log2(Format format) { return format.min_quantum_exponent() - 1; }
 
 /// Sets `far` from the values that both runs recorded at the common steps.
-void set_far(ComparedTensor& tensor, const Both<const TensorFindings*>& of);
+void set_far(ComparedTensor& tensor, const Both<const underflow::TensorFindings*>& of);
 
 /// Of `unmoved`; unknown where all zero updates would turn the answer round: of a run whose updates
 /// are zeros fewer are lost, which does not make it the better one.
@@ -234,18 +236,18 @@ Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint
                          const Both<std::uint64_t>& lost);
 
 /// Sets zero_updates_hide of both runs, and lost_updates and `unmoved` of every tensor and run.
-void sum_unmoved(Comparison& comparison, const Both<const Analysis*>& runs);
+void sum_unmoved(Comparison& comparison, const Both<const underflow::Analysis*>& runs);
 
 /// Sets what one run's scalars say.
-void add_scalars(RunTotals& run, const Analysis& analysis);
+void add_scalars(RunTotals& run, const underflow::Analysis& analysis);
 
 /// Sets last_loss and parting, from the runs' scalars.
 void set_parting(Comparison& comparison);
 
 /// Sets what is known of all tensors and steps of one run; `own_format` as above.
-void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format);
+void add_trouble(RunTotals& run, const underflow::Analysis& analysis, bool own_format);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

@@ -13,11 +13,15 @@
 #include <tuple>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/readers/tensors/open.hpp"
 #include "analyzers/readers/samples.hpp"
+#include "analyzers/readers/tensors/open.hpp"
 #include "halfscope/number/convert.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
+
+using frames::WholeStep;
+using underflow::Analysis;
+
 namespace {
 
 /// A whole tensor of B, to be opened when A's turn comes.
@@ -48,23 +52,23 @@ std::filesystem::path file_of(const WholeStep& step, const std::string& name) {
   return file == step.files.end() ? step.file : file->second;
 }
 
-Places places_of(const std::filesystem::path& log, const Selection& selection, Notes& notes,
-                 const Progress& progress) {
+Places places_of(const std::filesystem::path& log, const frames::Selection& selection,
+                 frames::Notes& notes, const frames::Progress& progress) {
   Places places;
   const auto visit = [&](const WholeStep& step) {
     for (const std::string& name : step.tensors->names()) {
       const log::Role role = step.role_of(selection, name);
-      if (!selects(selection, name) || !is_taken(step, role)) continue;
+      if (!frames::selects(selection, name) || !is_taken(step, role)) continue;
       places[{step.step, step.rank, meeting_name(role, name)}].push_back(
           {file_of(step, name), name, step.scale_of(selection, name)});
     }
   };
-  for_each_whole_step(log, selection, visit, notes, progress);
+  readers::for_each_whole_step(log, selection, visit, notes, progress);
   return places;
 }
 
 /// The format whose subnormals a tensor's values may be: that of what it was computed in.
-Format own_format(const TensorFindings& tensor) {
+Format own_format(const underflow::TensorFindings& tensor) {
   if (tensor.suspected_fp16) return kBinary16;
   const Dtype source = tensor.source_dtype.value_or(Dtype::f32);  // whole tensors have one
   const Format stored = format_of(source);
@@ -167,7 +171,7 @@ void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Form
 /// The sums are of whole numbers and the extremes are extremes: any split gives the same. Tells how
 /// far it is now and then.
 ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target,
-                              const Tell& tell) {
+                              const frames::Tell& tell) {
   using Range = tbb::blocked_range<std::size_t>;
   constexpr std::size_t kGrain = std::size_t{1} << 16, kSlice = std::size_t{1} << 22;
   const auto part = [&](const Range& range, ElementChanges sum) {
@@ -207,7 +211,8 @@ std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const 
 double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
-                  double scale_b, std::int64_t step, Meeting& at, Format target, const Tell& tell) {
+                  double scale_b, std::int64_t step, Meeting& at, Format target,
+                  const frames::Tell& tell) {
   if (a.view.count != b.view.count) return;  // the totals differ too, and show why
   const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
   const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};
@@ -252,7 +257,7 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
 }
 
 void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
-                  const Both<Selection>& selections, const Progress& progress) {
+                  const Both<frames::Selection>& selections, const frames::Progress& progress) {
   const Places places = places_of(comparison.logs.b, selections.b, comparison.notes, {});
   if (places.empty()) return;
   auto meeting = meetings(comparison, a, b);
@@ -268,12 +273,12 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
       const auto at = meeting.find(met);
       const auto found = places.find(key);
       if (at == meeting.end() || found == places.end()) continue;
-      if (!selects(selections.a, name) || !is_taken(step, role)) continue;
+      if (!frames::selects(selections.a, name) || !is_taken(step, role)) continue;
       const std::size_t shard = turn[key]++;
       if (shard >= found->second.size()) continue;
       const Place& place = found->second[shard];
       auto& file = open[place.file];
-      if (!file) file = readers::open_tensor_file(place.file, selections.b.read_as);
+      if (!file) file = readers::tensors::open_tensor_file(place.file, selections.b.read_as);
       const auto of_a = step.tensors->tensor(name), of_b = tensor_of(*file, place.name);
       if (!of_a || !of_b) continue;
       const auto bytes = static_cast<double>(of_a->view.bytes());
@@ -285,9 +290,9 @@ void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
       done += bytes;
     }
   };
-  for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
+  readers::for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
   for (const auto& [name, at] : meeting) finish(at);
   sum_up(comparison, a, b);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

@@ -6,7 +6,7 @@
 
 #include "analyzers/compare/compare.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
 namespace {
 
 using Series = std::vector<std::pair<std::int64_t, double>>;
@@ -45,7 +45,7 @@ void set_losses(Comparison& c) {
 
 }  // namespace
 
-void add_scalars(RunTotals& run, const Analysis& analysis) {
+void add_scalars(RunTotals& run, const underflow::Analysis& analysis) {
   for (const auto& [log, scalars] : analysis.scalars) {
     ++run.steps;
     if (scalars.loss) {
@@ -69,4 +69,4 @@ void set_parting(Comparison& c) {
   c.parting.other_scale_at_first = other == scales.begin();
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

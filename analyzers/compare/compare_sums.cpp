@@ -7,7 +7,12 @@
 
 #include "analyzers/compare/compare.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
+
+using underflow::Analysis;
+using underflow::Counts;
+using underflow::TensorFindings;
+
 namespace {
 
 double share(std::uint64_t count, std::uint64_t of) {
@@ -64,7 +69,7 @@ void add_gradient(RunTotals& run, const TensorFindings& tensor, const Counts& co
   if (computed && (!run.computed || quantum(*computed) > quantum(*run.computed))) {
     run.computed = computed;
   }
-  for (const StepFindings& step : tensor.per_step) {
+  for (const underflow::StepFindings& step : tensor.per_step) {
     if (!std::binary_search(steps.begin(), steps.end(), step.step)) continue;
     auto& [least, largest] = run.loss_scales
                                  ? *run.loss_scales
@@ -151,7 +156,7 @@ std::optional<Trouble> trouble(const Analysis& analysis, bool of_target, Of of) 
   for (const TensorFindings& tensor : analysis.tensors) {
     if (of_target && !tensor.zeros_may_be_flushed) continue;
     Interval values;
-    for (const StepFindings& step : tensor.per_step) {
+    for (const underflow::StepFindings& step : tensor.per_step) {
       const Interval at = of(step.counts);
       if (at.low != 0) steps.insert(step.step);
       values += at;
@@ -252,4 +257,4 @@ void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format) {
   run.overflow = trouble(analysis, own_format, [](const Counts& c) { return c.classes.overflow; });
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

@@ -5,17 +5,20 @@
 #include <cmath>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
+
+using underflow::TensorFindings;
+
 namespace {
 
 /// The binade of the smallest nonzero value at the common steps, at the scale that counts are for.
 std::optional<int> smallest_log2(const TensorFindings& tensor,
                                  const std::vector<std::int64_t>& steps) {
   std::optional<int> least;
-  for (const StepFindings& step : tensor.per_step) {
+  for (const underflow::StepFindings& step : tensor.per_step) {
     if (step.binades.empty() || !std::binary_search(steps.begin(), steps.end(), step.step)) {
       continue;
     }
@@ -31,7 +34,7 @@ bool is_far(const TensorFindings& tensor, std::optional<int> smallest) {
                              [&](const std::optional<Dtype>& dtype) {
                                if (!dtype) return true;
                                const Format format = format_of(*dtype);
-                               return wide_range(format) &&
+                               return recommend::wide_range(format) &&
                                       *smallest - flushed_below_log2(format) >= kFarBinades;
                              });
 }
@@ -55,10 +58,10 @@ bool hides_updates(const ComparedTensor& t, const TensorFindings& of, bool far) 
 }
 
 /// The narrowest format that weights with updates are kept in.
-std::optional<Dtype> narrowest_kept(const Analysis& analysis) {
+std::optional<Dtype> narrowest_kept(const underflow::Analysis& analysis) {
   std::optional<Dtype> least;
   for (const TensorFindings& weight : analysis.tensors) {
-    const auto kept = weight.updates ? kept_in(analysis, weight) : std::nullopt;
+    const auto kept = weight.updates ? underflow::kept_in(analysis, weight) : std::nullopt;
     if (!kept) continue;
     if (!least || format_of(*kept).precision < format_of(*least).precision) least = kept;
   }
@@ -84,7 +87,7 @@ Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint
   return turned ? Change::unknown : change;
 }
 
-void sum_unmoved(Comparison& c, const Both<const Analysis*>& runs) {
+void sum_unmoved(Comparison& c, const Both<const underflow::Analysis*>& runs) {
   RunTotals &a = c.runs.a, &b = c.runs.b;
   a.lost_updates = b.lost_updates = 0;
   a.kept = narrowest_kept(*runs.a);
@@ -111,4 +114,4 @@ void sum_unmoved(Comparison& c, const Both<const Analysis*>& runs) {
   b.unmoved = b.lost_updates + beyond(b, c.updates->b, c.updates->a);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

@@ -12,7 +12,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
 namespace {
 
 using log::BadInput;
@@ -217,4 +217,4 @@ std::optional<Operations> read_operations(const std::filesystem::path& run) {
   return out;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

@@ -11,7 +11,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
 
 /// Results of the run and of its emulation.
 struct RunAndEmulation {
@@ -69,4 +69,4 @@ inline constexpr const char* kOperationsFile = "operations.json";  ///< in a run
 /// Empty where the run is no folder or has no such file. Throws log::BadInput.
 std::optional<Operations> read_operations(const std::filesystem::path& run);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::compare

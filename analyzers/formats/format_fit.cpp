@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/formats/table_noise.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::formats {
+
+using underflow::FormatFit;
+using underflow::TensorFindings;
+
 namespace {
 
 bool is_narrow(const Format& f) { return f.width <= 8; }
@@ -17,7 +21,7 @@ bool is_narrow(const Format& f) { return f.width <= 8; }
 /// comparison of fractions decides.
 std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
   std::optional<int> best;
-  for (const ScaledTable& t : tensor.tables) {
+  for (const underflow::ScaledTable& t : tensor.tables) {
     if (t.table.finite_nonzero().high == 0) continue;
     if (!t.table.largest()) return std::nullopt;  // no bound is known
     const Magnitude overflow = boundaries(f, 1.0, t.scale).overflow;
@@ -42,7 +46,8 @@ bool hides_its_largest(const TensorFindings& t) {
   return t.counts.inf.high > t.skipped_inf && t.computed_in_fp16();
 }
 
-FormatFit fit_of(const TensorFindings& tensor, const Target& target, double target_underflow) {
+FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target,
+                 double target_underflow) {
   FormatFit fit;
   fit.format = target.name;
   fit.at_1 = tensor.classes_at(target, 0);
@@ -61,7 +66,7 @@ FormatFit fit_of(const TensorFindings& tensor, const Target& target, double targ
 /// Whether binary32 holds the tensor's values: its boundaries are no cuts of the table, so a source
 /// as wide is asked for its extremes.
 bool fits_binary32(const TensorFindings& t) {
-  return std::all_of(t.tables.begin(), t.tables.end(), [](const ScaledTable& scaled) {
+  return std::all_of(t.tables.begin(), t.tables.end(), [](const underflow::ScaledTable& scaled) {
     if (scaled.table.finite_nonzero().high == 0) return true;
     if (!scaled.table.largest() || !scaled.table.smallest()) return false;
     const Boundaries limits = boundaries(kBinary32, 1.0, scaled.scale);
@@ -71,14 +76,14 @@ bool fits_binary32(const TensorFindings& t) {
 
 }  // namespace
 
-void set_skipped_nonfinite(Analysis& analysis) {
-  LogSteps skipped;
+void set_skipped_nonfinite(underflow::Analysis& analysis) {
+  underflow::LogSteps skipped;
   for (const auto& [log, scalars] : analysis.scalars) {
     if (scalars.found_inf.value_or(false)) skipped.emplace(log, scalars.step);
   }
   for (TensorFindings& t : analysis.tensors) {
     t.skipped_nan = t.skipped_inf = 0;
-    for (const StepFindings& step : t.per_step) {
+    for (const underflow::StepFindings& step : t.per_step) {
       if (!t.counted || !skipped.contains({t.log, step.step})) continue;
       t.skipped_nan += step.counts.nan.low;
       t.skipped_inf += step.counts.inf.low;
@@ -89,10 +94,12 @@ void set_skipped_nonfinite(Analysis& analysis) {
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
                                         double target_underflow) {
   std::vector<FormatFit> all;
-  if (is_bounded(tensor)) return all;  // what may be zero may as well be too small for a format
+  if (underflow::is_bounded(tensor)) {
+    return all;  // what may be zero may as well be too small for a format
+  }
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
-    const Target target{row.name, row.format, subnormals};
+    const underflow::Target target{row.name, row.format, subnormals};
     all.push_back(fit_of(tensor, target, target_underflow));
     if (!is_narrow(row.format)) continue;
     FormatFit saturating = all.back();
@@ -119,4 +126,4 @@ std::optional<Narrowest> narrowest(const TensorFindings& tensor) {
   return Narrowest{fits_binary32(tensor) ? "binary32" : "binary64", false};
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

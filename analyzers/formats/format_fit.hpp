@@ -14,16 +14,18 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/underflow/fit_findings.hpp"
 #include "analyzers/frames/source.hpp"
+#include "analyzers/underflow/fit_findings.hpp"
 #include "halfscope/number/block.hpp"
 #include "halfscope/table/binade_table.hpp"
 
-namespace halfscope::analyzers {
-
+namespace halfscope::analyzers::underflow {
 struct Analysis;
-struct TensorFindings;
 struct Target;
+struct TensorFindings;
+}  // namespace halfscope::analyzers::underflow
+
+namespace halfscope::analyzers::formats {
 
 /// Scales of a tensor's own are 2^k with k between these: they and their reciprocals are normal
 /// binary32 numbers, which is what scales are kept in.
@@ -46,19 +48,20 @@ struct FitOptions {
 
 /// Sets `fits`, `block_fits`, `sums` and `whole_steps` of every tensor; each whole tensor is read
 /// once. Throws log::BadInput.
-void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options = {},
-              const Progress& progress = {});
+void add_fits(underflow::Analysis& analysis, const frames::Selection& selection,
+              const FitOptions& options = {}, const frames::Progress& progress = {});
 
 /// Sets `sums` and `whole_steps` alone. Throws log::BadInput.
-void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress = {});
+void add_sums(underflow::Analysis& analysis, const frames::Selection& selection,
+              const frames::Progress& progress = {});
 
 /// Sets skipped_nan and skipped_inf of every tensor.
-void set_skipped_nonfinite(Analysis& analysis);
+void set_skipped_nonfinite(underflow::Analysis& analysis);
 
 /// The fits as far as tables tell them, noise estimated. None where only bounds of the counts are
 /// known that leave open what is flushed.
-std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
-                                        double target_underflow);
+std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindings& tensor,
+                                                   Subnormals subnormals, double target_underflow);
 
 /// The narrowest of e4m3 and e5m2 (8 bits), binary16 and bfloat16 (16), tf32, binary32 that serves
 /// the tensor without saturating, at scale 1 or at a scale of its own: fewer bits first, then
@@ -68,6 +71,6 @@ struct Narrowest {
   std::string_view format;
   bool needs_scale = false;
 };
-std::optional<Narrowest> narrowest(const TensorFindings& tensor);
+std::optional<Narrowest> narrowest(const underflow::TensorFindings& tensor);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

@@ -5,7 +5,12 @@
 #include <cmath>
 #include <limits>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::formats {
+
+using underflow::NoiseRatio;
+using underflow::ScaledTable;
+using underflow::Target;
+
 namespace {
 
 /// A sum of squares, or a mean of them: at least, likely, at most.
@@ -164,8 +169,8 @@ class TableNoise {
 
 }  // namespace
 
-std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Target& target,
-                                         int k) {
+std::optional<NoiseRatio> estimate_noise(const underflow::TensorFindings& tensor,
+                                         const Target& target, int k) {
   std::optional<int> unit;
   for (const ScaledTable& t : tensor.tables) {
     if (!t.table.is_exact()) return std::nullopt;  // where values lie in a bucket is not known
@@ -179,4 +184,4 @@ std::optional<NoiseRatio> estimate_noise(const TensorFindings& tensor, const Tar
   return noise.ratio();
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

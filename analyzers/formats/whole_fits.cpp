@@ -6,11 +6,20 @@
 #include <set>
 
 #include "analyzers/formats/format_fit.hpp"
+#include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow/underflow.hpp"
-#include "analyzers/formats/whole_noise.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::formats {
+
+using frames::Progress;
+using frames::Selection;
+using frames::Tell;
+using frames::WholeTensor;
+using underflow::Analysis;
+using underflow::FormatFit;
+using underflow::TensorFindings;
+
 namespace {
 
 /// Scales beyond this are no loss scales of this world; sums could leave binary64's range.
@@ -73,7 +82,7 @@ class Collector {
     if (sums_alone_) return;
     for (FormatFit& fit : tensor_.fits) set_noise(fit);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      BlockFit fit = blocks_[i].counts;
+      underflow::BlockFit fit = blocks_[i].counts;
       fit.element = kMxElements[i];
       fit.noise = noise_of(blocks_[i]);
       tensor_.block_fits.push_back(fit);
@@ -136,7 +145,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
         at->second.take(whole, analysis.target.subnormals, threads);
       }
     };
-    for_each_whole_tensor(log, selection, take, analysis.notes, progress);
+    readers::for_each_whole_tensor(log, selection, take, analysis.notes, progress);
     for (auto& [name, collector] : collectors) collector.finish();
   }
 }
@@ -157,4 +166,4 @@ void add_sums(Analysis& analysis, const Selection& selection, const Progress& pr
   collect(analysis, selection, true, 0, progress);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

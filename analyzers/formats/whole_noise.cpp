@@ -9,7 +9,12 @@
 #include "analyzers/frames/tensor_parts.hpp"
 #include "halfscope/array/array.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::formats {
+
+using frames::Tell;
+using frames::WholeTensor;
+using underflow::NoiseRatio;
+
 namespace {
 
 template <class T>
@@ -154,7 +159,7 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
     sums.signal.add(squared[0]);
     for (std::size_t i = 0; i < jobs.size(); ++i) sums.noise[i].add(squared[i + 1]);
   };
-  in_order<Part>(parts, threads, work, join);
+  frames::in_order<Part>(parts, threads, work, join);
 }
 
 namespace {
@@ -277,7 +282,7 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
     progress.next();
     for (std::size_t i = 0; i < parts.size(); ++i) join_block(sums[i], parts[i]);
   };
-  in_order<Parts>(grid.parts, threads, work, join);
+  frames::in_order<Parts>(grid.parts, threads, work, join);
 }
 
 std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t index) {
@@ -288,4 +293,4 @@ std::optional<NoiseRatio> noise_of(const BlockSums& sums) {
   return exact_ratio(sums.signal.value(), sums.noise.value());
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

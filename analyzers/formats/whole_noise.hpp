@@ -17,7 +17,7 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/readers/samples.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::formats {
 
 inline constexpr std::size_t kPartElements = 4096;
 inline constexpr std::size_t kSumLanes = 8;
@@ -47,7 +47,7 @@ struct RoundingSums {
 
 /// The same of one MX format; both sums in units of 2^-reference, NaN blocks left out.
 struct BlockSums {
-  BlockFit counts;
+  underflow::BlockFit counts;
   int reference = 0;
   CompensatedSum signal, noise;
 };
@@ -55,12 +55,13 @@ struct BlockSums {
 /// Adds a tensor's unscaled values, which are the recorded ones over 2^log2_recorded; 128 at most,
 /// either way.
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
-                  const WholeTensor& tensor, int log2_recorded, int threads, const Tell& tell = {});
-void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
-                int log2_recorded, int threads, const Tell& tell = {});
+                  const frames::WholeTensor& tensor, int log2_recorded, int threads,
+                  const frames::Tell& tell = {});
+void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const frames::WholeTensor& tensor,
+                int log2_recorded, int threads, const frames::Tell& tell = {});
 
 /// Empty where all is zero.
-std::optional<NoiseRatio> noise_of(const RoundingSums& sums, std::size_t job);
-std::optional<NoiseRatio> noise_of(const BlockSums& sums);
+std::optional<underflow::NoiseRatio> noise_of(const RoundingSums& sums, std::size_t job);
+std::optional<underflow::NoiseRatio> noise_of(const BlockSums& sums);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::formats

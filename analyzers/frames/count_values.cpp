@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 namespace {
 
 /// A moment's work, and enough for all threads.
@@ -42,4 +42,4 @@ BinadeTable count_values(const TensorView& view, const Selection& s, double scal
                        [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

@@ -7,7 +7,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 /// Told of so many bytes more that are read; by one thread.
 using Read = std::function<void(std::uint64_t)>;
@@ -16,4 +16,4 @@ using Read = std::function<void(std::uint64_t)>;
 BinadeTable count_values(const TensorView& view, const Selection& selection, double scale,
                          const Read& read);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 bool is_microbatch(std::string_view tag, log::Role role) {
   return tag.starts_with(fmt::format("max_abs/{}/microbatch-", log::name_of(role)));
@@ -21,4 +21,4 @@ std::optional<double> largest_part(const log::StepScalars& scalars) {
   return largest;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

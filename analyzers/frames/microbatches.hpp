@@ -10,7 +10,7 @@
 
 #include "halfscope/log/run_log.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 /// Whether a scalar is the largest magnitude of one microbatch, before it is added to others.
 bool is_microbatch(std::string_view tag, log::Role role);
@@ -35,4 +35,4 @@ class SumFormat {
   bool fp32_ = false, other_ = false;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

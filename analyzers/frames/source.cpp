@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 using log::BadInput;
 using log::printable;
@@ -54,4 +54,4 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
                  "; give it with --recorded-scale S, or leave the step out with --step");
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

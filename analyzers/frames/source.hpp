@@ -14,7 +14,7 @@
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 /// How a tensor came by its role.
 enum class RoleSource : std::uint8_t {
@@ -184,4 +184,4 @@ struct Visitor {
   RunVisitor run = {};  ///< what follows is of this one of several runs in the log; of one: never
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 /// join(work(i)) for every part i in order. Holds few results at a time.
 template <class Result, class Work, class Join>
@@ -35,4 +35,4 @@ void in_order(std::size_t parts, int threads, const Work& work, const Join& join
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

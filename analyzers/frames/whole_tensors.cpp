@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 using log::Role;
 
@@ -82,4 +82,4 @@ void note_once(Notes& notes, std::string note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

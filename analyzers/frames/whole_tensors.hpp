@@ -11,7 +11,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::frames {
 
 /// Told how much of what is being looked at is done, 0 to 1; by any thread, one at a time. May be
 /// empty.
@@ -81,4 +81,4 @@ Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, st
 /// Adds a note unless it is there: several analyzers read the same samples.
 void note_once(Notes& notes, std::string note);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::frames

@@ -12,7 +12,11 @@
 #include <span>
 #include <stdexcept>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::gates {
+
+using underflow::Share;
+using underflow::TensorFindings;
+
 namespace {
 
 using Whole = boost::multiprecision::cpp_int;
@@ -157,7 +161,7 @@ Exact quotient(std::uint64_t count, std::uint64_t of) {
   return of == 0 ? Exact(0) : Exact(Whole(count), Whole(of));
 }
 
-Interval count_of(const std::string& field, const Counts& counts) {
+Interval count_of(const std::string& field, const underflow::Counts& counts) {
   if (field == "total") return counts.total;
   if (field == "zero") return counts.zero;
   if (field == "nan") return counts.nan;
@@ -171,7 +175,7 @@ Interval count_of(const std::string& field, const Counts& counts) {
 /// Empty where no updates are known, and for `undetermined` where all of them are.
 std::optional<Measured> measure_updates(const Condition& c, const TensorFindings& tensor) {
   if (!tensor.updates) return std::nullopt;
-  const UpdateFindings& found = *tensor.updates;
+  const underflow::UpdateFindings& found = *tensor.updates;
   const UpdateCounts& counts = found.table.counts;
   std::uint64_t count = counts.updates(), of = counts.updates();
   if (c.field == "update_underflow") count = counts.half.underflow;
@@ -180,7 +184,7 @@ std::optional<Measured> measure_updates(const Condition& c, const TensorFindings
   if (c.field == "swamped_fused") count = counts.fused.swamped;
   if (c.field == "rule_2048") count = counts.rule_2048;
   if (c.field == "undetermined") {
-    if (found.source != UpdateSource::difference) return std::nullopt;
+    if (found.source != underflow::UpdateSource::difference) return std::nullopt;
     count = found.undetermined;
     of += found.undetermined;
   }
@@ -254,7 +258,8 @@ std::optional<Measured> measure(const Condition& condition, const TensorFindings
   return of.high == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
 }
 
-std::optional<Measured> measure(const Condition& condition, const Recommendation& advice) {
+std::optional<Measured> measure(const Condition& condition,
+                                const recommend::Recommendation& advice) {
   if (condition.field == "static_scale") return as_power(advice.static_log2);
   if (condition.field == "highest") return as_power(advice.highest_log2);
   if (condition.field == "lowest") return as_power(advice.lowest_log2);
@@ -271,9 +276,9 @@ bool applies(const Condition& condition, const TensorFindings& tensor) {
     return is_weight || !is_of_updates(condition);
   }
   if (const auto role = log::find_role(condition.only)) return tensor.role == *role;
-  Selection selection;
+  frames::Selection selection;
   selection.tensor_glob = condition.only;
-  return selects(selection, tensor.name);
+  return frames::selects(selection, tensor.name);
 }
 
 Verdict test(const Condition& condition, const Measured& value) {
@@ -291,4 +296,4 @@ Verdict test(const Condition& condition, const Measured& value) {
   return decide(condition.relation, Exact(count.low), Exact(count.high), limit);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::gates

@@ -9,11 +9,13 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::compare {
+struct ComparedTensor;
+}
+
+namespace halfscope::analyzers::gates {
 
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
-
-struct ComparedTensor;
 
 /// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
 /// two runs compared.
@@ -35,16 +37,18 @@ Condition parse_condition(std::string_view text, Subject subject);
 bool is_of_updates(const Condition& condition);
 
 /// What a field holds: a count, a share, or a number.
-using Measured = std::variant<Interval, Share, double>;
+using Measured = std::variant<Interval, underflow::Share, double>;
 
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
-std::optional<Measured> measure(const Condition& condition, const TensorFindings& tensor);
-std::optional<Measured> measure(const Condition& condition, const Recommendation& advice);
-std::optional<Measured> measure(const Condition& condition, const ComparedTensor& tensor);
+std::optional<Measured> measure(const Condition& condition,
+                                const underflow::TensorFindings& tensor);
+std::optional<Measured> measure(const Condition& condition,
+                                const recommend::Recommendation& advice);
+std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
 
 /// Whether the condition is meant for this tensor.
-bool applies(const Condition& condition, const TensorFindings& tensor);
-bool applies(const Condition& condition, const ComparedTensor& tensor);
+bool applies(const Condition& condition, const underflow::TensorFindings& tensor);
+bool applies(const Condition& condition, const compare::ComparedTensor& tensor);
 
 enum class Verdict { fails, holds, undecided };
 
@@ -52,4 +56,4 @@ enum class Verdict { fails, holds, undecided };
 /// binary64 number it parses to. Undecided where the ends of an interval disagree.
 Verdict test(const Condition& condition, const Measured& value);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::gates

@@ -5,20 +5,20 @@
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/gates/condition.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::gates {
 namespace {
 
 /// A count of elements, or its share of them.
 std::optional<Measured> count_of(const Condition& c, const Interval& count, std::uint64_t of) {
   if (!c.percent) return count;
-  return of == 0 ? std::nullopt : std::optional<Measured>(Share{count, of});
+  return of == 0 ? std::nullopt : std::optional<Measured>(underflow::Share{count, of});
 }
 
 std::optional<Measured> as_number(std::optional<double> value) {
   return value && std::isfinite(*value) ? std::optional<Measured>(*value) : std::nullopt;
 }
 
-std::optional<Measured> of_elements(const Condition& c, const ElementChanges& e) {
+std::optional<Measured> of_elements(const Condition& c, const compare::ElementChanges& e) {
   if (c.field == "became_zero") return count_of(c, e.became_zero, e.elements);
   if (c.field == "became_subnormal") return count_of(c, e.became_subnormal, e.elements);
   if (c.field == "became_infinite") return count_of(c, e.became_infinite, e.elements);
@@ -28,8 +28,8 @@ std::optional<Measured> of_elements(const Condition& c, const ElementChanges& e)
 
 }  // namespace
 
-std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
-  const Counts& b = t.counts.b;
+std::optional<Measured> measure(const Condition& c, const compare::ComparedTensor& t) {
+  const underflow::Counts& b = t.counts.b;
   if (c.field == "nan") return count_of(c, b.nan, b.total);
   if (c.field == "overflow") return count_of(c, b.classes.overflow, b.finite_nonzero.low);
   if (c.field == "updates_lost") {
@@ -48,12 +48,12 @@ std::optional<Measured> measure(const Condition& c, const ComparedTensor& t) {
   return t.elements ? of_elements(c, *t.elements) : std::nullopt;
 }
 
-bool applies(const Condition& c, const ComparedTensor& t) {
+bool applies(const Condition& c, const compare::ComparedTensor& t) {
   if (c.only.empty()) return true;
   if (const auto role = log::find_role(c.only)) return t.role == *role;
-  Selection selection;
+  frames::Selection selection;
   selection.tensor_glob = c.only;
-  return selects(selection, t.name);
+  return frames::selects(selection, t.name);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::gates

@@ -10,7 +10,12 @@
 
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::Analysis;
+using underflow::LogScalars;
+using underflow::TensorFindings;
+
 namespace {
 
 /// What one tensor holds at a step that nothing explains.
@@ -64,10 +69,12 @@ bool is_bfloat16(const TensorFindings& tensor) {
   return tensor.source_dtype == Dtype::bf16 || tensor.computed_dtype == Dtype::bf16;
 }
 
-Unexplained unexplained_of(const TensorFindings& tensor, const StepFindings& step,
+Unexplained unexplained_of(const TensorFindings& tensor, const underflow::StepFindings& step,
                            const LogScalars& scalars) {
   Unexplained found{&tensor.name, tensor.role, step.counts.nan.low > 0, step.counts.inf.low > 0};
-  if (is_forward(tensor.role) || before_scaling(tensor, step) || is_bfloat16(tensor)) return found;
+  if (is_forward(tensor.role) || underflow::before_scaling(tensor, step) || is_bfloat16(tensor)) {
+    return found;
+  }
   const Scale scale = scale_of(scalars, step.step, step.scale);
   const bool at_one = scale.value && *scale.value <= 1;
   const bool explained = scale.explains_nan();
@@ -82,7 +89,7 @@ void add_tensors(const Analysis& analysis, const std::string& log, const LogScal
                  Steps& steps) {
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.log != log) continue;
-    for (const StepFindings& step : tensor.per_step) {
+    for (const underflow::StepFindings& step : tensor.per_step) {
       auto& of_step = steps[step.step];
       const Unexplained found = unexplained_of(tensor, step, scalars);
       if (found.nan || found.inf) of_step.push_back(found);
@@ -141,4 +148,4 @@ std::vector<BrokenEnd> broken_ends(const Analysis& analysis) {
   return ends;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 /// The last steps that a log has of its tensors, each with such values in some tensor.
 struct BrokenEnd {
@@ -24,6 +24,6 @@ struct BrokenEnd {
 /// not skipped, NaN of a loss scale of 1 or an unknown one; and infinities there of values computed
 /// in a format that is wider than FP16, which an unknown scale does not reach. In BF16, which no
 /// scale in use brings near its end, both at any scale.
-std::vector<BrokenEnd> broken_ends(const Analysis& analysis);
+std::vector<BrokenEnd> broken_ends(const underflow::Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

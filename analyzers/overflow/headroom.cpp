@@ -9,7 +9,12 @@
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::Analysis;
+using underflow::StepFindings;
+using underflow::TensorFindings;
+
 namespace {
 
 /// log2 of a tensor's largest magnitude at a step.
@@ -64,8 +69,8 @@ std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, 
 
 /// What is known of a log's steps beside its tensors.
 struct Known {
-  const LogScalars& scalars;
-  const LogSteps& at_every_scale;  ///< whose infinities say nothing of magnitudes
+  const underflow::LogScalars& scalars;
+  const underflow::LogSteps& at_every_scale;  ///< whose infinities say nothing of magnitudes
 };
 
 /// log2 of the least magnitude that an infinity of a step stands for, unscaled.
@@ -75,7 +80,7 @@ std::optional<double> censored_log2(const TensorFindings& tensor, const StepFind
   if (tensor.counted && known.at_every_scale.count({tensor.log, step.step}) != 0) {
     return std::nullopt;
   }
-  const std::optional<double> scale = computed_scale(tensor, step, known.scalars);
+  const std::optional<double> scale = underflow::computed_scale(tensor, step, known.scalars);
   if (!scale) return std::nullopt;
   return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(*scale);
 }
@@ -100,10 +105,10 @@ std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tens
   if (!step.largest && !censored) return std::nullopt;
   const double finite = step.largest ? largest_log2(step) : -INFINITY;
   const double limit_at_1 = std::log2(to_double(boundaries(analysis.target.format).overflow));
-  const double limit = limit_at_1 - std::log2(scale_seen(tensor, step));
+  const double limit = limit_at_1 - std::log2(underflow::scale_seen(tensor, step));
   const bool is_censored = censored && *censored >= finite;
   const double largest = is_censored ? *censored : finite;
-  const bool clipped = was_clipped(analysis, tensor.log, tensor.role);
+  const bool clipped = underflow::was_clipped(analysis, tensor.log, tensor.role);
   return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
 
@@ -128,7 +133,7 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
     const std::optional<Room> room = room_of(analysis, tensor, step, known);
     if (!room) continue;
     if (room->room < h.least) {
-      h.scale = scale_seen(tensor, step);
+      h.scale = underflow::scale_seen(tensor, step);
       h.least = room->room;
       h.least_at = step.step;
       h.censored = room->censored;
@@ -137,7 +142,9 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
     h.last = room->room;
     h.last_at_1 = room->at_1;
     limit = room->limit;
-    if (!nonfinite(step)) points.push_back({static_cast<double>(step.step), largest_log2(step)});
+    if (!underflow::nonfinite(step)) {
+      points.push_back({static_cast<double>(step.step), largest_log2(step)});
+    }
   }
   if (h.least == INFINITY) return std::nullopt;
   put_trend(points, limit, h);
@@ -146,8 +153,9 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
 
 }  // namespace
 
-std::vector<Headroom> find_headroom(const Analysis& analysis, const LogSteps& at_every_scale) {
-  std::map<std::string, LogScalars> scalars;
+std::vector<Headroom> find_headroom(const Analysis& analysis,
+                                    const underflow::LogSteps& at_every_scale) {
+  std::map<std::string, underflow::LogScalars> scalars;
   for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
   std::vector<Headroom> all;
   for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
@@ -158,4 +166,4 @@ std::vector<Headroom> find_headroom(const Analysis& analysis, const LogSteps& at
   return all;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -7,7 +7,11 @@
 #include "analyzers/overflow/overflow_leads.hpp"
 #include "analyzers/overflow/overflow_runs.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::Analysis;
+using underflow::LogSteps;
+
 namespace {
 
 OverflowEvent event_of(const LogView& view, const Run& run) {
@@ -21,8 +25,8 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.from_scalars = !mark.tensor;
   event.tensor = std::string(log::name_of(mark.role));
   if (mark.tensor) {
-    const TensorFindings& tensor = view.tensor(*mark.tensor);
-    const Glimpse glimpse = glimpse_of(tensor, *find_step(tensor, event.step));
+    const underflow::TensorFindings& tensor = view.tensor(*mark.tensor);
+    const Glimpse glimpse = glimpse_of(tensor, *underflow::find_step(tensor, event.step));
     event.tensor = tensor.name;
     event.nan = glimpse.nan;
     event.inf = glimpse.inf;
@@ -51,8 +55,8 @@ LogSteps steps_of(const Analysis& analysis, const std::vector<OverflowEvent>& ev
         steps.emplace(log, step);
       }
     };
-    for (const TensorFindings& t : analysis.tensors) {
-      for (const StepFindings& step : t.per_step) add(t.log, step.step);
+    for (const underflow::TensorFindings& t : analysis.tensors) {
+      for (const underflow::StepFindings& step : t.per_step) add(t.log, step.step);
     }
     for (const auto& [log, scalars] : analysis.scalars) add(log, scalars.step);
   }
@@ -97,4 +101,4 @@ LogSteps steps_maybe_rounded(const Analysis& analysis, const std::vector<Overflo
   return steps_of(analysis, events, &OverflowEvent::maybe_rounded);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

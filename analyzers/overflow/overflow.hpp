@@ -11,7 +11,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 /// Three different answers to an infinity or NaN.
 enum class Cause : std::uint8_t {
@@ -95,16 +95,19 @@ struct OverflowFindings {
   std::vector<OverflowEvent> events;  ///< by log and step
 };
 
-OverflowFindings find_overflow(const Analysis& analysis);
+OverflowFindings find_overflow(const underflow::Analysis& analysis);
 
 /// The recorded steps of events that no scale cured: for Analysis::at_every_scale.
-LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events);
+underflow::LogSteps steps_at_every_scale(const underflow::Analysis& analysis,
+                                         const std::vector<OverflowEvent>& events);
 
 /// The same of those that FP16 may have made in wide gradients: for Analysis::maybe_rounded.
-LogSteps steps_maybe_rounded(const Analysis& analysis, const std::vector<OverflowEvent>& events);
+underflow::LogSteps steps_maybe_rounded(const underflow::Analysis& analysis,
+                                        const std::vector<OverflowEvent>& events);
 
 /// The headroom alone, in the order of the tensors; tensors without a value have none. Infinities
 /// of the steps in `at_every_scale` count as nothing.
-std::vector<Headroom> find_headroom(const Analysis& analysis, const LogSteps& at_every_scale = {});
+std::vector<Headroom> find_headroom(const underflow::Analysis& analysis,
+                                    const underflow::LogSteps& at_every_scale = {});
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

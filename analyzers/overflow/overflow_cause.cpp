@@ -8,7 +8,10 @@
 #include "analyzers/overflow/overflow_cause_parts.hpp"
 #include "analyzers/overflow/overflow_evidence.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::Phase;
+
 namespace {
 
 using log::Role;
@@ -17,8 +20,9 @@ using log::Role;
 Judgement as_sentence(Judgement judgement) {
   std::string& why = judgement.why;
   if (why.empty()) return judgement;
-  if (why.front() >= 'a' && why.front() <= 'z')
+  if (why.front() >= 'a' && why.front() <= 'z') {
     why.front() = static_cast<char>(why.front() - 'a' + 'A');
+  }
   if (why.back() != '.') why += '.';
   return judgement;
 }
@@ -41,7 +45,7 @@ std::optional<bool> narrow_loss(const LogView& view) {
   return std::nullopt;
 }
 
-std::string held_text(const Counts& counts) {
+std::string held_text(const underflow::Counts& counts) {
   const auto some = [](const Interval& n, std::string_view one, std::string_view more) {
     if (!n.exact()) return fmt::format("{} to {} {}", n.low, n.high, more);
     return fmt::format("{} {}", n.low, n.low == 1 ? one : more);
@@ -67,13 +71,13 @@ First first_of(const LogView& view, const Run& run) {
     return first;
   }
   first.tensor = &view.tensor(*mark.tensor);
-  first.step = find_step(*first.tensor, first.at);
+  first.step = underflow::find_step(*first.tensor, first.at);
   first.nan = first.step->counts.nan.low != 0;
   first.inf = first.step->counts.inf.low != 0;
   first.held = held_text(first.step->counts);
   const bool known = first.tensor->source_dtype || first.tensor->computed_dtype;
   // Of gradients the scales that the run went through tell, whatever they were computed in.
-  if (known || is_gradient(first.role)) first.narrow = computed_narrow(*first.tensor);
+  if (known || is_gradient(first.role)) first.narrow = underflow::computed_narrow(*first.tensor);
   return first;
 }
 
@@ -158,7 +162,7 @@ Judgement judge_after(const First& first) {
 
 Judgement recorded(const LogView& view, const Run& run) {
   const First first = first_of(view, run);
-  switch (phase_of(first.role)) {
+  switch (underflow::phase_of(first.role)) {
     case Phase::weights: return judge_weights(first);
     case Phase::forward:
     case Phase::loss: return judge_forward(view, first);
@@ -176,7 +180,8 @@ Judgement what_if(const LogView& view, const Run& run) {
   const std::string_view format = view.analysis.target.name;
   const double limit = to_double(boundaries(view.analysis.target.format).overflow);
   if (run.kind == Kind::what_if_forward) {
-    const StepFindings& step = *find_step(view.tensor(*run.first().tensor), run.first_step());
+    const underflow::StepFindings& step =
+        *underflow::find_step(view.tensor(*run.first().tensor), run.first_step());
     return {Cause::at_scale_1,
             fmt::format(
                 "its largest magnitude at step {} is {:.6g}; {} overflows from {} on. Keep this "
@@ -217,16 +222,19 @@ Judgement judge_what_if(const LogView& view, const Run& run) {
 std::optional<double> scale_of(const LogView& view, const Run& run) {
   const Mark& mark = run.first();
   const std::int64_t step = run.first_step();
-  if (phase_of(mark.role) != Phase::backward && mark.role != Role::loss) return std::nullopt;
+  if (underflow::phase_of(mark.role) != Phase::backward && mark.role != Role::loss) {
+    return std::nullopt;
+  }
   if (run.kind == Kind::what_if_gradient) {
     return mark.tensor
-               ? scale_seen(view.tensor(*mark.tensor), *find_step(view.tensor(*mark.tensor), step))
+               ? underflow::scale_seen(view.tensor(*mark.tensor),
+                                       *underflow::find_step(view.tensor(*mark.tensor), step))
                : view.scale_seen(step);
   }
-  if (phase_of(mark.role) != Phase::backward) return std::nullopt;
+  if (underflow::phase_of(mark.role) != Phase::backward) return std::nullopt;
   if (!mark.tensor) return view.scalars.loss_scale(step);
-  const TensorFindings& tensor = view.tensor(*mark.tensor);
-  return computed_scale(tensor, *find_step(tensor, step), view.scalars);
+  const underflow::TensorFindings& tensor = view.tensor(*mark.tensor);
+  return underflow::computed_scale(tensor, *underflow::find_step(tensor, step), view.scalars);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -9,7 +9,7 @@
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/overflow/overflow_runs.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 // Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
 inline constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
@@ -38,4 +38,4 @@ Judgement judge_what_if(const LogView& view, const Run& run);
 /// known; of a what-if, the scale that was asked about.
 std::optional<double> scale_of(const LogView& view, const Run& run);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

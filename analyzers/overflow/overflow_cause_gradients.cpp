@@ -8,7 +8,7 @@
 #include "analyzers/overflow/overflow_cause_parts.hpp"
 #include "analyzers/overflow/overflow_evidence.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 namespace {
 
 std::string steps_text(const std::vector<std::int64_t>& steps) {
@@ -98,7 +98,7 @@ bool isolated(const LogView& view, const Run& run, std::int64_t step) {
   if (view.formats.all_wide()) return true;
   if (!run.first().tensor) return false;
   const auto incoming = view.order.incoming_gradient(*run.first().tensor);
-  return incoming && find_step(view.tensor(*incoming), step) != nullptr;
+  return incoming && underflow::find_step(view.tensor(*incoming), step) != nullptr;
 }
 
 /// Infinities in wide gradients come from the model, unless a narrow gradient that is not recorded
@@ -161,7 +161,8 @@ Judgement judge_scaled(const LogView& view, const First& first, const ScaleSpan&
                         "gradients at a smaller scale",
                         at)};
   }
-  const int by_magnitude = highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
+  const int by_magnitude =
+      underflow::highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
   const std::string evidence =
       fmt::format("{}, while {} is finite; at {} gradients reach at most {:.3g} unscaled", at,
                   forward_text(view, first.at), steps_text(near.steps), *near.largest);
@@ -200,4 +201,4 @@ Judgement judge_gradient(const LogView& view, const Run& run, const First& first
   return judge_scaled(view, first, *span, near);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

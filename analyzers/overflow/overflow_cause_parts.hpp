@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the judgements of causes share. Private to them.
+// What the judgements of causes share.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 #include "analyzers/overflow/overflow_cause.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 /// The first marked values: what they are and hold.
 struct First {
-  const TensorFindings* tensor = nullptr;  ///< null: known by scalars alone
-  const StepFindings* step = nullptr;
+  const underflow::TensorFindings* tensor = nullptr;  ///< null: known by scalars alone
+  const underflow::StepFindings* step = nullptr;
   log::Role role = log::Role::unknown;
   std::int64_t at = 0;
   bool nan = false, inf = false;
@@ -27,4 +27,4 @@ Judgement not_recorded_dtype(const First& first);
 /// Of gradients that are the first to fail; overflow_cause_gradients.cpp.
 Judgement judge_gradient(const LogView& view, const Run& run, const First& first);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -7,7 +7,12 @@
 #include <cmath>
 #include <limits>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::Phase;
+using underflow::StepFindings;
+using underflow::TensorFindings;
+
 namespace {
 
 using log::Role;
@@ -34,9 +39,9 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
   for (const std::size_t i : view.order.tensors()) {
     const TensorFindings& tensor = view.tensor(i);
     // What a 16-bit run keeps in FP32 does not overflow where its other gradients do.
-    const bool bounds = computed_narrow(tensor) || !view.formats.any_narrow_gradient();
-    if (phase_of(tensor.role) != Phase::backward || !bounds) continue;
-    const StepFindings* step = find_step(tensor, at);
+    const bool bounds = underflow::computed_narrow(tensor) || !view.formats.any_narrow_gradient();
+    if (underflow::phase_of(tensor.role) != Phase::backward || !bounds) continue;
+    const StepFindings* step = underflow::find_step(tensor, at);
     if (step == nullptr || !step->max_abs) continue;
     peak = std::max(peak, view.scalars.in_fp16(tensor.role, at, *step->max_abs));
   }
@@ -52,7 +57,7 @@ std::optional<double> step_peak(const LogView& view, std::int64_t at) {
 bool has_role(const LogView& view, Role role, std::int64_t step) {
   const auto& order = view.order.tensors();
   return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
-    return view.tensor(i).role == role && find_step(view.tensor(i), step) != nullptr;
+    return view.tensor(i).role == role && underflow::find_step(view.tensor(i), step) != nullptr;
   });
 }
 
@@ -76,8 +81,11 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
   const auto& order = view.order.tensors();
   return std::any_of(order.begin(), order.end(), [&](std::size_t i) {
     const TensorFindings& tensor = view.tensor(i);
-    if (phase_of(tensor.role) != Phase::backward || !computed_narrow(tensor)) return false;
-    const StepFindings* found = find_step(tensor, step);
+    if (underflow::phase_of(tensor.role) != Phase::backward ||
+        !underflow::computed_narrow(tensor)) {
+      return false;
+    }
+    const StepFindings* found = underflow::find_step(tensor, step);
     return found != nullptr && found->counts.inf.low != 0;
   });
 }
@@ -85,11 +93,11 @@ bool any_infinite_gradient(const LogView& view, std::int64_t step) {
 std::optional<ScaleSpan> scale_span(const LogView& view, const Run& run) {
   std::optional<ScaleSpan> span;
   for (const auto& [at, mark] : run.steps) {
-    if (phase_of(mark.role) != Phase::backward) break;
+    if (underflow::phase_of(mark.role) != Phase::backward) break;
     std::optional<double> scale = view.scalars.loss_scale(at);
     if (mark.tensor) {
       const TensorFindings& tensor = view.tensor(*mark.tensor);
-      scale = computed_scale(tensor, *find_step(tensor, at), view.scalars);
+      scale = underflow::computed_scale(tensor, *underflow::find_step(tensor, at), view.scalars);
     }
     if (!scale && !span) return std::nullopt;
     if (!scale) continue;
@@ -128,7 +136,8 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
   LargestGradient largest;
   largest.safe_log2 = std::numeric_limits<int>::max();
   const auto take = [&](Magnitude recorded, double scale, double unscaled, std::int64_t step) {
-    largest.safe_log2 = std::min(largest.safe_log2, highest_safe_log2(recorded, scale, format));
+    largest.safe_log2 =
+        std::min(largest.safe_log2, underflow::highest_safe_log2(recorded, scale, format));
     if (unscaled > largest.unscaled) {
       largest.unscaled = unscaled;
       largest.step = step;
@@ -137,7 +146,7 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
   for (const auto& [at, unused] : run.steps) {
     for (const std::size_t i : view.order.tensors()) {
       const TensorFindings& tensor = view.tensor(i);
-      const StepFindings* step = tensor.counted ? find_step(tensor, at) : nullptr;
+      const StepFindings* step = tensor.counted ? underflow::find_step(tensor, at) : nullptr;
       if (step == nullptr || !step->largest) continue;
       const double held = view.scalars.in_fp16(tensor.role, at, *step->max_abs);
       const bool whole = held == *step->max_abs;
@@ -160,4 +169,4 @@ int below(double x) {
   return half == 0.5 ? exponent - 2 : exponent - 1;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

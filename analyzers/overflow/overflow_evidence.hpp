@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rest of a log says about a run of steps with infinities: the scales it went through, the
-// forward pass, and finite steps near it. Private to the overflow analyzer.
+// forward pass, and finite steps near it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "analyzers/overflow/overflow_runs.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 /// Whether tables of a role are recorded at a step.
 bool has_role(const LogView& view, log::Role role, std::int64_t step);
@@ -52,4 +52,4 @@ LargestGradient largest_gradient(const LogView& view, const Run& run);
 /// log2 of the largest power of two below x.
 int below(double x);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -5,17 +5,19 @@
 #include <cmath>
 #include <utility>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 namespace {
 
 constexpr std::size_t kTensors = 6;
 constexpr std::ptrdiff_t kSteps = 4;  ///< the step itself and three before
 
-Lead lead_of(const TensorFindings& tensor, std::string_view relation, std::int64_t step) {
+Lead lead_of(const underflow::TensorFindings& tensor, std::string_view relation,
+             std::int64_t step) {
   Lead lead{tensor.name, std::string(relation), {}};
-  const auto end = std::upper_bound(
-      tensor.per_step.begin(), tensor.per_step.end(), step,
-      [](std::int64_t wanted, const StepFindings& found) { return wanted < found.step; });
+  const auto end = std::upper_bound(tensor.per_step.begin(), tensor.per_step.end(), step,
+                                    [](std::int64_t wanted, const underflow::StepFindings& found) {
+                                      return wanted < found.step;
+                                    });
   const auto begin = end - std::min(kSteps, end - tensor.per_step.begin());
   for (auto at = begin; at != end; ++at) lead.glimpses.push_back(glimpse_of(tensor, *at));
   return lead;
@@ -45,7 +47,7 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
 
 }  // namespace
 
-Glimpse glimpse_of(const TensorFindings& tensor, const StepFindings& step) {
+Glimpse glimpse_of(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) {
   return {step.step, step.max_abs, step.counts.nan, step.counts.inf,
           tensor.counted ? step.counts.classes.overflow : step.overflow_at_1};
 }
@@ -57,7 +59,7 @@ std::vector<Lead> find_leads(const LogView& view, const Run& run) {
     return lead.glimpses.empty() ? std::vector<Lead>() : std::vector<Lead>{std::move(lead)};
   }
   std::vector<Lead> leads = {lead_of(view.tensor(*mark.tensor), "itself", run.first_step())};
-  for (const Origin& origin : view.order.origins(*mark.tensor)) {
+  for (const underflow::Origin& origin : view.order.origins(*mark.tensor)) {
     if (leads.size() == kTensors) break;
     Lead lead = lead_of(view.tensor(origin.tensor), origin.relation, run.first_step());
     if (!lead.glimpses.empty()) leads.push_back(std::move(lead));
@@ -65,4 +67,4 @@ std::vector<Lead> find_leads(const LogView& view, const Run& run) {
   return leads;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

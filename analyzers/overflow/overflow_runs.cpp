@@ -6,7 +6,11 @@
 #include <iterator>
 #include <set>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
+
+using underflow::StepFindings;
+using underflow::TensorFindings;
+
 namespace {
 
 using log::Role;
@@ -29,10 +33,10 @@ bool concerns(Kind kind, const TensorFindings& tensor) {
 }
 
 bool shows(Kind kind, const LogView& view, const TensorFindings& tensor, const StepFindings& step) {
-  if (kind == Kind::recorded) return nonfinite(step);
+  if (kind == Kind::recorded) return underflow::nonfinite(step);
   const Format format = view.analysis.target.format;
-  const double scale = scale_seen(tensor, step);
-  if (!overflows(step, format, scale)) return false;
+  const double scale = underflow::scale_seen(tensor, step);
+  if (!underflow::overflows(step, format, scale)) return false;
   const double held = view.scalars.in_fp16(tensor.role, step.step, *step.max_abs);
   return held == *step.max_abs || magnitude_of(held) >= boundaries(format, scale).overflow;
 }
@@ -103,7 +107,9 @@ void add_scalars(Kind kind, const LogView& view, Glance& seen) {
         kind == Kind::recorded ? nonfinite_mark(*scalars) : overflow_mark(view, *scalars);
     if (!mark || (skips_alone && mark->role != Role::loss)) continue;
     const auto [at, is_new] = seen.marks.try_emplace(step, *mark);
-    if (!is_new && phase_of(mark->role) < phase_of(at->second.role)) at->second = *mark;
+    if (!is_new && underflow::phase_of(mark->role) < underflow::phase_of(at->second.role)) {
+      at->second = *mark;
+    }
   }
 }
 
@@ -129,8 +135,10 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
   for (const std::size_t i : view.order.tensors()) {
     const TensorFindings& tensor = view.tensor(i);
     for (const StepFindings& step : tensor.per_step) {
-      if (phase_of(tensor.role) == Phase::backward) with_gradients.push_back(step.step);
-      if (nonfinite(step)) bad.push_back(step.step);
+      if (underflow::phase_of(tensor.role) == underflow::Phase::backward) {
+        with_gradients.push_back(step.step);
+      }
+      if (underflow::nonfinite(step)) bad.push_back(step.step);
     }
   }
   for (const auto& [step, scalars] : view.scalars.steps()) {
@@ -144,13 +152,14 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
 
 }  // namespace
 
-LogView::LogView(const Analysis& of, const std::string& name)
+LogView::LogView(const underflow::Analysis& of, const std::string& name)
     : analysis(of), log(name), order(of, name), scalars(of, name) {
   half_loss = std::any_of(of.manifests.begin(), of.manifests.end(), [&](const auto& m) {
     return m.first == name && m.second.loss_dtype == Dtype::f16;
   });
-  any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(),
-                           [&](std::size_t i) { return computed_narrow(of.tensors[i]); });
+  any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
+    return underflow::computed_narrow(of.tensors[i]);
+  });
   for (const std::size_t i : order.tensors()) formats.add(of.tensors[i]);
   at_run_scale = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
     const TensorFindings& t = of.tensors[i];
@@ -167,7 +176,7 @@ std::optional<bool> LogView::narrow(Role role) const {
   bool found = false;
   for (const std::size_t i : order.tensors()) {
     if (tensor(i).role != role) continue;
-    if (computed_narrow(tensor(i))) return true;
+    if (underflow::computed_narrow(tensor(i))) return true;
     found = true;
   }
   return found ? std::optional(false) : std::nullopt;
@@ -187,11 +196,12 @@ std::vector<Run> find_runs(const LogView& view, Kind kind) {
     if (marked && !going_on) runs.push_back({kind, {}});
     if (marked) runs.back().steps.emplace_back(step, mark->second);
     // A step that tells nothing of gradients does not end their run.
-    const bool untold = going_on && seen.without_gradients.count(step) != 0 &&
-                        phase_of(runs.back().steps.back().second.role) == Phase::backward;
+    const bool untold =
+        going_on && seen.without_gradients.count(step) != 0 &&
+        underflow::phase_of(runs.back().steps.back().second.role) == underflow::Phase::backward;
     going_on = marked || untold;
   }
   return runs;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of consecutive recorded steps that hold infinities, NaN or overflow, and where each first
-// appears. Private to the overflow analyzer.
+// appears.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::overflow {
 
 /// One log as the overflow analyzer looks at it.
 struct LogView {
-  LogView(const Analysis& of, const std::string& name);
+  LogView(const underflow::Analysis& of, const std::string& name);
 
-  const Analysis& analysis;
+  const underflow::Analysis& analysis;
   std::string log;
-  ComputationOrder order;
-  LogScalars scalars;
+  underflow::ComputationOrder order;
+  underflow::LogScalars scalars;
   bool half_loss = false;   ///< the manifest says that the loss is held in FP16
   bool any_narrow = false;  ///< some tensor was computed in a format of binary16's range or less
-  ComputedFormats formats;
+  underflow::ComputedFormats formats;
   /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
   std::vector<std::int64_t> clean_steps;
   std::vector<std::int64_t> scalar_steps;  ///< ascending
@@ -38,7 +38,9 @@ struct LogView {
   }
   /// Whether what has this role was computed in such a format; empty where the log does not tell.
   std::optional<bool> narrow(log::Role role) const;
-  const TensorFindings& tensor(std::size_t index) const { return analysis.tensors[index]; }
+  const underflow::TensorFindings& tensor(std::size_t index) const {
+    return analysis.tensors[index];
+  }
 };
 
 /// What is looked for. Recorded infinities and NaN are one matter; what would overflow is another,
@@ -64,4 +66,4 @@ struct Run {
 
 std::vector<Run> find_runs(const LogView& view, Kind kind);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::overflow

@@ -6,37 +6,40 @@
 #include <algorithm>
 #include <array>
 
-#include "analyzers/readers/run_log/ranks.hpp"
-#include "analyzers/readers/run_log/read_run_log.hpp"
-#include "analyzers/readers/console/console_log.hpp"
-#include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/common/kind_names.hpp"
 #include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/console/console_log.hpp"
+#include "analyzers/readers/console/deepspeed_csv.hpp"
+#include "analyzers/readers/run_log/ranks.hpp"
+#include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
 #include "analyzers/readers/statistics/paddle.hpp"
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
-#include "analyzers/readers/common/timeline.hpp"
-#include "analyzers/readers/wandb/wandb.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
+#include "analyzers/readers/wandb/wandb.hpp"
 #include "halfscope/log/kernel_files.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
+
+using common::TimelineSelection;
+
 namespace {
 
 namespace fs = std::filesystem;
-using analyzers::Notes;
-using analyzers::Progress;
-using analyzers::Selection;
-using analyzers::Visitor;
+using frames::Notes;
+using frames::Progress;
+using frames::Selection;
+using frames::Visitor;
 using log::BadInput;
 using log::printable;
 
 void read_run_log(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
                   Notes& notes, const Progress& progress) {
-  analyzers::read_run_log(log::RunLog(log, progress), s, visit, notes, progress);
+  readers::run_log::read_run_log(log::RunLog(log, progress), s, visit, notes, progress);
 }
 
 bool has_ranks(const fs::path& log) {
@@ -51,7 +54,7 @@ bool has_ranks(const fs::path& log) {
 
 void read_rank_folders(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
-  analyzers::read_ranks(log::rank_folders(log), s, visit, notes, progress);
+  readers::run_log::read_ranks(log::rank_folders(log), s, visit, notes, progress);
 }
 
 bool folder_holds(const fs::path& log, bool (*holds)(const fs::path&)) {
@@ -65,13 +68,13 @@ bool folder_holds(const fs::path& log, bool (*holds)(const fs::path&)) {
 }
 
 bool has_tensor_files(const fs::path& log) {
-  return folder_holds(log, analyzers::holds_tensor_files);
+  return folder_holds(log, readers::tensors::holds_tensor_files);
 }
 
 /// Asked where nothing else is found: a checkpoint that lies in another log's folder is no part of
 /// it.
 bool has_torch_files(const fs::path& log) {
-  return folder_holds(log, analyzers::holds_torch_files);
+  return folder_holds(log, readers::tensors::holds_torch_files);
 }
 
 void refuse_tag(const fs::path& log, const Selection& s) {
@@ -85,21 +88,22 @@ void refuse_tag(const fs::path& log, const Selection& s) {
 void read_one_tensor_file(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
                           Notes& notes, const Progress& progress) {
   refuse_tag(log, s);
-  analyzers::read_tensor_file(log, s, visit, notes, progress);
+  readers::tensors::read_tensor_file(log, s, visit, notes, progress);
 }
 
 /// Tensor files know their roles and scales; beside other logs they are of one timeline.
 void read_tensor_files(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
   if (!s.joined) refuse_tag(log, s);
-  const analyzers::TensorFolder folder = analyzers::list_tensor_folder(log, s.read_as);
+  const readers::tensors::TensorFolder folder =
+      readers::tensors::list_tensor_folder(log, s.read_as);
   if (!s.joined) {
-    analyzers::read_tensor_folder(folder, s, visit, notes, progress);
+    readers::tensors::read_tensor_folder(folder, s, visit, notes, progress);
     return;
   }
-  Timeline timeline(log.string(), s, visit);
+  common::Timeline timeline(log.string(), s, visit);
   Visitor through = visit;
-  through.frame = [&](analyzers::Frame&& frame) {
+  through.frame = [&](frames::Frame&& frame) {
     if (s.scale_tag && frame.counted) {
       timeline.tensor(std::move(frame));
     } else {
@@ -107,7 +111,7 @@ void read_tensor_files(const fs::path& log, const TimelineSelection& s, const Vi
       timeline.pass_on(std::move(frame), told);
     }
   };
-  analyzers::read_tensor_folder(folder, s, through, notes, progress);
+  readers::tensors::read_tensor_folder(folder, s, through, notes, progress);
 }
 
 bool is_file(const fs::path& log) {
@@ -118,33 +122,33 @@ bool is_file(const fs::path& log) {
 // In this order a folder is asked what it is: run logs, whatever else lies in them, first.
 constexpr std::array kKinds = {
     Kind{has_ranks, read_rank_folders, true, false},
-    Kind{is_run_log, read_run_log, true, false},
-    Kind{is_tensorboard, read_tensorboard},
-    Kind{is_wandb, read_wandb},
-    Kind{is_te_statistics, read_te_statistics},
-    Kind{is_paddle, read_paddle},
-    Kind{is_msprobe, read_msprobe},
-    Kind{is_deepspeed_csv, read_deepspeed_csv, false},
-    Kind{is_console_log, read_console_log, false},
+    Kind{common::is_run_log, read_run_log, true, false},
+    Kind{tensorboard::is_tensorboard, tensorboard::read_tensorboard},
+    Kind{wandb::is_wandb, wandb::read_wandb},
+    Kind{statistics::is_te_statistics, statistics::read_te_statistics},
+    Kind{statistics::is_paddle, statistics::read_paddle},
+    Kind{statistics::is_msprobe, statistics::read_msprobe},
+    Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, false},
+    Kind{console::is_console_log, console::read_console_log, false},
     Kind{has_tensor_files, read_tensor_files},
     Kind{has_torch_files, read_tensor_files, true, false},
     Kind{is_file, read_one_tensor_file, true, false},
 };
-static_assert(kKinds.size() == kKindNames.size());
+static_assert(kKinds.size() == common::kKindNames.size());
 
 std::string name_of(const Kind& kind) {
-  return std::string(kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
+  return std::string(common::kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
 }
 
 /// Names a run log one level below, or event files further down, if there are some.
 std::string hint_below(const fs::path& folder) {
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (is_run_log(entry.path())) {
+    if (common::is_run_log(entry.path())) {
       return "; '" + printable(entry.path().string()) + "' is a run log";
     }
   }
-  if (const auto run = folder_with_events_in(folder)) {
+  if (const auto run = tensorboard::folder_with_events_in(folder)) {
     return "; folders in it hold TensorBoard event files, each of a run of its own: name one, as "
            "'" +
            printable(run->string()) + "'";
@@ -157,7 +161,7 @@ void read_joined(std::vector<const Kind*> found, const fs::path& log, const Sele
                  const Visitor& visit, Notes& notes, const Progress& progress) {
   std::stable_partition(found.begin(), found.end(), [](const Kind* k) { return !k->has_tensors; });
   TimelineSelection joined = selection;
-  joined.joined = std::make_shared<TimelineState>();
+  joined.joined = std::make_shared<common::TimelineState>();
   joined.joined->joined = true;
   std::string names;
   for (const Kind* kind : found) {
@@ -167,7 +171,7 @@ void read_joined(std::vector<const Kind*> found, const fs::path& log, const Sele
   joined.joined->joined = false;
   notes.push_back(fmt::format("{}: holds {}: taken as one run, joined by step",
                               printable(log.string()), names));
-  Timeline(log.string(), joined, visit).finish(notes);
+  common::Timeline(log.string(), joined, visit).finish(notes);
 }
 
 }  // namespace
@@ -175,7 +179,7 @@ void read_joined(std::vector<const Kind*> found, const fs::path& log, const Sele
 std::span<const Kind> kinds() { return kKinds; }
 
 bool may_hold_whole_tensors(const fs::path& log) {
-  if (has_ranks(log) || is_run_log(log) || has_tensor_files(log)) return true;
+  if (has_ranks(log) || common::is_run_log(log) || has_tensor_files(log)) return true;
   const auto found = std::find_if(kKinds.begin(), kKinds.end(),
                                   [&](const Kind& kind) { return kind.recognises(log); });
   return found != kKinds.end() &&
@@ -187,13 +191,13 @@ void for_each_frame(const fs::path& log, const Selection& selection, const Visit
   std::error_code unreadable;  // links in a circle
   if (!fs::exists(log, unreadable)) {
     throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +
-                   names_of_kinds());
+                   common::names_of_kinds());
   }
   if (log::is_of_kernel(log)) {
     throw BadInput(
         printable(log.string()) +
         ": lies on a file system of the kernel's own, which holds no logs; want one of " +
-        names_of_kinds());
+        common::names_of_kinds());
   }
   std::vector<const Kind*> found;
   for (const Kind& kind : kKinds) {
@@ -212,7 +216,7 @@ void for_each_frame(const fs::path& log, const Selection& selection, const Visit
   }
   log::RunLog::is_one(log);  // where it is laid out as one, it says what is missing
   throw BadInput(printable(log.string()) + ": holds none of the files that are understood; want " +
-                 names_of_kinds() + " (docs/logs.md)" + hint_below(log));
+                 common::names_of_kinds() + " (docs/logs.md)" + hint_below(log));
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

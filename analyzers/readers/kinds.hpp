@@ -7,7 +7,7 @@
 
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
 
 /// One kind of log. To add one: a file in a folder beside this one, its name in
 /// common/kind_names.hpp, a row in kinds.cpp, a line in docs/logs.md, a target in tests/fuzz.
@@ -16,9 +16,9 @@ struct Kind {
   /// beginning of files. Never throws.
   bool (*recognises)(const std::filesystem::path& log);
   /// As for_each_frame.
-  void (*read)(const std::filesystem::path& log, const TimelineSelection& selection,
-               const analyzers::Visitor& visit, analyzers::Notes& notes,
-               const analyzers::Progress& progress);
+  void (*read)(const std::filesystem::path& log, const common::TimelineSelection& selection,
+               const frames::Visitor& visit, frames::Notes& notes,
+               const frames::Progress& progress);
   /// Whether its logs may have tensors. Where a folder holds several kinds, those that have none
   /// are read first: what they say of loss scales holds for the tensors of the others.
   bool has_tensors = true;
@@ -37,8 +37,8 @@ bool may_hold_whole_tensors(const std::filesystem::path& log);
 /// several kinds is one timeline. Holds one table at a time of a run log, a file's or a step's of
 /// tensor files, and all of logs of several ranks, whose tables are added first. Throws
 /// log::BadInput, with a list of what is understood where it is of none.
-void for_each_frame(const std::filesystem::path& log, const analyzers::Selection& selection,
-                    const analyzers::Visitor& visit, analyzers::Notes& notes,
-                    const analyzers::Progress& progress = {});
+void for_each_frame(const std::filesystem::path& log, const frames::Selection& selection,
+                    const frames::Visitor& visit, frames::Notes& notes,
+                    const frames::Progress& progress = {});
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

@@ -12,10 +12,13 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
+struct RecommendOptions;
+}
+
+namespace halfscope::analyzers::recommend {
 
 struct Recommendation;
-struct RecommendOptions;
 
 /// What one power-of-two scale would do: the evidence for the range of good scales.
 struct ScaleEvidence {
@@ -89,18 +92,20 @@ struct Footprint {
   std::vector<Odd> not_multiples_of_8;
 };
 
-std::vector<ScaleEvidence> scale_evidence(const Analysis&,
+std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&,
                                           const Recommendation&);  // scale_evidence.cpp
 /// Skipped steps per step in the long run of a scale that doubles after growth_interval clean steps
 /// and halves after an overflow, when steps are independent; dynamic.cpp. overflow_chances: of a
 /// step, one for each scale, ascending by a factor of two; at least one.
 double long_run_skip_rate(std::span<const double> overflow_chances, std::uint64_t growth_interval);
-std::optional<DynamicAdvice> dynamic_advice(const Analysis&, const Recommendation&);  // dynamic.cpp
-std::optional<RankSum> rank_sum(const Analysis&, const Recommendation&,
-                                const Selection&);  // rank_sum.cpp
-std::vector<LayerScale> per_layer(const Analysis&, const Recommendation&, const RecommendOptions&);
-std::vector<KeepInFp32> keep_in_fp32(const Analysis&, const Recommendation&,
-                                     const RecommendOptions&);
-std::optional<Footprint> footprint(const Analysis&);
+std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis&,
+                                            const Recommendation&);  // dynamic.cpp
+std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
+                                const frames::Selection&);  // rank_sum.cpp
+std::vector<LayerScale> per_layer(const underflow::Analysis&, const Recommendation&,
+                                  const underflow::RecommendOptions&);
+std::vector<KeepInFp32> keep_in_fp32(const underflow::Analysis&, const Recommendation&,
+                                     const underflow::RecommendOptions&);
+std::optional<Footprint> footprint(const underflow::Analysis&);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

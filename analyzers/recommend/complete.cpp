@@ -3,21 +3,24 @@
 #include <set>
 #include <string>
 
-#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/recommend/recommend.hpp"
-#include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using underflow::Analysis;
+
 namespace {
 
 /// What static_scale itself does, out of the evidence for every scale.
 void put_static(Recommendation& advice, const Analysis& analysis) {
-  std::vector<const TensorFindings*> counted;
-  for (const TensorFindings& t : analysis.tensors) {
+  std::vector<const underflow::TensorFindings*> counted;
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     if (t.counted) counted.push_back(&t);
   }
-  advice.lost_at_1 = lost_mass(counted, analysis.target, 0);
+  advice.lost_at_1 = underflow::lost_mass(counted, analysis.target, 0);
   for (const LogMaxima& log : step_maxima(analysis)) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {
     if (scale.log2_scale != *advice.static_log2) continue;
@@ -28,13 +31,13 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
 
 /// The highest scale where FP16 holds the sums over microbatches too, where that is less.
 std::optional<int> highest_if_half(const Recommendation& advice, const Analysis& analysis,
-                                   const RecommendOptions& options) {
+                                   const underflow::RecommendOptions& options) {
   if (!advice.highest_log2) return std::nullopt;
   int highest = *advice.highest_log2;
   for (const std::string& log : std::set(analysis.logs.begin(), analysis.logs.end())) {
-    const LogScalars scalars(analysis, log);
+    const underflow::LogScalars scalars(analysis, log);
     for (const auto& [step, sum] : scalars.sums()) {
-      const int k = highest_safe_log2(magnitude_of(sum), 1.0, analysis.target.format);
+      const int k = underflow::highest_safe_log2(magnitude_of(sum), 1.0, analysis.target.format);
       highest = std::min(highest, k - options.headroom_bits);
     }
   }
@@ -43,8 +46,8 @@ std::optional<int> highest_if_half(const Recommendation& advice, const Analysis&
 
 }  // namespace
 
-void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
-              const RecommendOptions& options) {
+void complete(Recommendation& advice, const Analysis& analysis, const frames::Selection& selection,
+              const underflow::RecommendOptions& options) {
   const bool no_scale = needs_no_scale(analysis, advice);
   if (!no_scale) advice.scales = scale_evidence(analysis, advice);
   if (advice.static_log2) put_static(advice, analysis);
@@ -56,4 +59,4 @@ void complete(Recommendation& advice, const Analysis& analysis, const Selection&
   advice.footprint = footprint(analysis);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -9,7 +9,7 @@
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 constexpr std::uint64_t kUsualInterval = 2000;  // torch, TensorFlow, MXNet, NNabla
@@ -105,7 +105,7 @@ std::optional<int> highest_safe(const std::vector<LogMaxima>& logs) {
   std::optional<int> safe;
   for (const LogMaxima& log : logs) {
     for (const int highest : log.highest_log2) {
-      safe = std::min(safe.value_or(kLastLog2Scale), highest);
+      safe = std::min(safe.value_or(underflow::kLastLog2Scale), highest);
     }
   }
   return safe;
@@ -137,7 +137,7 @@ double long_run_skip_rate(std::span<const double> chances, std::uint64_t growth_
   return skipped / steps;
 }
 
-std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
+std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis& analysis,
                                             const Recommendation& advice) {
   if (!advice.static_log2) return std::nullopt;
   const std::vector<LogMaxima> logs = step_maxima(analysis);
@@ -177,4 +177,4 @@ std::optional<DynamicAdvice> dynamic_advice(const Analysis& analysis,
   return dynamic;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

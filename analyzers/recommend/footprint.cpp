@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-#include "analyzers/recommend/advice.hpp"
 #include "analyzers/frames/microbatches.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 using log::Role;
@@ -32,14 +32,14 @@ std::uint64_t microbatches_of(const log::StepScalars& scalars) {
   std::uint64_t count = 1;
   for (const Role role : {Role::activation_grad, Role::weight_grad}) {
     std::uint64_t told = 0;
-    for (const auto& [tag, value] : scalars.more) told += is_microbatch(tag, role) ? 1 : 0;
+    for (const auto& [tag, value] : scalars.more) told += frames::is_microbatch(tag, role) ? 1 : 0;
     count = std::max(count, told);
   }
   return count;
 }
 
 /// By step, of one log.
-std::map<std::int64_t, std::uint64_t> microbatches_of(const Analysis& analysis,
+std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::Analysis& analysis,
                                                       const std::string& log) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (const auto& [of, scalars] : analysis.scalars) {
@@ -50,10 +50,10 @@ std::map<std::int64_t, std::uint64_t> microbatches_of(const Analysis& analysis,
 
 }  // namespace
 
-std::optional<Footprint> footprint(const Analysis& analysis) {
+std::optional<Footprint> footprint(const underflow::Analysis& analysis) {
   Footprint sum;
   const auto microbatches = microbatches_of(analysis, analysis.logs.front());
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     if (t.log != analysis.logs.front()) continue;  // several logs are runs of one network
     const std::uint64_t elements = log::element_count(t.shape).value_or(0);
     if (t.role == Role::activation) {
@@ -75,4 +75,4 @@ std::optional<Footprint> footprint(const Analysis& analysis) {
   return sum;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -8,11 +8,17 @@
 #include <map>
 
 #include "analyzers/recommend/advice.hpp"
-#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "halfscope/number/convert.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using underflow::Analysis;
+using underflow::Modules;
+using underflow::RecommendOptions;
+using underflow::TensorFindings;
+
 namespace {
 
 using log::Role;
@@ -20,7 +26,7 @@ using Tensors = std::vector<const TensorFindings*>;
 
 /// The format's largest finite value, and the text that names it.
 struct Range {
-  explicit Range(const Target& target)
+  explicit Range(const underflow::Target& target)
       : largest(to_double(target.format, target.format.largest_finite())),
         text(fmt::format("{}'s largest, {:.5g}", target.name, largest)) {}
   /// Beyond it e^x overflows.
@@ -37,7 +43,7 @@ double largest_of(const TensorFindings* t) { return t && t->max_abs ? *t->max_ab
 double largest_sum_of_squares(const TensorFindings* t) {
   double most = 0;
   if (t == nullptr) return most;
-  for (const StepFindings& step : t->per_step) {
+  for (const underflow::StepFindings& step : t->per_step) {
     if (step.moments) most = std::max(most, step.moments->sum_squares / (step.scale * step.scale));
   }
   return most;
@@ -247,4 +253,4 @@ std::vector<KeepInFp32> keep_in_fp32(const Analysis& analysis, const Recommendat
   return found;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -3,11 +3,13 @@
 
 #include "analyzers/underflow/provenance.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
-std::optional<MayUse> may_use(const Analysis& analysis, const Recommendation& advice) {
+std::optional<MayUse> may_use(const underflow::Analysis& analysis, const Recommendation& advice) {
   using Why = MayUse::Why;
-  if (wide_range(analysis.target.format) || !runs_in_bfloat16(analysis)) return std::nullopt;
+  if (wide_range(analysis.target.format) || !underflow::runs_in_bfloat16(analysis)) {
+    return std::nullopt;
+  }
   if (!advice.overflow_without_cure.empty()) {
     return MayUse{Why::overflows, advice.overflow_without_cure.front()};
   }
@@ -16,4 +18,4 @@ std::optional<MayUse> may_use(const Analysis& analysis, const Recommendation& ad
   return MayUse{Why::fits, advice.limited_by->name};
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -6,10 +6,10 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// The answer for the analysis's format; empty where the run is none in bfloat16, or the format has
 /// its range.
-std::optional<MayUse> may_use(const Analysis& analysis, const Recommendation& advice);
+std::optional<MayUse> may_use(const underflow::Analysis& analysis, const Recommendation& advice);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/recommend/no_step_held.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 bool no_step_held(const Recommendation& advice) {
   if (!advice.static_log2 || !advice.limited_by || !advice.limited_by->censored) return false;
@@ -9,4 +9,4 @@ bool no_step_held(const Recommendation& advice) {
   return advice.skip->exceedances + advice.skip->perhaps == advice.skip->steps;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

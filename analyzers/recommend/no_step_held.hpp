@@ -4,10 +4,10 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// Whether infinities hide the largest magnitude of every recorded step: the static scale is an
 /// upper bound, at which all of them may overflow.
 bool no_step_held(const Recommendation& advice);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

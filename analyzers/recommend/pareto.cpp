@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 /// Below it the exponential's formula is nearer to the truth than the other, rounded.
@@ -101,4 +101,4 @@ ParetoRegion::Range ParetoRegion::survival(double x) const {
   return range;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// P(X > x) = (1 + shape * x / scale)^(-1 / shape) for x >= 0; exp(-x / scale) at shape 0. A
 /// negative shape has an end, -scale / shape.
@@ -46,4 +46,4 @@ class ParetoRegion {
   std::vector<Pareto> inside_;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

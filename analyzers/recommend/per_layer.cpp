@@ -7,10 +7,13 @@
 #include <numeric>
 
 #include "analyzers/recommend/advice.hpp"
-#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/underflow/modules.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using underflow::TensorFindings;
+
 namespace {
 
 using log::Role;
@@ -25,9 +28,9 @@ struct Layer {
 };
 
 /// Layers in the order of their first gradient.
-std::vector<Layer> layers_of(const Analysis& analysis) {
+std::vector<Layer> layers_of(const underflow::Analysis& analysis) {
   std::vector<Layer> layers;
-  std::map<std::string, Modules> modules;
+  std::map<std::string, underflow::Modules> modules;
   for (const std::string& log : analysis.logs) modules.try_emplace(log, analysis, log);
   std::map<std::pair<std::string, std::string>, std::size_t> index;
   for (const TensorFindings& t : analysis.tensors) {
@@ -52,7 +55,7 @@ struct Statistics {
 
 std::optional<Statistics> statistics_of(const TensorFindings* t) {
   if (t == nullptr || t->per_step.empty()) return std::nullopt;
-  const StepFindings& last = t->per_step.back();
+  const underflow::StepFindings& last = t->per_step.back();
   const std::uint64_t n = last.counts.zero.low + last.counts.finite_nonzero.low;
   if (!last.moments || n == 0 || !last.max_abs) return std::nullopt;
   return Statistics{last.moments->sum_squares / (last.scale * last.scale) / static_cast<double>(n),
@@ -79,16 +82,18 @@ std::optional<double> adaptive_factor(const Layer& layer) {
   return std::exp2(std::floor(std::log2(scale)));
 }
 
-Interval flushed_at(const Tensors& tensors, const Target& target, int k) {
+Interval flushed_at(const Tensors& tensors, const underflow::Target& target, int k) {
   Interval sum = 0;
-  for (const TensorFindings* t : tensors) sum += t->classes_at(target, k).flushed_to_zero;
+  for (const TensorFindings* t : tensors) {
+    sum += t->classes_at(target, k).flushed_to_zero;
+  }
   return sum;
 }
 
 }  // namespace
 
-std::vector<LayerScale> per_layer(const Analysis& analysis, const Recommendation& advice,
-                                  const RecommendOptions& options) {
+std::vector<LayerScale> per_layer(const underflow::Analysis& analysis, const Recommendation& advice,
+                                  const underflow::RecommendOptions& options) {
   std::vector<LayerScale> scales;
   if (!advice.static_log2 || advice.above_target.empty()) return scales;  // one scale serves all
   if (advice.underflow_not_identifiable) return scales;  // no layer's lowest scale is known either
@@ -109,4 +114,4 @@ std::vector<LayerScale> per_layer(const Analysis& analysis, const Recommendation
   return scales;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 constexpr double kOneSide = 0.025;  // of a 95 % interval
@@ -20,4 +20,4 @@ Proportion binomial(double successes, double n) {
   return {k / n, low, boost::math::ibetac_inv(k + 1, n - k, k == 0 ? 2 * kOneSide : kOneSide)};
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -2,7 +2,7 @@
 // A probability known from counting, with an interval.
 #pragma once
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// A probability with a 95 % interval.
 struct Proportion {
@@ -14,4 +14,4 @@ struct Proportion {
 /// 1983. Counts need not be whole: n may be an effective number. Nothing is known from n <= 0.
 Proportion binomial(double successes, double n);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -10,7 +10,13 @@
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using frames::Frame;
+using frames::Selection;
+using underflow::Analysis;
+using underflow::TensorFindings;
+
 namespace {
 
 /// A number that tables share when they are equal, and hardly when not.
@@ -91,7 +97,7 @@ class Ranks {
   }
 
   const Analysis& analysis_;
-  LogScalars scalars_;
+  underflow::LogScalars scalars_;
   int at_, divided_;
   std::map<std::string, const TensorFindings*> tensors_;
   std::map<std::tuple<std::int64_t, std::string>, Summed> sums_;
@@ -109,13 +115,14 @@ double bound_of(long double sum, std::size_t ranks, Format format) {
 /// What one log says; empty where its ranks hold the same, so that the sum was taken before.
 std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& advice,
                               const Selection& selection, const std::string& log) {
-  const std::size_t ranks = rank_count(log);
+  const std::size_t ranks = readers::run_log::rank_count(log);
   if (ranks < 2) return std::nullopt;
   const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)
   Ranks found(analysis, log, advice, divide_log2);
   Selection exact = selection;  // the target's boundaries, on values
   exact.target = analysis.target.format;
-  for_each_rank_frame(log, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
+  readers::run_log::for_each_rank_frame(
+      log, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
   const long double largest = found.largest_sum();
   if (!found.differ || largest <= 0) return std::nullopt;
 
@@ -130,8 +137,8 @@ std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& ad
   sum.headroom_after =
       std::log2(to_double(boundaries(format).overflow)) - std::log2(bound) - *advice.static_log2;
   if (std::isfinite(bound)) {
-    sum.highest_after_log2 =
-        std::min(kLastLog2Scale, highest_safe_log2(magnitude_of(bound), 1.0, format));
+    sum.highest_after_log2 = std::min(
+        underflow::kLastLog2Scale, underflow::highest_safe_log2(magnitude_of(bound), 1.0, format));
   }
   return sum;
 }
@@ -149,4 +156,4 @@ std::optional<RankSum> rank_sum(const Analysis& analysis, const Recommendation& 
   return tightest;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -6,14 +6,24 @@
 #include <map>
 #include <set>
 
-#include "analyzers/underflow/lowest_scale.hpp"
+#include "analyzers/recommend/flushed.hpp"
 #include "analyzers/recommend/skip_limit.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using underflow::Analysis;
+using underflow::LogScalars;
+using underflow::LogSteps;
+using underflow::RecommendOptions;
+using underflow::StepFindings;
+using underflow::Target;
+using underflow::TensorFindings;
+
 namespace {
 
-constexpr int kHighestLog2 = kLastLog2Scale;  // 2^40: beyond it nothing is gained
+constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40: beyond it nothing is gained
 
 /// What an infinity in binary16 data stands for, at least, times the scale it carries: 65520.
 Magnitude infinity_magnitude() { return boundaries(kBinary16).overflow; }
@@ -66,7 +76,7 @@ bool has_censored_infinity(const Analysis& analysis, const TensorFindings& tenso
   const bool rounded =
       tensor.computed_in_fp16() || unknown ||
       (tensor.role != log::Role::loss && maybe_rounded(analysis, tensor.log, step.step));
-  return step.counts.inf.low != 0 && rounded && !before_scaling(tensor, step) &&
+  return step.counts.inf.low != 0 && rounded && !underflow::before_scaling(tensor, step) &&
          analysis.at_every_scale.count({tensor.log, step.step}) == 0;
 }
 
@@ -76,22 +86,6 @@ Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, doubl
       infinity_magnitude(),
       computed_scale,
       {tensor.log, tensor.name, step.step, to_double(infinity_magnitude()) / computed_scale, true}};
-}
-
-/// Finite values that are neither zero nor flushed.
-Interval kept_of(const Counts& counts, const Classes& classes) {
-  const Interval kept = classes.subnormal + classes.normal + classes.overflow;
-  const Interval rest = without(counts.finite_nonzero, classes.flushed_to_zero);
-  return {std::max(kept.low, rest.low), std::min(kept.high, rest.high)};
-}
-
-void add_share(Share& share, Interval& kept, const TensorFindings& tensor, const Classes& classes) {
-  // Zeros of values computed in binary16 may be flushed values: counted as perhaps.
-  const std::uint64_t perhaps = tensor.underflow_identifiable ? 0 : tensor.counts.zero.low;
-  share.count += Interval(classes.flushed_to_zero.low, classes.flushed_to_zero.high + perhaps);
-  share.of += tensor.counts.finite_nonzero + Interval(0, perhaps);
-  kept += kept_of(tensor.counts, classes);
-  if (is_bounded(tensor)) share.kept.emplace();  // told once all are added
 }
 
 using Tensors = std::vector<const TensorFindings*>;
@@ -161,7 +155,7 @@ LogSteps broken_forward(const Analysis& analysis) {
     const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
                          t.role == log::Role::activation;
     for (const StepFindings& step : t.per_step) {
-      if (forward && nonfinite(step)) steps.emplace(t.log, step.step);
+      if (forward && underflow::nonfinite(step)) steps.emplace(t.log, step.step);
     }
   }
   for (const auto& [log, scalars] : analysis.scalars) {
@@ -173,7 +167,7 @@ LogSteps broken_forward(const Analysis& analysis) {
 /// The peak that the scalars of a step tell, which may be one without tables. NaN of a step whose
 /// forward pass is sound is an infinity that the backward pass went on with, as StepSeries has it.
 std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
-                            const std::string& log, const StepPeak& step) {
+                            const std::string& log, const frames::StepPeak& step) {
   Peak peak;
   const bool of_role = step.tensor.empty();
   const std::string name = of_role ? std::string(log::name_of(step.role)) : step.tensor;
@@ -182,7 +176,7 @@ std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
                       analysis.at_every_scale.count({log, step.step}) == 0;
   const bool infinite =
       std::isinf(step.max_abs) || (std::isnan(step.max_abs) && broken.count({log, step.step}) == 0);
-  if (infinite && bounds && step.loss_scale && usable_scale(*step.loss_scale) &&
+  if (infinite && bounds && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
       (role_in_fp16(analysis, log, step.role) || maybe_rounded(analysis, log, step.step))) {
     peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
@@ -215,14 +209,15 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
   for (const TensorFindings* t : tensors) {
     // Where infinities were left out nobody knows how large the gradients were that made them.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
-    if (was_clipped(analysis, t->log, t->role)) r.overflow_not_identifiable = r.clipped = true;
+    const bool clipped = underflow::was_clipped(analysis, t->log, t->role);
+    if (clipped) r.overflow_not_identifiable = r.clipped = true;
     for (const StepFindings& step : t->per_step) {
       if (const auto peak = peak_of(*t, step)) {
         limit_by(in_fp16(*peak, t->role, scalars.at(t->log)), format, options, r);
       }
       if (!has_censored_infinity(analysis, *t, step)) continue;
-      const std::optional<double> scale =
-          computed_scale(*t, step, scalars.at(t->log), WithoutScalars::as_recorded);
+      const std::optional<double> scale = underflow::computed_scale(
+          *t, step, scalars.at(t->log), underflow::WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;
       if (scale) {
         limit_by(infinity_peak(*t, step, *scale), format, options, r);
@@ -244,7 +239,8 @@ void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
     if (!peak) continue;
     limit_by(*peak, format, options, r);
     r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;
-    if (was_clipped(analysis, log, step.role)) r.overflow_not_identifiable = r.clipped = true;
+    const bool clipped = underflow::was_clipped(analysis, log, step.role);
+    if (clipped) r.overflow_not_identifiable = r.clipped = true;
   }
 }
 
@@ -269,8 +265,12 @@ void bound_lowest(const Tensors& tensors, const Target& target, double most_flus
                   Recommendation& r) {
   const bool hidden = std::any_of(tensors.begin(), tensors.end(),
                                   [](const auto* t) { return t->hidden_by_buckets; });
-  r.lowest_at_least_log2 = lowest_log2(tensors, target, most_flushed, Take::best);
-  if (!hidden) r.lowest_if_zeros_log2 = lowest_log2(tensors, target, most_flushed, Take::zeros);
+  r.lowest_at_least_log2 =
+      underflow::lowest_log2(tensors, target, most_flushed, underflow::Take::best);
+  if (!hidden) {
+    r.lowest_if_zeros_log2 =
+        underflow::lowest_log2(tensors, target, most_flushed, underflow::Take::zeros);
+  }
   r.underflow_not_identifiable = r.lowest_at_least_log2.has_value();
 }
 
@@ -279,12 +279,13 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
   const double most_flushed = options.target_underflow;
   r.underflow_not_identifiable = is_blind(tensors);
   if (!r.underflow_not_identifiable) {
-    r.lowest_log2 = lowest_log2(tensors, target, most_flushed);
-    const bool bounded =
-        std::any_of(tensors.begin(), tensors.end(), [](const auto* t) { return is_bounded(*t); });
+    r.lowest_log2 = underflow::lowest_log2(tensors, target, most_flushed);
+    const bool bounded = std::any_of(tensors.begin(), tensors.end(),
+                                     [](const auto* t) { return underflow::is_bounded(*t); });
     if (!r.lowest_log2 && bounded) bound_lowest(tensors, target, most_flushed, r);
   }
-  r.above_target = names_above_target(tensors, target, *r.static_log2, options.target_underflow);
+  r.above_target =
+      underflow::names_above_target(tensors, target, *r.static_log2, options.target_underflow);
   const bool misses = !r.underflow_not_identifiable && !r.above_target.empty() &&
                       (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
   if (misses) {
@@ -302,7 +303,8 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
 /// In a format of binary32's range no scale is wanted where none is needed.
 void choose_none(const Tensors& tensors, const Target& target, const RecommendOptions& options,
                  Recommendation& r) {
-  const bool kept = names_above_target(tensors, target, 0, options.target_underflow).empty();
+  const bool kept =
+      underflow::names_above_target(tensors, target, 0, options.target_underflow).empty();
   const bool known = std::all_of(tensors.begin(), tensors.end(), [](const auto* t) {
     return t->underflow_identifiable || t->counts.total == 0;
   });
@@ -317,17 +319,8 @@ ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
                        const RecommendOptions& options) {
   Recommendation r;
   limit_by_tables(analysis, tensors, options, r);
-  return {lowest_log2(tensors, analysis.target, options.target_underflow), r.highest_log2};
-}
-
-Share flushed_at(const Analysis& analysis, int k) {
-  Share share;
-  Interval kept;
-  for (const TensorFindings* t : counted(analysis)) {
-    add_share(share, kept, *t, t->classes_at(analysis.target, k));
-  }
-  if (share.kept) share.kept = kept;
-  return share;
+  return {underflow::lowest_log2(tensors, analysis.target, options.target_underflow),
+          r.highest_log2};
 }
 
 Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
@@ -337,11 +330,13 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   const Tensors tensors = counted(analysis);
   std::set<std::int64_t> nonfinite;
   std::set<std::string> roles;
-  for (const TensorFindings& t : analysis.tensors) roles.insert(std::string(log::name_of(t.role)));
+  for (const TensorFindings& t : analysis.tensors) {
+    roles.insert(std::string(log::name_of(t.role)));
+  }
   r.roles_found.assign(roles.begin(), roles.end());
   for (const TensorFindings* t : tensors) {
     for (const StepFindings& step : t->per_step) {
-      if (halfscope::analyzers::nonfinite(step)) nonfinite.insert(step.step);
+      if (halfscope::analyzers::underflow::nonfinite(step)) nonfinite.insert(step.step);
     }
   }
   for (const auto& [log, step] : analysis.peaks) {
@@ -354,7 +349,7 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   if (!tensors.empty() || peaks_alone) limit_by_scalars(analysis, options, r);
   if (r.limited_by) limit_by_skips(analysis, options, r);
-  r.incomplete_steps = incomplete_steps(analysis);
+  r.incomplete_steps = underflow::incomplete_steps(analysis);
   if (r.incomplete_steps != 0) r.overflow_not_identifiable = true;
   if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
   if (!r.reason.empty()) {
@@ -364,7 +359,7 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
 
   r.static_log2 = r.highest_log2;
   if (peaks_alone) {
-    r.lowest_log2 = lowest_log2_of_peaks(analysis);
+    r.lowest_log2 = underflow::lowest_log2_of_peaks(analysis);
     r.underflow_not_identifiable = !r.lowest_log2;
   } else {
     choose_none(tensors, analysis.target, options, r);
@@ -378,4 +373,4 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
   return r;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -12,7 +12,7 @@
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// The tensor whose largest magnitude bounds the scale.
 struct Limit {
@@ -79,8 +79,8 @@ struct Recommendation {
   int headroom_asked = 1;
   double headroom_bits = 0;  ///< log2(65520 / (max_abs * static_scale)), for binary16
   std::optional<Limit> limited_by;
-  Share flushed_at_1, flushed_at_recommended;  ///< over all counted tensors
-  std::vector<std::int64_t> nonfinite_steps;   ///< steps with NaN or infinity in a counted role
+  underflow::Share flushed_at_1, flushed_at_recommended;  ///< over all counted tensors
+  std::vector<std::int64_t> nonfinite_steps;  ///< steps with NaN or infinity in a counted role
   /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
   std::vector<std::string> overflow_without_cure;
 
@@ -100,7 +100,7 @@ struct Recommendation {
 };
 
 /// Whether the format has binary32's exponent range, and the gradients are in it.
-inline bool needs_no_scale(const Analysis& analysis, const Recommendation& advice) {
+inline bool needs_no_scale(const underflow::Analysis& analysis, const Recommendation& advice) {
   return advice.none_needed && wide_range(analysis.target.format);
 }
 
@@ -110,16 +110,15 @@ struct ScaleRange {
   std::optional<int> lowest_log2, highest_log2;
   bool serves() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
 };
-ScaleRange scale_range(const Analysis& analysis, const std::vector<const TensorFindings*>& tensors,
-                       const RecommendOptions& options);
+ScaleRange scale_range(const underflow::Analysis& analysis,
+                       const std::vector<const underflow::TensorFindings*>& tensors,
+                       const underflow::RecommendOptions& options);
 
-/// What is flushed of all counted tensors at loss scale 2^k.
-Share flushed_at(const Analysis& analysis, int k);
-
-Recommendation recommend(const Analysis& analysis, const RecommendOptions& options);
+Recommendation recommend(const underflow::Analysis& analysis,
+                         const underflow::RecommendOptions& options);
 
 /// Adds what goes beyond one static scale; complete.cpp.
-void complete(Recommendation& advice, const Analysis& analysis, const Selection& selection,
-              const RecommendOptions& options);
+void complete(Recommendation& advice, const underflow::Analysis& analysis,
+              const frames::Selection& selection, const underflow::RecommendOptions& options);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzers/underflow/lost_mass.hpp"
+#include "analyzers/recommend/flushed.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 constexpr int kMore = 4;   ///< scales beyond the range on either side
@@ -35,22 +36,23 @@ Interval overflowing(const LogMaxima& maxima, int k) {
 
 }  // namespace
 
-std::vector<ScaleEvidence> scale_evidence(const Analysis& analysis, const Recommendation& advice) {
+std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
+                                          const Recommendation& advice) {
   if (!advice.static_log2) return {};
-  std::vector<const TensorFindings*> counted;
-  for (const TensorFindings& t : analysis.tensors) {
+  std::vector<const underflow::TensorFindings*> counted;
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     if (t.counted) counted.push_back(&t);
   }
   std::vector<ScaleEvidence> scales;
   std::vector<double> limits;
   const auto [first, last] = shown(advice);
   for (int k = first; k <= last; ++k) {
-    const Share flushed = flushed_at(analysis, k);
+    const underflow::Share flushed = flushed_at(analysis, k);
     ScaleEvidence scale;
     scale.log2_scale = k;
     scale.flushed = flushed.count;
     scale.of = flushed.of;
-    scale.lost = lost_mass(counted, analysis.target, k);
+    scale.lost = underflow::lost_mass(counted, analysis.target, k);
     scales.push_back(scale);
     limits.push_back(limit_log2(analysis.target, k));
   }
@@ -66,4 +68,4 @@ std::vector<ScaleEvidence> scale_evidence(const Analysis& analysis, const Recomm
   return scales;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

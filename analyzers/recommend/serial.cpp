@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 double inflation_from(std::span<const double> residuals, double from) {
   const std::size_t n = residuals.size();
@@ -46,4 +46,4 @@ Autoregression autoregression(std::span<const double> residuals) {
   return found;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// How many times fewer independent values "at or above `from`" are worth: 1 + 2 sum of its
 /// autocorrelations, up to the first that is not positive. 1 where none is, or all are.
@@ -19,4 +19,4 @@ struct Autoregression {
 };
 Autoregression autoregression(std::span<const double> residuals);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

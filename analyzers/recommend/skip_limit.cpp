@@ -7,7 +7,10 @@
 #include "analyzers/overflow/overflow_cause.hpp"
 #include "analyzers/scale_history/skip_episodes.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using scale_history::SkipEpisode;
+
 namespace {
 
 double overflow_limit() { return to_double(boundaries(kBinary16).overflow); }
@@ -19,10 +22,11 @@ bool in_vain(const SkipEpisode& episode, std::optional<double> largest) {
   if (!largest || !(*largest > 0)) return false;
   const double room = std::log2(overflow_limit() / *largest / episode.least);
   const double lowered = std::log2(episode.most / episode.least);
-  return (room >= kOutOfReach && lowered >= kLowered) || (room >= kFar && episode.least <= 2);
+  return (room >= overflow::kOutOfReach && lowered >= overflow::kLowered) ||
+         (room >= overflow::kFar && episode.least <= 2);
 }
 
-Limit limit_of(const TimelineFacts& facts, const SkipEpisode& episode) {
+Limit limit_of(const scale_history::TimelineFacts& facts, const SkipEpisode& episode) {
   Limit limit;
   limit.log = facts.log;
   limit.name = std::string(log::name_of(log::Role::weight_grad));
@@ -38,9 +42,9 @@ Limit limit_of(const TimelineFacts& facts, const SkipEpisode& episode) {
 
 }  // namespace
 
-std::optional<double> largest_finite(const Analysis& analysis) {
+std::optional<double> largest_finite(const underflow::Analysis& analysis) {
   std::optional<double> largest;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     if (t.counted) largest = std::max(largest, t.max_abs);
   }
   for (const auto& [log, peak] : analysis.peaks) {
@@ -50,10 +54,11 @@ std::optional<double> largest_finite(const Analysis& analysis) {
   return largest;
 }
 
-std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest) {
+std::optional<Limit> skip_limit(const underflow::Analysis& analysis,
+                                std::optional<double> largest) {
   std::optional<Limit> limit;
-  for (const TimelineFacts& facts : timeline_facts(analysis)) {
-    for (const SkipEpisode& episode : skip_episodes(analysis, facts)) {
+  for (const scale_history::TimelineFacts& facts : scale_history::timeline_facts(analysis)) {
+    for (const SkipEpisode& episode : scale_history::skip_episodes(analysis, facts)) {
       if (in_vain(episode, largest)) continue;
       const Limit found = limit_of(facts, episode);
       if (!limit || found.max_abs > limit->max_abs) limit = found;
@@ -62,4 +67,4 @@ std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> 
   return limit;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -6,16 +6,16 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// Of the logs of other tools: a step that was skipped at scale S had a gradient of 65520 / S or
 /// more, unscaled. The one at the least scale; empty where there is none. Episodes are left out in
 /// which the scale came down by far in vain, or to about 1, while recorded gradients, at most
 /// `largest` (unscaled), leave much room: then they were no values that a scale made too large
 /// (docs/numerics.md, "Infinities in gradients").
-std::optional<Limit> skip_limit(const Analysis& analysis, std::optional<double> largest);
+std::optional<Limit> skip_limit(const underflow::Analysis& analysis, std::optional<double> largest);
 
 /// The largest gradient that is recorded, unscaled; infinities apart.
-std::optional<double> largest_finite(const Analysis& analysis);
+std::optional<double> largest_finite(const underflow::Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -6,7 +6,7 @@
 
 #include "analyzers/recommend/tail.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 using Steps = std::vector<StepMaximum>;
@@ -102,4 +102,4 @@ SkipRisk skip_risk(std::span<const StepMaximum> steps, double limit_log2, std::u
   return skip_risks(steps, {&limit_log2, 1}, seed).front();
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

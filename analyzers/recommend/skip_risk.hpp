@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// The largest magnitude of one step: log2, unscaled.
 struct StepMaximum {
@@ -50,4 +50,4 @@ SkipRisk skip_risk(std::span<const StepMaximum> steps, double limit_log2, std::u
 std::vector<SkipRisk> skip_risks(std::span<const StepMaximum> steps,
                                  std::span<const double> limits_log2, std::uint64_t seed = 1);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

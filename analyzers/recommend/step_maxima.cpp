@@ -8,7 +8,10 @@
 
 #include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
+
+using underflow::Analysis;
+
 namespace {
 
 /// What is known of one step.
@@ -24,11 +27,11 @@ class Collector {
  public:
   Collector(const Analysis& analysis, std::string log)
       : analysis_(analysis), log_(std::move(log)), scalars_(analysis, log_) {
-    for (const TensorFindings& t : analysis.tensors) {
+    for (const underflow::TensorFindings& t : analysis.tensors) {
       if (t.log != log_ || !t.counted) continue;
       if (t.computed_in_fp16()) in_fp16_.insert(t.role);
       any_ = true;
-      for (const StepFindings& step : t.per_step) add(t, step);
+      for (const underflow::StepFindings& step : t.per_step) add(t, step);
     }
     for (const auto& [name, peak] : analysis.peaks) {
       if (any_ && name == log_) add(peak);
@@ -43,7 +46,7 @@ class Collector {
         all.left_out.push_back(number);
         continue;
       }
-      const bool clipped = was_clipped(analysis_, log_, log::Role::weight_grad);
+      const bool clipped = underflow::was_clipped(analysis_, log_, log::Role::weight_grad);
       all.steps.push_back({number, step.log2_max, step.censored || clipped});
       all.highest_log2.push_back(step.highest_log2);
     }
@@ -51,7 +54,7 @@ class Collector {
   }
 
  private:
-  void add(const TensorFindings& t, const StepFindings& found) {
+  void add(const underflow::TensorFindings& t, const underflow::StepFindings& found) {
     if (found.largest) {
       const double held = scalars_.in_fp16(t.role, found.step, *found.max_abs);
       const bool whole = held == *found.max_abs;
@@ -61,13 +64,15 @@ class Collector {
     const log::StepScalars* told = scalars_.at(found.step);
     const bool sound = told != nullptr && told->found_inf == false;
     if (!found.counts.nonfinite_known && !sound) steps_[found.step].censored = true;
-    if (!nonfinite(found)) return;
+    if (!underflow::nonfinite(found)) return;
     const bool rounded = t.computed_in_fp16() || maybe_rounded(t.role, found.step);
-    const bool by_scale = rounded && !before_scaling(t, found) && !at_every_scale(found.step);
-    add_nonfinite(found.step, by_scale ? computed_scale(t, found, scalars_) : std::nullopt);
+    const bool by_scale =
+        rounded && !underflow::before_scaling(t, found) && !at_every_scale(found.step);
+    add_nonfinite(found.step,
+                  by_scale ? underflow::computed_scale(t, found, scalars_) : std::nullopt);
   }
 
-  void add(const StepPeak& peak) {
+  void add(const frames::StepPeak& peak) {
     if (std::isfinite(peak.max_abs)) {
       if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
       return;
@@ -89,8 +94,8 @@ class Collector {
   void add_finite(std::int64_t number, Magnitude recorded, double scale) {
     Step& step = steps_[number];
     step.log2_max = std::max(step.log2_max, std::log2(to_double(recorded)) - std::log2(scale));
-    step.highest_log2 =
-        std::min(step.highest_log2, highest_safe_log2(recorded, scale, analysis_.target.format));
+    step.highest_log2 = std::min(
+        step.highest_log2, underflow::highest_safe_log2(recorded, scale, analysis_.target.format));
   }
 
   /// computed_at: the loss scale of values computed in binary16, of which an infinity is one of
@@ -106,7 +111,7 @@ class Collector {
 
   const Analysis& analysis_;
   std::string log_;
-  LogScalars scalars_;
+  underflow::LogScalars scalars_;
   std::set<log::Role> in_fp16_;
   std::map<std::int64_t, Step> steps_;
   bool any_ = false;
@@ -123,8 +128,8 @@ std::vector<LogMaxima> step_maxima(const Analysis& analysis) {
   return all;
 }
 
-double limit_log2(const Target& target, int k) {
+double limit_log2(const underflow::Target& target, int k) {
   return std::log2(to_double(boundaries(target.format).overflow)) - k;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

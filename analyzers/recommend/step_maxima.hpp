@@ -9,7 +9,7 @@
 #include "analyzers/recommend/skip_risk.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// Steps of one log, ascending, over the roles a loss scale acts on. Steps where an infinity or NaN
 /// was there before any rounding to binary16, or that smaller scales did not cure, are left out: no
@@ -24,9 +24,9 @@ struct LogMaxima {
 };
 
 /// Logs without such steps are left out.
-std::vector<LogMaxima> step_maxima(const Analysis& analysis);
+std::vector<LogMaxima> step_maxima(const underflow::Analysis& analysis);
 
 /// log2 of the smallest unscaled magnitude that overflows at loss scale 2^k.
-double limit_log2(const Target& target, int k);
+double limit_log2(const underflow::Target& target, int k);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

@@ -9,7 +9,7 @@
 #include "analyzers/recommend/serial.hpp"
 #include "halfscope/number/random.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 namespace {
 
 constexpr double kOneSide = 0.025;      // of a 95 % interval
@@ -278,4 +278,4 @@ std::vector<Reach> Tail::reaching(std::span<const double> limits) const {
   return asked;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

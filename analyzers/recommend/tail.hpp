@@ -10,7 +10,7 @@
 #include "analyzers/recommend/pareto.hpp"
 #include "analyzers/recommend/proportion.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::recommend {
 
 /// y = level + slope * (t - last t), by least squares.
 struct Trend {
@@ -81,4 +81,4 @@ class Tail {
   bool fitted_ = false;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::recommend

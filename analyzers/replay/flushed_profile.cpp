@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
+
+using underflow::ScaledTable;
+
 namespace {
 
 /// Entry k of a profile, any k: it is flat at both ends.
@@ -51,7 +54,7 @@ Reach reach_of(const BoundedTable& table) {
 
 /// From the largest power of two at which everything is flushed to the smallest at which nothing
 /// is: of values without a bound, to where nothing changes any more.
-FlushedProfile profile_of(const ScaledTable& scaled, const Target& target) {
+FlushedProfile profile_of(const ScaledTable& scaled, const underflow::Target& target) {
   FlushedProfile profile;
   profile.of = scaled.table.finite_nonzero();
   const Interval zero = scaled.table.zero();
@@ -80,7 +83,7 @@ Interval FlushedProfile::at(double scale) const {
   return {entry(*this, k + 1LL).low, below.high};
 }
 
-void FlushedSum::add(const Frame& frame) {
+void FlushedSum::add(const frames::Frame& frame) {
   if (open_ && step_ != frame.step) close();
   open_ = true;
   step_ = frame.step;
@@ -123,4 +126,4 @@ std::vector<FlushedProfile> FlushedSum::finish() {
   return all;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -9,15 +9,15 @@
 #include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Sums tables of one step after the other: tables of a step that come together are added before
 /// they are classified.
 class FlushedSum {
  public:
-  explicit FlushedSum(const Target& target) : target_(target) {}
+  explicit FlushedSum(const underflow::Target& target) : target_(target) {}
 
-  void add(const Frame& frame);
+  void add(const frames::Frame& frame);
   /// Zeros of values computed in binary16 may be flushed values: counted as perhaps.
   void add_perhaps(std::int64_t step, std::uint64_t zeros);
   std::vector<FlushedProfile> finish();
@@ -25,11 +25,11 @@ class FlushedSum {
  private:
   void close();
 
-  Target target_;
+  underflow::Target target_;
   bool open_ = false;
   std::int64_t step_ = 0;  ///< of `tables_`
-  std::vector<ScaledTable> tables_;
+  std::vector<underflow::ScaledTable> tables_;
   std::map<std::int64_t, FlushedProfile> steps_;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

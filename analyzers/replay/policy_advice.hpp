@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/replay/replay.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Dynamic settings found by replaying a grid of them over the recorded run.
 struct TunedPolicy {
@@ -59,4 +59,4 @@ struct Trap {
 
 std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -8,7 +8,7 @@
 
 #include "analyzers/replay/replay_loop.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 std::string scale_words(double scale) {
   int exponent = 0;
@@ -67,4 +67,4 @@ double least_by_overflow(const Trace& trace, const StepSeries& series) {
   return least;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

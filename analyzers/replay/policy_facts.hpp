@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step of a series asks of the scale, and how advice words it. Private to the advice.
+// What a step of a series asks of the scale, and how advice words it.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "analyzers/replay/replay.hpp"
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// A scale in a sentence: "65536", "2^-4", "0.3".
 std::string scale_words(double scale);
@@ -46,4 +46,4 @@ Holds holds(const StepSeries& series, std::int64_t step);
 /// have infinities or NaN at every scale.
 double least_by_overflow(const Trace& trace, const StepSeries& series);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

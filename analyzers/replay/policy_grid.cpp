@@ -13,12 +13,12 @@
 #include <utility>
 
 #include "analyzers/replay/policy_facts.hpp"
-#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/replay/replay_loop.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 #include "halfscope/policy/variant.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 constexpr std::size_t kEnoughSteps = 100;  ///< fewer say little of larger gradients to come
@@ -147,7 +147,8 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   if (largest.empty()) return std::nullopt;
   const auto log2_of = [](double max_abs) {
     constexpr int kLargestUsed = 100;  // a larger scale serves none but series of no model
-    return std::min(highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16), kLargestUsed);
+    return std::min(underflow::highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16),
+                    kLargestUsed);
   };
   const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
   std::nth_element(largest.begin(), middle, largest.end());
@@ -155,7 +156,7 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
   int most = half + 1;
   // What a run that diverges ends with says nothing of gradients to come.
-  const bool diverges = too_small(all - 1, in_model(series.seen.back()));
+  const bool diverges = underflow::too_small(all - 1, in_model(series.seen.back()));
   if (series.seen.size() < kEnoughSteps && !diverges) most = std::min(most, all - 1);
   return Safe{all, most};
 }
@@ -191,4 +192,4 @@ std::vector<Combination> combinations(const policy::Policy& policy, const StepSe
   return all;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

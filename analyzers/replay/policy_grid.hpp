@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that tuning tries. Private to the advice.
+// The settings that tuning tries.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 #include "analyzers/replay/step_series.hpp"
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// log2 of the largest scales that hold the largest gradient of all steps, and of the largest to
 /// begin with: a binade above what holds half of the steps, and for short series with a binade to
@@ -40,4 +40,4 @@ struct Combination {
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
                                       const Safe& safe);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -13,7 +13,7 @@
 #include "analyzers/replay/policy_facts.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// Two neighbouring steps among those whose scale is recorded.
@@ -167,4 +167,4 @@ std::optional<Trap> scale_reset(const StepSeries& series) {
   return fall == nullptr ? std::nullopt : std::optional(fallen(*fall, series));
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's own loss scale that begins anew on the way. Private to the advice.
+// A run's own loss scale that begins anew on the way.
 #pragma once
 
 #include <optional>
 
 #include "analyzers/replay/policy_advice.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// The first step at which the recorded scale begins anew, as one does that was not in the
 /// checkpoint: it rises by more than the run's policy lets it grow, or falls to where it starts
 /// although nothing overflowed.
 std::optional<Trap> scale_reset(const StepSeries& series);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -12,21 +12,21 @@
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// Mean share that is surely flushed at a scale that never changes.
 double flushed_at(const StepSeries& series, double scale) {
   double sum = 0;
   for (const FlushedProfile& profile : series.flushed) {
-    sum += Share{profile.at(scale), profile.of}.low();
+    sum += underflow::Share{profile.at(scale), profile.of}.low();
   }
   return sum / static_cast<double>(series.flushed.size());
 }
 
 /// log2 of the least scale that may keep the target; empty where none does.
 std::optional<int> least_for(const StepSeries& series, double target) {
-  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+  for (int k = underflow::kFirstLog2Scale; k <= underflow::kLastLog2Scale; ++k) {
     if (flushed_at(series, std::ldexp(1.0, k)) <= target) return k;
   }
   return std::nullopt;
@@ -218,7 +218,8 @@ class Stops {
     }
     const auto least = least_for(series_, target_);
     if (!least) {
-      say(fmt::format("Even a scale of 2^{} flushes more than the target.", kLastLog2Scale));
+      say(fmt::format("Even a scale of 2^{} flushes more than the target.",
+                      underflow::kLastLog2Scale));
       return;
     }
     const double scale = std::ldexp(1.0, *least);
@@ -252,4 +253,4 @@ std::string what_stops(const TunedPolicy& tuned, const StepSeries& series,
   return Stops(tuned, series, target_underflow).text();
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

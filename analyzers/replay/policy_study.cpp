@@ -9,19 +9,19 @@
 #include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// The largest power of two at which nothing recorded overflows, less the headroom; as
 /// Recommendation::static_log2, from what the policies see. Steps that no scale helps are left out.
 std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
-  int highest = kLastLog2Scale;
+  int highest = underflow::kLastLog2Scale;
   bool any = false;
   for (const Seen& seen : series.seen) {
     if (std::isfinite(seen.max_abs)) {
       if (seen.max_abs == 0) continue;
       any = true;
-      const int safe = highest_safe_log2(magnitude_of(seen.max_abs), 1.0, kBinary16);
+      const int safe = underflow::highest_safe_log2(magnitude_of(seen.max_abs), 1.0, kBinary16);
       highest = std::min(highest, safe - headroom_bits);
     } else if (seen.overflow_from > 0 && std::isfinite(seen.overflow_from)) {
       // The magnitude was at least the limit at that scale.
@@ -37,7 +37,7 @@ std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
 void add_fixed(PolicyStudy& study, int headroom_bits) {
   const auto log2 = static_log2(study.series, headroom_bits);
   if (!log2) return;
-  if (too_small(*log2, in_model(study.series.seen.back()))) {
+  if (underflow::too_small(*log2, in_model(study.series.seen.back()))) {
     study.refused_log2 = log2;
   } else {
     study.fixed = replay(policy::make("static,scale=2^" + std::to_string(*log2)), study.series);
@@ -116,4 +116,4 @@ std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
   return groups;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

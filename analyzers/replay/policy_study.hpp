@@ -11,12 +11,12 @@
 #include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/replay.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 struct PolicyOptions {
   std::vector<policy::Policy> policies;  ///< empty: every policy at its framework's defaults
   bool assume_constant = false;          ///< --assume-constant-between
-  RecommendOptions targets;
+  underflow::RecommendOptions targets;
   /// The policy whose settings are tuned. At its defaults it stands for one of its name that was
   /// asked for, else that of the run, with their settings. Empty: that of the run, else the first
   /// asked for that can be tuned, else torch.
@@ -50,4 +50,4 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options);
 /// Traces that did the same at every step, best first; within a group in the order asked for.
 std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

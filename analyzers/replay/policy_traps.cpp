@@ -12,7 +12,7 @@
 #include "analyzers/replay/replay_loop.hpp"
 #include "halfscope/policy/nnabla.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 constexpr double kSmallestNormal = 0x1p-14;
@@ -309,4 +309,4 @@ std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& trac
   return found;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

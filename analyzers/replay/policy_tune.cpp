@@ -14,7 +14,7 @@
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// What a combination of settings loses.
@@ -73,7 +73,7 @@ class Counter {
       }
     }
     if (next_ == profiles_.end() || next_->first != i) return;
-    const Share share{next_->second->at(step.last_scale), next_->second->of};
+    const underflow::Share share{next_->second->at(step.last_scale), next_->second->of};
     low_ += share.low();
     high_ += share.high();
     ++seen_;
@@ -258,4 +258,4 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   return tuned;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

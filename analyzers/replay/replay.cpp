@@ -15,7 +15,7 @@
 #include "analyzers/underflow/share.hpp"
 #include "halfscope/policy/variant.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 std::string_view name_of(Fate fate) {
   switch (fate) {
@@ -123,7 +123,7 @@ void add_flushed(Trace& trace, const StepSeries& series) {
     if (index >= trace.length) break;
     const auto again = trace.last_scale.find(index);
     const double scale = again == trace.last_scale.end() ? trace.scale_at(index) : again->second;
-    const Share share{profile.at(scale), profile.of};
+    const underflow::Share share{profile.at(scale), profile.of};
     low += share.low();
     high += share.high();
     ++n;
@@ -212,4 +212,4 @@ std::vector<std::size_t> ranked(const std::vector<Trace>& traces) {
   return order;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -13,7 +13,7 @@
 #include "analyzers/replay/step_series.hpp"
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Why a trace ended, or where its scale ran to.
 enum class Fate : std::uint8_t {
@@ -106,4 +106,4 @@ struct Difference {
 std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace& trace,
                                                                      const StepSeries& series);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

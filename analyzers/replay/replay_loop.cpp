@@ -5,7 +5,7 @@
 
 #include "halfscope/policy/variant.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// Of an attempt that nobody can judge the policy is told nothing: its state stays, and the step
@@ -59,4 +59,4 @@ void step_through(policy::Policy& policy, const StepSeries& series, const SeeSte
   std::visit([&](auto& own) { step_through_as(own, follows, series, see); }, policy.variant());
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -13,7 +13,7 @@
 #include "analyzers/replay/step_series.hpp"
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// The smallest magnitude that rounds to infinity in binary16 (IEEE 754-2019, 4.3.1).
 inline constexpr double kOverflow = 65520;
@@ -104,4 +104,4 @@ using SeeStep = std::function<bool(std::size_t, const Stepped&)>;
 /// started.
 void step_through(policy::Policy& policy, const StepSeries& series, const SeeStep& see);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/computation_order.hpp"
 #include "analyzers/underflow/modules.hpp"
-#include "analyzers/replay/replay_loop.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 using log::Role;
@@ -156,7 +156,7 @@ std::uint64_t fan_in_of(const std::vector<std::uint64_t>& shape) {
 const TensorSeries* weight_of(const StepSeries& series, std::string_view module) {
   for (const TensorSeries& tensor : series.tensors) {
     if (tensor.role != Role::weight || tensor.shape.size() < 2 || tensor.steps.empty()) continue;
-    const std::string_view path = path_of(std::string_view(tensor.name));
+    const std::string_view path = underflow::path_of(std::string_view(tensor.name));
     const std::size_t dot = path.rfind('.');
     if (dot != std::string_view::npos && path.substr(0, dot) == module) return &tensor;
   }
@@ -166,7 +166,7 @@ const TensorSeries* weight_of(const StepSeries& series, std::string_view module)
 /// In the order of the backward pass.
 std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series,
                              std::string& missing) {
-  Analysis names;  // all that the order looks at
+  underflow::Analysis names;  // all that the order looks at
   for (const TensorSeries& tensor : series.tensors) {
     names.tensors.emplace_back();
     names.tensors.back().log = series.log;
@@ -175,13 +175,13 @@ std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series
   }
   std::vector<Layer> layers;
   bool any_weight = false, moments = true;
-  const ComputationOrder order(names, series.log);
+  const underflow::ComputationOrder order(names, series.log);
   for (const std::size_t i : order.tensors()) {
     const TensorSeries& gradient = series.tensors[i];
     if (gradient.role != Role::activation_grad || gradient.steps.empty()) continue;
     Layer layer;
     layer.gradient = &gradient;
-    layer.weight = weight_of(series, path_of(std::string_view(gradient.name)));
+    layer.weight = weight_of(series, underflow::path_of(std::string_view(gradient.name)));
     layer.policy = policy;
     any_weight = any_weight || layer.weight != nullptr;
     moments =
@@ -295,4 +295,4 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
   for (Layer& layer : layers) trace.parts.emplace_back(layer.gradient->name, layer.scale);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replay of policies that keep a scale for every tensor or layer, and what all replays end with.
-// Private to the replay.
 #pragma once
 
 #include "analyzers/replay/replay.hpp"
 #include "halfscope/policy/als.hpp"
 #include "halfscope/policy/transformer_engine.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Delayed scaling of FP8, one object a tensor. `trace` has its policy, name and text. Its
 /// `overflow` are steps where a value is beyond the format's largest finite number: saturated.
@@ -24,4 +23,4 @@ void add_scale(ScaleRuns& runs, std::size_t index, double scale);
 /// Sets the flushed shares of a trace whose scales are known.
 void add_flushed(Trace& trace, const StepSeries& series);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -11,7 +11,7 @@
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/replay/replay_parts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 /// A setting as make() takes it; empty where a value is of no such kind.
@@ -154,4 +154,4 @@ std::pair<std::optional<Difference>, std::uint64_t> compare_with_run(const Trace
   return {first, compared};
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

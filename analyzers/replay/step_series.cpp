@@ -9,16 +9,20 @@
 #include <limits>
 #include <set>
 
-#include "analyzers/replay/flushed_profile.hpp"
 #include "analyzers/frames/microbatches.hpp"
-#include "analyzers/underflow/provenance.hpp"
+#include "analyzers/replay/flushed_profile.hpp"
 #include "analyzers/replay/replay_loop.hpp"
-#include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/replay/step_series_cause.hpp"
 #include "analyzers/replay/step_series_known.hpp"
 #include "analyzers/replay/step_series_step.hpp"
+#include "analyzers/underflow/provenance.hpp"
+#include "analyzers/underflow/step_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
+
+using frames::Frame;
+using underflow::Target;
+
 namespace {
 
 using log::Role;
@@ -32,7 +36,7 @@ bool in_forward(Role role) {
 struct Tensor {
   TensorSeries series;
   bool counted = false;
-  Provenance provenance;
+  underflow::Provenance provenance;
   std::vector<std::pair<std::int64_t, std::uint64_t>> zeros;
 };
 
@@ -109,9 +113,9 @@ struct SeriesBuilder::Found {
   bool any_scalars = false, any_bounds = false;
   unsigned ranks = 1;
   Recorded recorded;
-  Bfloat16Run bfloat16;
-  ComputedFormats formats;  ///< told by the tensors once all are read
-  SumFormat sums;
+  underflow::Bfloat16Run bfloat16;
+  underflow::ComputedFormats formats;  ///< told by the tensors once all are read
+  frames::SumFormat sums;
   std::optional<double> untested;  ///< untested_to()
 
   Tensor& tensor_of(const Frame& frame);
@@ -181,7 +185,7 @@ void SeriesBuilder::add(const log::StepScalars& scalars) { found_->add_scalars(s
 
 void SeriesBuilder::add(const log::Manifest& manifest) { found_->manifest = manifest; }
 
-void SeriesBuilder::add(const StepPeak& peak) {
+void SeriesBuilder::add(const frames::StepPeak& peak) {
   if (!is_gradient(peak.role) || peak.max_abs == 0) return;
   found_->steps[peak.step].largest.see(peak.max_abs);
 }
@@ -195,7 +199,7 @@ void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
 void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
   std::optional<double> scale = 1.0;
   if (carries_scale()) scale = scalars.loss_scale ? scalars.loss_scale : recorded_scale;
-  if (!usable_scale(scale.value_or(0))) scale.reset();
+  if (!frames::usable_scale(scale.value_or(0))) scale.reset();
   steps[scalars.step].add(scalars, scale, recorded.scalars);
   any_scalars = true;
   if (scalars.loss && !std::isfinite(*scalars.loss)) broken_forward.insert(scalars.step);
@@ -203,7 +207,7 @@ void SeriesBuilder::Found::add_scalars(const log::StepScalars& scalars) {
 
 void SeriesBuilder::Found::tell_formats() {
   for (const Tensor& tensor : tensors) {
-    TensorFindings told;
+    underflow::TensorFindings told;
     told.role = tensor.series.role;
     tensor.provenance.tell(told, target.format);
     formats.add(told);
@@ -309,7 +313,7 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
 
 void SeriesBuilder::Found::add_tensors(StepSeries& series) {
   for (Tensor& tensor : tensors) {
-    TensorFindings told;
+    underflow::TensorFindings told;
     tensor.provenance.tell(told, target.format);
     if (tensor.counted && !told.underflow_identifiable) {
       for (const auto& [step, zeros] : tensor.zeros) flushed.add_perhaps(step, zeros);
@@ -359,13 +363,13 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   return series;
 }
 
-Visitor SeriesCollector::begin(const std::string& log) {
+frames::Visitor SeriesCollector::begin(const std::string& log) {
   finish_log();
   log_ = log;
   builder_ = std::make_shared<SeriesBuilder>(log, target_, recorded_scale_);
-  Visitor visit;
+  frames::Visitor visit;
   visit.frame = [builder = builder_](Frame&& frame) { builder->add(frame); };
-  visit.peak = [builder = builder_](const StepPeak& peak) { builder->add(peak); };
+  visit.peak = [builder = builder_](const frames::StepPeak& peak) { builder->add(peak); };
   visit.manifest = [builder = builder_](const log::Manifest& manifest) { builder->add(manifest); };
   visit.scalars = [builder = builder_](const log::StepScalars& step) { builder->add(step); };
   visit.other_rank = [builder = builder_](const auto& scalars) { builder->add_rank(scalars); };
@@ -390,4 +394,4 @@ LogSeries SeriesCollector::finish(const std::set<std::string>& clipped) {
   return std::exchange(found_, {});
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

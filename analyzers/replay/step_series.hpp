@@ -16,9 +16,11 @@
 #include "analyzers/frames/source.hpp"
 #include "halfscope/table/interval.hpp"
 
-namespace halfscope::analyzers {
-
+namespace halfscope::analyzers::underflow {
 struct Target;  // underflow.hpp
+}
+
+namespace halfscope::analyzers::replay {
 
 /// The gradients of one attempt: the largest unscaled magnitude. Where that is not finite, some
 /// gradient is infinite or NaN at every scale from `overflow_from` up; below, nobody knows. 0: at
@@ -96,13 +98,13 @@ struct StepSeries {
 class SeriesBuilder {
  public:
   /// recorded_scale: --recorded-scale, that values recorded as scaled carry.
-  SeriesBuilder(std::string log, const Target& target,
+  SeriesBuilder(std::string log, const underflow::Target& target,
                 std::optional<double> recorded_scale = std::nullopt);
-  void add(const Frame& frame);
+  void add(const frames::Frame& frame);
   void add(const log::StepScalars& scalars);
   void add(const log::Manifest& manifest);
   /// Of any rank: a step overflows where it does on one of them.
-  void add(const StepPeak& peak);
+  void add(const frames::StepPeak& peak);
   /// Of a rank after the first: what a step's gradients were is known where all ranks tell.
   void add_rank(const std::vector<log::StepScalars>& scalars);
   /// Empty where the log has no every-step scalars.
@@ -126,16 +128,16 @@ struct LogSeries {
 /// Collects the series of logs while they are analysed; a Companion of analyze().
 class SeriesCollector {
  public:
-  SeriesCollector(const Target& target, std::optional<double> recorded_scale)
+  SeriesCollector(const underflow::Target& target, std::optional<double> recorded_scale)
       : target_(target), recorded_scale_(recorded_scale) {}
-  Visitor begin(const std::string& log);
+  frames::Visitor begin(const std::string& log);
   /// clipped: logs whose weight gradients were clipped before they were recorded.
   LogSeries finish(const std::set<std::string>& clipped);
 
  private:
   void finish_log();
 
-  const Target& target_;
+  const underflow::Target& target_;
   std::optional<double> recorded_scale_;
   std::string log_;
   std::shared_ptr<SeriesBuilder> builder_;  // of the log that is being read
@@ -143,8 +145,9 @@ class SeriesCollector {
 };
 
 /// Reads a log once. Throws log::BadInput, also where it has no scalars of every step.
-StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
-                       const Target& target, Notes& notes, const Progress& progress = {});
+StepSeries read_series(const std::filesystem::path& log, const frames::Selection& selection,
+                       const underflow::Target& target, frames::Notes& notes,
+                       const frames::Progress& progress = {});
 
 /// One largest unscaled magnitude a line, "nan" and "inf" allowed. Throws log::BadInput naming the
 /// line.
@@ -154,4 +157,4 @@ StepSeries read_magnitudes(const std::filesystem::path& file);
 /// one before. Without `assume_constant` a gap throws log::BadInput naming it.
 void close_gaps(StepSeries& series, bool assume_constant);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -8,7 +8,7 @@
 #include "analyzers/overflow/overflow_cause.hpp"
 #include "analyzers/replay/replay_loop.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -63,11 +63,11 @@ void find_no_cure(StepSeries& series) {
     if (streak.end == i) continue;
     i = streak.end - 1;
     const double lowered = std::log2(streak.most) - std::log2(streak.least);
-    if (!(streak.most > 0) || !(lowered >= kLowered)) continue;
+    if (!(streak.most > 0) || !(lowered >= overflow::kLowered)) continue;
     const double largest = near(series, streak);
     const double limit = std::log2(to_double(boundaries(kBinary16).overflow));
     const double reaches = largest > 0 ? std::log2(largest) : limit;
-    if (!(limit - reaches - std::log2(streak.least) >= kOutOfReach)) continue;
+    if (!(limit - reaches - std::log2(streak.least) >= overflow::kOutOfReach)) continue;
     for (std::size_t at = streak.first; at < streak.end; ++at) {
       series.seen[at].overflow_from = 0;
       const auto retried = series.retried.find(at);
@@ -84,11 +84,11 @@ void find_casts(StepSeries& series, const MaybeCast& maybe) {
     double most = 0;
     for (std::size_t k = i; k < end; ++k) most = std::max(most, maybe[k].second);
     const double largest = near(series, {maybe[i].first, maybe[end - 1].first + 1});
-    const bool close = reaches(largest * std::exp2(kNearLimit), most, kOverflow);
+    const bool close = reaches(largest * std::exp2(overflow::kNearLimit), most, kOverflow);
     for (; i < end; ++i) {
       if (close) series.seen[maybe[i].first].overflow_from = maybe[i].second;
     }
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which infinities of a series a loss scale may have made. Private to the series.
+// Which infinities of a series a loss scale may have made.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "analyzers/replay/step_series.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Infinities of a run that says it computed in wide formats, with the scale of their step: those
 /// that a cast to FP16 by hand may have made. By index, ascending.
@@ -22,4 +22,4 @@ void find_casts(StepSeries& series, const MaybeCast& maybe);
 /// is to blame: overflow_cause.hpp.
 void find_no_cure(StepSeries& series);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -9,7 +9,7 @@
 
 #include "analyzers/replay/replay.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 using log::Role;
 
@@ -95,4 +95,4 @@ std::optional<double> untested_to(const std::optional<log::Manifest>& manifest,
   return applied ? std::nullopt : std::optional(most);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a log tells of a step's gradients. Private to the series.
+// How much a log tells of a step's gradients.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "analyzers/replay/step_series_step.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// Ranks that have to tell, of each role. Weights' gradients are the same on every rank once they
 /// are added up, unless the manifest says that each rank has a part; activations' never are.
@@ -35,4 +35,4 @@ struct Recorded {
 std::optional<double> untested_to(const std::optional<log::Manifest>& manifest,
                                   const std::map<std::int64_t, SeriesStep>& steps);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

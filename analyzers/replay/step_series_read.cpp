@@ -14,7 +14,10 @@
 #include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
+
+using frames::Notes;
+
 namespace {
 
 using log::BadInput;
@@ -83,16 +86,16 @@ class SeenForClipping {
 
   void add(const log::Manifest& manifest) { seen_.manifests.emplace_back(log_, manifest); }
   void add(const log::StepScalars& scalars) { seen_.scalars.emplace_back(log_, scalars); }
-  void add(const Frame& frame) {
+  void add(const frames::Frame& frame) {
     if (frame.role != log::Role::weight_grad) return;
     const auto [at, is_new] = index_.try_emplace(frame.name, seen_.tensors.size());
     if (is_new) {
-      TensorFindings tensor;
+      underflow::TensorFindings tensor;
       tensor.log = log_;
       tensor.role = frame.role;
       seen_.tensors.push_back(std::move(tensor));
     }
-    StepFindings step;
+    underflow::StepFindings step;
     step.step = frame.step;
     step.scale = frame.scale;
     step.counts.total = frame.table.total();
@@ -103,28 +106,29 @@ class SeenForClipping {
       step.max_abs = to_double(*largest) / frame.scale;
     seen_.tensors[at->second].per_step.push_back(std::move(step));
   }
-  bool clipped() const { return clipped_logs(seen_).contains(log_); }
+  bool clipped() const { return underflow::clipped_logs(seen_).contains(log_); }
 
  private:
   std::string log_;
-  Analysis seen_;
+  underflow::Analysis seen_;
   std::map<std::string, std::size_t> index_;
 };
 
 }  // namespace
 
-StepSeries read_series(const std::filesystem::path& log, const Selection& selection,
-                       const Target& target, Notes& notes, const Progress& progress) {
+StepSeries read_series(const std::filesystem::path& log, const frames::Selection& selection,
+                       const underflow::Target& target, Notes& notes,
+                       const frames::Progress& progress) {
   SeriesBuilder builder(log.string(), target, selection.recorded_scale);
-  Selection wanted = selection;
+  frames::Selection wanted = selection;
   wanted.target = target.format;
-  Visitor visit;
+  frames::Visitor visit;
   SeenForClipping seen(log.string());
-  visit.frame = [&](Frame&& frame) {
+  visit.frame = [&](frames::Frame&& frame) {
     seen.add(frame);
     builder.add(frame);
   };
-  visit.peak = [&](const StepPeak& peak) { builder.add(peak); };
+  visit.peak = [&](const frames::StepPeak& peak) { builder.add(peak); };
   visit.manifest = [&](const log::Manifest& manifest) {
     seen.add(manifest);
     builder.add(manifest);
@@ -135,7 +139,7 @@ StepSeries read_series(const std::filesystem::path& log, const Selection& select
   };
   visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
   Interval skipped;
-  visit.skipped = [&](const SkippedSteps& steps) { skipped += steps.count; };
+  visit.skipped = [&](const frames::SkippedSteps& steps) { skipped += steps.count; };
   readers::for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();
   if (!series) {
@@ -269,4 +273,4 @@ void close_gaps(StepSeries& series, bool assume_constant) {
   series.recorded_skip = std::move(whole.recorded_skip);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

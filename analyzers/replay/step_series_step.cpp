@@ -9,7 +9,7 @@
 
 #include "analyzers/frames/microbatches.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 namespace {
 
 using log::Role;
@@ -99,8 +99,8 @@ void SeriesStep::add(const StepScalars& scalars, std::optional<double> microbatc
 void SeriesStep::add_microbatches(const StepScalars& scalars, std::optional<double> scale) {
   OfGradients<bool> told_here;
   for (const auto& [tag, value] : scalars.more) {
-    const bool weights = is_microbatch(tag, Role::weight_grad);
-    if (!weights && !is_microbatch(tag, Role::activation_grad)) continue;
+    const bool weights = frames::is_microbatch(tag, Role::weight_grad);
+    if (!weights && !frames::is_microbatch(tag, Role::activation_grad)) continue;
     (weights ? told_here.weights : told_here.activations) = true;
     if (!std::isfinite(value)) {
       largest.see(value);
@@ -115,7 +115,7 @@ void SeriesStep::add_microbatches(const StepScalars& scalars, std::optional<doub
 }
 
 void SeriesStep::unscale_microbatches(std::optional<double> scale) {
-  if (!scaled_microbatches || !usable_scale(scale.value_or(0))) return;
+  if (!scaled_microbatches || !frames::usable_scale(scale.value_or(0))) return;
   largest.see(*scaled_microbatches / *scale);
   scaled_microbatches.reset();
 }
@@ -149,4 +149,4 @@ void SeriesStep::add_attempts(const StepScalars& scalars, RecordedScalars& recor
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

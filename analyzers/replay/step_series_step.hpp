@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of a series as it is put together, of the tables and of the scalars of every rank.
-// Private to the series.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::replay {
 
 /// The larger of two magnitudes; NaN and infinity stay.
 double larger(double a, double b);
@@ -83,4 +82,4 @@ struct SeriesStep {
   void add_attempts(const log::StepScalars& scalars, RecordedScalars& recorded);
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::replay

@@ -6,7 +6,10 @@
 #include <map>
 #include <string>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
+
+using underflow::Analysis;
+
 namespace {
 
 constexpr std::uint64_t kLeast = 2, kOneOf = 10;
@@ -21,7 +24,7 @@ using ToldByStep = std::map<std::int64_t, Told>;
 ToldByStep scales_of(const Analysis& analysis, const std::string& log) {
   ToldByStep told;
   for (const auto& [of, scalars] : analysis.scalars) {
-    if (of != log || !scalars.loss_scale || !usable_scale(*scalars.loss_scale)) continue;
+    if (of != log || !scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
     told[scalars.step] = {*scalars.loss_scale, scalars.found_inf};
   }
   return told;
@@ -30,9 +33,9 @@ ToldByStep scales_of(const Analysis& analysis, const std::string& log) {
 /// The least that the largest gradient of each step can be, where it is taken as unscaled.
 std::map<std::int64_t, double> largest_of(const Analysis& analysis, const std::string& log) {
   std::map<std::int64_t, double> largest;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const underflow::TensorFindings& tensor : analysis.tensors) {
     if (tensor.log != log || !tensor.counted) continue;
-    for (const StepFindings& step : tensor.per_step) {
+    for (const underflow::StepFindings& step : tensor.per_step) {
       if (step.scale != 1 || step.counts.finite_nonzero.low == 0) continue;
       double& kept = largest[step.step];
       kept = std::max(kept, step.max_abs_at_least.value_or(step.max_abs.value_or(0)));
@@ -67,4 +70,4 @@ std::optional<CarriedScale> carried_scale(const Analysis& analysis) {
   return std::nullopt;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
 
 /// Steps whose gradients, taken as unscaled, would have overflowed binary16 at the loss scale that
 /// the log tells of them, although they were not skipped.
@@ -20,6 +20,6 @@ struct CarriedScale {
 };
 
 /// Of the first log of another tool where that is so of a tenth of the steps, and two at least.
-std::optional<CarriedScale> carried_scale(const Analysis& analysis);
+std::optional<CarriedScale> carried_scale(const underflow::Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

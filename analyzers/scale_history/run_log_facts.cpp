@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
+
+using underflow::Analysis;
 
 std::vector<Analysis> run_log_scalars(const Analysis& analysis) {
   std::vector<Analysis> all;
@@ -11,7 +13,7 @@ std::vector<Analysis> run_log_scalars(const Analysis& analysis) {
     const std::string& log = of_log.first;
     Analysis alone;
     alone.logs = {log};
-    alone.kinds = {{log, LogKind{"run log", {}}}};
+    alone.kinds = {{log, frames::LogKind{"run log", {}}}};
     std::ranges::copy_if(analysis.scalars, std::back_inserter(alone.scalars),
                          [&](const auto& entry) { return entry.first == log; });
     if (!alone.scalars.empty()) all.push_back(std::move(alone));
@@ -24,4 +26,4 @@ bool skips_at_static_scale(const TimelineFacts& facts) {
          !facts.ended_at_minimum;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

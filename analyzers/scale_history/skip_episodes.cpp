@@ -5,18 +5,18 @@
 #include <cmath>
 #include <limits>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
 namespace {
 
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 /// Of steps of which some were skipped, whoever skips halving the scale, or leaving it: the last
 /// one of them that halved it left at most the scale after all of them.
-std::optional<SkipEpisode> episode_of(const SkippedSteps& range) {
-  if (!range.scale_to || !usable_scale(2 * *range.scale_to)) return std::nullopt;
+std::optional<SkipEpisode> episode_of(const frames::SkippedSteps& range) {
+  if (!range.scale_to || !frames::usable_scale(2 * *range.scale_to)) return std::nullopt;
   const double least = 2 * *range.scale_to;
   const double from = range.scale_from.value_or(least);
-  return SkipEpisode{least, usable_scale(from) ? std::max(from, least) : least, range.first,
+  return SkipEpisode{least, frames::usable_scale(from) ? std::max(from, least) : least, range.first,
                      range.last};
 }
 
@@ -62,16 +62,16 @@ std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!steps[i]->found_inf.value_or(false)) continue;
     const auto scale = scale_of_skip(steps, i, facts.numbered);
-    if (scale && usable_scale(*scale)) {
+    if (scale && frames::usable_scale(*scale)) {
       skips.push_back({*scale, *scale, steps[i]->step, steps[i]->step});
     }
   }
-  for (const SkippedSteps& range : facts.ranges) {
+  for (const frames::SkippedSteps& range : facts.ranges) {
     if (const auto skip = episode_of(range)) skips.push_back(*skip);
   }
   if (!facts.skipped.empty() || !facts.ranges.empty()) return skips;
   for (const ScaleChange& change : facts.changes) {  // the scale alone tells of them
-    if (change.to * 2 != change.from || !usable_scale(change.from)) continue;
+    if (change.to * 2 != change.from || !frames::usable_scale(change.from)) continue;
     const auto last = change.by ? std::optional(*change.by - 1) : std::nullopt;
     skips.push_back({change.from, change.from, change.after, last});
   }
@@ -80,7 +80,8 @@ std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts
 
 }  // namespace
 
-std::vector<SkipEpisode> skip_episodes(const Analysis& analysis, const TimelineFacts& facts) {
+std::vector<SkipEpisode> skip_episodes(const underflow::Analysis& analysis,
+                                       const TimelineFacts& facts) {
   Steps steps;
   for (const auto& [log, scalars] : analysis.scalars) {
     if (log == facts.log) steps.push_back(&scalars);
@@ -105,4 +106,4 @@ std::vector<SkipEpisode> skip_episodes(const Analysis& analysis, const TimelineF
   return episodes;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

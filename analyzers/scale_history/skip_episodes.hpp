@@ -8,7 +8,7 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
 
 /// Steps skipped one after the other at scales that did not rise between: at each, gradients times
 /// the scale overflowed, or held infinities or NaN.
@@ -23,6 +23,7 @@ struct SkipEpisode {
 /// Those of a log, ascending. Scales are taken to be halved where a step is skipped, as every
 /// scaler does whose logs are read (docs/logs.md). Steps whose loss is NaN or infinite are left
 /// out.
-std::vector<SkipEpisode> skip_episodes(const Analysis& analysis, const TimelineFacts& facts);
+std::vector<SkipEpisode> skip_episodes(const underflow::Analysis& analysis,
+                                       const TimelineFacts& facts);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

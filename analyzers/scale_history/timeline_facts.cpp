@@ -9,7 +9,10 @@
 
 #include "analyzers/scale_history/timeline_state.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
+
+using underflow::Analysis;
+
 namespace {
 
 constexpr double kCollapse = 4;  // one halving is the everyday probe of a dynamic policy
@@ -27,10 +30,11 @@ struct Point {
 std::vector<Point> points_of(const Analysis& analysis, const TimelineFacts& facts) {
   std::vector<Point> points;
   for (const auto& [log, scalars] : analysis.scalars) {
-    if (log == facts.log && scalars.loss_scale)
+    if (log == facts.log && scalars.loss_scale) {
       points.push_back({scalars.step, *scalars.loss_scale});
+    }
   }
-  for (const SkippedSteps& range : facts.ranges) {
+  for (const frames::SkippedSteps& range : facts.ranges) {
     const auto end = range.last ? std::optional(*range.last + 1) : std::nullopt;
     if (range.scale_from) points.push_back({range.first, *range.scale_from});
     for (const double scale : range.scales) points.push_back({range.first, scale, true, end});
@@ -113,9 +117,9 @@ using SeenByStep = std::map<std::int64_t, std::vector<Seen>>;
 
 SeenByStep magnitudes_of(const Analysis& analysis, const std::string& log) {
   SeenByStep seen;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const underflow::TensorFindings& tensor : analysis.tensors) {
     if (tensor.log != log || !is_gradient(tensor.role)) continue;
-    for (const StepFindings& step : tensor.per_step) {
+    for (const underflow::StepFindings& step : tensor.per_step) {
       const bool not_finite = step.counts.nan.low + step.counts.inf.low > 0;
       const double max_abs =
           not_finite ? std::numeric_limits<double>::infinity() : step.max_abs.value_or(0);
@@ -183,7 +187,7 @@ bool is_only_scale(const log::StepScalars& s) {
 
 /// How many of these were skipped at a scale of 1 or less: each reduction down to it was of a step
 /// at a larger one.
-std::uint64_t skipped_at_one(const SkippedSteps& range) {
+std::uint64_t skipped_at_one(const frames::SkippedSteps& range) {
   std::uint64_t above = 0;
   double scale = range.scale_from.value_or(2);
   if (scale > 1 && range.scales.empty()) return 0;
@@ -240,8 +244,11 @@ bool set_kinds(const Analysis& analysis, TimelineFacts& facts) {
     facts.ended_at_minimum = facts.ended_at_minimum || kind.ended_at_minimum;
     if (kind.ranks.ranks > 1) facts.ranks = kind.ranks;
     if (!facts.counted_from) facts.counted_from = kind.counted_from;
-    for (const OtherScaler& other : kind.other_scalers) facts.other_scalers.push_back(other);
-    steps_open |= std::find(kind.gaps.begin(), kind.gaps.end(), Gap::steps) != kind.gaps.end();
+    for (const frames::OtherScaler& other : kind.other_scalers) {
+      facts.other_scalers.push_back(other);
+    }
+    steps_open |=
+        std::find(kind.gaps.begin(), kind.gaps.end(), frames::Gap::steps) != kind.gaps.end();
   }
   facts.skips_told = facts.skips_told || facts.counted_from || facts.skipped_in_all.high > 0;
   return steps_open;
@@ -288,4 +295,4 @@ std::vector<TimelineFacts> timeline_facts(const Analysis& analysis) {
   return all;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

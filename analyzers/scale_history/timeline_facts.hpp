@@ -11,7 +11,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/interval.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
 
 /// The scale is `from` at step `after`, and `to` at step `by`; between, nobody knows. Of several
 /// changes between two steps both are those of all.
@@ -90,18 +90,18 @@ struct TimelineFacts {
   bool skips_at_least = false;  ///< LogKind::skips_at_least
   std::uint64_t steps = 0;      ///< that have scalars
   std::optional<std::int64_t> first, last;
-  std::vector<std::int64_t> skipped;  ///< ascending
-  std::vector<SkippedSteps> ranges;   ///< some of these were skipped as well
+  std::vector<std::int64_t> skipped;         ///< ascending
+  std::vector<frames::SkippedSteps> ranges;  ///< some of these were skipped as well
   Interval skipped_in_all;
   bool skips_told = false;           ///< by a counter, messages or scalars: that there is none, too
   std::uint64_t skipped_at_one = 0;  ///< at a loss scale of 1 or less
   std::optional<std::int64_t> first_at_one;  ///< the first step that may be one of them
   std::optional<std::int64_t> counted_from;  ///< LogKind::counted_from
-  std::vector<OtherScaler> other_scalers;
+  std::vector<frames::OtherScaler> other_scalers;
   /// The steps that the log tells of, and how many they are; empty where it does not say.
   std::optional<std::uint64_t> attempts;
   std::int64_t first_attempt = 0, last_attempt = 0;
-  PrintingRanks ranks;
+  frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
   std::optional<double> scale_first, scale_last, scale_least, scale_most;
   std::vector<ScaleChange> changes;  ///< ascending
@@ -132,6 +132,6 @@ const ScaleFall* collapse_of(const TimelineFacts& facts);
 
 /// Of every log that is neither a run log nor of tensors alone, and that tells scalars or skipped
 /// steps.
-std::vector<TimelineFacts> timeline_facts(const Analysis& analysis);
+std::vector<TimelineFacts> timeline_facts(const underflow::Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

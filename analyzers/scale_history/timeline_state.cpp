@@ -5,7 +5,11 @@
 #include <cmath>
 #include <iterator>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
+
+using frames::SkippedSteps;
+using underflow::Analysis;
+
 namespace {
 
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
@@ -31,11 +35,11 @@ std::optional<std::uint64_t> nonfinite_at(const log::StepScalars& scalars, Quant
     case Quantity::loss:
       if (!scalars.loss) return std::nullopt;
       return std::isfinite(*scalars.loss) ? 0 : 1;
-    case Quantity::gradient_norm: return of_tag(kGradientNorm);
-    case Quantity::evaluation_loss: return of_tag(kEvaluationLoss);
+    case Quantity::gradient_norm: return of_tag(frames::kGradientNorm);
+    case Quantity::evaluation_loss: return of_tag(frames::kEvaluationLoss);
     case Quantity::nan_iterations: break;
   }
-  const auto found = scalars.more.find(std::string(kNanIterations));
+  const auto found = scalars.more.find(std::string(frames::kNanIterations));
   if (found != scalars.more.end()) return static_cast<std::uint64_t>(found->second);
   return scalars.loss || scalars.learning_rate ? std::optional<std::uint64_t>(0) : std::nullopt;
 }
@@ -270,4 +274,4 @@ bool TimelineFacts::clear() const {
   return few && skips_told && !alarming() && other_scalers.empty();
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

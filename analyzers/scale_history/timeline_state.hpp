@@ -4,10 +4,10 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::scale_history {
 
 /// Sets what TimelineFacts says of NaN and infinities, of steps skipped in vain, and the state,
 /// from all that it has else.
-void set_state(const Analysis& analysis, TimelineFacts& facts);
+void set_state(const underflow::Analysis& analysis, TimelineFacts& facts);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::scale_history

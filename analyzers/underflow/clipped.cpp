@@ -10,7 +10,7 @@
 #include "analyzers/underflow/step_facts.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 /// Of one recorded step, over all weight gradients.
@@ -117,4 +117,4 @@ bool was_clipped(const Analysis& analysis, const std::string& log, log::Role rol
   return role == log::Role::weight_grad && analysis.clipped.contains(log);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

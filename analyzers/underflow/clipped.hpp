@@ -9,7 +9,7 @@
 
 #include "halfscope/log/run_log.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 struct Analysis;
 
@@ -26,4 +26,4 @@ std::size_t incomplete_steps(const Analysis& analysis);
 /// Whether a log's gradients of this role were larger than is recorded, or may have been.
 bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 using log::Role;
@@ -230,4 +230,4 @@ std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
   return origins;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -13,7 +13,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// The part of a tensor's name after its role: "conv1.weight" of "weight_grad/conv1.weight"; of an
 /// optimizer's state also without the kind of state.
@@ -69,4 +69,4 @@ class ComputationOrder {
   std::unordered_map<std::string, std::size_t> names_;   ///< tensor's name -> tensor
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

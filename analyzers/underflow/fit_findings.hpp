@@ -8,7 +8,7 @@
 
 #include "halfscope/table/binade_table.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Signal-to-quantisation-noise ratio in decibels: 10 log10(sum x^2 / sum (q - x)^2) over finite
 /// nonzero values. Infinite where nothing is rounded (or by less than 2^-500 of the largest value).
@@ -44,4 +44,4 @@ struct BlockFit {
   std::optional<NoiseRatio> noise;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 std::string path_in(const std::string& name) {
   return log::role_in_name(name) ? name.substr(name.find('/') + 1) : name;
@@ -43,4 +43,4 @@ std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis) {
   return all;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -7,7 +7,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// A tensor's name without its role: "fc.weight" of "weight/fc.weight".
 std::string path_in(const std::string& name);
@@ -25,4 +25,4 @@ std::optional<Dtype> kept_in_16_bits(const Analysis& analysis, const TensorFindi
 /// The one format of 16 bits that all weights with updates are kept in; empty where some are not.
 std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 using Tensors = std::vector<const TensorFindings*>;
@@ -161,4 +161,4 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
   return lost_mass(Tensors{&tensor}, target, k);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -6,7 +6,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// The share of a tensor's mass that is flushed at loss scale 2^k: exact from whole tensors
 /// (TensorFindings::sums), bounds from the table otherwise.
@@ -15,4 +15,4 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);
 /// The same over several tensors together.
 MassShare lost_mass(const std::vector<const TensorFindings*>& tensors, const Target& target, int k);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

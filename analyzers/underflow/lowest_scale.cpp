@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 /// Finite values that are not surely zero.
@@ -67,4 +67,4 @@ std::optional<int> lowest_log2_of_peaks(const Analysis& analysis) {
   return lowest;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// How values are taken of which a log gives bounds.
 enum class Take : std::uint8_t {
@@ -34,4 +34,4 @@ std::optional<int> lowest_log2(const std::vector<const TensorFindings*>& tensors
 /// counts; empty where none is, and where those of some are not known.
 std::optional<int> lowest_log2_of_peaks(const Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 using log::Role;
@@ -96,4 +96,4 @@ std::string_view Modules::class_of(const std::string& module) const {
   return found == classes_.end() ? std::string_view() : std::string_view(found->second);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

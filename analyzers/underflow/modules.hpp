@@ -9,7 +9,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// A tensor's name without its role: "conv1.weight" of "weight_grad/conv1.weight".
 std::string_view path_of(std::string_view tensor_name);
@@ -37,4 +37,4 @@ class Modules {
   std::vector<std::string> order_;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -7,10 +7,13 @@
 #include <limits>
 #include <set>
 
-#include "analyzers/readers/kinds.hpp"
 #include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/kinds.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
+
+using frames::Selection;
+
 namespace {
 
 using log::printable;
@@ -37,10 +40,11 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
 }
 
 bool any_matches(const Analysis& analysis, const std::string& glob) {
-  return std::ranges::any_of(analysis.tensors,
-                             [&](const auto& tensor) { return matches(glob, tensor.name); }) ||
+  return std::ranges::any_of(
+             analysis.tensors,
+             [&](const auto& tensor) { return frames::matches(glob, tensor.name); }) ||
          std::ranges::any_of(analysis.peaks, [&](const auto& peak) {
-           return !peak.second.tensor.empty() && matches(glob, peak.second.tensor);
+           return !peak.second.tensor.empty() && frames::matches(glob, peak.second.tensor);
          });
 }
 
@@ -52,14 +56,14 @@ void refuse_empty(const std::filesystem::path& log, const Selection& selection) 
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
   // Which scale no values carry is no question: said here, it is asked of no tensor file.
-  if (!readers::is_run_log(log) && log::rank_folders(log).empty()) {
+  if (!readers::common::is_run_log(log) && log::rank_folders(log).empty()) {
     everything.recorded_scale = 1.0;
     everything.scale_tag.reset();
   }
   std::vector<std::string> names;
   std::set<std::int64_t> steps;
-  Notes notes;
-  const auto see = [&](Frame&& frame) {
+  frames::Notes notes;
+  const auto see = [&](frames::Frame&& frame) {
     if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
       names.push_back(frame.name);
     }
@@ -98,4 +102,4 @@ void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -6,13 +6,14 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Reads the log once more, with nothing left out, and throws log::BadInput saying why nothing was
 /// found.
-[[noreturn]] void refuse_empty(const std::filesystem::path& log, const Selection& selection);
+[[noreturn]] void refuse_empty(const std::filesystem::path& log,
+                               const frames::Selection& selection);
 
 /// Adds a note for each --role that no tensor has a name for.
-void note_unmatched_roles(const Selection& selection, Analysis& analysis);
+void note_unmatched_roles(const frames::Selection& selection, Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

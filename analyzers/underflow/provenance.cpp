@@ -6,7 +6,10 @@
 #include <map>
 #include <string>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
+
+using frames::Frame;
+
 namespace {
 
 /// So many different values that FP16 holds are no accident: of random FP32 values each does with a
@@ -100,4 +103,4 @@ void Provenance::tell(TensorFindings& t, Format target) const {
   t.underflow_identifiable = !(t.zeros_may_be_flushed && zeros_) && !hidden_;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -9,7 +9,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Whether gradients of one log were computed in bfloat16, and none in binary16.
 class Bfloat16Run {
@@ -26,7 +26,7 @@ bool runs_in_bfloat16(const Analysis& analysis);
 
 class Provenance {
  public:
-  void add(const Frame& frame, Format target);
+  void add(const frames::Frame& frame, Format target);
 
   /// Sets source_dtype, computed_dtype, suspected_fp16, zeros_may_be_flushed and
   /// underflow_identifiable. Underflow shows where values were computed in a format with smaller
@@ -35,7 +35,7 @@ class Provenance {
   void tell(TensorFindings& tensor, Format target) const;
 
  private:
-  void look_for_binary16(const Frame& frame);
+  void look_for_binary16(const frames::Frame& frame);
   bool looks_like_binary16() const;
 
   std::optional<Dtype> source_;
@@ -49,4 +49,4 @@ class Provenance {
   std::set<std::pair<int, std::size_t>> different_;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

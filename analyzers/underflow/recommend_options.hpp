@@ -2,7 +2,7 @@
 // What is asked of a loss scale.
 #pragma once
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 struct RecommendOptions {
   int headroom_bits = 1;            ///< binades kept free below overflow
@@ -17,4 +17,4 @@ constexpr bool too_small(int log2_scale, bool ends_broken) {
   return log2_scale < (ends_broken ? 0 : kLeastInHalf);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/underflow/share.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 namespace {
 
 double share_of(std::uint64_t part, std::uint64_t rest) {
@@ -22,4 +22,4 @@ double Share::high() const {
   return of.high == 0 ? 0.0 : static_cast<double>(count.high) / static_cast<double>(of.high);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

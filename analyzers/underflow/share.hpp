@@ -6,7 +6,7 @@
 
 #include "halfscope/table/interval.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// count of `of` finite nonzero values; intervals where zeros may be flushed values.
 struct Share {
@@ -18,4 +18,4 @@ struct Share {
   double high() const;  ///< largest share
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

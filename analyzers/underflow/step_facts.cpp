@@ -6,7 +6,7 @@
 
 #include "analyzers/frames/microbatches.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 using log::Role;
 
@@ -18,7 +18,7 @@ LogScalars::LogScalars(const Analysis& analysis, const std::string& log) {
 }
 
 void LogScalars::find_parts(const Analysis& analysis, const std::string& log) {
-  SumFormat sums;
+  frames::SumFormat sums;
   for (const TensorFindings& t : analysis.tensors) {
     if (t.log == log && t.role == Role::weight_grad) sums.add(t.source_dtype);
   }
@@ -29,9 +29,9 @@ void LogScalars::find_parts(const Analysis& analysis, const std::string& log) {
     return of_log(manifest) && manifest.second.gradients == log::ScaleState::scaled;
   });
   for (const auto& [step, scalars] : steps_) {
-    const std::optional<double> part = largest_part(*scalars);
-    const double scale = microbatch_scale(*scalars, scaled);
-    if (!part || !std::isfinite(*part) || *part == 0 || !usable_scale(scale)) continue;
+    const std::optional<double> part = frames::largest_part(*scalars);
+    const double scale = frames::microbatch_scale(*scalars, scaled);
+    if (!part || !std::isfinite(*part) || *part == 0 || !frames::usable_scale(scale)) continue;
     parts_[step] = *part / scale;
     const double sum = scalars->max_abs_weight_grad.value_or(0);
     if (std::isfinite(sum) && sum > parts_[step]) sums_[step] = sum;
@@ -51,7 +51,7 @@ const log::StepScalars* LogScalars::at(std::int64_t step) const {
 std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
   const log::StepScalars* scalars = at(step);
   const bool usable =
-      scalars != nullptr && scalars->loss_scale && usable_scale(*scalars->loss_scale);
+      scalars != nullptr && scalars->loss_scale && frames::usable_scale(*scalars->loss_scale);
   return usable ? scalars->loss_scale : std::nullopt;
 }
 
@@ -100,4 +100,4 @@ const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step) {
   return at == tensor.per_step.end() || at->step != step ? nullptr : &*at;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -11,7 +11,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// The scalars of one log by step.
 class LogScalars {
@@ -94,4 +94,4 @@ inline bool nonfinite(const StepFindings& step) {
   return step.counts.nan.low != 0 || step.counts.inf.low != 0;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -6,7 +6,10 @@
 #include <map>
 #include <utility>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
+
+using frames::StepPeak;
+
 namespace {
 
 /// Whether a magnitude between `low` and `high` is at or above a boundary.
@@ -98,4 +101,4 @@ std::vector<TensorPeaks> tensor_peaks(const Analysis& analysis) {
   return tensors;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Whether something is so, as far as bounds tell.
 enum class Answer : std::uint8_t { no, perhaps, yes };
@@ -18,8 +18,8 @@ std::string_view name_of(Answer answer);
 struct TensorPeaks {
   std::string log, name;
   log::Role role = log::Role::unknown;
-  std::vector<StepPeak> steps;    ///< ascending
-  std::optional<double> max_abs;  ///< finite values, the most it can be; empty where none is
+  std::vector<frames::StepPeak> steps;  ///< ascending
+  std::optional<double> max_abs;        ///< finite values, the most it can be; empty where none is
   std::optional<double> max_abs_at_least;  ///< where that is less
   std::int64_t max_step = 0;               ///< the step `max_abs` is of
   /// No nonzero value of any step is smaller; empty where that is not known of every step.
@@ -34,4 +34,4 @@ struct TensorPeaks {
 /// By log, role, then first appearance.
 std::vector<TensorPeaks> tensor_peaks(const Analysis& analysis);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -11,11 +11,16 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "analyzers/readers/kinds.hpp"
 #include "analyzers/underflow/nothing_found.hpp"
 #include "analyzers/underflow/provenance.hpp"
-#include "analyzers/readers/kinds.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
+
+using frames::Frame;
+using frames::Selection;
+using frames::Visitor;
+
 namespace {
 
 using log::printable;
@@ -268,7 +273,7 @@ namespace {
 Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& companion) {
   Visitor visit;
   const auto run = std::make_shared<std::string>(log);  // of several in one log, that is told
-  visit.peak = [&analysis, run, &companion](const StepPeak& peak) {
+  visit.peak = [&analysis, run, &companion](const frames::StepPeak& peak) {
     if (companion.peak) companion.peak(peak);
     analysis.peaks.emplace_back(*run, peak);
   };
@@ -281,8 +286,10 @@ Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& co
     analysis.manifests.emplace_back(log, manifest);
   };
   visit.other_rank = companion.other_rank;
-  visit.kind = [&analysis, run](const LogKind& kind) { analysis.kinds.emplace_back(*run, kind); };
-  visit.skipped = [&analysis, run](const SkippedSteps& steps) {
+  visit.kind = [&analysis, run](const frames::LogKind& kind) {
+    analysis.kinds.emplace_back(*run, kind);
+  };
+  visit.skipped = [&analysis, run](const frames::SkippedSteps& steps) {
     analysis.skips.emplace_back(*run, steps);
   };
   visit.run = [&analysis, log, run](const std::string& name) {
@@ -295,7 +302,7 @@ Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& co
 
 /// Appends the findings of one log.
 void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
-                 const Progress& progress, const Visitor& companion) {
+                 const frames::Progress& progress, const Visitor& companion) {
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
   Visitor visit = notes_into(analysis, log.string(), companion);
@@ -323,8 +330,9 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
 }  // namespace
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Progress& progress, const Companion& companion) {
-  if (selection.recorded_scale && !usable_scale(*selection.recorded_scale)) {
+                 const Selection& selection, const frames::Progress& progress,
+                 const Companion& companion) {
+  if (selection.recorded_scale && !frames::usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
         fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
                     *selection.recorded_scale));
@@ -344,4 +352,4 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   return analysis;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/frames/source.hpp"
 #include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/fit_findings.hpp"
-#include "analyzers/frames/source.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Range of scales answered without being asked: 2^-24 to 2^40.
 inline constexpr int kFirstLog2Scale = -24;
@@ -82,7 +82,7 @@ struct TensorFindings {
   std::string log;
   std::string name;
   log::Role role = log::Role::unknown;
-  RoleSource role_source = RoleSource::none;
+  frames::RoleSource role_source = frames::RoleSource::none;
   std::optional<Dtype> source_dtype;    ///< empty where the log does not say
   std::optional<Dtype> computed_dtype;  ///< as recorded, or what the source dtype implies
   bool suspected_fp16 = false;  ///< stored wide, but all values are one power of two from binary16
@@ -133,7 +133,7 @@ struct Analysis {
   double loss_scale = 1.0;
   std::vector<TensorFindings> tensors;  ///< by log, role, then first appearance
   /// Log and peak of every step that has scalars: also of steps that have no tables.
-  std::vector<std::pair<std::string, StepPeak>> peaks;
+  std::vector<std::pair<std::string, frames::StepPeak>> peaks;
   /// Log and manifest of every run log.
   std::vector<std::pair<std::string, log::Manifest>> manifests;
   /// Log and scalars of every selected step of a run log; rank 0's where there are ranks.
@@ -145,21 +145,21 @@ struct Analysis {
   /// as wide: they bound a scale. study() fills it: OverflowEvent::maybe_rounded.
   LogSteps maybe_rounded;
   /// Log and kind of those that are neither run logs nor tensors: what they cannot tell.
-  std::vector<std::pair<std::string, LogKind>> kinds;
+  std::vector<std::pair<std::string, frames::LogKind>> kinds;
   /// Log and steps of which some were skipped, nobody knows which.
-  std::vector<std::pair<std::string, SkippedSteps>> skips;
+  std::vector<std::pair<std::string, frames::SkippedSteps>> skips;
   /// Logs whose weight gradients were clipped before they were recorded.
   std::set<std::string> clipped;
-  Notes notes;
+  frames::Notes notes;
 };
 
 /// Sees a log as it is read, so that it is read once: called with each log's name before it, gives
 /// a visitor that is told what the analysis is told, the frame left as it is.
-using Companion = std::function<Visitor(const std::string& log)>;
+using Companion = std::function<frames::Visitor(const std::string& log)>;
 
 /// Throws log::BadInput when a log cannot be read, or holds no tensor that is selected.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Progress& progress = {},
+                 const frames::Selection& selection, const frames::Progress& progress = {},
                  const Companion& companion = {});
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -11,7 +11,7 @@
 #include "halfscope/table/update/update_table.hpp"
 #include "halfscope/table/update/update_what_if.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::underflow {
 
 /// Where updates come from, in the order of preference.
 enum class UpdateSource : std::uint8_t {
@@ -32,4 +32,4 @@ struct UpdateFindings {
   std::optional<UpdateWhatIf> what_if;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::underflow

@@ -12,7 +12,10 @@
 
 #include "halfscope/number/convert.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::updates {
+
+using frames::WholeStep;
+
 namespace {
 
 using nlohmann::json;
@@ -266,4 +269,4 @@ double first_element(const TensorView& tensor) {
   return value;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

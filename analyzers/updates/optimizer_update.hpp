@@ -11,7 +11,7 @@
 
 #include "analyzers/readers/samples.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::updates {
 
 /// One parameter's optimizer at one step, as the log tells it.
 struct Optimizer {
@@ -36,7 +36,7 @@ struct Optimizer {
 /// The optimizer of the parameter called `parameter` (the name after the role): hyperparameters of
 /// the sampled step, else the manifest's; the learning rate of the sampled step, else the step's
 /// scalars. Empty where the log does not say, or names an optimizer that is not one of the three.
-std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& parameter);
+std::optional<Optimizer> optimizer_of(const frames::WholeStep& step, const std::string& parameter);
 
 /// What an update is recomputed from; empty views where the optimizer does not need them.
 struct OptimizerInputs {
@@ -65,4 +65,4 @@ ComputedUpdate subtract(const TensorView& after, const TensorView& before);
 /// The first element of a tensor that has one.
 double first_element(const TensorView& tensor);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

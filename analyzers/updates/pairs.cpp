@@ -10,7 +10,14 @@
 #include <set>
 #include <stdexcept>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::updates {
+
+using frames::Notes;
+using frames::Selection;
+using frames::Tell;
+using frames::WholeStep;
+using underflow::UpdateSource;
+
 namespace {
 
 using log::printable;
@@ -22,7 +29,7 @@ using Kind = Optimizer::Kind;
 std::string key_of(const Selection& selection, const std::string& name) {
   if (log::role_in_name(name)) return name.substr(name.find('/') + 1);
   for (const auto& [glob, role] : selection.roles) {
-    if (!matches(glob, name)) continue;
+    if (!frames::matches(glob, name)) continue;
     const std::size_t before = std::min(glob.find_first_of("*?[\\"), glob.size());
     if (before == glob.size()) return "";
     const std::size_t last = glob.find_last_of("*?]\\");
@@ -98,11 +105,12 @@ class Partners {
       found += fmt::format("{}'{}' has {}", found.empty() ? "" : ", ", printable(name),
                            log::shape_text(shape));
     }
-    note_once(notes, fmt::format(
-                         "{} has shape {}, but {}: a weight and what its update is made of "
-                         "have one shape, so that {}; --role says what tensors are",
-                         log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
-                         log::shape_text(shape_), found, instead));
+    frames::note_once(
+        notes,
+        fmt::format("{} has shape {}, but {}: a weight and what its update is made of "
+                    "have one shape, so that {}; --role says what tensors are",
+                    log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
+                    log::shape_text(shape_), found, instead));
   }
 
  private:
@@ -139,12 +147,13 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   if (!optimizer) return std::nullopt;
   if (!optimizer->lr) optimizer->lr = selection.learning_rate;
   if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
-  note_once(notes, fmt::format("{}: step {}: {}, so updates are not computed from gradients or "
-                               "optimizer state{}",
-                               printable(step.log.string()), step.step,
-                               optimizer->lr ? "the learning rate is not finite"
-                                             : "no learning rate is recorded",
-                               optimizer->lr ? "" : "; give it with --lr X"));
+  frames::note_once(
+      notes, fmt::format(
+                 "{}: step {}: {}, so updates are not computed from gradients or "
+                 "optimizer state{}",
+                 printable(step.log.string()), step.step,
+                 optimizer->lr ? "the learning rate is not finite" : "no learning rate is recorded",
+                 optimizer->lr ? "" : "; give it with --lr X"));
   return std::nullopt;
 }
 
@@ -168,19 +177,20 @@ bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Note
   pair.step = partners.counter();
   if (pair.exp_avg.empty() || pair.exp_avg_sq.empty()) return false;
   if (!is_narrow(step, pair.exp_avg) && !is_narrow(step, pair.exp_avg_sq)) return true;
-  note_once(notes, fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
-                               "from it",
-                               printable(step.log.string())));
+  frames::note_once(notes,
+                    fmt::format("{}: Adam's state is held in 16 bits: updates are not recomputed "
+                                "from it",
+                                printable(step.log.string())));
   return false;
 }
 
 void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& notes) {
   if (optimizer.assumed.empty()) return;
-  note_once(notes,
-            fmt::format("{}: does not say all of the optimizer: PyTorch's defaults are taken "
-                        "to recompute updates, {}; run.json tells others under "
-                        "optimizer.param_groups",
-                        printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
+  frames::note_once(
+      notes, fmt::format("{}: does not say all of the optimizer: PyTorch's defaults are taken "
+                         "to recompute updates, {}; run.json tells others under "
+                         "optimizer.param_groups",
+                         printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
 }
 
 std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selection,
@@ -211,7 +221,7 @@ std::optional<PairNames> pair_of(const WholeStep& step, const Selection& selecti
   Partners partners(step, names, role, key);
   auto pair = best_pair(step, selection, partners, key, weight, notes);
   partners.note_others(
-      pair ? fmt::format("updates are taken from source '{}'", name_of(pair->source))
+      pair ? fmt::format("updates are taken from source '{}'", underflow::name_of(pair->source))
            : std::string("no update is known"),
       notes);
   return pair;
@@ -259,7 +269,7 @@ std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selectio
     const auto& [role, key] = role_and_key;
     if (role != Role::weight && role != Role::master_weight) continue;
     if (role == Role::master_weight && !names.find(Role::weight, key).empty()) continue;
-    if (!selects(selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
+    if (!frames::selects(selection, name) || (step.rank > 0 && !step.is_sharded(role))) continue;
     if (names.find(role, key).empty()) continue;
     auto pair = pair_of(step, selection, names, role, key, name, notes);
     if (pair) pairs.push_back(std::move(*pair));
@@ -352,4 +362,4 @@ UpdateWhatIf Pair::what_if(const WhatIfOptions& options, const Tell& tell) const
   return sum(update.view());
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

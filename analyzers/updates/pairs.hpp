@@ -10,14 +10,14 @@
 #include "analyzers/updates/optimizer_update.hpp"
 #include "analyzers/updates/updates.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::updates {
 
 using TensorPointer = std::shared_ptr<const log::NamedTensor>;
 
 /// A weight and what its update is made of, by the names the step's file has.
 struct PairNames {
   std::string weight;
-  UpdateSource source = UpdateSource::update;
+  underflow::UpdateSource source = underflow::UpdateSource::update;
   std::string partner;  ///< update, gradient or weight_after; empty where only state is needed
   /// `optimizer_state` and `gradient`: its lr is known.
   std::optional<Optimizer> optimizer;
@@ -27,20 +27,21 @@ struct PairNames {
 /// Pairs of the selected weights, or master weights where there is no weight, by the best source
 /// each has. A tensor of another shape than its weight's is left out, with a note. Of a rank other
 /// than 0 only what is sharded.
-std::vector<PairNames> pairs_of(const WholeStep& step, const Selection& selection, Notes& notes);
+std::vector<PairNames> pairs_of(const frames::WholeStep& step, const frames::Selection& selection,
+                                frames::Notes& notes);
 
 /// A pair's tensors: as few at once as the source needs.
 class Pair {
  public:
   /// The names are of pairs_of(). Throws std::invalid_argument where two tensors differ in size.
-  Pair(const WholeStep& step, const Selection& selection, PairNames names);
+  Pair(const frames::WholeStep& step, const frames::Selection& selection, PairNames names);
 
   /// The tensor that updates are not counted of, since its elements are narrower than 16 bits; null
   /// where there is none.
   const log::NamedTensor* too_narrow() const;
 
-  UpdateTable count(const UpdateOptions& options, const Tell& tell) const;
-  UpdateWhatIf what_if(const WhatIfOptions& options, const Tell& tell) const;
+  UpdateTable count(const UpdateOptions& options, const frames::Tell& tell) const;
+  UpdateWhatIf what_if(const WhatIfOptions& options, const frames::Tell& tell) const;
 
  private:
   OptimizerInputs inputs() const;
@@ -49,11 +50,11 @@ class Pair {
   /// The update, element by element, where it is not recorded.
   ComputedUpdate computed() const;
 
-  const WholeStep& step_;
+  const frames::WholeStep& step_;
   PairNames names_;
   double scale_ = 1.0;  ///< the gradient's
   double steps_ = 1;    ///< taken by the optimizer
   TensorPointer weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_;
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

@@ -9,10 +9,17 @@
 #include <string>
 
 #include "analyzers/underflow/kept_weights.hpp"
-#include "analyzers/updates/pairs.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/updates/pairs.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::updates {
+
+using frames::WholeStep;
+using underflow::Analysis;
+using underflow::TensorFindings;
+using underflow::UpdateFindings;
+using underflow::UpdateSource;
+
 namespace {
 
 using log::printable;
@@ -32,14 +39,14 @@ struct Wanted {
   Wanted of(const Analysis& analysis, const TensorFindings& weight) const {
     Wanted wanted = *this;
     if (added_to == AddedTo::target) return wanted;
-    const std::optional<Dtype> kept = kept_in_16_bits(analysis, weight);
+    const std::optional<Dtype> kept = underflow::kept_in_16_bits(analysis, weight);
     if (kept) wanted.options.format = format_of(*kept);
     return wanted;
   }
 };
 
 void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const Pair& pair,
-              const Wanted& wanted, const Tell& tell) {
+              const Wanted& wanted, const frames::Tell& tell) {
   // What-if takes all the time where it is asked for.
   const double counted = wanted.what_if ? kCountedPart : 1.0;
   UpdateFindings& found = by_source[source];
@@ -72,7 +79,7 @@ class StepProgress {
       : step_(step), tensors_(tensors) {
     for (const PairNames& names : pairs) all_ += size_of(names.weight);
   }
-  Tell of(const std::string& weight) {
+  frames::Tell of(const std::string& weight) {
     const double before = done_, size = size_of(weight);
     done_ += size;
     return [this, before, size](double part) {
@@ -94,29 +101,29 @@ class StepProgress {
   double all_ = 0, done_ = 0;
 };
 
-void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, Notes& notes) {
-  note_once(notes, fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
-                               log::place_text(printable(step.file.string()), tensor.name),
-                               halfscope::name_of(tensor.view.dtype)));
+void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, frames::Notes& notes) {
+  frames::note_once(notes, fmt::format("{} is held in {}: no updates are counted of 8-bit tensors",
+                                       log::place_text(printable(step.file.string()), tensor.name),
+                                       halfscope::name_of(tensor.view.dtype)));
 }
 
 /// The most preferred source; steps that have only others are left out, and a note says so.
-UpdateFindings preferred(const std::string& weight, BySource&& by_source, Notes& notes) {
+UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames::Notes& notes) {
   UpdateFindings best = std::move(by_source.begin()->second);
   for (auto other = std::next(by_source.begin()); other != by_source.end(); ++other) {
     notes.push_back(fmt::format(
         "tensor '{}': updates are taken from source '{}'; {} that {} only source "
         "'{}' left out",
-        printable(weight), name_of(best.source),
+        printable(weight), underflow::name_of(best.source),
         other->second.per_step.size() == 1 ? "a step"
                                            : fmt::format("{} steps", other->second.per_step.size()),
-        other->second.per_step.size() == 1 ? "has" : "have", name_of(other->first)));
+        other->second.per_step.size() == 1 ? "has" : "have", underflow::name_of(other->first)));
   }
   return best;
 }
 
-void add_log(Analysis& analysis, const std::string& log, const Selection& selection,
-             const Wanted& wanted, const Progress& progress) {
+void add_log(Analysis& analysis, const std::string& log, const frames::Selection& selection,
+             const Wanted& wanted, const frames::Progress& progress) {
   std::map<std::string, TensorFindings*> tensors;
   for (TensorFindings& tensor : analysis.tensors) {
     if (tensor.log == log) tensors.emplace(tensor.name, &tensor);
@@ -127,10 +134,11 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
     StepProgress step_progress(step, pairs, tensors);
     for (PairNames& names : pairs) {
       if (!tensors.contains(names.weight)) {
-        note_once(analysis.notes,
-                  fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
-                              "its updates are not shown",
-                              printable(log), printable(names.weight)));
+        frames::note_once(
+            analysis.notes,
+            fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
+                        "its updates are not shown",
+                        printable(log), printable(names.weight)));
         continue;
       }
       const UpdateSource source = names.source;
@@ -144,7 +152,7 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
       }
     }
   };
-  for_each_whole_step(log, selection, visit, analysis.notes, progress);
+  readers::for_each_whole_step(log, selection, visit, analysis.notes, progress);
   for (auto& [weight, by_source] : found) {
     tensors.at(weight)->updates = preferred(weight, std::move(by_source), analysis.notes);
   }
@@ -152,18 +160,8 @@ void add_log(Analysis& analysis, const std::string& log, const Selection& select
 
 }  // namespace
 
-std::string_view name_of(UpdateSource source) {
-  switch (source) {
-    case UpdateSource::update: return "update";
-    case UpdateSource::optimizer_state: return "optimizer_state";
-    case UpdateSource::gradient: return "gradient";
-    case UpdateSource::difference: return "difference";
-  }
-  return "update";
-}
-
-void add_updates(Analysis& analysis, const Selection& selection, bool with_what_if,
-                 const Progress& progress, AddedTo added_to) {
+void add_updates(Analysis& analysis, const frames::Selection& selection, bool with_what_if,
+                 const frames::Progress& progress, AddedTo added_to) {
   for (TensorFindings& tensor : analysis.tensors) tensor.updates.reset();
   if (analysis.target.format.width != 16) return;
   Wanted wanted;
@@ -181,4 +179,4 @@ void add_updates(Analysis& analysis, const Selection& selection, bool with_what_
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

@@ -11,9 +11,11 @@
 #include "analyzers/frames/source.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 
-namespace halfscope::analyzers {
-
+namespace halfscope::analyzers::underflow {
 struct Analysis;
+}
+
+namespace halfscope::analyzers::updates {
 
 /// The format that weights have to which updates are added.
 enum class AddedTo : std::uint8_t {
@@ -24,7 +26,8 @@ enum class AddedTo : std::uint8_t {
 /// Sets TensorFindings::updates of the weights (or master weights, where there is no weight) that
 /// have pairs in the logs' whole tensors. Targets of other width than 16 have none. Throws
 /// log::BadInput.
-void add_updates(Analysis& analysis, const Selection& selection, bool with_what_if,
-                 const Progress& progress = {}, AddedTo added_to = AddedTo::target);
+void add_updates(underflow::Analysis& analysis, const frames::Selection& selection,
+                 bool with_what_if, const frames::Progress& progress = {},
+                 AddedTo added_to = AddedTo::target);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::updates

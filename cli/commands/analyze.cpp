@@ -8,10 +8,10 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/options/common.hpp"
-#include "cli/options/exit.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
+#include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "cli/terminal/text_formats.hpp"
 #include "cli/terminal/text_gaps.hpp"
 #include "cli/terminal/text_peaks.hpp"
@@ -19,23 +19,23 @@
 #include "cli/terminal/text_timeline.hpp"
 #include "cli/terminal/text_updates.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/export/csv.hpp"
 #include "reports/answer/first_words.hpp"
+#include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 namespace {
 
-using analyzers::Analysis;
+using analyzers::underflow::Analysis;
 
-struct Options : LogOptions {
+struct Options : options::LogOptions {
   std::string json, csv, junit;
   std::vector<std::string> fail_if;
 };
 
 /// Told with --what-if, or where weights are there and only their updates are missing.
 std::string no_updates_text(const Analysis& analysis, bool what_if) {
-  const std::string why = missing_updates_text(analysis);
+  const std::string why = terminal::missing_updates_text(analysis);
   if (what_if) return fmt::format("\n--what-if: {}.\n", why);
   const bool recorded_weights =
       !analysis.manifests.empty() && analysis.target.format.width == 16 &&
@@ -46,51 +46,54 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
 }
 
 void print(const Analysis& analysis, const Options& options) {
-  fmt::print("{}", reports::first_text(analysis));
-  if (!analysis.tensors.empty()) fmt::print("{}", tensors_text(analysis));
-  const std::string peaks = peaks_text(analysis);
+  fmt::print("{}", reports::answer::first_text(analysis));
+  if (!analysis.tensors.empty()) fmt::print("{}", terminal::tensors_text(analysis));
+  const std::string peaks = terminal::peaks_text(analysis);
   if (!peaks.empty()) fmt::print("{}{}", analysis.tensors.empty() ? "" : "\n", peaks);
-  const std::string timeline = timeline_text(analysis);
+  const std::string timeline = terminal::timeline_text(analysis);
   const bool first = analysis.tensors.empty() && peaks.empty();
   if (!timeline.empty()) fmt::print("{}{}", first ? "" : "\n", timeline);
-  const std::string updates = updates_text(analysis);
+  const std::string updates = terminal::updates_text(analysis);
   fmt::print("{}",
              updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
   if (options.passes.formats) {
-    fmt::print("\n{}", formats_text(analysis, analyzers::FitOptions().target_underflow));
+    fmt::print("\n{}",
+               terminal::formats_text(analysis, analyzers::formats::FitOptions().target_underflow));
   }
-  fmt::print("{}", gaps_text(analysis));
+  fmt::print("{}", terminal::gaps_text(analysis));
 }
 
 int run(const Options& options) {
   if (options.json == "-" && options.csv == "-") {
-    throw BadUsage("--json - and --csv - both want stdout; give one of them a file");
+    throw options::BadUsage("--json - and --csv - both want stdout; give one of them a file");
   }
-  require_no_input(options.json, options);
-  require_no_input(options.csv, options);
-  require_junit_sense(options.junit, options.fail_if, options);
-  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::tensor);
-  const Analysis analysis = run_analysis(options);
-  const GateLines gate = test_conditions(conditions, analysis);
-  if (!options.csv.empty()) write_output(options.csv, reports::to_csv(analysis));
+  options::require_no_input(options.json, options);
+  options::require_no_input(options.csv, options);
+  gates::require_junit_sense(options.junit, options.fail_if, options);
+  const auto conditions =
+      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::tensor);
+  const Analysis analysis = options::run_analysis(options);
+  const gates::GateLines gate = gates::test_conditions(conditions, analysis);
+  if (!options.csv.empty()) options::write_output(options.csv, reports::exports::to_csv(analysis));
   if (!options.json.empty()) {
-    write_output(options.json, reports::json_text(reports::to_json(analysis)) + "\n");
+    options::write_output(options.json,
+                          reports::exports::json_text(reports::exports::to_json(analysis)) + "\n");
   }
-  write_junit(options.junit, "analyze", gate);
+  gates::write_junit(options.junit, "analyze", gate);
   if (options.json != "-" && options.csv != "-") print(analysis, options);
-  return close_gate(gate);
+  return gates::close_gate(gate);
 }
 
 }  // namespace
 
-void add_analyze(Parser& parser) {
-  Command command = parser.add(
+void add_analyze(options::Parser& parser) {
+  options::Command command = parser.add(
       "analyze",
       "Count, per tensor and step, what rounding to a 16- or 8-bit format does to a log");
   const auto options = std::make_shared<Options>();
   options->passes.updates = true;
-  add_logs(command, *options);
-  add_selections(command, *options);
+  options::add_logs(command, *options);
+  options::add_selections(command, *options);
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--csv", options->csv, "write counts per tensor and step; - for stdout")
       .type("FILE");
@@ -100,12 +103,12 @@ void add_analyze(Parser& parser) {
   command.flag("--formats", options->passes.formats,
                "also ask about every other format, FP8 and MX among them: which is the "
                "narrowest each tensor fits, at which scale, and with how much noise; slower");
-  add_fail_if(command, options->fail_if);
-  add_junit(command, options->junit);
+  gates::add_fail_if(command, options->fail_if);
+  gates::add_junit(command, options->junit);
   command.footer(
       "Example:  halfscope analyze runs/mnist --loss-scale 1024 --tensor 'weight_grad/*'\n"
       "          halfscope analyze runs/mnist --fail-if 'flushed_to_zero > 0.1% for weight_grad'");
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

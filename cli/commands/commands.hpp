@@ -4,16 +4,16 @@
 
 #include "cli/options/parser.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 
 // To add a subcommand: one file, a declaration here, a line in main.cpp.
-void add_analyze(Parser& parser);
-void add_recommend(Parser& parser);
-void add_report(Parser& parser);
-void add_compare(Parser& parser);
-void add_policies(Parser& parser);
-void add_simulate(Parser& parser);
-void add_info(Parser& parser);
-void add_emulate(Parser& parser);
+void add_analyze(options::Parser& parser);
+void add_recommend(options::Parser& parser);
+void add_report(options::Parser& parser);
+void add_compare(options::Parser& parser);
+void add_policies(options::Parser& parser);
+void add_simulate(options::Parser& parser);
+void add_info(options::Parser& parser);
+void add_emulate(options::Parser& parser);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

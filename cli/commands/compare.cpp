@@ -8,23 +8,23 @@
 #include <memory>
 
 #include "cli/commands/commands.hpp"
-#include "cli/options/common.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
+#include "cli/options/common.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
-#include "reports/page/compare_page.hpp"
 #include "reports/export/json.hpp"
+#include "reports/page/compare_page.hpp"
 #include "reports/page/page.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 namespace {
 
-using analyzers::Both;
-using analyzers::Comparison;
-using analyzers::Selection;
+using analyzers::compare::Both;
+using analyzers::compare::Comparison;
+using analyzers::frames::Selection;
 
-struct Options : LogOptions {
+struct Options : options::LogOptions {
   std::string json, out, title, junit;
   std::vector<std::string> fail_if;
 };
@@ -37,10 +37,10 @@ Both<std::string> recorded_scales(const std::string& text) {
 }
 
 Selection selection_of_run(const Options& options, const std::string& recorded_scale) {
-  LogOptions of_run = options;
+  options::LogOptions of_run = options;
   of_run.recorded_scale = recorded_scale;
   if (options.loss_scale == "own") of_run.loss_scale = "1";
-  Selection selection = selection_of(of_run);
+  Selection selection = options::selection_of(of_run);
   selection.at_run_scale = options.loss_scale == "own";
   return selection;
 }
@@ -49,39 +49,41 @@ Comparison run_comparison(const Options& options) {
   const Both<std::string> scales = recorded_scales(options.recorded_scale);
   const Both<Selection> selections = {selection_of_run(options, scales.a),
                                       selection_of_run(options, scales.b)};
-  Progress bar("reading");
+  options::Progress bar("reading");
   const auto progress = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
-  Comparison comparison = analyzers::compare_logs(options.logs[0], options.logs[1],
-                                                  target_of(options), selections, progress);
+  Comparison comparison = analyzers::compare::compare_logs(
+      options.logs[0], options.logs[1], options::target_of(options), selections, progress);
   bar.clear();
   for (const std::string& note : comparison.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return comparison;
 }
 
 int run(const Options& options) {
-  require_no_input(options.json, options);
-  require_no_input(options.out, options);
-  require_junit_sense(options.junit, options.fail_if, options);
-  if (!options.out.empty()) reports::require_charts();  // before the logs are read
-  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::comparison);
+  options::require_no_input(options.json, options);
+  options::require_no_input(options.out, options);
+  gates::require_junit_sense(options.junit, options.fail_if, options);
+  if (!options.out.empty()) reports::page::require_charts();  // before the logs are read
+  const auto conditions =
+      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::comparison);
   const Comparison comparison = run_comparison(options);
-  const GateLines gate = test_conditions(conditions, comparison);
+  const gates::GateLines gate = gates::test_conditions(conditions, comparison);
   if (!options.json.empty()) {
-    write_output(options.json, reports::json_text(reports::to_json(comparison)) + "\n");
+    options::write_output(
+        options.json, reports::exports::json_text(reports::exports::to_json(comparison)) + "\n");
   }
   if (!options.out.empty()) {
     const std::string title = options.title.empty() ? "Two runs compared" : options.title;
-    reports::write_compare_page(comparison, title, options.out);
+    reports::page::write_compare_page(comparison, title, options.out);
   }
-  write_junit(options.junit, "compare", gate);
-  if (options.json != "-") print_comparison(comparison);
-  return close_gate(gate);
+  gates::write_junit(options.junit, "compare", gate);
+  if (options.json != "-") terminal::print_comparison(comparison);
+  return gates::close_gate(gate);
 }
 
 }  // namespace
 
-void add_compare(Parser& parser) {
-  Command command = parser.add(
+void add_compare(options::Parser& parser) {
+  options::Command command = parser.add(
       "compare", "Two runs tensor by tensor: FP32 against FP16, before against after a loss scale");
   const auto options = std::make_shared<Options>();
   command
@@ -90,8 +92,8 @@ void add_compare(Parser& parser) {
               ".npy, .npz files")
       .required()
       .values(2);
-  add_reading(command, *options);
-  add_selections(command, *options, FormatDefault::of_run);
+  options::add_reading(command, *options);
+  options::add_selections(command, *options, options::FormatDefault::of_run);
   command.known("--format")
       .help(
           "the format values are rounded to; without it bfloat16 where a run computed in it and "
@@ -106,12 +108,12 @@ void add_compare(Parser& parser) {
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--out", options->out, "write a page with charts and all tensors").type("FILE");
   command.option("--title", options->title, "title of the page").type("T");
-  add_fail_if(command, options->fail_if);
-  add_junit(command, options->junit);
+  gates::add_fail_if(command, options->fail_if);
+  gates::add_junit(command, options->junit);
   command.footer(
       "Example:  halfscope compare runs/fp32 runs/fp16\n"
       "          halfscope compare runs/before runs/after --out compare.html");
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

@@ -8,13 +8,17 @@
 #include <optional>
 
 #include "cli/commands/commands.hpp"
+#include "cli/emulate/test_lines.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/emulate/test_lines.hpp"
 #include "halfscope/number/operation_table.hpp"
 #include "halfscope/table/boundary.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
+
+using options::BadUsage;
+using options::Command;
+
 namespace {
 
 struct Options {
@@ -53,7 +57,7 @@ void add_choice(Command& command, const std::string& name, T& value, const Words
 
 int list() {
   for (const Operation& operation : operations()) fmt::print("{}\n", operation.name);
-  return kFine;
+  return options::kFine;
 }
 
 const Operation& named(const std::string& name) {
@@ -79,8 +83,9 @@ int run(const Options& options) {
                     name_of(*options.rule)));
   }
   const Modes modes = options.rule ? with_subnormals(options.modes, *options.rule) : options.modes;
-  answer_lines(named(options.operation), modes, options.exact, STDIN_FILENO, STDOUT_FILENO);
-  return kFine;
+  emulate::answer_lines(named(options.operation), modes, options.exact, STDIN_FILENO,
+                        STDOUT_FILENO);
+  return options::kFine;
 }
 
 void add_modes(Command& command, Options& options) {
@@ -97,7 +102,7 @@ void add_modes(Command& command, Options& options) {
   command.flag("--ftz", options.modes.flush_to_zero,
                "tiny results become zero: --subnormals flush");
   command.words(
-      "--subnormals", subnormals_names(),
+      "--subnormals", options::subnormals_names(),
       [&options](std::size_t i) { options.rule = kSubnormals[i].rule; },
       "kept, or flushed to zero where a result is tiny by --tininess, tiny before rounding, or "
       "rounded to a subnormal number");
@@ -107,7 +112,7 @@ void add_modes(Command& command, Options& options) {
 
 }  // namespace
 
-void add_emulate(Parser& parser) {
+void add_emulate(options::Parser& parser) {
   Command command = parser.add(
       "emulate", "Compute one operation on each line of operands, with its flags, as TestFloat");
   const auto options = std::make_shared<Options>();
@@ -122,4 +127,4 @@ void add_emulate(Parser& parser) {
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

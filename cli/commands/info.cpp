@@ -14,7 +14,7 @@
 #include "reports/page/page.hpp"
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 namespace {
 
 std::string joined(const std::vector<std::string>& names) {
@@ -49,20 +49,21 @@ int run() {
   fmt::print("formats        {}\n", format_names());
   fmt::print("reads dtypes   {}\n", dtype_names());
   fmt::print("charts         {}\n",
-             reports::has_charts() ? "yes" : "no: built without vl-convert-python");
-  const std::string why = sim::why_no_cudnn();
-  fmt::print(
-      "cudnn backend  {}\n",
-      why.empty() ? sim::make_cudnn_backend(sim::Accumulation::fp32)->describe() : "no: " + why);
-  return kFine;
+             reports::page::has_charts() ? "yes" : "no: built without vl-convert-python");
+  const std::string why = sim::backend::why_no_cudnn();
+  fmt::print("cudnn backend  {}\n",
+             why.empty()
+                 ? sim::backend::make_cudnn_backend(sim::backend::Accumulation::fp32)->describe()
+                 : "no: " + why);
+  return options::kFine;
 }
 
 }  // namespace
 
-void add_info(Parser& parser) {
-  Command command = parser.add("info", "Versions, CPU features, CUDA, cuDNN, device");
+void add_info(options::Parser& parser) {
+  options::Command command = parser.add("info", "Versions, CPU features, CUDA, cuDNN, device");
   command.footer("Example:  halfscope info");
   command.runs(run);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

@@ -15,21 +15,24 @@
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
+#include "reports/answer/policy_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_policies.hpp"
-#include "reports/answer/policy_words.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
+
+using options::BadUsage;
+
 namespace {
 
-using analyzers::PolicyStudy;
+using analyzers::replay::PolicyStudy;
 
-struct Options : LogOptions {
+struct Options : options::LogOptions {
   std::string magnitudes;  ///< --amax
   bool list = false;
   std::vector<std::string> policies;
   std::string json, framework;
-  analyzers::PolicyOptions replay;
+  analyzers::replay::PolicyOptions replay;
 };
 
 void require_sense(const Options& options) {
@@ -57,21 +60,21 @@ void require_sense(const Options& options) {
 }
 
 PolicyStudy study_log(const std::string& log, const Options& options) {
-  Progress bar("reading");
+  options::Progress bar("reading");
   const auto progress = [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
-  analyzers::Notes notes;
-  analyzers::StepSeries series =
-      analyzers::read_series(log, selection_of(options), target_of(options), notes, progress);
+  analyzers::frames::Notes notes;
+  analyzers::replay::StepSeries series = analyzers::replay::read_series(
+      log, options::selection_of(options), options::target_of(options), notes, progress);
   bar.clear();
   for (const std::string& note : notes) fmt::print(stderr, "halfscope: {}\n", note);
-  return analyzers::study_policies(std::move(series), options.replay);
+  return analyzers::replay::study_policies(std::move(series), options.replay);
 }
 
 std::vector<PolicyStudy> studies_of(const Options& options) {
   std::vector<PolicyStudy> studies;
   if (!options.magnitudes.empty()) {
-    studies.push_back(
-        analyzers::study_policies(analyzers::read_magnitudes(options.magnitudes), options.replay));
+    studies.push_back(analyzers::replay::study_policies(
+        analyzers::replay::read_magnitudes(options.magnitudes), options.replay));
   }
   for (const std::string& log : options.logs) studies.push_back(study_log(log, options));
   return studies;
@@ -82,56 +85,58 @@ void say_what_is_missing(const Options& options, const std::vector<PolicyStudy>&
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {
     if (study.tuned) continue;
-    fmt::print(stderr, "halfscope: {}", reports::tuned_text(study, options.framework));
+    fmt::print(stderr, "halfscope: {}", reports::answer::tuned_text(study, options.framework));
   }
 }
 
 void write_json(const Options& options, const std::vector<PolicyStudy>& studies) {
   if (options.json.empty()) return;
-  const reports::TracesOptions traces = {.with_recorded = options.policies.empty(),
-                                         .framework = options.framework};
+  const reports::exports::TracesOptions traces = {.with_recorded = options.policies.empty(),
+                                                  .framework = options.framework};
   if (options.json == "-") {
     say_what_is_missing(options, studies);
-    reports::write_traces(studies, traces, [](std::string_view text) {
+    reports::exports::write_traces(studies, traces, [](std::string_view text) {
       std::fwrite(text.data(), 1, text.size(), stdout);
     });
     return;
   }
   log::OutputFile file{std::filesystem::path(options.json)};
-  reports::write_traces(studies, traces, [&file](std::string_view text) { file.write(text); });
+  reports::exports::write_traces(studies, traces,
+                                 [&file](std::string_view text) { file.write(text); });
   file.commit();
 }
 
 int list(const Options& options) {
   if (!options.json.empty()) {
-    write_output(options.json, reports::json_text(reports::catalogue_json()) + "\n");
+    options::write_output(options.json,
+                          reports::exports::json_text(reports::exports::catalogue_json()) + "\n");
   }
-  if (options.json != "-") fmt::print("{}", catalogue_text());
-  return kFine;
+  if (options.json != "-") fmt::print("{}", terminal::catalogue_text());
+  return options::kFine;
 }
 
 int run(Options options) {
   require_sense(options);
   if (options.list) return list(options);
-  LogOptions inputs = options;
+  options::LogOptions inputs = options;
   if (!options.magnitudes.empty()) inputs.logs.push_back(options.magnitudes);
-  require_no_input(options.json, inputs);
+  options::require_no_input(options.json, inputs);
   for (const std::string& text : options.policies) {
-    options.replay.policies.push_back(parse_policy(text));
+    options.replay.policies.push_back(options::parse_policy(text));
   }
   if (!options.framework.empty()) {
-    options.replay.tuned = parse_policy(options.framework, "--framework");
+    options.replay.tuned = options::parse_policy(options.framework, "--framework");
   }
   const std::vector<PolicyStudy> studies = studies_of(options);
   write_json(options, studies);
-  if (options.json == "-") return kFine;
+  if (options.json == "-") return options::kFine;
   for (const PolicyStudy& study : studies) {
-    fmt::print("{}", policies_text(study, options.framework, !options.policies.empty()));
+    fmt::print("{}", terminal::policies_text(study, options.framework, !options.policies.empty()));
   }
-  return kFine;
+  return options::kFine;
 }
 
-void add_inputs(Command& command, Options& options) {
+void add_inputs(options::Command& command, Options& options) {
   command.option("LOG", options.logs,
                  "run logs, which have the largest gradient of every step; several stay apart");
   command
@@ -140,21 +145,21 @@ void add_inputs(Command& command, Options& options) {
               "each line (nan and inf allowed)")
       .type("FILE");
   command.flag("--list", options.list, "all policies with their defaults and source");
-  add_policy_choice(command, options.policies);
+  options::add_policy_choice(command, options.policies);
   command.flag("--assume-constant-between", options.replay.assume_constant,
                "where steps are missing, take them to be like the one before");
 }
 
 }  // namespace
 
-void add_policies(Parser& parser) {
-  Command command = parser.add(
+void add_policies(options::Parser& parser) {
+  options::Command command = parser.add(
       "policies", "What every framework's loss scaling would have done on a recorded run");
   const auto options = std::make_shared<Options>();
   add_inputs(command, *options);
-  add_reading(command, *options);
+  options::add_reading(command, *options);
   command.option("--step", options->steps, "steps A to B, B not included").type("A:B");
-  add_targets(command, options->replay.targets);
+  options::add_targets(command, options->replay.targets);
   command
       .option("--framework", options->framework,
               "whose dynamic settings to search: a framework or a policy; its other settings "
@@ -169,4 +174,4 @@ void add_policies(Parser& parser) {
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

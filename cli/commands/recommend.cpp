@@ -10,9 +10,9 @@
 
 #include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
-#include "cli/options/common.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
+#include "cli/options/common.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_advice.hpp"
 #include "cli/terminal/text_answer.hpp"
@@ -22,22 +22,22 @@
 #include "cli/terminal/text_timeline.hpp"
 #include "cli/terminal/text_updates.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/export/json.hpp"
-#include "reports/export/json_parts.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
+#include "reports/export/json.hpp"
+#include "reports/export/json_parts.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 namespace {
 
-using analyzers::Recommendation;
-namespace text = reports;
+using analyzers::recommend::Recommendation;
+namespace text = reports::answer;
 
-struct Options : LogOptions {
+struct Options : options::LogOptions {
   std::string framework = "pytorch";
-  analyzers::RecommendOptions recommend;
+  analyzers::underflow::RecommendOptions recommend;
   std::string json, junit;
   std::vector<std::string> fail_if;
 };
@@ -45,7 +45,7 @@ struct Options : LogOptions {
 /// The lines of one framework, indented.
 std::string snippet_text(const Recommendation& r, const std::string& framework) {
   std::string text;
-  for (const reports::Snippet& snippet : reports::snippets(r)) {
+  for (const reports::answer::Snippet& snippet : reports::answer::snippets(r)) {
     if (snippet.framework != framework) continue;
     const std::string& lines = snippet.fixed.empty() ? snippet.dynamic : snippet.fixed;
     for (const char c : lines) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
@@ -67,71 +67,76 @@ std::string nonfinite_text(const analyzers::Study& study) {
 /// A format that needs no loss scale has no line to paste, nor have gradients of unknown scale.
 bool worth_pasting(const analyzers::Study& study) {
   if (study.advice.may_use && !study.advice.may_use->yes()) return false;
-  if (!text::carried_text(study.analysis).empty()) return false;  // it would be the wrong scale
+  if (!text::carried_text(study.analysis).empty()) {
+    return false;  // it would be the wrong scale
+  }
   return study.advice.static_log2 && !text::needs_no_scale(study);
 }
 
 /// The answer, then what harms, then the evidence.
 void print(const analyzers::Study& study, const Options& options) {
   const Recommendation& r = study.advice;
-  fmt::print("{}", answer_text(study));
+  fmt::print("{}", terminal::answer_text(study));
   const std::string kept = text::kept_narrow_text(study.analysis);
   if (!kept.empty()) fmt::print("{}\n", kept);
   if (worth_pasting(study)) fmt::print("\n  {}\n\n", snippet_text(r, options.framework));
-  fmt::print("{}{}", nonfinite_text(study), cures_text(r));
-  fmt::print("{}{}", evidence_text(study, options.recommend.target_underflow), advice_text(r));
-  fmt::print("{}", updates_line(study.analysis));
-  fmt::print("{}", overflow_text(study.analysis, study.overflow));
-  const std::string timeline = timeline_text(study.analysis);
-  fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, gaps_text(study.analysis));
+  fmt::print("{}{}", nonfinite_text(study), terminal::cures_text(r));
+  fmt::print("{}{}", terminal::evidence_text(study, options.recommend.target_underflow),
+             terminal::advice_text(r));
+  fmt::print("{}", terminal::updates_line(study.analysis));
+  fmt::print("{}", terminal::overflow_text(study.analysis, study.overflow));
+  const std::string timeline = terminal::timeline_text(study.analysis);
+  fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, terminal::gaps_text(study.analysis));
 }
 
 int run(const Options& options) {
-  require_no_input(options.json, options);
-  require_junit_sense(options.junit, options.fail_if, options);
-  const auto conditions = parse_conditions(options.fail_if, analyzers::Subject::recommendation);
-  const analyzers::Study study =
-      analyzers::study(run_analysis(options), selection_of(options), options.recommend);
-  const GateLines gate = test_conditions(conditions, study.advice);
+  options::require_no_input(options.json, options);
+  gates::require_junit_sense(options.junit, options.fail_if, options);
+  const auto conditions =
+      gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
+  const analyzers::Study study = analyzers::study(
+      options::run_analysis(options), options::selection_of(options), options.recommend);
+  const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
-    auto json = reports::to_json(study.advice);
-    reports::put_overflow(json, study.analysis, study.overflow);
-    reports::put_timeline(json, study.analysis);
-    reports::put_gaps(json, study.analysis);
-    write_output(options.json, reports::json_text(json) + "\n");
+    auto json = reports::exports::to_json(study.advice);
+    reports::exports::put_overflow(json, study.analysis, study.overflow);
+    reports::exports::put_timeline(json, study.analysis);
+    reports::exports::put_gaps(json, study.analysis);
+    options::write_output(options.json, reports::exports::json_text(json) + "\n");
   }
-  write_junit(options.junit, "recommend", gate);
+  gates::write_junit(options.junit, "recommend", gate);
   if (options.json != "-") {
     print(study, options);
   }
-  return close_gate(gate);
+  return gates::close_gate(gate);
 }
 
 }  // namespace
 
-void add_recommend(Parser& parser) {
-  Command command = parser.add("recommend", "The loss scale to use, the line to paste, and why");
+void add_recommend(options::Parser& parser) {
+  options::Command command =
+      parser.add("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
   options->passes.sums = true;
   options->passes.updates = true;
-  add_logs(command, *options);
-  add_format(command, *options, FormatDefault::of_run);
-  add_steps_and_tensors(command, *options);
-  add_targets(command, options->recommend);
+  options::add_logs(command, *options);
+  options::add_format(command, *options, options::FormatDefault::of_run);
+  options::add_steps_and_tensors(command, *options);
+  options::add_targets(command, options->recommend);
   command
       .option("--framework", options->framework,
               "whose lines to print; the JSON and the report have all")
       .type("NAME")
-      .one_of(reports::framework_names())
+      .one_of(reports::answer::framework_names())
       .show_default();
   command.option("--json", options->json, "write the recommendation as JSON; - for stdout")
       .type("FILE");
-  add_fail_if(command, options->fail_if);
-  add_junit(command, options->junit);
+  gates::add_fail_if(command, options->fail_if);
+  gates::add_junit(command, options->junit);
   command.footer(
       "Example:  halfscope recommend runs/mnist --headroom 2\n"
       "          halfscope recommend runs/mnist --fail-if 'lowest > 1024'");
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

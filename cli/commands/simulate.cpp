@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "cli/commands/commands.hpp"
+#include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/commands/step_times.hpp"
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -21,12 +21,17 @@
 #include "sim/training/trainer.hpp"
 #include "sim/training/true_error.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
+
+using options::BadUsage;
+using options::Command;
+using sim::networks::Network;
+
 namespace {
 
 namespace fs = std::filesystem;
-using sim::Settings;
-using sim::UpdateRule;
+using sim::backend::UpdateRule;
+using sim::training::Settings;
 
 /// As typed; what was not is the network's default, or with --resume the run's.
 struct Options {
@@ -42,10 +47,10 @@ struct Options {
 
 constexpr double kAdamRate = 0.001, kMomentumShare = 0.1;
 
-const sim::Network& network_of(const std::string& name) {
-  if (const sim::Network* const known = sim::find_network(name)) return *known;
+const Network& network_of(const std::string& name) {
+  if (const Network* const known = sim::networks::find_network(name)) return *known;
   std::string names;
-  for (const sim::Network& network : sim::networks()) {
+  for (const Network& network : sim::networks::networks()) {
     names += (names.empty() ? "" : ", ") + std::string(network.name);
   }
   throw BadUsage(
@@ -56,7 +61,7 @@ const sim::Network& network_of(const std::string& name) {
 bool is_number(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   if (text.empty()) return false;
-  const std::string lower = lower_case(text);
+  const std::string lower = options::lower_case(text);
   return text[0] == '.' || (text[0] >= '0' && text[0] <= '9') || lower == "inf" ||
          lower == "infinity" || lower == "nan";
 }
@@ -64,10 +69,11 @@ bool is_number(std::string_view text) {
 std::optional<policy::Policy> scaling_of(const std::string& text) {
   if (text == "none") return std::nullopt;
   if (is_number(text)) {
-    return policy::make(fmt::format("static,scale={}", parse_training_scale("--loss-scale", text)));
+    return policy::make(
+        fmt::format("static,scale={}", options::parse_training_scale("--loss-scale", text)));
   }
   try {
-    return parse_policy(text);
+    return options::parse_policy(text);
   } catch (const BadUsage& error) {
     std::string what = error.what();
     if (what.starts_with("--policy")) what.replace(0, 8, "--loss-scale");
@@ -89,13 +95,13 @@ void take(const std::optional<T>& given, T& setting) {
 void take_given(const Options& options, Settings& settings) {
   take(options.data, settings.data);
   if (options.precision) {
-    settings.precision =
-        *std::find_if(sim::kPrecisions.begin(), sim::kPrecisions.end(),
-                      [&](const sim::Precision& p) { return p.name == *options.precision; });
+    settings.precision = *std::find_if(
+        sim::backend::kPrecisions.begin(), sim::backend::kPrecisions.end(),
+        [&](const sim::backend::Precision& p) { return p.name == *options.precision; });
   }
   if (options.accumulate) {
-    settings.accumulation =
-        *options.accumulate == "fp16" ? sim::Accumulation::fp16 : sim::Accumulation::fp32;
+    settings.accumulation = *options.accumulate == "fp16" ? sim::backend::Accumulation::fp16
+                                                          : sim::backend::Accumulation::fp32;
   }
   if (options.loss_scale) settings.policy = scaling_of(*options.loss_scale);
   if (options.optimizer) {
@@ -116,8 +122,8 @@ void take_given(const Options& options, Settings& settings) {
   settings.true_error = settings.true_error || options.true_error;
   settings.check_operations = options.check_operations;
   if (options.backend) {
-    settings.cudnn =
-        *options.backend == "cudnn" || (*options.backend == "auto" && sim::why_no_cudnn().empty());
+    settings.cudnn = *options.backend == "cudnn" ||
+                     (*options.backend == "auto" && sim::backend::why_no_cudnn().empty());
   }
   settings.threads = options.threads;
 }
@@ -125,7 +131,7 @@ void take_given(const Options& options, Settings& settings) {
 Settings settings_of(const Options& options) {
   Settings settings;
   if (options.resume) {
-    settings = sim::recorded_settings(options.out);
+    settings = sim::training::recorded_settings(options.out);
     if (!options.network.empty()) settings.network = &network_of(options.network);
   } else {
     settings.network = &network_of(options.network);
@@ -164,8 +170,8 @@ void remove_run(const fs::path& folder) {
     if (name.find("tfevents") != std::string::npos) events.push_back(entry.path());
   }
   for (const fs::path& file : events) remove(file);
-  remove(folder / sim::kTrueErrorFile);
-  remove(folder / sim::kOperationsFile);
+  remove(folder / sim::training::kTrueErrorFile);
+  remove(folder / sim::backend::kOperationsFile);
   remove(folder / "run.json");
 }
 
@@ -188,7 +194,7 @@ void make_room(const Options& options, const Settings& settings) {
                     "choose another folder",
                     log::printable(options.out)));
   }
-  sim::require_trainable(settings);  // else the old run would be gone for nothing
+  sim::training::require_trainable(settings);  // else the old run would be gone for nothing
   remove_run(folder);
 }
 
@@ -218,7 +224,7 @@ class StepLine {
   StepLine(const StepLine&) = delete;
   StepLine& operator=(const StepLine&) = delete;
 
-  void show(const sim::StepResult& step) {
+  void show(const sim::training::StepResult& step) {
     const auto now = Clock::now();
     ++done_;
     if (!terminal_ || now - shown_ < std::chrono::milliseconds(200)) return;
@@ -246,7 +252,9 @@ class StepLine {
 
 void require_usage(const Options& options) {
   if (options.list) return;
-  if (options.out.empty()) throw BadUsage("simulate: found no --out; want a folder for the run");
+  if (options.out.empty()) {
+    throw BadUsage("simulate: found no --out; want a folder for the run");
+  }
   if (options.network.empty() && !options.resume) {
     throw BadUsage("simulate: found no NETWORK; 'halfscope simulate --list' tells all");
   }
@@ -258,8 +266,8 @@ void require_usage(const Options& options) {
 int run(const Options& options) {
   require_usage(options);
   if (options.list) {
-    fmt::print("{}", networks_text());
-    return kFine;
+    fmt::print("{}", terminal::networks_text());
+    return options::kFine;
   }
   const Settings settings = settings_of(options);
   if (settings.check_operations && !settings.cudnn) {
@@ -267,31 +275,31 @@ int run(const Options& options) {
         "simulate: --check-operations compares the cudnn backend with emulation; add --backend "
         "cudnn");
   }
-  if (const std::string why = settings.cudnn ? sim::why_no_cudnn() : ""; !why.empty()) {
+  if (const std::string why = settings.cudnn ? sim::backend::why_no_cudnn() : ""; !why.empty()) {
     fmt::print(
         stderr,
         "halfscope: simulate: --backend cudnn: {}; --backend cpu emulates the same network\n", why);
-    return kNotHere;
+    return options::kNotHere;
   }
   if (!options.resume) make_room(options, settings);
   interrupted = 0;
-  sim::RunSummary summary;
+  sim::training::RunSummary summary;
   StepTimes times;
   {
     const Interrupt interrupt;
     StepLine line(settings.steps);
-    const auto told = [&](const sim::StepResult& step) {
+    const auto told = [&](const sim::training::StepResult& step) {
       line.show(step);
       times.tick();
       return interrupted == 0;
     };
     const auto note = [](const std::string& text) { fmt::print(stderr, "halfscope: {}\n", text); };
-    summary = options.resume ? sim::resume(settings, options.out, told, note)
-                             : sim::train(settings, options.out, told);
+    summary = options.resume ? sim::training::resume(settings, options.out, told, note)
+                             : sim::training::train(settings, options.out, told);
   }
-  if (!options.times.empty()) write_output(options.times, times.to_json().dump() + "\n");
-  fmt::print("{}", simulation_text(settings, summary));
-  return summary.stopped ? kInterrupted : kFine;
+  if (!options.times.empty()) options::write_output(options.times, times.to_json().dump() + "\n");
+  fmt::print("{}", terminal::simulation_text(settings, summary));
+  return summary.stopped ? options::kInterrupted : options::kFine;
 }
 
 void add_training(Command& command, Options& options) {
@@ -373,7 +381,7 @@ void add_running(Command& command, Options& options) {
 
 }  // namespace
 
-void add_simulate(Parser& parser) {
+void add_simulate(options::Parser& parser) {
   Command command =
       parser.add("simulate", "Train a network under emulated precision, recording a run");
   const auto options = std::make_shared<Options>();
@@ -388,4 +396,4 @@ void add_simulate(Parser& parser) {
   command.runs([options] { return run(*options); });
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 
 nlohmann::json StepTimes::to_json() const {
   constexpr std::size_t kWarmUp = 10;
@@ -26,4 +26,4 @@ nlohmann::json StepTimes::to_json() const {
   return all;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

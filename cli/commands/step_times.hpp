@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-namespace halfscope::cli {
+namespace halfscope::cli::commands {
 
 class StepTimes {
  public:
@@ -22,4 +22,4 @@ class StepTimes {
   std::vector<std::chrono::steady_clock::time_point> at_;
 };
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::commands

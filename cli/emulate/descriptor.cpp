@@ -10,7 +10,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::emulate {
 namespace {
 
 /// Whether a call that failed is worth another try; waits where the descriptor does not block.
@@ -98,4 +98,4 @@ void BlockWriter::flush() {
   used_ = 0;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::emulate

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace halfscope::cli {
+namespace halfscope::cli::emulate {
 
 struct Line {
   std::string_view text;  ///< without the newline; good until the next read_block()
@@ -63,4 +63,4 @@ class BlockWriter {
   std::size_t used_ = 0;
 };
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::emulate

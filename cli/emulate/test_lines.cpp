@@ -9,7 +9,7 @@
 #include "cli/emulate/descriptor.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::emulate {
 namespace {
 
 constexpr std::uint8_t kSpace = 16, kOther = 17;
@@ -138,4 +138,4 @@ void answer_lines(const Operation& operation, const Modes& modes, bool exact, in
   }
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::emulate

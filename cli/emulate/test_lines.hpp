@@ -5,7 +5,7 @@
 #include "halfscope/number/modes.hpp"
 #include "halfscope/number/operation_table.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::emulate {
 
 /// Answers each line of hexadecimal operands on descriptor `in` by one on `out`: the operands, the
 /// result and the flags. Whatever follows the operands on a line is passed over, and so are blank
@@ -15,4 +15,4 @@ namespace halfscope::cli {
 /// it are written; and when a descriptor cannot be read or written.
 void answer_lines(const Operation& operation, const Modes& modes, bool exact, int in, int out);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::emulate

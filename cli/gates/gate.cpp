@@ -10,15 +10,15 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::gates {
 namespace {
 
-using analyzers::Condition;
-using analyzers::Measured;
-using analyzers::Relation;
-using analyzers::Share;
-using analyzers::TensorFindings;
-using analyzers::Verdict;
+using analyzers::gates::Condition;
+using analyzers::gates::Measured;
+using analyzers::gates::Relation;
+using analyzers::gates::Verdict;
+using analyzers::underflow::Share;
+using analyzers::underflow::TensorFindings;
 using log::printable;
 
 std::string_view sign_of(Relation relation) {
@@ -36,11 +36,11 @@ std::string_view sign_of(Relation relation) {
 std::string value_text(const Measured& value) {
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
   if (const auto* share = std::get_if<Share>(&value)) {
-    return fmt::format("{} of {} ({})", reports::count_text(share->count),
-                       reports::count_text(share->of),
-                       reports::share_range_text(share->low(), share->high()));
+    return fmt::format("{} of {} ({})", reports::answer::count_text(share->count),
+                       reports::answer::count_text(share->of),
+                       reports::answer::share_range_text(share->low(), share->high()));
   }
-  return reports::count_text(std::get<Interval>(value));
+  return reports::answer::count_text(std::get<Interval>(value));
 }
 
 /// A condition says when to stop: it is kept where it fails.
@@ -61,15 +61,16 @@ std::string violation_text(const Condition& c, const Measured& value, Verdict ve
 }
 
 /// The log a tensor is of.
-std::string log_of(const analyzers::Analysis&, const TensorFindings& t) { return t.log; }
-std::string log_of(const analyzers::Comparison& c, const analyzers::ComparedTensor&) {
+std::string log_of(const analyzers::underflow::Analysis&, const TensorFindings& t) { return t.log; }
+std::string log_of(const analyzers::compare::Comparison& c,
+                   const analyzers::compare::ComparedTensor&) {
   return c.logs.a + " and " + c.logs.b;
 }
 
 bool is_weight(const TensorFindings& t) {
   return t.role == log::Role::weight || t.role == log::Role::master_weight;
 }
-bool is_weight(const analyzers::ComparedTensor&) {
+bool is_weight(const analyzers::compare::ComparedTensor&) {
   return true;
 }  // asked of no weight in particular
 
@@ -87,7 +88,7 @@ std::string nothing_tested(const Condition& c, const Findings& findings) {
                ? std::string("no selected tensor is a weight")
                : fmt::format("no selected tensor is of role or name '{}'", printable(c.only));
   }
-  if (is_of_updates(c) && weights == 0) {
+  if (analyzers::gates::is_of_updates(c) && weights == 0) {
     return fmt::format("{} is known of weights alone; say 'for weight', or leave 'for' out",
                        c.field);
   }
@@ -104,7 +105,7 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
     GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, ""};
     if (const std::optional<Measured> value = measure(c, t)) {
       ++tested;
-      const Verdict verdict = test(c, *value);
+      const Verdict verdict = analyzers::gates::test(c, *value);
       result.outcome = outcome_of(verdict);
       if (verdict != Verdict::fails) result.text = violation_text(c, *value, verdict);
     } else {
@@ -113,12 +114,13 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
     lines.tests.push_back(std::move(result));
   }
   if (tested != 0) return;
-  throw BadUsage(fmt::format("--fail-if '{}': {}", printable(c.text), nothing_tested(c, findings)));
+  throw options::BadUsage(
+      fmt::format("--fail-if '{}': {}", printable(c.text), nothing_tested(c, findings)));
 }
 
 }  // namespace
 
-void add_fail_if(Command& command, std::vector<std::string>& conditions) {
+void add_fail_if(options::Command& command, std::vector<std::string>& conditions) {
   command
       .option("--fail-if", conditions,
               "exit with 4 where 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is "
@@ -128,20 +130,20 @@ void add_fail_if(Command& command, std::vector<std::string>& conditions) {
 }
 
 std::vector<Condition> parse_conditions(const std::vector<std::string>& texts,
-                                        analyzers::Subject subject) {
+                                        analyzers::gates::Subject subject) {
   std::vector<Condition> conditions;
   for (const std::string& text : texts) {
     try {
-      conditions.push_back(analyzers::parse_condition(text, subject));
+      conditions.push_back(analyzers::gates::parse_condition(text, subject));
     } catch (const std::invalid_argument& e) {
-      throw BadUsage(fmt::format("--fail-if: {}", e.what()));
+      throw options::BadUsage(fmt::format("--fail-if: {}", e.what()));
     }
   }
   return conditions;
 }
 
 GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::Analysis& analysis) {
+                          const analyzers::underflow::Analysis& analysis) {
   GateLines lines;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     test_condition(conditions[i], i, analysis, lines);
@@ -150,7 +152,7 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
 }
 
 GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::Comparison& comparison) {
+                          const analyzers::compare::Comparison& comparison) {
   GateLines lines;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     test_condition(conditions[i], i, comparison, lines);
@@ -159,14 +161,14 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
 }
 
 GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::Recommendation& advice) {
+                          const analyzers::recommend::Recommendation& advice) {
   GateLines lines;
   std::string logs;
   for (const std::string& log : advice.logs) logs += (logs.empty() ? "" : ", ") + log;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    const std::optional<Measured> value = measure(c, advice);
-    const Verdict verdict = value ? test(c, *value) : Verdict::undecided;
+    const std::optional<Measured> value = analyzers::gates::measure(c, advice);
+    const Verdict verdict = value ? analyzers::gates::test(c, *value) : Verdict::undecided;
     GateTest result{i, c.text, logs, "", outcome_of(verdict), ""};
     if (!value) {
       result.text = fmt::format("{} has no value: '{}' is undecided", c.field, printable(c.text));
@@ -197,7 +199,7 @@ int close_gate(const GateLines& lines) {
   const bool stops = write([](Outcome outcome) {
     return outcome == Outcome::violated || outcome == Outcome::undecided;
   });
-  return stops ? kConditionHolds : kFine;
+  return stops ? options::kConditionHolds : options::kFine;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::gates

@@ -9,14 +9,14 @@
 #include "analyzers/gates/condition.hpp"
 #include "cli/options/parser.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::gates {
 
 /// --fail-if, repeatable.
-void add_fail_if(Command& command, std::vector<std::string>& conditions);
+void add_fail_if(options::Command& command, std::vector<std::string>& conditions);
 
 /// Throws BadUsage naming the option.
-std::vector<analyzers::Condition> parse_conditions(const std::vector<std::string>& texts,
-                                                   analyzers::Subject subject);
+std::vector<analyzers::gates::Condition> parse_conditions(const std::vector<std::string>& texts,
+                                                          analyzers::gates::Subject subject);
 
 enum class Outcome { kept, violated, undecided, not_tested };
 
@@ -38,14 +38,14 @@ struct GateLines {
 };
 
 /// Throws BadUsage where a condition is for no tensor, or no tensor has its field.
-GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
-                          const analyzers::Analysis& analysis);
-GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
-                          const analyzers::Comparison& comparison);
-GateLines test_conditions(const std::vector<analyzers::Condition>& conditions,
-                          const analyzers::Recommendation& advice);
+GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+                          const analyzers::underflow::Analysis& analysis);
+GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+                          const analyzers::compare::Comparison& comparison);
+GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
+                          const analyzers::recommend::Recommendation& advice);
 
 /// Writes the lines to stderr; the exit code.
 int close_gate(const GateLines& lines);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::gates

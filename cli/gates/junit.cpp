@@ -10,7 +10,7 @@
 #include "cli/options/exit.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::gates {
 namespace {
 
 /// Text that XML 1.0 can hold: no control characters, valid UTF-8, and none of U+FFFE and U+FFFF,
@@ -60,20 +60,22 @@ void add_case(pugi::xml_node suite, const GateTest& test) {
 
 }  // namespace
 
-void add_junit(Command& command, std::string& file) {
+void add_junit(options::Command& command, std::string& file) {
   command
       .option("--junit", file, "write what became of every --fail-if as JUnit XML, for CI systems")
       .type("FILE");
 }
 
 void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions,
-                         const LogOptions& options) {
+                         const options::LogOptions& options) {
   if (file.empty()) return;
-  if (file == "-") throw BadUsage("--junit: found '-', want a file: stdout holds the results");
-  if (conditions.empty()) {
-    throw BadUsage("--junit: there is no condition to report on; give one with --fail-if");
+  if (file == "-") {
+    throw options::BadUsage("--junit: found '-', want a file: stdout holds the results");
   }
-  require_no_input(file, options);
+  if (conditions.empty()) {
+    throw options::BadUsage("--junit: there is no condition to report on; give one with --fail-if");
+  }
+  options::require_no_input(file, options);
 }
 
 std::string junit_text(std::string_view command, const GateLines& lines) {
@@ -98,7 +100,7 @@ std::string junit_text(std::string_view command, const GateLines& lines) {
 }
 
 void write_junit(const std::string& file, std::string_view command, const GateLines& lines) {
-  if (!file.empty()) write_output(file, junit_text(command, lines));
+  if (!file.empty()) options::write_output(file, junit_text(command, lines));
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::gates

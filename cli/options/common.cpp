@@ -17,10 +17,10 @@
 #include "halfscope/log/output_file.hpp"
 #include "reports/answer/policy_names.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 namespace {
 
-using analyzers::Selection;
+using analyzers::frames::Selection;
 
 template <typename T>
 bool parse_whole(std::string_view text, T& value) {
@@ -192,14 +192,14 @@ void add_policy_choice(Command& command, std::vector<std::string>& policies) {
 
 policy::Policy parse_policy(const std::string& text, std::string_view option) {
   try {
-    return reports::policy_called(text);
+    return reports::answer::policy_called(text);
   } catch (const std::invalid_argument& e) {
     throw BadUsage(fmt::format("{}: {}; 'halfscope policies --list' tells all with their defaults",
                                option, e.what()));
   }
 }
 
-void add_targets(Command& command, analyzers::RecommendOptions& options) {
+void add_targets(Command& command, analyzers::underflow::RecommendOptions& options) {
   command
       .option("--headroom", options.headroom_bits,
               "binades kept free between the largest gradient and overflow, 0 to 40")
@@ -289,7 +289,7 @@ bool is_number(std::string_view text) {
 
 double parse_training_scale(std::string_view option, const std::string& text) {
   const double scale = parse_scale(option, text);
-  if (analyzers::usable_scale(scale)) return scale;
+  if (analyzers::frames::usable_scale(scale)) return scale;
   throw BadUsage(fmt::format(
       "{}: found '{}', want a positive normal binary32 number: training applies no other", option,
       log::printable(text)));
@@ -316,14 +316,15 @@ Selection selection_of(const LogOptions& options) {
   return selection;
 }
 
-analyzers::Target target_of(const LogOptions& options) {
+analyzers::underflow::Target target_of(const LogOptions& options) {
   const Subnormals subnormals = *find_subnormals(options.subnormals);
   if (options.format.empty()) return {.subnormals = subnormals, .by_default = true};
   const NamedFormat& format = *find_format(options.format);
   return {format.name, format.format, subnormals};
 }
 
-analyzers::Analysis run_analysis(const LogOptions& options, analyzers::LogSeries* series) {
+analyzers::underflow::Analysis run_analysis(const LogOptions& options,
+                                            analyzers::replay::LogSeries* series) {
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
   std::optional<Progress> bar;  // one a phase
   const auto phases = [&bar](const std::string& what) {
@@ -364,4 +365,4 @@ void write_output(const std::string& path, std::string_view text) {
   file.commit();
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

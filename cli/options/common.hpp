@@ -12,7 +12,7 @@
 #include "analyzers/study.hpp"
 #include "cli/options/parser.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 
 /// What the user selects of which logs, as typed.
 struct LogOptions {
@@ -44,12 +44,13 @@ void add_selections(Command& command, LogOptions& options,
                     FormatDefault without = FormatDefault::binary16);
 
 /// What the options select, and the format they ask for. Throws BadUsage.
-analyzers::Selection selection_of(const LogOptions& options);
-analyzers::Target target_of(const LogOptions& options);
+analyzers::frames::Selection selection_of(const LogOptions& options);
+analyzers::underflow::Target target_of(const LogOptions& options);
 
 /// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
 /// series: as analyzers::analyze(). Throws BadUsage and log::BadInput.
-analyzers::Analysis run_analysis(const LogOptions& options, analyzers::LogSeries* series = nullptr);
+analyzers::underflow::Analysis run_analysis(const LogOptions& options,
+                                            analyzers::replay::LogSeries* series = nullptr);
 
 /// The text with A to Z as a to z.
 std::string lower_case(std::string_view text);
@@ -65,7 +66,7 @@ void add_policy_choice(Command& command, std::vector<std::string>& policies);
 policy::Policy parse_policy(const std::string& text, std::string_view option = "--policy");
 
 /// --headroom and --target-underflow; checked by the parser.
-void add_targets(Command& command, analyzers::RecommendOptions& options);
+void add_targets(Command& command, analyzers::underflow::RecommendOptions& options);
 
 /// Refuses an output that is one of the logs or lies inside one. Throws BadUsage naming both.
 void require_no_input(const std::string& output, const LogOptions& options);
@@ -74,4 +75,4 @@ void require_no_input(const std::string& output, const LogOptions& options);
 /// Throws log::BadInput naming the path.
 void write_output(const std::string& path, std::string_view text);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

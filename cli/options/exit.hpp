@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 
 /// Exit codes, the same for every subcommand.
 enum Exit : int {
@@ -22,4 +22,4 @@ class BadUsage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

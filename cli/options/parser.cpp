@@ -15,7 +15,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/version.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 namespace {
 
 /// Refuses what is no number of type T, is not finite, or lies outside; `wanted` says the bounds.
@@ -192,4 +192,4 @@ int Parser::run(int argc, char** argv) {
   return chosen_();
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

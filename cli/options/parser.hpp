@@ -15,7 +15,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 
 /// An option of a command, as it is being described.
 class Option {
@@ -85,4 +85,4 @@ class Parser {
   std::function<int()> chosen_;
 };
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

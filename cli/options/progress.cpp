@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 
 Progress::Progress(std::string what)
     : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -41,4 +41,4 @@ void Progress::clear() {
   visible_ = false;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

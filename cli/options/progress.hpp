@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace halfscope::cli {
+namespace halfscope::cli::options {
 
 /// A bar on stderr with rate and time left. Shown from the second second on, and only where stderr
 /// is a terminal. One bar serves several passes: it starts anew where the bytes do.
@@ -27,4 +27,4 @@ class Progress {
   bool terminal_, visible_ = false;
 };
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::options

@@ -9,14 +9,14 @@
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using analyzers::Recommendation;
-using analyzers::RiskMethod;
-using analyzers::ScaleEvidence;
-using analyzers::SkipRisk;
-namespace text = reports;
+using analyzers::recommend::Recommendation;
+using analyzers::recommend::RiskMethod;
+using analyzers::recommend::ScaleEvidence;
+using analyzers::recommend::SkipRisk;
+namespace text = reports::answer;
 
 std::string mass_text(const Bounds& b) { return text::share_range_text(b.low, b.high); }
 
@@ -51,7 +51,7 @@ std::string skip_text(const Recommendation& r) {
 
 std::string dynamic_text(const Recommendation& r) {
   if (!r.dynamic) return "";
-  const analyzers::DynamicAdvice& d = *r.dynamic;
+  const analyzers::recommend::DynamicAdvice& d = *r.dynamic;
   const std::string skipped =
       d.expected_skip_rate
           ? fmt::format("about {} of steps would be skipped ({})",
@@ -65,7 +65,7 @@ std::string dynamic_text(const Recommendation& r) {
 
 std::string ranks_text(const Recommendation& r) {
   if (!r.ranks) return "";
-  const analyzers::RankSum& sum = *r.ranks;
+  const analyzers::recommend::RankSum& sum = *r.ranks;
   std::string line =
       fmt::format("Sum over {} ranks in FP16: dividing before it flushes {} instead of {}; ",
                   sum.ranks, text::share_text(sum.flushed_before, sum.of.high),
@@ -130,4 +130,4 @@ std::string advice_text(const Recommendation& advice) {
   return skip_text(advice) + dynamic_text(advice) + ranks_text(advice) + scales_text(advice);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,10 +6,10 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// Lost mass, the chance of a skipped step, dynamic scaling's settings, ranks, and a few scales
 /// side by side: none where there is nothing to say.
-std::string advice_text(const analyzers::Recommendation& advice);
+std::string advice_text(const analyzers::recommend::Recommendation& advice);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

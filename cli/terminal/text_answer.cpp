@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "cli/terminal/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/first_words.hpp"
@@ -14,12 +14,12 @@
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using analyzers::Recommendation;
 using analyzers::Study;
-namespace text = reports;
+using analyzers::recommend::Recommendation;
+namespace text = reports::answer;
 
 std::string join(const std::vector<std::string>& words) {
   constexpr std::size_t kShown = 5;
@@ -55,7 +55,7 @@ std::string broken_text(const Study& study) {
   std::string lines = text::carried_text(study.analysis);
   if (!lines.empty()) lines += "\n";
   lines += text::first_text(study.analysis);
-  if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
+  if (const analyzers::overflow::OverflowEvent* const end = analyzers::lasting_first(study)) {
     lines += fmt::format(
         "From step {} to the last, {}, there are infinities or NaN that {}, first "
         "in {}.\n",
@@ -86,7 +86,7 @@ std::string scale_line(const Study& study) {
   if (!r.static_log2)
     return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
   if (text::needs_no_scale(study)) return text::wide_text(study.analysis);
-  if (analyzers::no_step_held(r)) return text::unheld_text(r);
+  if (analyzers::recommend::no_step_held(r)) return text::unheld_text(r);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =
       r.overflow_not_identifiable ? fmt::format(": {}", text::hidden_maximum(r)) : "";
@@ -107,7 +107,7 @@ std::string scale_line(const Study& study) {
 std::string zeros_text(const Study& study, double target) {
   const Recommendation& r = study.advice;
   if (text::hidden_underflow(r) == text::Hidden::no_counts) return "";
-  const auto both = [&](const analyzers::Share& share,
+  const auto both = [&](const analyzers::underflow::Share& share,
                         const std::optional<MassShare>& mass) -> std::string {
     const std::string count = text::flushed_text(study, share);
     if (!mass) return count;
@@ -127,7 +127,7 @@ std::string zeros_text(const Study& study, double target) {
 }
 
 std::string limit_text(const Recommendation& r) {
-  const analyzers::Limit& limit = *r.limited_by;
+  const analyzers::recommend::Limit& limit = *r.limited_by;
   if (limit.skipped_at) {
     return fmt::format(
         "Limited by gradients of {} or more: {}. That leaves at most {:.1f} binades below "
@@ -198,13 +198,13 @@ std::string evidence_text(const Study& study, double target) {
   const std::string half = text::half_parameters_text(r);
   if (!half.empty()) text += half + "\n";
   if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
-  if (*r.static_log2 == analyzers::kLastLog2Scale && !r.above_target.empty()) {
+  if (*r.static_log2 == analyzers::underflow::kLastLog2Scale && !r.above_target.empty()) {
     text += fmt::format(
         "2^{} is the largest scale considered: these gradients are too small for FP16 at any "
         "scale in use.\n",
-        analyzers::kLastLog2Scale);
+        analyzers::underflow::kLastLog2Scale);
   }
   return text + hidden_text(study);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

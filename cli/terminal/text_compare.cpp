@@ -6,19 +6,19 @@
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
-#include "reports/page/compare_operations.hpp"
 #include "reports/answer/compare_words.hpp"
+#include "reports/answer/operation_words.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-namespace text = reports;
-using analyzers::Both;
-using analyzers::ComparedTensor;
-using analyzers::Comparison;
-using analyzers::ElementChanges;
-using analyzers::RunTotals;
+namespace text = reports::answer;
+using analyzers::compare::Both;
+using analyzers::compare::ComparedTensor;
+using analyzers::compare::Comparison;
+using analyzers::compare::ElementChanges;
+using analyzers::compare::RunTotals;
 using log::printable;
 
 void print_line(std::string_view what, const std::string& a, const std::string& b) {
@@ -119,7 +119,7 @@ void print_elements(const Comparison& c) {
       text::count_text(sum.became_infinite), text::count_text(sum.became_nan));
 }
 
-std::string lost(const Interval& count, const analyzers::Counts& counts) {
+std::string lost(const Interval& count, const analyzers::underflow::Counts& counts) {
   return text::share_of_total(count, counts.total);
 }
 
@@ -184,4 +184,4 @@ void print_comparison(const Comparison& c) {
   print_table(c);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

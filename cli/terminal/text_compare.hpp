@@ -4,9 +4,9 @@
 
 #include "analyzers/compare/compare.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// The answer, the sums of both runs, and the tensors that changed most, a screenful.
-void print_comparison(const analyzers::Comparison& comparison);
+void print_comparison(const analyzers::compare::Comparison& comparison);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -9,12 +9,15 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
+
+using analyzers::recommend::KeepInFp32;
+
 namespace {
 
-using analyzers::Footprint;
-using analyzers::LayerScale;
-using analyzers::Recommendation;
+using analyzers::recommend::Footprint;
+using analyzers::recommend::LayerScale;
+using analyzers::recommend::Recommendation;
 using log::printable;
 
 constexpr std::size_t kShown = 6;  // entries of a list; the JSON has all
@@ -24,12 +27,12 @@ std::string more_text(std::size_t count) {
 }
 
 /// What autocast keeps in FP32 by itself.
-bool by_autocast(const analyzers::KeepInFp32& keep) {
+bool by_autocast(const KeepInFp32& keep) {
   return keep.kind == "logits" || (keep.kind == "loss" && keep.why.starts_with("autocast"));
 }
 
 /// What the first lines have told already.
-bool told(const Recommendation& advice, const analyzers::KeepInFp32& keep) {
+bool told(const Recommendation& advice, const KeepInFp32& keep) {
   const auto& names = advice.overflow_without_cure;
   return keep.kind == "tensor" && keep.binades_gained == 0 &&
          std::find(names.begin(), names.end(), keep.name) != names.end();
@@ -37,7 +40,7 @@ bool told(const Recommendation& advice, const analyzers::KeepInFp32& keep) {
 
 std::string autocast_text(const Recommendation& advice) {
   std::string names;
-  for (const analyzers::KeepInFp32& keep : advice.keep_in_fp32) {
+  for (const KeepInFp32& keep : advice.keep_in_fp32) {
     if (!by_autocast(keep)) continue;
     const std::string name =
         keep.kind == "logits" ? fmt::format("softmax of {}", keep.name) : keep.name;
@@ -49,20 +52,20 @@ std::string autocast_text(const Recommendation& advice) {
 }
 
 std::string keep_text(const Recommendation& advice) {
-  std::vector<const analyzers::KeepInFp32*> entries;
-  for (const analyzers::KeepInFp32& keep : advice.keep_in_fp32) {
+  std::vector<const KeepInFp32*> entries;
+  for (const KeepInFp32& keep : advice.keep_in_fp32) {
     if (!by_autocast(keep) && !told(advice, keep)) entries.push_back(&keep);
   }
   if (entries.empty()) return autocast_text(advice);
   std::string text = "Keep in FP32:\n";
   for (std::size_t i = 0; i < std::min(kShown, entries.size()); ++i) {
-    const analyzers::KeepInFp32& keep = *entries[i];
+    const KeepInFp32& keep = *entries[i];
     text += fmt::format("  {} ({}): {}", printable(keep.name), keep.kind, printable(keep.why));
     if (keep.binades_gained > 0) {
-      text +=
-          fmt::format("; without it the scale can rise by {} to {}",
-                      reports::plural(static_cast<std::uint64_t>(keep.binades_gained), "binade"),
-                      reports::power_text(*keep.highest_log2_without));
+      text += fmt::format(
+          "; without it the scale can rise by {} to {}",
+          reports::answer::plural(static_cast<std::uint64_t>(keep.binades_gained), "binade"),
+          reports::answer::power_text(*keep.highest_log2_without));
     }
     text += "\n";
   }
@@ -111,9 +114,9 @@ std::string layers_text(const Recommendation& advice) {
   for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
     const LayerScale& layer = *order[i];
     text += fmt::format("  {:>14} {:>14}  {:<30}  {}\n",
-                        reports::share_text(layer.flushed_at_static, layer.of.high),
-                        reports::share_text(layer.flushed_at_own, layer.of.high), own_scales(layer),
-                        printable(layer.layer));
+                        reports::answer::share_text(layer.flushed_at_static, layer.of.high),
+                        reports::answer::share_text(layer.flushed_at_own, layer.of.high),
+                        own_scales(layer), printable(layer.layer));
   }
   return text + more_text(order.size());
 }
@@ -154,4 +157,4 @@ std::string cures_text(const Recommendation& advice) {
          (advice.footprint ? footprint_text(*advice.footprint) : "");
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

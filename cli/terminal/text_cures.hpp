@@ -6,10 +6,10 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// What to keep in FP32, layers' own scales, memory and odd extents: a few lines each, none where
 /// there is nothing to say.
-std::string cures_text(const analyzers::Recommendation& advice);
+std::string cures_text(const analyzers::recommend::Recommendation& advice);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

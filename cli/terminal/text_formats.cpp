@@ -16,14 +16,14 @@
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using analyzers::Analysis;
-using analyzers::FormatFit;
-using analyzers::NoiseRatio;
-using analyzers::TensorFindings;
-using reports::plural;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::FormatFit;
+using analyzers::underflow::NoiseRatio;
+using analyzers::underflow::TensorFindings;
+using reports::answer::plural;
 
 /// Tensors of one role that the same format serves.
 struct Group {
@@ -44,7 +44,7 @@ using Key = std::tuple<log::Role, int, std::string, bool>;
 std::map<Key, Group> group(const Analysis& analysis) {
   std::map<Key, Group> groups;
   for (const TensorFindings& t : analysis.tensors) {
-    const auto narrow = analyzers::narrowest(t);
+    const auto narrow = analyzers::formats::narrowest(t);
     if (!narrow) continue;
     const int width = find_format(narrow->format)->format.width;
     Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
@@ -77,13 +77,13 @@ std::string groups_text(const Analysis& analysis, double target) {
   std::string text = fmt::format(
       "Narrowest format by range: nothing overflows and at most {} of the values become zero,\n"
       "as they are or at a power-of-two scale of the tensor's own:\n",
-      reports::share_text(target));
+      reports::answer::share_text(target));
   for (const auto& [key, g] : group(analysis)) {
     const auto& [role, width, format, needs_scale] = key;
     text += fmt::format("  {:<16} {:<9} {:<18} {:>11}  {}\n", log::name_of(role), format, scales(g),
                         plural(g.tensors.size(), "tensor"), names(g));
   }
-  const std::string left_out = reports::left_out_text(analysis);
+  const std::string left_out = reports::answer::left_out_text(analysis);
   return left_out.empty() ? text : text + left_out + "\n";
 }
 
@@ -106,7 +106,7 @@ struct Worst {
 
 std::string noise_row(const Analysis& analysis, log::Role role) {
   std::string row = fmt::format("  {:<16}", log::name_of(role));
-  for (const std::string_view format : analyzers::kFitFormats) {
+  for (const std::string_view format : analyzers::formats::kFitFormats) {
     Worst worst;
     for (const TensorFindings& t : analysis.tensors) {
       const FormatFit* fit = t.role == role ? find_fit(t, format) : nullptr;
@@ -114,7 +114,7 @@ std::string noise_row(const Analysis& analysis, log::Role role) {
     }
     row += fmt::format(" {:>8}", worst.text());
   }
-  for (std::size_t i = 0; i < analyzers::kMxElements.size(); ++i) {
+  for (std::size_t i = 0; i < analyzers::formats::kMxElements.size(); ++i) {
     Worst worst;
     for (const TensorFindings& t : analysis.tensors) {
       if (t.role == role && !t.block_fits.empty()) worst.add(t.block_fits[i].noise);
@@ -132,9 +132,9 @@ std::string noise_text(const Analysis& analysis) {
       "some "
       "are\nestimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
   text += fmt::format("  {:<16}", "");
-  for (const std::string_view format : analyzers::kFitFormats)
+  for (const std::string_view format : analyzers::formats::kFitFormats)
     text += fmt::format(" {:>8}", format);
-  for (const std::string_view element : analyzers::kMxElements) {
+  for (const std::string_view element : analyzers::formats::kMxElements) {
     text += fmt::format(" {:>8}", fmt::format("mx {}", element));
   }
   text += "\n";
@@ -160,7 +160,7 @@ std::string mass_text(const Analysis& analysis) {
     n += t.counts.finite_nonzero.high;
   }
   if (gradients.empty() || !k || flushed.high == 0) return "";
-  const MassShare lost = analyzers::lost_mass(gradients, analysis.target, *k);
+  const MassShare lost = analyzers::underflow::lost_mass(gradients, analysis.target, *k);
   // Worth a "but": many values that weigh little.
   constexpr double kMany = 0.001;
   const double share = static_cast<double>(flushed.low) / static_cast<double>(n);
@@ -168,10 +168,10 @@ std::string mass_text(const Analysis& analysis) {
   return fmt::format(
       "\nThe gradients that become zero in {} at loss scale {} are {} of the values,\n"
       "{} {} of the sum of magnitudes (L1) and {} of the sum of squares (L2).\n",
-      analysis.target.name, reports::scale_text(analysis.loss_scale),
-      reports::share_text(flushed, n), weigh_little ? "but" : "and",
-      reports::share_range_text(lost.l1.low, lost.l1.high),
-      reports::share_range_text(lost.l2.low, lost.l2.high));
+      analysis.target.name, reports::answer::scale_text(analysis.loss_scale),
+      reports::answer::share_text(flushed, n), weigh_little ? "but" : "and",
+      reports::answer::share_range_text(lost.l1.low, lost.l1.high),
+      reports::answer::share_range_text(lost.l2.low, lost.l2.high));
 }
 
 }  // namespace
@@ -183,4 +183,4 @@ std::string formats_text(const Analysis& analysis, double target_underflow) {
   return groups_text(analysis, target_underflow) + noise_text(analysis) + mass_text(analysis);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,10 +6,10 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// The tensors by role and narrowest format, then the noise by role and format: a screenful for any
 /// number of tensors. Empty where no fits are known.
-std::string formats_text(const analyzers::Analysis& analysis, double target_underflow);
+std::string formats_text(const analyzers::underflow::Analysis& analysis, double target_underflow);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

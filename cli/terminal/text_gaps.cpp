@@ -9,11 +9,11 @@
 #include "reports/answer/gaps.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using reports::LogGaps;
-namespace text = reports;
+using reports::answer::LogGaps;
+namespace text = reports::answer;
 
 /// Gaps told in a sentence; the others by name.
 constexpr std::size_t kShown = 3;
@@ -44,7 +44,7 @@ std::string recording_text(const text::Recording& recording) {
 
 }  // namespace
 
-std::string gaps_text(const analyzers::Analysis& analysis) {
+std::string gaps_text(const analyzers::underflow::Analysis& analysis) {
   const std::vector<LogGaps> all = text::could_not_tell(analysis);
   std::string out;
   std::set<std::string> lines;
@@ -56,4 +56,4 @@ std::string gaps_text(const analyzers::Analysis& analysis) {
   return out;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,10 +6,10 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// The gaps that matter most in a sentence each, the others by name, and the lines that record
 /// them; begins with an empty line. Empty where nothing is missing.
-std::string gaps_text(const analyzers::Analysis& analysis);
+std::string gaps_text(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

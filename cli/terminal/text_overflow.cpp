@@ -9,7 +9,12 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
+
+using analyzers::overflow::Cause;
+using analyzers::overflow::Headroom;
+using analyzers::overflow::OverflowEvent;
+
 namespace {
 
 using namespace analyzers;
@@ -21,9 +26,10 @@ std::string cause_text(const OverflowEvent& event) {
     case Cause::by_scale:
       return fmt::format(
           "the loss scale is too large; {}",
-          event.estimated ? fmt::format("at most {} would have held, how much less is not known",
-                                        reports::power_text(event.safe_log2.value_or(0)))
-                          : reports::power_text(event.safe_log2.value_or(0)) + " would have held");
+          event.estimated
+              ? fmt::format("at most {} would have held, how much less is not known",
+                            reports::answer::power_text(event.safe_log2.value_or(0)))
+              : reports::answer::power_text(event.safe_log2.value_or(0)) + " would have held");
     case Cause::at_scale_1: return "it overflows without any loss scale";
     case Cause::nan_in_model:
       return fmt::format("{} in the model; no loss scale helps",
@@ -33,14 +39,18 @@ std::string cause_text(const OverflowEvent& event) {
   return "";
 }
 
-std::string glimpse_text(const Glimpse& glimpse) {
-  std::string text = fmt::format(
-      "step {}: {}", glimpse.step,
-      glimpse.max_abs ? reports::magnitude_text(*glimpse.max_abs) : "nothing finite and nonzero");
-  if (glimpse.inf.high != 0) text += fmt::format(", {} inf", reports::count_text(glimpse.inf));
-  if (glimpse.nan.high != 0) text += fmt::format(", {} NaN", reports::count_text(glimpse.nan));
+std::string glimpse_text(const overflow::Glimpse& glimpse) {
+  std::string text = fmt::format("step {}: {}", glimpse.step,
+                                 glimpse.max_abs ? reports::answer::magnitude_text(*glimpse.max_abs)
+                                                 : "nothing finite and nonzero");
+  if (glimpse.inf.high != 0) {
+    text += fmt::format(", {} inf", reports::answer::count_text(glimpse.inf));
+  }
+  if (glimpse.nan.high != 0) {
+    text += fmt::format(", {} NaN", reports::answer::count_text(glimpse.nan));
+  }
   if (glimpse.overflow.high != 0) {
-    text += fmt::format(", {} overflow", reports::count_text(glimpse.overflow));
+    text += fmt::format(", {} overflow", reports::answer::count_text(glimpse.overflow));
   }
   return text;
 }
@@ -59,7 +69,7 @@ std::string leads_text(const OverflowEvent& event) {
   if (event.leads.empty()) return "";
   constexpr std::size_t kShown = 3;  // steps of a lead, the last ones: the JSON has all
   std::string text = "    What led there, largest magnitudes:\n";
-  for (const Lead& lead : event.leads) {
+  for (const overflow::Lead& lead : event.leads) {
     text += fmt::format("      {} ({}):", printable(lead.name), lead.relation);
     const std::size_t first = lead.glimpses.size() - std::min(kShown, lead.glimpses.size());
     for (std::size_t i = first; i < lead.glimpses.size(); ++i) {
@@ -92,11 +102,11 @@ std::string room_text(const Headroom& h) {
   }
   return fmt::format("{}{:.1f} binades at step {}{}", h.censored ? "at most " : "", h.least,
                      h.least_at,
-                     h.scale == 1 ? "" : " at loss scale " + reports::scale_text(h.scale));
+                     h.scale == 1 ? "" : " at loss scale " + reports::answer::scale_text(h.scale));
 }
 
 /// The tensor with the least room, and every other one that is close or grows toward overflow.
-std::string rooms_text(const Analysis& analysis, const std::vector<Headroom>& all) {
+std::string rooms_text(const underflow::Analysis& analysis, const std::vector<Headroom>& all) {
   constexpr std::size_t kShown = 5;
   constexpr double kClose = 4;  // binades
   std::string text;
@@ -116,8 +126,9 @@ std::string rooms_text(const Analysis& analysis, const std::vector<Headroom>& al
 
 }  // namespace
 
-std::string overflow_text(const Analysis& analysis, const OverflowFindings& found) {
+std::string overflow_text(const underflow::Analysis& analysis,
+                          const overflow::OverflowFindings& found) {
   return events_text(found.events, analysis.logs.size() > 1) + rooms_text(analysis, found.headroom);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,10 +6,10 @@
 
 #include "analyzers/overflow/overflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// The first events with their cause and what led there, then the tensors with the least room.
-std::string overflow_text(const analyzers::Analysis& analysis,
-                          const analyzers::OverflowFindings& found);
+std::string overflow_text(const analyzers::underflow::Analysis& analysis,
+                          const analyzers::overflow::OverflowFindings& found);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

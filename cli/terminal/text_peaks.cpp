@@ -9,10 +9,10 @@
 
 #include "reports/answer/peaks_words.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using analyzers::TensorPeaks;
+using analyzers::underflow::TensorPeaks;
 
 constexpr std::size_t kShown = 20;
 constexpr std::size_t kWidestName = 48;
@@ -29,8 +29,9 @@ std::string table_text(const std::vector<TensorPeaks>& order, std::string_view f
       {"tensor", "largest magnitude", "at step", fmt::format("in {}", format)}};
   for (std::size_t i = 0; i < shown; ++i) {
     const TensorPeaks& t = order[i];
-    rows.push_back({shortened(t.name), reports::largest_text(t),
-                    t.max_abs ? std::to_string(t.max_step) : "", reports::peaks_verdict(t)});
+    rows.push_back({shortened(t.name), reports::answer::largest_text(t),
+                    t.max_abs ? std::to_string(t.max_step) : "",
+                    reports::answer::peaks_verdict(t)});
   }
   std::array<std::size_t, 3> widths{};
   for (const auto& row : rows) {
@@ -49,10 +50,11 @@ std::string table_text(const std::vector<TensorPeaks>& order, std::string_view f
 
 }  // namespace
 
-std::string peaks_text(const analyzers::Analysis& analysis) {
-  const std::vector<TensorPeaks> order = reports::peaks_by_harm(analysis);
+std::string peaks_text(const analyzers::underflow::Analysis& analysis) {
+  const std::vector<TensorPeaks> order = reports::answer::peaks_by_harm(analysis);
   if (order.empty()) return "";
-  return reports::peaks_title(order, analysis) + ":\n" + table_text(order, analysis.target.name);
+  return reports::answer::peaks_title(order, analysis) + ":\n" +
+         table_text(order, analysis.target.name);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,9 +6,9 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// A screenful; more of it is in the JSON. Empty where there are none.
-std::string peaks_text(const analyzers::Analysis& analysis);
+std::string peaks_text(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -14,12 +14,12 @@
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-namespace text = reports;
-using analyzers::PolicyStudy;
-using analyzers::Trace;
+namespace text = reports::answer;
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::Trace;
 using log::printable;
 
 constexpr std::size_t kColumns = 100;
@@ -60,7 +60,7 @@ std::vector<Line> lines_of(const PolicyStudy& study) {
     lines.push_back(line_of(*trace, study, {name}));
   }
   if (lines.size() > 1) lines.emplace_back();
-  for (const auto& group : analyzers::alike(study)) {
+  for (const auto& group : analyzers::replay::alike(study)) {
     const Trace& trace = study.traces[group.front()];
     if (trace.unavailable.empty()) lines.push_back(line_of(trace, study, names_of(study, group)));
   }
@@ -117,7 +117,7 @@ std::string table(const PolicyStudy& study) {
 }
 
 std::string heading(const PolicyStudy& study) {
-  const analyzers::StepSeries& s = study.series;
+  const analyzers::replay::StepSeries& s = study.series;
   std::string out = fmt::format("{}: {}", printable(s.log), text::plural(s.steps.size(), "step"));
   if (!s.from_magnitudes && !s.steps.empty()) {
     out += fmt::format(", {} to {}", text::step_text(s.steps.front()),
@@ -164,7 +164,7 @@ std::string legend(const PolicyStudy& study) {
 }
 
 /// Whether a trap concerns the run, the policy that was tuned, or one that was asked for.
-bool concerns(const analyzers::Trap& trap, const PolicyStudy& study, bool asked) {
+bool concerns(const analyzers::replay::Trap& trap, const PolicyStudy& study, bool asked) {
   return asked || trap.policy == "recorded" || (study.tuned && trap.policy == study.tuned->name);
 }
 
@@ -172,7 +172,7 @@ std::string traps(const PolicyStudy& study, bool asked) {
   PolicyStudy shown;
   std::set<std::string> others;
   shown.series.from_magnitudes = study.series.from_magnitudes;
-  for (const analyzers::Trap& trap : study.traps) {
+  for (const analyzers::replay::Trap& trap : study.traps) {
     if (concerns(trap, study, asked)) {
       shown.traps.push_back(trap);
     } else {
@@ -219,4 +219,4 @@ std::string catalogue_text() {
   return out + "Use one as --policy NAME, or with settings as --policy NAME,KEY=VALUE,...\n";
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -12,13 +12,17 @@
 #include "reports/answer/text.hpp"
 #include "sim/training/true_error.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
+
+using sim::training::RunSummary;
+using sim::training::Settings;
+
 namespace {
 
-using analyzers::Analysis;
-using analyzers::TensorFindings;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 using log::Role;
-namespace text = reports;
+namespace text = reports::answer;
 
 /// Gradients of one role over the recorded steps.
 struct Lost {
@@ -39,7 +43,7 @@ Lost lost_of(const Analysis& analysis, Role role) {
 }
 
 /// Where gradients were computed in binary16 what is lost is lost: it is among the zeros.
-std::string flushed_text(const sim::Settings& settings, const Analysis& analysis) {
+std::string flushed_text(const Settings& settings, const Analysis& analysis) {
   const bool narrow = settings.precision.tensors == Dtype::f16;
   std::string out;
   for (const auto& [role, what] : {std::pair{Role::weight_grad, "weight gradients"},
@@ -55,7 +59,7 @@ std::string flushed_text(const sim::Settings& settings, const Analysis& analysis
 }
 
 /// Where a run's weights are 16-bit, an update that was too small for the format is zero already.
-std::string update_text(const sim::Settings& settings, const Analysis& analysis) {
+std::string update_text(const Settings& settings, const Analysis& analysis) {
   UpdateCounts counts;
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.updates) counts += tensor.updates->table.counts;
@@ -77,13 +81,13 @@ std::string update_text(const sim::Settings& settings, const Analysis& analysis)
       text::share_text(counts.half.underflow, counts.updates()));
 }
 
-std::string lost_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+std::string lost_text(const Settings& settings, const RunSummary& summary) {
   analyzers::Passes passes;
   passes.updates = true;
   Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {});
   std::string out = "In the recorded steps:\n" + flushed_text(settings, analysis);
   if (settings.precision.tensors == Dtype::bf16) {
-    const analyzers::Target bfloat16{"bfloat16", kBfloat16};
+    const analyzers::underflow::Target bfloat16{"bfloat16", kBfloat16};
     analysis = analyzers::analyze({summary.folder}, bfloat16, {}, passes, {});
   }
   return out + update_text(settings, analysis);
@@ -94,7 +98,7 @@ struct Deviation {
   std::uint64_t lost = 0, underflowed = 0, sign_changed = 0, nonfinite = 0, true_nonzero = 0;
   std::vector<double> errors;  ///< relative, a tensor and step each
 
-  void add(const sim::GradientError& error) {
+  void add(const sim::training::GradientError& error) {
     lost += error.lost;
     underflowed += error.underflowed;
     sign_changed += error.sign_changed;
@@ -128,12 +132,13 @@ std::string_view format_text(Dtype dtype) {
   return dtype == Dtype::f16 ? "FP16" : dtype == Dtype::bf16 ? "BF16" : "FP32";
 }
 
-std::string true_error_text(const sim::Settings& settings, const sim::RunSummary& summary) {
-  const std::vector<sim::StepError> steps = sim::read_true_errors(summary.folder);
+std::string true_error_text(const Settings& settings, const RunSummary& summary) {
+  const std::vector<sim::training::StepError> steps =
+      sim::training::read_true_errors(summary.folder);
   if (steps.empty()) return "";
   Deviation weights, activations;
-  for (const sim::StepError& step : steps) {
-    for (const sim::GradientError& error : step.tensors) {
+  for (const sim::training::StepError& step : steps) {
+    for (const sim::training::GradientError& error : step.tensors) {
       (error.role == Role::weight_grad ? weights : activations).add(error);
     }
   }
@@ -160,7 +165,7 @@ std::string quoted(const std::string& word) {
   return log::printable(out + "'");
 }
 
-std::string next_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+std::string next_text(const Settings& settings, const RunSummary& summary) {
   const std::string run = quoted(summary.folder.string());
   if (summary.stopped) {
     return fmt::format("To go on:  halfscope simulate {} --out {} --resume\n",
@@ -177,19 +182,19 @@ std::string next_text(const sim::Settings& settings, const sim::RunSummary& summ
 
 std::string networks_text() {
   std::string out = "Networks:\n";
-  for (const sim::Network& n : sim::networks()) {
+  for (const sim::networks::Network& n : sim::networks::networks()) {
     out += fmt::format("  {:<22} {}; on {}, {} steps of {}, learning rate {:g}\n", n.name, n.what,
                        n.data, n.steps, n.batch, n.learning_rate);
   }
   out += "Data:\n";
-  for (const auto& [name, what] : sim::data_names()) {
+  for (const auto& [name, what] : sim::data::data_names()) {
     out += fmt::format("  {:<22} {}\n", name, what);
   }
   return out +
          "  PATH                   a folder with the files of MNIST or CIFAR-10, or a text file\n";
 }
 
-std::string simulation_text(const sim::Settings& settings, const sim::RunSummary& summary) {
+std::string simulation_text(const Settings& settings, const RunSummary& summary) {
   std::string out = fmt::format("{} in {}{}: {}", settings.network->name, settings.precision.name,
                                 settings.cudnn ? " on a GPU" : "",
                                 text::plural(static_cast<std::uint64_t>(summary.steps), "step"));
@@ -217,4 +222,4 @@ std::string simulation_text(const sim::Settings& settings, const sim::RunSummary
   return out + next_text(settings, summary);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -13,19 +13,19 @@
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 namespace {
 
-using analyzers::Analysis;
-using analyzers::TensorFindings;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 using log::Role;
-using reports::class_share_text;
-using reports::count_text;
-using reports::plural;
-using reports::share_text;
+using reports::answer::class_share_text;
+using reports::answer::count_text;
+using reports::answer::plural;
+using reports::answer::share_text;
 using Tensors = std::vector<const TensorFindings*>;
 
-Interval nonfinite(const analyzers::Counts& counts) { return counts.nan + counts.inf; }
+Interval nonfinite(const analyzers::underflow::Counts& counts) { return counts.nan + counts.inf; }
 
 double share_of(const Interval& count, const TensorFindings& t) {
   const std::uint64_t n = t.counts.finite_nonzero.low;
@@ -196,7 +196,7 @@ std::string summary_text(const Analysis& analysis) {
   return fmt::format(
              "In {} at loss scale {}, of {} finite nonzero {} in {}:\n"
              "  {} become zero, {} subnormal, {} overflow.\n",
-             analysis.target.name, reports::scale_text(analysis.loss_scale), count_text(n),
+             analysis.target.name, reports::answer::scale_text(analysis.loss_scale), count_text(n),
              gradients ? "gradient values" : "values", plural(tensors.size(), "tensor"),
              class_share_text(sum, &Classes::flushed_to_zero, n),
              class_share_text(sum, &Classes::subnormal, n),
@@ -224,7 +224,7 @@ Cells cells_of(const TensorFindings& t) {
           t.max_abs            ? fmt::format("2^{:.1f}", std::log2(*t.max_abs))
           : t.max_abs_at_least ? fmt::format("> 2^{:.1f}", std::log2(*t.max_abs_at_least))
                                : "none",
-          t.counts.nonfinite_known ? count_text(reports::nonfinite_values(t)) : "not known",
+          t.counts.nonfinite_known ? count_text(reports::answer::nonfinite_values(t)) : "not known",
           log::printable(t.name) + doubt_text(t)};
 }
 
@@ -280,9 +280,10 @@ std::string computed_text(const TensorFindings& t) {
 }
 
 std::string tensors_text(const Analysis& analysis) {
-  const std::string carried = reports::carried_text(analysis);  // then overflow means nothing
+  const std::string carried =
+      reports::answer::carried_text(analysis);  // then overflow means nothing
   return (carried.empty() ? broken_text(analysis) : carried + "\n\n") + summary_text(analysis) +
          table_text(analysis);
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

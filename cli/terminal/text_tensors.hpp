@@ -6,12 +6,12 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// A screenful; more of it is in the JSON.
-std::string tensors_text(const analyzers::Analysis& analysis);
+std::string tensors_text(const analyzers::underflow::Analysis& analysis);
 
 /// What the values of a tensor were computed in, as people call it: "FP16", "BF16".
-std::string computed_text(const analyzers::TensorFindings& tensor);
+std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

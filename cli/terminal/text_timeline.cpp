@@ -4,18 +4,18 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
-std::string timeline_text(const analyzers::Analysis& analysis) {
+std::string timeline_text(const analyzers::underflow::Analysis& analysis) {
   constexpr std::size_t kColumns = 100;
   std::string out;
-  for (const reports::TimelineWords& words : reports::timeline_words(analysis)) {
+  for (const reports::answer::TimelineWords& words : reports::answer::timeline_words(analysis)) {
     out += (out.empty() ? "" : "\n") + words.title + ":\n";
     for (const std::string& line : words.lines) {
-      out += reports::wrapped_text("* " + line, kColumns, 2);
+      out += reports::answer::wrapped_text("* " + line, kColumns, 2);
     }
   }
   return out;
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -6,10 +6,10 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// Skipped steps, the scale's ends, its falls and what drove them. Empty where no log tells a scale
 /// or a skipped step; run logs have `halfscope policies`.
-std::string timeline_text(const analyzers::Analysis& analysis);
+std::string timeline_text(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -13,14 +13,17 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
+
+using analyzers::underflow::UpdateSource;
+
 namespace {
 
-using analyzers::Analysis;
-using analyzers::TensorFindings;
-using reports::count_text;
-using reports::plural;
-using reports::share_text;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
+using reports::answer::count_text;
+using reports::answer::plural;
+using reports::answer::share_text;
 
 constexpr std::size_t kShown = 10;
 
@@ -99,7 +102,8 @@ std::string what_if_text(const UpdateWhatIf& w, const UpdateCounts& counts) {
       continue;
     }
     text += fmt::format("  Learning rate times {}: {} are lost.\n",
-                        reports::power_text(log2_factor), share_text(c.half.lost(), c.updates()));
+                        reports::answer::power_text(log2_factor),
+                        share_text(c.half.lost(), c.updates()));
   }
   if (!w.stochastic.empty()) {
     const StochasticMoves& most = w.stochastic.back();
@@ -156,10 +160,10 @@ Weights weights_of(const Analysis& analysis) {
 /// The role whose values an update is made of.
 log::Role source_role(const TensorFindings& weight) {
   switch (weight.updates->source) {
-    case analyzers::UpdateSource::update: return log::Role::update;
-    case analyzers::UpdateSource::optimizer_state: return log::Role::optimizer_state;
-    case analyzers::UpdateSource::gradient: return log::Role::weight_grad;
-    case analyzers::UpdateSource::difference: return weight.role;
+    case UpdateSource::update: return log::Role::update;
+    case UpdateSource::optimizer_state: return log::Role::optimizer_state;
+    case UpdateSource::gradient: return log::Role::weight_grad;
+    case UpdateSource::difference: return weight.role;
   }
   return log::Role::update;
 }
@@ -229,7 +233,7 @@ std::string updates_text(const Analysis& analysis) {
 
 std::string updates_line(const Analysis& analysis) {
   const UpdateCounts counts = sum_of(weights_of(analysis)).counts;
-  if (counts.updates() == 0 || !reports::kept_narrow_text(analysis).empty()) return "";
+  if (counts.updates() == 0 || !reports::answer::kept_narrow_text(analysis).empty()) return "";
   return fmt::format(
       "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "
       "FP32 copy; halfscope analyze tells which.\n",
@@ -251,4 +255,4 @@ std::string missing_updates_text(const Analysis& analysis) {
          "with --lr (docs/json.md)";
 }
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

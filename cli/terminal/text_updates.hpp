@@ -6,16 +6,16 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::cli {
+namespace halfscope::cli::terminal {
 
 /// A paragraph over all weights, then the weights that lose the most; empty where no pairs of
 /// weight and update are known.
-std::string updates_text(const analyzers::Analysis& analysis);
+std::string updates_text(const analyzers::underflow::Analysis& analysis);
 
 /// The same in one line; empty likewise.
-std::string updates_line(const analyzers::Analysis& analysis);
+std::string updates_line(const analyzers::underflow::Analysis& analysis);
 
 /// Why no updates are known and what to do, as a clause.
-std::string missing_updates_text(const analyzers::Analysis& analysis);
+std::string missing_updates_text(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::cli
+}  // namespace halfscope::cli::terminal

@@ -15,11 +15,11 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/study.hpp"
 #include "bindings.hpp"
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 #include "reports/export/json_policies.hpp"
-#include "reports/answer/policy_names.hpp"
-#include "reports/answer/policy_words.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,7 +30,7 @@ namespace {
 using Paths = std::vector<std::filesystem::path>;
 
 /// Lets Ctrl-C end a long call: looks for it a few times a second.
-analyzers::Progress interruptible() {
+analyzers::frames::Progress interruptible() {
   using Clock = std::chrono::steady_clock;
   return [last = Clock::now()](std::uint64_t, std::uint64_t) mutable {
     if (Clock::now() - last < std::chrono::milliseconds(200)) return;
@@ -40,16 +40,14 @@ analyzers::Progress interruptible() {
   };
 }
 
-analyzers::Selection selection_of(std::optional<std::int64_t> first,
-                                  std::optional<std::int64_t> end,
-                                  const std::optional<std::string>& tensor,
-                                  const std::vector<std::pair<std::string, std::string>>& roles,
-                                  std::optional<double> recorded_scale,
-                                  const std::optional<std::string>& scale_tag, double loss_scale,
-                                  std::optional<double> learning_rate,
-                                  const std::optional<std::string>& read_as,
-                                  std::optional<std::uint64_t> ranks) {
-  analyzers::Selection selection;
+analyzers::frames::Selection selection_of(
+    std::optional<std::int64_t> first, std::optional<std::int64_t> end,
+    const std::optional<std::string>& tensor,
+    const std::vector<std::pair<std::string, std::string>>& roles,
+    std::optional<double> recorded_scale, const std::optional<std::string>& scale_tag,
+    double loss_scale, std::optional<double> learning_rate,
+    const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks) {
+  analyzers::frames::Selection selection;
   selection.ranks = ranks;
   if (first) selection.first_step = *first;
   if (end) selection.end_step = *end;
@@ -67,12 +65,13 @@ analyzers::Selection selection_of(std::optional<std::int64_t> first,
   return selection;
 }
 
-using TextAndNotes = std::pair<std::string, analyzers::Notes>;
+using TextAndNotes = std::pair<std::string, analyzers::frames::Notes>;
 
 /// The same for every pass.
-analyzers::Progress every_phase(const std::string&) { return interruptible(); }
+analyzers::frames::Progress every_phase(const std::string&) { return interruptible(); }
 
-analyzers::Target target_called(const std::string& format, const std::string& subnormals) {
+analyzers::underflow::Target target_called(const std::string& format,
+                                           const std::string& subnormals) {
   const NamedFormat& named = format_called(format);
   if (const auto rule = find_subnormals(subnormals)) return {named.name, named.format, *rule};
   std::string names;
@@ -83,46 +82,47 @@ analyzers::Target target_called(const std::string& format, const std::string& su
 }
 
 TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
-                          const std::string& subnormals, const analyzers::Selection& selection,
-                          bool what_if, bool formats) {
-  const analyzers::Target target = target_called(format, subnormals);
+                          const std::string& subnormals,
+                          const analyzers::frames::Selection& selection, bool what_if,
+                          bool formats) {
+  const analyzers::underflow::Target target = target_called(format, subnormals);
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
   const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
-  return {reports::json_text(reports::to_json(found)), found.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)), found.notes};
 }
 
-TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::Selection& selection,
+TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Selection& selection,
                                 const std::optional<std::string>& format, int headroom_bits,
                                 double target_underflow) {
-  const analyzers::Target target =
-      format ? target_called(*format, "keep") : analyzers::Target{.by_default = true};
+  const analyzers::underflow::Target target =
+      format ? target_called(*format, "keep") : analyzers::underflow::Target{.by_default = true};
   nb::gil_scoped_release release;
-  const analyzers::RecommendOptions options{headroom_bits, target_underflow};
+  const analyzers::underflow::RecommendOptions options{headroom_bits, target_underflow};
   auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase);
   const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
-  auto json = reports::to_json(found.advice);
-  reports::put_overflow(json, found.analysis, found.overflow);
-  reports::put_timeline(json, found.analysis);
-  reports::put_gaps(json, found.analysis);
-  return {reports::json_text(json), found.analysis.notes};
+  auto json = reports::exports::to_json(found.advice);
+  reports::exports::put_overflow(json, found.analysis, found.overflow);
+  reports::exports::put_timeline(json, found.analysis);
+  reports::exports::put_gaps(json, found.analysis);
+  return {reports::exports::json_text(json), found.analysis.notes};
 }
 
 /// own_scale: gradients are counted at the loss scale of their step.
 TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,
                           const std::optional<std::string>& format, const std::string& subnormals,
-                          analyzers::Selection selection, bool own_scale) {
-  analyzers::Target target = target_called(format.value_or("binary16"), subnormals);
+                          analyzers::frames::Selection selection, bool own_scale) {
+  analyzers::underflow::Target target = target_called(format.value_or("binary16"), subnormals);
   target.by_default = !format;
   nb::gil_scoped_release release;
   selection.at_run_scale = own_scale;
-  const analyzers::Comparison found =
-      analyzers::compare_logs(a, b, target, {selection, selection}, interruptible());
-  return {reports::json_text(reports::to_json(found)), found.notes};
+  const analyzers::compare::Comparison found =
+      analyzers::compare::compare_logs(a, b, target, {selection, selection}, interruptible());
+  return {reports::exports::json_text(reports::exports::to_json(found)), found.notes};
 }
 
-analyzers::StepSeries series_of(const std::vector<double>& magnitudes) {
-  analyzers::StepSeries series;
+analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
+  analyzers::replay::StepSeries series;
   series.from_magnitudes = true;
   for (const double magnitude : magnitudes) {
     if (magnitude < 0) throw nb::value_error("amax has negative values, wanted magnitudes");
@@ -140,43 +140,47 @@ struct Replay {
   int headroom_bits = 1;
   double target_underflow = 0;
 
-  analyzers::PolicyOptions options() const {
-    analyzers::PolicyOptions out;
-    for (const std::string& text : policies) out.policies.push_back(reports::policy_called(text));
+  analyzers::replay::PolicyOptions options() const {
+    analyzers::replay::PolicyOptions out;
+    for (const std::string& text : policies) {
+      out.policies.push_back(reports::answer::policy_called(text));
+    }
     out.assume_constant = assume_constant;
     out.targets = {headroom_bits, target_underflow};
-    if (!framework.empty()) out.tuned = reports::policy_called(framework);
+    if (!framework.empty()) out.tuned = reports::answer::policy_called(framework);
     return out;
   }
 
-  TextAndNotes of(analyzers::StepSeries&& series, analyzers::Notes notes,
-                  const analyzers::PolicyOptions& options) const {
-    std::vector<analyzers::PolicyStudy> studies;
-    studies.push_back(analyzers::study_policies(std::move(series), options));
+  TextAndNotes of(analyzers::replay::StepSeries&& series, analyzers::frames::Notes notes,
+                  const analyzers::replay::PolicyOptions& options) const {
+    std::vector<analyzers::replay::PolicyStudy> studies;
+    studies.push_back(analyzers::replay::study_policies(std::move(series), options));
     if (!framework.empty() && !studies.front().tuned) {
-      std::string why = reports::tuned_text(studies.front(), framework);
+      std::string why = reports::answer::tuned_text(studies.front(), framework);
       if (why.ends_with('\n')) why.pop_back();
       notes.push_back(std::move(why));
     }
     std::string text;
-    reports::write_traces(studies, {.with_recorded = policies.empty(), .framework = framework},
-                          [&text](std::string_view piece) { text += piece; });
+    reports::exports::write_traces(studies,
+                                   {.with_recorded = policies.empty(), .framework = framework},
+                                   [&text](std::string_view piece) { text += piece; });
     return {std::move(text), std::move(notes)};
   }
 };
 
-TextAndNotes replay_log(const std::filesystem::path& log, const analyzers::Selection& selection,
-                        const Replay& replay) {
-  const analyzers::PolicyOptions options = replay.options();
+TextAndNotes replay_log(const std::filesystem::path& log,
+                        const analyzers::frames::Selection& selection, const Replay& replay) {
+  const analyzers::replay::PolicyOptions options = replay.options();
   nb::gil_scoped_release release;
-  analyzers::Notes notes;
-  analyzers::StepSeries series = analyzers::read_series(log, selection, {}, notes, interruptible());
+  analyzers::frames::Notes notes;
+  analyzers::replay::StepSeries series =
+      analyzers::replay::read_series(log, selection, {}, notes, interruptible());
   return replay.of(std::move(series), std::move(notes), options);
 }
 
 TextAndNotes replay_magnitudes(const std::vector<double>& magnitudes, const Replay& replay) {
-  const analyzers::PolicyOptions options = replay.options();
-  analyzers::StepSeries series = series_of(magnitudes);
+  const analyzers::replay::PolicyOptions options = replay.options();
+  analyzers::replay::StepSeries series = series_of(magnitudes);
   nb::gil_scoped_release release;
   return replay.of(std::move(series), {}, options);
 }
@@ -184,18 +188,18 @@ TextAndNotes replay_magnitudes(const std::vector<double>& magnitudes, const Repl
 }  // namespace
 
 void bind_logs(nb::module_& module) {
-  nb::class_<analyzers::Selection>(module, "Selection")
+  nb::class_<analyzers::frames::Selection>(module, "Selection")
       .def(
           "__init__",
-          [](analyzers::Selection* self, std::optional<std::int64_t> first,
+          [](analyzers::frames::Selection* self, std::optional<std::int64_t> first,
              std::optional<std::int64_t> end, const std::optional<std::string>& tensor,
              const std::vector<std::pair<std::string, std::string>>& roles,
              std::optional<double> recorded_scale, const std::optional<std::string>& scale_tag,
              double loss_scale, std::optional<double> learning_rate,
              const std::optional<std::string>& read_as, std::optional<std::uint64_t> ranks) {
-            new (self) analyzers::Selection(selection_of(first, end, tensor, roles, recorded_scale,
-                                                         scale_tag, loss_scale, learning_rate,
-                                                         read_as, ranks));
+            new (self) analyzers::frames::Selection(
+                selection_of(first, end, tensor, roles, recorded_scale, scale_tag, loss_scale,
+                             learning_rate, read_as, ranks));
           },
           nb::kw_only(), "first"_a.none(), "end"_a.none(), "tensor"_a.none(), "roles"_a,
           "recorded_scale"_a.none(), "scale_tag"_a.none(), "loss_scale"_a, "learning_rate"_a.none(),

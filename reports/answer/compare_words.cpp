@@ -10,12 +10,12 @@
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-using analyzers::Change;
-using analyzers::Comparison;
-using analyzers::RunTotals;
-using analyzers::Trouble;
+using analyzers::compare::Change;
+using analyzers::compare::Comparison;
+using analyzers::compare::RunTotals;
+using analyzers::compare::Trouble;
 
 namespace {
 
@@ -98,7 +98,7 @@ std::string underflow_sentence(const Comparison& c) {
   const bool bounds = !c.runs.a.lost.exact() || !c.runs.b.lost.exact();
   const bool zeros = c.zeros_tell && bounds;
   const auto lost = [&](const RunTotals& run) {
-    return share_of_total(zeros ? lost_to_zero(run.gradients) : run.likely_lost,
+    return share_of_total(zeros ? analyzers::compare::lost_to_zero(run.gradients) : run.likely_lost,
                           run.gradients.total);
   };
   const std::string numbers = fmt::format("{}{} in A, {} in B", zeros ? "with true zeros " : "",
@@ -150,7 +150,7 @@ struct FarZeros {
 
 FarZeros far_zeros(const Comparison& c) {
   FarZeros out;
-  for (const analyzers::ComparedTensor& t : c.tensors) {
+  for (const analyzers::compare::ComparedTensor& t : c.tensors) {
     const bool a = t.far.a && t.lost.a.high != t.likely_lost.a.high;
     const bool b = t.far.b && t.lost.b.high != t.likely_lost.b.high;
     if (!t.counted || (!a && !b)) continue;
@@ -173,7 +173,7 @@ std::string far_text(const Comparison& c) {
       : far.in_a           ? "A"
                            : "B",
       dtype_text(run.computed),
-      analyzers::flushed_below_log2(format_of(run.computed.value_or(Dtype::bf16))),
+      analyzers::compare::flushed_below_log2(format_of(run.computed.value_or(Dtype::bf16))),
       far.smallest_log2);
 }
 
@@ -190,7 +190,7 @@ std::string kept_sentence(const Comparison& c) {
 std::string zero_updates_sentence(const Comparison& c) {
   const UpdateCounts &a = c.updates->a, &b = c.updates->b;
   if (c.runs.a.zero_updates_hide || c.runs.b.zero_updates_hide) return "";
-  const Change change = analyzers::real_change_of(a.zero, a.pairs, b.zero, b.pairs);
+  const Change change = analyzers::compare::real_change_of(a.zero, a.pairs, b.zero, b.pairs);
   if (change != Change::less && change != Change::more) return "";
   return fmt::format(
       " Updates that are exactly zero: {} in A, {} in B; underflow did not make them, and no "
@@ -270,7 +270,7 @@ std::string new_zeros_text(const Comparison& c) {
 }
 
 std::string parting_text(const Comparison& c) {
-  const analyzers::Parting& p = c.parting;
+  const analyzers::compare::Parting& p = c.parting;
   if (p.losses == 0) return "";
   std::string out;
   if (!p.first_other) {
@@ -348,7 +348,7 @@ std::string shift_text(double log2) {
                                 : fmt::format("{:+.2f}", log2);
 }
 
-std::string more_not_finite(const analyzers::ComparedTensor& t) {
+std::string more_not_finite(const analyzers::compare::ComparedTensor& t) {
   const Interval &a = t.not_finite.a, &b = t.not_finite.b;
   if (!a.exact() || !b.exact()) return count_text(b);
   return signed_text(static_cast<std::int64_t>(b.low) - static_cast<std::int64_t>(a.low));
@@ -361,4 +361,4 @@ std::string signed_text(std::int64_t count) {
   return (count < 0 ? "-" : "+") + count_text(magnitude);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 enum class Severity : std::uint8_t {
   serious,  ///< the run breaks, or a large part of what it computes is lost
@@ -29,4 +29,4 @@ struct Finding {
 /// Shares below which a loss is not reported as a finding, and from which it is serious.
 inline constexpr double kWorthTelling = 0.001, kSerious = 0.05;
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

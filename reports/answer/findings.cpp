@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/recommend/no_step_held.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/formats.hpp"
@@ -15,9 +15,10 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 using analyzers::Study;
+using analyzers::underflow::Share;
 
 namespace found {
 
@@ -32,16 +33,16 @@ Severity severity_of(double share) {
 std::optional<MassShare> mass_now(const Study& study) {
   const std::optional<int> log2 = exact_log2(study.analysis.loss_scale);
   if (!log2) return std::nullopt;
-  std::vector<const analyzers::TensorFindings*> counted;
+  std::vector<const analyzers::underflow::TensorFindings*> counted;
   for (const auto& tensor : study.analysis.tensors) {
     if (tensor.counted) counted.push_back(&tensor);
   }
   if (counted.empty()) return std::nullopt;
-  return analyzers::lost_mass(counted, study.analysis.target, *log2);
+  return analyzers::underflow::lost_mass(counted, study.analysis.target, *log2);
 }
 
-analyzers::Share flushed_now(const Study& study) {
-  analyzers::Share out;
+Share flushed_now(const Study& study) {
+  Share out;
   for (const auto& tensor : study.analysis.tensors) {
     if (!tensor.counted) continue;
     out.count += tensor.counts.classes.flushed_to_zero;
@@ -59,7 +60,7 @@ std::string kept_by_masters(const Study& study, std::uint64_t of) {
 
 std::string cure(const Study& study) {
   const auto& advice = study.advice;
-  if (!advice.static_log2 || analyzers::no_step_held(advice)) return "";
+  if (!advice.static_log2 || analyzers::recommend::no_step_held(advice)) return "";
   if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
   return fmt::format(
       "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
@@ -68,7 +69,7 @@ std::string cure(const Study& study) {
 
 }  // namespace
 
-std::string format_name(const analyzers::Analysis& analysis) {
+std::string format_name(const analyzers::underflow::Analysis& analysis) {
   return people_say(analysis.target.name);
 }
 
@@ -82,7 +83,7 @@ std::string some_names(const std::vector<std::string>& names) {
 }
 
 void underflow(const Study& study, List& to) {
-  const analyzers::Share now = flushed_now(study);
+  const Share now = flushed_now(study);
   if (now.of.high == 0 || now.high() < kWorthTelling || needs_no_scale(study)) return;
   const std::optional<MassShare> mass = mass_now(study);
   const std::string scale = scale_text(study.analysis.loss_scale);
@@ -273,4 +274,4 @@ std::vector<Finding> findings(const Study& study) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -11,11 +11,11 @@
 #include "analyzers/study.hpp"
 #include "reports/answer/finding.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// By severity; within one in this order: NaN in the model, overflow at scale 1, overflow by the
 /// scale, the run's loss-scaling policy, gradient underflow, swamped updates, tensors no single
 /// scale serves, room that runs out, dimensions, formats, memory. Empty where nothing was found.
 std::vector<Finding> findings(const analyzers::Study& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -7,12 +7,12 @@
 #include "analyzers/study.hpp"
 #include "reports/answer/finding.hpp"
 
-namespace halfscope::reports::found {
+namespace halfscope::reports::answer::found {
 
 using List = std::vector<Finding>;
 
 /// What people call the format that is asked about.
-std::string format_name(const analyzers::Analysis& analysis);
+std::string format_name(const analyzers::underflow::Analysis& analysis);
 /// The first few names, quoted by nothing, and how many more there are.
 std::string some_names(const std::vector<std::string>& names);
 
@@ -28,4 +28,4 @@ void dimensions(const analyzers::Study& study, List& to);
 void formats(const analyzers::Study& study, List& to);
 void memory(const analyzers::Study& study, List& to);
 
-}  // namespace halfscope::reports::found
+}  // namespace halfscope::reports::answer::found

@@ -10,11 +10,12 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 
-namespace halfscope::reports::found {
+namespace halfscope::reports::answer::found {
 
-using analyzers::Cause;
-using analyzers::OverflowEvent;
 using analyzers::Study;
+using analyzers::overflow::Cause;
+using analyzers::overflow::Headroom;
+using analyzers::overflow::OverflowEvent;
 
 namespace {
 
@@ -133,9 +134,9 @@ void at_asked_scale(const Study& study, List& to) {
 }
 
 void growing(const Study& study, List& to) {
-  const analyzers::Headroom* soonest = nullptr;
+  const Headroom* soonest = nullptr;
   std::size_t all = 0;
-  for (const analyzers::Headroom& h : study.overflow.headroom) {
+  for (const Headroom& h : study.overflow.headroom) {
     if (h.least <= 0 || !h.overflow_expected_at) continue;
     ++all;
     if (!soonest || *h.overflow_expected_at < *soonest->overflow_expected_at) soonest = &h;
@@ -155,11 +156,11 @@ void growing(const Study& study, List& to) {
 }
 
 void risky(const Study& study, List& to) {
-  const analyzers::ScaleEvidence* at = nullptr;
+  const analyzers::recommend::ScaleEvidence* at = nullptr;
   for (const auto& scale : study.advice.scales) {
     if (scale.log2_scale == study.advice.static_log2) at = &scale;
   }
-  if (!at || at->skip.method != analyzers::RiskMethod::extreme_value ||
+  if (!at || at->skip.method != analyzers::recommend::RiskMethod::extreme_value ||
       at->skip.tail_high < kRisky) {
     return;
   }
@@ -203,7 +204,7 @@ void overflow(const Study& study, List& to) {
 void thin_room(const Study& study, List& to) {
   std::vector<std::string> thin;
   double least = 1;
-  for (const analyzers::Headroom& h : study.overflow.headroom) {
+  for (const Headroom& h : study.overflow.headroom) {
     if (h.least <= 0 || h.least >= 1) continue;
     thin.push_back(study.analysis.tensors.at(h.tensor).name);
     least = std::min(least, h.least);
@@ -220,4 +221,4 @@ void thin_room(const Study& study, List& to) {
   risky(study, to);
 }
 
-}  // namespace halfscope::reports::found
+}  // namespace halfscope::reports::answer::found

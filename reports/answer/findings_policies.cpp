@@ -12,9 +12,13 @@
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports::found {
+namespace halfscope::reports::answer::found {
 
 using namespace analyzers;
+
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::StepSeries;
+using analyzers::replay::Trace;
 
 namespace {
 
@@ -99,8 +103,10 @@ std::size_t skipped_at_end(const Trace& run, const StepSeries& series) {
 std::string astray(const Trace& run, const StepSeries& series) {
   constexpr std::size_t kMany = 10;
   constexpr double kUseless = 0x1p-14;  // gradients are flushed that no scale was to touch
-  if (run.fate == Fate::zero) return "The run's loss scale collapsed to 0.";
-  if (run.fate == Fate::infinity) return "The run's loss scale grew to infinity, where it stays.";
+  if (run.fate == replay::Fate::zero) return "The run's loss scale collapsed to 0.";
+  if (run.fate == replay::Fate::infinity) {
+    return "The run's loss scale grew to infinity, where it stays.";
+  }
   const std::size_t skipped = skipped_at_end(run, series);
   const std::string scale = scale_text(run.final_scale);
   if (skipped >= kMany) {
@@ -127,7 +133,7 @@ void collapsed(const Trace& run, const StepSeries& series, List& to) {
 }
 
 /// A trap the run itself stepped into: its first sentence, and the rest as advice.
-void sprung(const Trap& trap, List& to) {
+void sprung(const replay::Trap& trap, List& to) {
   const std::string text = log::printable(trap.text);
   const std::size_t end = std::min(text.find(". "), text.size() - 1) + 1;
   const std::size_t rest = text.find_first_not_of(' ', end);
@@ -148,11 +154,11 @@ void policies(const Study& study, List& to) {
       lost_needlessly(replayed, *replayed.recorded, to);
     }
     const bool told = to.size() != before;
-    for (const Trap& trap : replayed.traps) {
+    for (const replay::Trap& trap : replayed.traps) {
       if (trap.policy != "recorded" || (told && trap.id == "nan_in_model")) continue;
       if (to.size() - before < kMostOfALog) sprung(trap, to);
     }
   }
 }
 
-}  // namespace halfscope::reports::found
+}  // namespace halfscope::reports::answer::found

@@ -12,19 +12,19 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
-using analyzers::Analysis;
-using analyzers::BrokenEnd;
-using analyzers::TimelineFacts;
+using analyzers::overflow::BrokenEnd;
+using analyzers::scale_history::TimelineFacts;
+using analyzers::underflow::Analysis;
 
 std::string place(const Analysis& analysis, const std::string& log) {
   return analysis.logs.size() > 1 ? log::printable(log) + ": " : "";
 }
 
 AlarmWords static_words(const TimelineFacts& facts) {
-  const analyzers::SkippedInVain& skips = *facts.in_vain;
+  const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale = scale_name(*facts.scale_last);
   AlarmWords words;
   words.lasts = true;
@@ -41,10 +41,10 @@ AlarmWords static_words(const TimelineFacts& facts) {
 
 /// Of one run log's scalars.
 std::vector<AlarmWords> run_log_words(const Analysis& scalars) {
-  const std::vector<TimelineFacts> all = analyzers::timeline_facts(scalars);
+  const std::vector<TimelineFacts> all = analyzers::scale_history::timeline_facts(scalars);
   if (all.empty()) return {};
   const TimelineFacts& facts = all.front();
-  if (analyzers::skips_at_static_scale(facts) && facts.nonfinite.empty()) {
+  if (analyzers::scale_history::skips_at_static_scale(facts) && facts.nonfinite.empty()) {
     return {static_words(facts)};
   }
   std::vector<AlarmWords> words = alarm_words(scalars);
@@ -75,12 +75,12 @@ AlarmWords end_words(const BrokenEnd& end) {
 /// Tensors that end in NaN or infinities, but of logs whose loss scale collapsed: collapse_words()
 /// say how these ended, and what drove them there.
 std::vector<BrokenEnd> ends_to_tell(const Analysis& analysis) {
-  std::vector<BrokenEnd> ends = analyzers::broken_ends(analysis);
+  std::vector<BrokenEnd> ends = analyzers::overflow::broken_ends(analysis);
   if (ends.empty()) return ends;
-  const std::vector<TimelineFacts> timelines = analyzers::timeline_facts(analysis);
+  const std::vector<TimelineFacts> timelines = analyzers::scale_history::timeline_facts(analysis);
   std::erase_if(ends, [&](const BrokenEnd& end) {
     return std::ranges::any_of(timelines, [&](const TimelineFacts& facts) {
-      return facts.log == end.log && analyzers::collapse_of(facts) != nullptr;
+      return facts.log == end.log && analyzers::scale_history::collapse_of(facts) != nullptr;
     });
   });
   return ends;
@@ -94,7 +94,7 @@ std::vector<AlarmWords> first_words(const Analysis& analysis) {
     words.what = place(analysis, log) + words.what;
     all.push_back(std::move(words));
   };
-  for (const Analysis& scalars : analyzers::run_log_scalars(analysis)) {
+  for (const Analysis& scalars : analyzers::scale_history::run_log_scalars(analysis)) {
     for (AlarmWords& words : run_log_words(scalars)) add(scalars.logs[0], std::move(words));
   }
   for (const BrokenEnd& end : ends_to_tell(analysis)) add(end.log, end_words(end));
@@ -117,11 +117,11 @@ bool ends_broken(const Analysis& analysis) {
 }
 
 bool broken(const analyzers::Study& study) {
-  const analyzers::Recommendation& r = study.advice;
+  const analyzers::recommend::Recommendation& r = study.advice;
   return r.nan_in_model || !r.overflow_without_cure.empty() || ends_broken(study.analysis);
 }
 
-std::string unheld_text(const analyzers::Recommendation& advice) {
+std::string unheld_text(const analyzers::recommend::Recommendation& advice) {
   const std::string start =
       advice.dynamic ? " Start the dynamic one at " + power_text(advice.dynamic->init_log2) + "."
                      : "";
@@ -131,4 +131,4 @@ std::string unheld_text(const analyzers::Recommendation& advice) {
       power_text(*advice.static_log2), start);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

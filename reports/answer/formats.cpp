@@ -8,10 +8,10 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-using analyzers::Analysis;
-using analyzers::TensorFindings;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 
 std::string people_say(std::string_view format) {
   if (format == "binary16") return "FP16";
@@ -50,7 +50,7 @@ FitSums fit_sums(const Analysis& analysis) {
       ++out.nonfinite;
       continue;
     }
-    const auto narrowest = analyzers::narrowest(tensor);
+    const auto narrowest = analyzers::formats::narrowest(tensor);
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     const int width = format ? format->format.width : 64;
     if (width <= 8) ++out.eight_bits;
@@ -60,4 +60,4 @@ FitSums fit_sums(const Analysis& analysis) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -9,14 +9,14 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 
 /// Whether a tensor holds NaN or infinity beside those of skipped steps: what fits then is said of
 /// its other values alone.
-inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
+inline bool holds_nonfinite(const analyzers::underflow::TensorFindings& tensor) {
   return tensor.counts.nan.low + tensor.counts.inf.low > tensor.skipped_nan + tensor.skipped_inf;
 }
 
@@ -24,7 +24,7 @@ inline bool holds_nonfinite(const analyzers::TensorFindings& tensor) {
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
 
 /// "12 infinities of skipped steps are left out."; empty where there are none.
-std::string left_out_text(const analyzers::Analysis& analysis);
+std::string left_out_text(const analyzers::underflow::Analysis& analysis);
 
 struct FitSums {
   std::size_t tensors = 0;           ///< that have fits
@@ -33,6 +33,6 @@ struct FitSums {
   std::size_t eight_bits_as_is = 0;  ///< of them without a scale
   std::size_t wider_than_16 = 0;     ///< fit no 16-bit format
 };
-FitSums fit_sums(const analyzers::Analysis& analysis);
+FitSums fit_sums(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -11,12 +11,12 @@
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-using analyzers::Analysis;
-using analyzers::Gap;
-using analyzers::StepPeak;
-using analyzers::TensorFindings;
+using analyzers::frames::Gap;
+using analyzers::frames::StepPeak;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
@@ -40,7 +40,7 @@ View view_of(const Analysis& analysis, const std::string& log) {
   view.gradients = std::ranges::any_of(analysis.tensors, is_gradient);
   for (const TensorFindings& t : analysis.tensors) {
     if (t.log != log) continue;
-    for (const analyzers::StepFindings& step : t.per_step) view.steps.insert(step.step);
+    for (const analyzers::underflow::StepFindings& step : t.per_step) view.steps.insert(step.step);
     if (t.counted == view.gradients) view.tensors.push_back(&t);
   }
   for (const auto& [of, peak] : analysis.peaks) {
@@ -61,7 +61,7 @@ struct NearZero {
 
 NearZero near_zero(const TensorFindings& tensor) {
   NearZero out;
-  for (const analyzers::ScaledTable& scaled : tensor.tables) {
+  for (const analyzers::underflow::ScaledTable& scaled : tensor.tables) {
     for (const Span& span : scaled.table.spans()) {
       if (span.first || !span.last) continue;
       out.count += span.count;
@@ -302,4 +302,4 @@ std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

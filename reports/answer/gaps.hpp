@@ -9,14 +9,14 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// "zeros", "underflow", ...: as JSON has it.
-std::string_view name_of(analyzers::Gap gap);
+std::string_view name_of(analyzers::frames::Gap gap);
 
 /// One thing a log could not tell.
 struct Unknown {
-  analyzers::Gap gap;
+  analyzers::frames::Gap gap;
   std::string_view what;  ///< in few words: "which scale gradients carry"
   std::string text;       ///< a sentence: what is not known, and what follows for this log
 };
@@ -39,9 +39,6 @@ struct LogGaps {
 
 /// Of every log that is neither a run log nor of tensors. A gap that has no consequence for what
 /// the log holds is left out: no value near zero, a scale that --recorded-scale told.
-std::vector<LogGaps> could_not_tell(const analyzers::Analysis& analysis);
+std::vector<LogGaps> could_not_tell(const analyzers::underflow::Analysis& analysis);
 
-/// The block of a page; empty where nothing is missing.
-std::string gaps_html(const analyzers::Analysis& analysis);
-
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 inline constexpr std::string_view kOlderPyTorch =
     "Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without \"cuda\".";
@@ -18,4 +18,4 @@ inline constexpr std::string_view kTransformersOrder =
 inline constexpr std::string_view kKerasWraps =
     "Give model.compile the wrapped optimizer and auto_scale_loss=False, or it wraps it again.";
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

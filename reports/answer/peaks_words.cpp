@@ -8,11 +8,11 @@
 
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
-using analyzers::Answer;
-using analyzers::TensorPeaks;
+using analyzers::underflow::Answer;
+using analyzers::underflow::TensorPeaks;
 
 /// NaN and infinity, then overflow, then what is flushed, then the rest.
 int harm_of(const TensorPeaks& t) {
@@ -29,8 +29,8 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
 
 }  // namespace
 
-std::vector<TensorPeaks> peaks_by_harm(const analyzers::Analysis& analysis) {
-  std::vector<TensorPeaks> order = tensor_peaks(analysis);
+std::vector<TensorPeaks> peaks_by_harm(const analyzers::underflow::Analysis& analysis) {
+  std::vector<TensorPeaks> order = analyzers::underflow::tensor_peaks(analysis);
   std::stable_sort(order.begin(), order.end(), [](const TensorPeaks& a, const TensorPeaks& b) {
     if (harm_of(a) != harm_of(b)) return harm_of(a) < harm_of(b);
     return a.max_abs.value_or(0) > b.max_abs.value_or(0);
@@ -58,11 +58,11 @@ std::string peaks_verdict(const TensorPeaks& t) {
 }
 
 std::string peaks_title(const std::vector<TensorPeaks>& tensors,
-                        const analyzers::Analysis& analysis) {
+                        const analyzers::underflow::Analysis& analysis) {
   std::set<std::int64_t> steps;
   bool gradients = false;
   for (const TensorPeaks& t : tensors) {
-    for (const analyzers::StepPeak& peak : t.steps) steps.insert(peak.step);
+    for (const analyzers::frames::StepPeak& peak : t.steps) steps.insert(peak.step);
     gradients |= is_gradient(t.role);
   }
   return fmt::format(
@@ -71,4 +71,4 @@ std::string peaks_title(const std::vector<TensorPeaks>& tensors,
       gradients ? "; gradients at loss scale " + scale_text(analysis.loss_scale) : "");
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

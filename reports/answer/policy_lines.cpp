@@ -11,9 +11,13 @@
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 using namespace analyzers;
+
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::StepSeries;
+using analyzers::replay::Trace;
 
 namespace {
 
@@ -43,7 +47,7 @@ void add_line(std::vector<PolicyLine>& lines, const std::string& name, const Tra
 
 /// The groups that have a line to draw: torch's first, then best first.
 std::vector<std::vector<std::size_t>> drawn_groups(const PolicyStudy& study) {
-  auto groups = alike(study);
+  auto groups = replay::alike(study);
   std::erase_if(groups, [&](const auto& group) {
     const Trace& trace = study.traces[group.front()];
     return !trace.unavailable.empty() || trace.scale.empty();
@@ -129,7 +133,7 @@ std::size_t index_of(const StepSeries& series, std::int64_t step) {
 
 /// Whether no scale would have helped.
 bool in_model(const StepSeries& series, std::size_t index) {
-  const Seen& seen = series.seen[index];
+  const replay::Seen& seen = series.seen[index];
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;
 }
 
@@ -183,14 +187,14 @@ std::vector<FlushedPoint> flushed_points(const Trace& trace, const StepSeries& s
   std::vector<FlushedPoint> all;
   if (!trace.mean_flushed) return all;
   const auto end = static_cast<std::int64_t>(trace.length);
-  for (const FlushedProfile& profile : series.flushed) {
+  for (const replay::FlushedProfile& profile : series.flushed) {
     const std::int64_t index = profile.step - series.steps.front();
     if (index < 0 || index >= end || profile.of.high == 0) continue;
     const double scale = trace.scale_at(static_cast<std::size_t>(index));
     all.push_back({profile.step, profile.at(scale), profile.of, scale});
   }
   if (all.size() <= kSharesDrawn) return all;
-  const auto share = [](const FlushedPoint& p) { return Share{p.flushed, p.of}.high(); };
+  const auto share = [](const FlushedPoint& p) { return underflow::Share{p.flushed, p.of}.high(); };
   const std::size_t stretch = all.size() / kSharesDrawn + 1;
   std::vector<FlushedPoint> kept;
   for (std::size_t i = 0; i < all.size(); i += stretch) {
@@ -228,4 +232,4 @@ std::string thinned_text(const PolicyStudy& study) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

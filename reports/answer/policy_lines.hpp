@@ -10,7 +10,7 @@
 
 #include "analyzers/replay/policy_study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// Most changes of scale a line gets, marks of one kind on a line, and recorded steps a line of
 /// flushed shares.
@@ -20,16 +20,17 @@ inline constexpr std::size_t kPoliciesDrawn = 6;
 
 struct PolicyLine {
   std::string name;  ///< of all traces that did the same
-  const analyzers::Trace* trace = nullptr;
+  const analyzers::replay::Trace* trace = nullptr;
   bool fixed = false;  ///< the recommended static scale
 };
 
 /// The run itself, torch, the best of the rest, the best dynamic settings, and the recommended
 /// static scale. Traces that did the same share a line.
-std::vector<PolicyLine> policy_lines(const analyzers::PolicyStudy& study);
+std::vector<PolicyLine> policy_lines(const analyzers::replay::PolicyStudy& study);
 
 /// "torch, apex and 3 more"
-std::string group_name(const analyzers::PolicyStudy& study, const std::vector<std::size_t>& group);
+std::string group_name(const analyzers::replay::PolicyStudy& study,
+                       const std::vector<std::size_t>& group);
 
 /// One scale, held from one index to another.
 struct Plateau {
@@ -39,7 +40,7 @@ struct Plateau {
 };
 /// The whole of a line where it has at most kScalesDrawn changes; else the least and the largest of
 /// every stretch. It ends where the scale becomes 0 or infinite.
-std::vector<Plateau> plateaus(const analyzers::Trace& trace);
+std::vector<Plateau> plateaus(const analyzers::replay::Trace& trace);
 
 enum class Happening : std::uint8_t {
   overflow,  ///< skipped: a gradient overflowed at the scale
@@ -57,7 +58,8 @@ struct Mark {
   std::uint64_t count = 1;
   double scale = 0;  ///< at `first`
 };
-std::vector<Mark> marks(const analyzers::Trace& trace, const analyzers::StepSeries& series);
+std::vector<Mark> marks(const analyzers::replay::Trace& trace,
+                        const analyzers::replay::StepSeries& series);
 
 /// What is flushed at one recorded step; with `steps` over 1 the worst of so many.
 struct FlushedPoint {
@@ -66,10 +68,10 @@ struct FlushedPoint {
   double scale = 0;
   std::uint64_t steps = 1;
 };
-std::vector<FlushedPoint> flushed_points(const analyzers::Trace& trace,
-                                         const analyzers::StepSeries& series);
+std::vector<FlushedPoint> flushed_points(const analyzers::replay::Trace& trace,
+                                         const analyzers::replay::StepSeries& series);
 
 /// What the charts leave out, as sentences; empty where they show all.
-std::string thinned_text(const analyzers::PolicyStudy& study);
+std::string thinned_text(const analyzers::replay::PolicyStudy& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

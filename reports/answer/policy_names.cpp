@@ -12,7 +12,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 namespace {
 
@@ -121,4 +121,4 @@ policy::Policy policy_called(std::string_view text) {
   return policy::make(name + settings);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

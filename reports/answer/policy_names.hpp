@@ -8,7 +8,7 @@
 
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// The name before the settings, in lower case: "fastai" of "FastAI, init_scale=4".
 std::string policy_name_in(std::string_view text);
@@ -20,4 +20,4 @@ std::string policy_of_framework(std::string_view framework);
 /// an unknown name lists all there are, those that are near first.
 policy::Policy policy_called(std::string_view text);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

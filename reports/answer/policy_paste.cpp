@@ -14,7 +14,7 @@
 #include "halfscope/policy/variant.hpp"
 #include "reports/answer/paste_notes.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
 enum class Style : std::uint8_t { python, json, flags };
@@ -278,7 +278,7 @@ const Template* template_for(const policy::Policy& policy, std::string_view fram
 
 std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view framework) {
   const Template* form = template_for(policy, framework);
-  if (form == nullptr || !analyzers::tunable(policy)) return std::nullopt;
+  if (form == nullptr || !analyzers::replay::tunable(policy)) return std::nullopt;
   const auto lines = Filled(*form, policy).lines();
   if (!lines) return std::nullopt;
   const auto* paddle = policy::get_if<policy::Paddle>(policy);
@@ -307,11 +307,11 @@ constexpr std::pair<std::string_view, std::string_view> kOtherwise[] = {
 }  // namespace
 
 std::string why_not_tunable(const policy::Policy& policy) {
-  if (analyzers::tunable(policy)) return "";
+  if (analyzers::replay::tunable(policy)) return "";
   for (const auto& [name, why] : kOtherwise) {
     if (name == policy::info_of(policy).name) return std::string(why);
   }
   return "with these settings its scale is constant";
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

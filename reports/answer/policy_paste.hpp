@@ -9,7 +9,7 @@
 
 #include "halfscope/policy/policy.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 struct Paste {
   std::string where;  ///< "PyTorch", "DeepSpeed's configuration file"
@@ -27,4 +27,4 @@ std::string policy_line(const policy::Policy& policy);
 /// Why there are no dynamic settings to search; empty where there are.
 std::string why_not_tunable(const policy::Policy& policy);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

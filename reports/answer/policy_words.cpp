@@ -10,9 +10,14 @@
 #include "reports/answer/policy_paste.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 using namespace analyzers;
+
+using analyzers::replay::Fate;
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::Trace;
+using analyzers::replay::TunedPolicy;
 
 namespace {
 
@@ -48,7 +53,7 @@ std::string step_text(std::int64_t step) {
 
 std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.policy); }
 
-std::string lost_text(const Trace& trace, const StepSeries& series) {
+std::string lost_text(const Trace& trace, const replay::StepSeries& series) {
   const auto [low, high] = trace.lost();
   const bool flushed_unknown = !series.flushed.empty() && !trace.mean_flushed;
   return flushed_unknown && high < 1 ? "at least " + share_text(low) : share_range_text(low, high);
@@ -81,7 +86,7 @@ std::string scales_text(const Trace& trace) {
   return short_scale(low->second) + " to " + short_scale(high->second);
 }
 
-std::string end_text(const Trace& trace, const StepSeries& series) {
+std::string end_text(const Trace& trace, const replay::StepSeries& series) {
   switch (trace.fate) {
     case Fate::ran: break;
     case Fate::error:
@@ -167,13 +172,13 @@ std::string run_text(const PolicyStudy& study) {
 
 std::string check_text(const PolicyStudy& study) {
   if (!study.check) return "";
-  const RunCheck& check = *study.check;
+  const replay::RunCheck& check = *study.check;
   const std::string name = short_form(check.text);
   if (!check.first_difference) {
     return fmt::format("Its policy replayed ({}) gives the same scale and skips at all {}.\n", name,
                        plural(check.steps, "step"));
   }
-  const Difference& d = *check.first_difference;
+  const replay::Difference& d = *check.first_difference;
   return fmt::format(
       "Its policy replayed ({}) parts from the run at step {}: replayed {}{}, recorded {}{}.\n",
       name, step_text(d.step), any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
@@ -284,7 +289,7 @@ std::string unknown_steps_text() {
 
 std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const Trap& trap : study.traps) {
+  for (const replay::Trap& trap : study.traps) {
     const std::string name = trap.policy != "recorded"      ? trap.policy
                              : study.series.from_magnitudes ? "this series"
                                                             : "the run itself";
@@ -299,4 +304,4 @@ std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& s
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -5,7 +5,7 @@
 
 #include "reports/answer/gaps.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 namespace {
 
@@ -56,4 +56,4 @@ Recording recording_for(std::string_view kind) {
   return kPyTorch;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-using analyzers::BinadeCount;
-using analyzers::TensorFindings;
+using analyzers::underflow::BinadeCount;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
@@ -54,7 +54,7 @@ Series sum(const Tensors& tensors) {
   for (const TensorFindings* tensor : tensors) {
     out.counts += tensor->counts;
     add(binades, tensor->binades);
-    for (const analyzers::StepFindings& step : tensor->per_step) {
+    for (const analyzers::underflow::StepFindings& step : tensor->per_step) {
       add(steps[step.step], step.binades);
     }
   }
@@ -64,7 +64,7 @@ Series sum(const Tensors& tensors) {
   return out;
 }
 
-std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& target) {
+std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow::Target& target) {
   std::vector<Classes> sums;
   for (const TensorFindings* tensor : tensors) {
     const std::vector<Classes> own = tensor->by_scale(target);
@@ -76,7 +76,7 @@ std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& t
 
 bool is_scaled(log::Role role) { return is_gradient(role) || role == log::Role::loss; }
 
-Tensors of_log(const analyzers::Analysis& analysis, const std::string& log) {
+Tensors of_log(const analyzers::underflow::Analysis& analysis, const std::string& log) {
   Tensors out;
   for (const TensorFindings& tensor : analysis.tensors) {
     if (tensor.log == log) out.push_back(&tensor);
@@ -98,10 +98,10 @@ Tensors counted_of(const Tensors& tensors) {
   return out;
 }
 
-std::vector<log::Role> roles_in(const analyzers::Analysis& analysis) {
+std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis) {
   std::set<log::Role> roles;  // ordered as the enumeration is
   for (const TensorFindings& tensor : analysis.tensors) roles.insert(tensor.role);
   return {roles.begin(), roles.end()};
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

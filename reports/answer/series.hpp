@@ -8,43 +8,43 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// One column of a heat map: a recorded step, or a run of them when there are too many to tell
 /// apart on a screen.
 struct Column {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  std::vector<analyzers::BinadeCount> binades;  ///< ascending
+  std::vector<analyzers::underflow::BinadeCount> binades;  ///< ascending
 };
 
 /// Sums over tensors of one log.
 struct Series {
   std::uint64_t tensors = 0;
-  std::uint64_t recorded_steps = 0;  ///< distinct steps
-  analyzers::Counts counts;          ///< at Analysis::loss_scale
-  std::vector<analyzers::BinadeCount> binades;
+  std::uint64_t recorded_steps = 0;     ///< distinct steps
+  analyzers::underflow::Counts counts;  ///< at Analysis::loss_scale
+  std::vector<analyzers::underflow::BinadeCount> binades;
   std::vector<Column> columns;  ///< ascending by step
 };
 
 /// Most columns a heat map gets; longer runs are drawn with several steps a column.
 inline constexpr std::size_t kMostColumns = 120;
 
-using Tensors = std::vector<const analyzers::TensorFindings*>;
+using Tensors = std::vector<const analyzers::underflow::TensorFindings*>;
 
 Series sum(const Tensors& tensors);
 /// As TensorFindings::by_scale.
-std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::Target& target);
+std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow::Target& target);
 
 /// Whether a loss scale multiplies the tensors of a role: weights and activations it leaves alone.
 bool is_scaled(log::Role role);
 
 /// The tensors of one log; of those, one role's, or those a loss scale is chosen for.
-Tensors of_log(const analyzers::Analysis& analysis, const std::string& log);
+Tensors of_log(const analyzers::underflow::Analysis& analysis, const std::string& log);
 Tensors of_role(const Tensors& tensors, log::Role role);
 Tensors counted_of(const Tensors& tensors);
 
 /// Roles that occur, in the order of reports.
-std::vector<log::Role> roles_in(const analyzers::Analysis& analysis);
+std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

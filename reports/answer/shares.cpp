@@ -7,7 +7,7 @@
 
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string class_share_text(const Classes& classes, Interval Classes::*part, co
   return share_range_text(share.low, share.high);
 }
 
-std::string largest_text(const analyzers::TensorFindings& tensor) {
+std::string largest_text(const analyzers::underflow::TensorFindings& tensor) {
   if (!tensor.max_abs && !tensor.max_abs_at_least) return "none";
   if (!tensor.max_abs) return "at least " + magnitude_text(*tensor.max_abs_at_least);
   const std::string most = magnitude_text(*tensor.max_abs);
@@ -48,17 +48,17 @@ std::string largest_text(const analyzers::TensorFindings& tensor) {
   return least == most ? most : fmt::format("{:.3g} to {}", *tensor.max_abs_at_least, most);
 }
 
-Interval nonfinite_values(const analyzers::TensorFindings& tensor) {
+Interval nonfinite_values(const analyzers::underflow::TensorFindings& tensor) {
   const std::uint64_t surely = tensor.counts.nan.low + tensor.counts.inf.low;
   std::uint64_t perhaps = 0;
-  for (const analyzers::ScaledTable& scaled : tensor.tables) {
+  for (const analyzers::underflow::ScaledTable& scaled : tensor.tables) {
     for (const Span& span : scaled.table.spans()) perhaps += span.last ? 0 : span.count;
   }
   return {surely, surely + perhaps};
 }
 
-Bounds flushed_share(const analyzers::Counts& counts) {
+Bounds flushed_share(const analyzers::underflow::Counts& counts) {
   return class_share(counts.classes, &Classes::flushed_to_zero, counts.finite_nonzero);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

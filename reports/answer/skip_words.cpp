@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-std::string fitted_text(const analyzers::SkipRisk& risk) {
+std::string fitted_text(const analyzers::recommend::SkipRisk& risk) {
   // A hundred steps are the least that a tail is fitted to: no trend is told beyond them.
   const double per_100 = 100 * std::abs(risk.trend);
   const std::string trend =
@@ -17,4 +17,4 @@ std::string fitted_text(const analyzers::SkipRisk& risk) {
   return "an extreme-value fit, for a step like the last one recorded" + trend;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -6,11 +6,11 @@
 
 #include "analyzers/recommend/skip_risk.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// "an extreme-value fit, for a step like the last one recorded (the largest magnitudes shrink by
 /// 0.12 binades in 100 steps)": what the chance is of, which is not the past, since a trend may
 /// have led elsewhere.
-std::string fitted_text(const analyzers::SkipRisk& risk);
+std::string fitted_text(const analyzers::recommend::SkipRisk& risk);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

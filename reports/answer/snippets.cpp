@@ -9,7 +9,7 @@
 #include "analyzers/recommend/no_step_held.hpp"
 #include "reports/answer/paste_notes.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
 /// 2^log2 as Python and JSON read it: in digits where people read those, exactly in any case.
@@ -122,12 +122,14 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
-std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
+std::vector<Snippet> snippets(const analyzers::recommend::Recommendation& advice) {
   std::vector<Snippet> all;
   if (!advice.static_log2) return all;
   for (const Template& t : kTemplates) {
     Snippet snippet{t.framework, t.label, "", "", note_of(t)};
-    if (!analyzers::no_step_held(advice)) snippet.fixed = fill(t.fixed, *advice.static_log2, 0);
+    if (!analyzers::recommend::no_step_held(advice)) {
+      snippet.fixed = fill(t.fixed, *advice.static_log2, 0);
+    }
     // DeepSpeed's dynamic scale starts at an integer, and none is below 1.
     const bool below_one =
         t.framework == "deepspeed" && advice.dynamic && advice.dynamic->init_log2 < 0;
@@ -141,4 +143,4 @@ std::vector<Snippet> snippets(const analyzers::Recommendation& advice) {
 
 std::string pytorch_static_scale(int log2) { return fill(kTemplates[0].fixed, log2, 0); }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

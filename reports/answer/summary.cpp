@@ -12,20 +12,20 @@
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
-using analyzers::Analysis;
-using analyzers::Recommendation;
 using analyzers::Study;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
 
-std::string lost_text(const analyzers::Share& share) {
+std::string lost_text(const analyzers::underflow::Share& share) {
   if (share.of.high == 0) return "no values";
   if (share.count.exact() && share.of.exact()) return share_text(share.count, share.of.low);
   return share_range_text(share.low(), share.high());
 }
 
 std::string carried_text(const Analysis& analysis) {
-  const auto carried = analyzers::carried_scale(analysis);
+  const auto carried = analyzers::scale_history::carried_scale(analysis);
   if (!carried) return "";
   const std::string option = carried->tag.empty()
                                  ? "--recorded-scale S with the loss scale that they carry"
@@ -39,13 +39,13 @@ std::string carried_text(const Analysis& analysis) {
 }
 
 bool needs_no_scale(const Study& study) {
-  return analyzers::needs_no_scale(study.analysis, study.advice);
+  return analyzers::recommend::needs_no_scale(study.analysis, study.advice);
 }
 
 std::string wide_text(const Analysis& analysis) {
   const bool bfloat16 = analysis.target.name == "bfloat16";
   const std::string format = bfloat16 ? "BF16" : people_say(analysis.target.name);
-  const std::string own = analyzers::runs_in_bfloat16(analysis) && bfloat16
+  const std::string own = analyzers::underflow::runs_in_bfloat16(analysis) && bfloat16
                               ? " This run computed in BF16; --format fp16 says whether it may use "
                                 "FP16."
                               : "";
@@ -60,7 +60,7 @@ std::string may_use_text(const Study& study) {
   const std::string tensor = log::printable(advice.may_use->tensor);
   const std::string question =
       fmt::format("May this run, which computed in BF16, use {}? ", format);
-  using Why = analyzers::MayUse::Why;
+  using Why = analyzers::recommend::MayUse::Why;
   switch (advice.may_use->why) {
     case Why::fits:
       return question + fmt::format(
@@ -80,7 +80,7 @@ std::string may_use_text(const Study& study) {
   return "";
 }
 
-std::string skipped_limit_text(const analyzers::Limit& limit) {
+std::string skipped_limit_text(const analyzers::recommend::Limit& limit) {
   const std::string scale = scale_text(*limit.skipped_at);
   if (limit.numbered) return fmt::format("a step was skipped at loss scale {} or less", scale);
   if (!limit.first_step) {
@@ -106,7 +106,7 @@ std::string_view hidden_maximum(const Recommendation& advice) {
 
 std::string all_zero_text(const Analysis& analysis) {
   const std::string zero = "every finite gradient value is zero";
-  if (analyzers::runs_in_bfloat16(analysis)) {
+  if (analyzers::underflow::runs_in_bfloat16(analysis)) {
     return zero + ", and BF16 holds nearly all that FP32 does: no loss scale shows more";
   }
   return !hides_underflow(analysis)
@@ -124,20 +124,20 @@ std::string half_parameters_text(const Recommendation& advice) {
       power_text(*advice.highest_if_half_log2));
 }
 
-std::string_view no_cure_text(const analyzers::OverflowEvent& event) {
-  return event.cause == analyzers::Cause::at_scale_1 ? "no loss scale of 1 or more cures"
-                                                     : "no loss scale cures";
+std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {
+  return event.cause == analyzers::overflow::Cause::at_scale_1 ? "no loss scale of 1 or more cures"
+                                                               : "no loss scale cures";
 }
 
 bool hides_underflow(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
+  return std::ranges::any_of(analysis.tensors, [](const analyzers::underflow::TensorFindings& t) {
     return t.counted && !t.underflow_identifiable && !t.hidden_by_buckets &&
            t.counts.zero.high != 0;
   });
 }
 
 bool hidden_by_buckets(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const analyzers::TensorFindings& t) {
+  return std::ranges::any_of(analysis.tensors, [](const analyzers::underflow::TensorFindings& t) {
     return t.counted && t.hidden_by_buckets;
   });
 }
@@ -161,14 +161,14 @@ std::string lowest_in_buckets(const Study& study) {
                            power_text(*advice.lowest_if_zeros_log2));
 }
 
-std::string flushed_text(const Study& study, const analyzers::Share& share) {
+std::string flushed_text(const Study& study, const analyzers::underflow::Share& share) {
   const std::string text = lost_text(share);
   return hidden_by_buckets(study.analysis) ? "not identifiable (" + text + ")" : text;
 }
 
 std::string divergence_text(const Recommendation& advice) {
   if (!advice.limited_by || !advice.highest_log2) return "";
-  const analyzers::Limit& limit = *advice.limited_by;
+  const analyzers::recommend::Limit& limit = *advice.limited_by;
   return fmt::format(
       "the largest gradient, {}{} at step {}, takes one of {} or less, as gradients do where "
       "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
@@ -177,4 +177,4 @@ std::string divergence_text(const Recommendation& advice) {
       limit.censored ? "at least " : "", magnitude_text(limit.max_abs), limit.step,
       power_text(*advice.highest_log2));
 }
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

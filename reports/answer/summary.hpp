@@ -8,10 +8,10 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// Whether what underflowed is among the zeros.
-bool hides_underflow(const analyzers::Analysis& analysis);
+bool hides_underflow(const analyzers::underflow::Analysis& analysis);
 
 /// Why the log does not tell what underflows.
 enum class Hidden : std::uint8_t {
@@ -20,50 +20,50 @@ enum class Hidden : std::uint8_t {
   in_buckets,  ///< a bucket holds zero and other values
   no_counts    ///< there are magnitudes without counts
 };
-Hidden hidden_underflow(const analyzers::Recommendation& advice);
+Hidden hidden_underflow(const analyzers::recommend::Recommendation& advice);
 
 /// Whether buckets of some gradient hold zero and values that are kept.
-bool hidden_by_buckets(const analyzers::Analysis& analysis);
+bool hidden_by_buckets(const analyzers::underflow::Analysis& analysis);
 
 /// Of a log whose buckets hide it: which lowest scale they allow, in sentences; plain text.
 std::string lowest_in_buckets(const analyzers::Study& study);
 
 /// A share of all gradients, as counted: "0.21 %", "0.21 % to 41.3 %", "no values".
-std::string lost_text(const analyzers::Share& share);
+std::string lost_text(const analyzers::underflow::Share& share);
 
 /// What a scale flushes of all gradients: "0.21 % to 41.3 %", "not identifiable (0 % to 98.3 %)".
-std::string flushed_text(const analyzers::Study& study, const analyzers::Share& share);
+std::string flushed_text(const analyzers::Study& study, const analyzers::underflow::Share& share);
 
 /// Why a run that diverges is given no scale, and what helps: "the largest gradient, ...".
-std::string divergence_text(const analyzers::Recommendation& advice);
+std::string divergence_text(const analyzers::recommend::Recommendation& advice);
 
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
-std::string_view hidden_maximum(const analyzers::Recommendation& advice);
+std::string_view hidden_maximum(const analyzers::recommend::Recommendation& advice);
 
 /// Why there is no scale where all gradients are zero, as the rest of a sentence.
-std::string all_zero_text(const analyzers::Analysis& analysis);
+std::string all_zero_text(const analyzers::underflow::Analysis& analysis);
 
 /// The scale for parameters in FP16, where that is less than the one recommended; else empty.
-std::string half_parameters_text(const analyzers::Recommendation& advice);
+std::string half_parameters_text(const analyzers::recommend::Recommendation& advice);
 
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.
-std::string carried_text(const analyzers::Analysis& analysis);
+std::string carried_text(const analyzers::underflow::Analysis& analysis);
 
 /// Whether the format has FP32's exponent range, and the gradients are in it.
 bool needs_no_scale(const analyzers::Study& study);
 
 /// "BF16 needs no loss scale": of a format that has FP32's exponent range.
-std::string wide_text(const analyzers::Analysis& analysis);
+std::string wide_text(const analyzers::underflow::Analysis& analysis);
 
 /// Whether a run in BF16 may use the format, and the tensor that decides; empty where that is not
 /// asked, or not known.
 std::string may_use_text(const analyzers::Study& study);
 
 /// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
-std::string skipped_limit_text(const analyzers::Limit& limit);
+std::string skipped_limit_text(const analyzers::recommend::Limit& limit);
 
 /// "no loss scale cures", or which one would not, of an event that none above 1 does.
-std::string_view no_cure_text(const analyzers::OverflowEvent& event);
+std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

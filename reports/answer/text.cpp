@@ -11,7 +11,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/table/boundary.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::string html_escape(std::string_view text) {
 
 std::string html_name(std::string_view name) { return html_escape(log::printable(name)); }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -8,7 +8,7 @@
 
 #include "halfscope/table/interval.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// A share as a percentage with two significant digits or more. Exactly 0 is "0 %" and exactly 1 is
 /// "100 %"; a share too small to print is "< 0.01 %", one too close to all is "> 99.99 %".
@@ -47,4 +47,4 @@ std::string html_escape(std::string_view text);
 /// A name from a log as it is shown on the page: printable (log/error.hpp), then escaped.
 std::string html_name(std::string_view name);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

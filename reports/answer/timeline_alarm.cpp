@@ -11,12 +11,12 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
-using analyzers::Nonfinite;
-using analyzers::Quantity;
-using analyzers::TimelineFacts;
+using analyzers::scale_history::Nonfinite;
+using analyzers::scale_history::Quantity;
+using analyzers::scale_history::TimelineFacts;
 
 std::string_view subject_of(Quantity quantity) {
   if (quantity == Quantity::evaluation_loss) return "The loss of evaluations";
@@ -71,7 +71,7 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
 }
 
 std::string in_vain_text(const TimelineFacts& facts) {
-  const analyzers::SkippedInVain& skips = *facts.in_vain;
+  const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale =
       facts.scale_last ? fmt::format(", the last at loss scale {}", scale_name(*facts.scale_last))
                        : "";
@@ -90,7 +90,7 @@ std::string_view action_of(const TimelineFacts& facts) {
     return "The gradients hold NaN or infinities that no loss scale cures: go back to a checkpoint "
            "from before, and look for them in the model, the data or the learning rate.";
   }
-  if (facts.state == analyzers::RunState::broken) {
+  if (facts.state == analyzers::scale_history::RunState::broken) {
     return "This lasts to the end of the log, and no loss scale cures it: look for the first NaN "
            "or "
            "infinity in the model, the data or the learning rate.";
@@ -121,7 +121,7 @@ std::string share_of_steps(const TimelineFacts& facts) {
 }
 
 AlarmWords slow_start_words(const TimelineFacts& facts) {
-  const analyzers::SlowStart& start = *facts.slow_start;
+  const analyzers::scale_history::SlowStart& start = *facts.slow_start;
   const bool all = facts.skipped_in_all == Interval(start.skipped);
   AlarmWords words;
   words.what = fmt::format("{}, {} at the start, up to step {}", share_of_steps(facts),
@@ -176,7 +176,7 @@ AlarmWords untold_share_words(const TimelineFacts& facts) {
 /// What is wrong with how many steps were skipped, and where no alarm says so; empty where nothing
 /// is.
 AlarmWords skips_words(const TimelineFacts& facts) {
-  const bool said = facts.in_vain || analyzers::collapse_of(facts) != nullptr;
+  const bool said = facts.in_vain || analyzers::scale_history::collapse_of(facts) != nullptr;
   if (said || facts.skipped_in_all.high == 0) return {};
   if (facts.skipped_at_one > 0) return at_one_words(facts);
   if (facts.slow_start) {
@@ -192,7 +192,7 @@ AlarmWords skips_words(const TimelineFacts& facts) {
 AlarmWords scalers_words(const TimelineFacts& facts) {
   AlarmWords words;
   bool collapsed = false;
-  for (const analyzers::OtherScaler& other : facts.other_scalers) {
+  for (const analyzers::frames::OtherScaler& other : facts.other_scalers) {
     words.what +=
         fmt::format("{}Loss scaler {} has {} of skipped steps", words.what.empty() ? "" : " ",
                     other.scaler, plural(other.messages, "message"));
@@ -222,7 +222,7 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   for (const Nonfinite& found : facts.nonfinite) {
     if (found.at_skips < found.count) add(nonfinite_text(found, facts));
   }
-  words.lasts = facts.state == analyzers::RunState::broken;
+  words.lasts = facts.state == analyzers::scale_history::RunState::broken;
   words.action = std::string(action_of(facts));
 }
 
@@ -238,9 +238,9 @@ std::vector<AlarmWords> words_of(const TimelineFacts& facts) {
 
 }  // namespace
 
-std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis) {
+std::vector<AlarmWords> alarm_words(const analyzers::underflow::Analysis& analysis) {
   std::vector<AlarmWords> all;
-  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
+  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
     for (AlarmWords& words : words_of(facts)) {
       if (analysis.logs.size() > 1) words.what = log::printable(facts.log) + ": " + words.what;
       all.push_back(std::move(words));
@@ -249,4 +249,4 @@ std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis) {
   return all;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -10,13 +10,13 @@
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 namespace {
 
-using analyzers::ScaleDriver;
-using analyzers::ScaleFall;
-using analyzers::SkippedSteps;
-using analyzers::TimelineFacts;
+using analyzers::frames::SkippedSteps;
+using analyzers::scale_history::ScaleDriver;
+using analyzers::scale_history::ScaleFall;
+using analyzers::scale_history::TimelineFacts;
 
 constexpr std::size_t kStepsShown = 8;
 constexpr std::size_t kRangesShown = 5;
@@ -40,7 +40,7 @@ std::string steps_text(const Interval& steps) {
 
 /// What the count rests on where every process prints each message.
 std::string ranks_text(const TimelineFacts& facts) {
-  const analyzers::PrintingRanks& ranks = facts.ranks;
+  const analyzers::frames::PrintingRanks& ranks = facts.ranks;
   if (ranks.ranks == 1) return "";
   if (ranks.asked) return fmt::format(" Each message counts as printed by {} ranks.", ranks.ranks);
   return fmt::format(
@@ -150,9 +150,9 @@ std::string scale_name(double scale) {
   return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
 }
 
-std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis) {
-  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
-    const ScaleFall* const fall = analyzers::collapse_of(facts);
+std::optional<CollapseWords> collapse_words(const analyzers::underflow::Analysis& analysis) {
+  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
+    const ScaleFall* const fall = analyzers::scale_history::collapse_of(facts);
     if (fall == nullptr) continue;
     return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
                          drove_text(*fall, facts)};
@@ -160,12 +160,12 @@ std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis)
   return std::nullopt;
 }
 
-std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis) {
+std::vector<TimelineWords> timeline_words(const analyzers::underflow::Analysis& analysis) {
   std::vector<TimelineWords> all;
-  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
+  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
     all.push_back(words_of(facts));
   }
   return all;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -9,7 +9,7 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 /// Of one log. Plain text; names from logs are printable.
 struct TimelineWords {
@@ -17,14 +17,14 @@ struct TimelineWords {
   std::string title;
   std::vector<std::string> lines;  ///< sentences: skipped steps, the scale, its falls
 };
-std::vector<TimelineWords> timeline_words(const analyzers::Analysis& analysis);
+std::vector<TimelineWords> timeline_words(const analyzers::underflow::Analysis& analysis);
 
 /// That a loss scale fell to 1 or less, and what drove it: a sentence each.
 struct CollapseWords {
   std::string what, driver;
 };
 /// Of the first log of which that holds.
-std::optional<CollapseWords> collapse_words(const analyzers::Analysis& analysis);
+std::optional<CollapseWords> collapse_words(const analyzers::underflow::Analysis& analysis);
 
 /// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
 struct AlarmWords {
@@ -33,14 +33,9 @@ struct AlarmWords {
   bool minor = false;  ///< costs few steps
 };
 /// Of every log of which that holds; in timeline_alarm.cpp.
-std::vector<AlarmWords> alarm_words(const analyzers::Analysis& analysis);
+std::vector<AlarmWords> alarm_words(const analyzers::underflow::Analysis& analysis);
 
 /// "65536 (2^16)"; "0" and what is not finite as they are.
 std::string scale_name(double scale);
 
-/// The section of the page; empty where no such log tells a scale or skipped steps.
-std::string timeline_html(const analyzers::Analysis& analysis);
-/// Adds "timeline", the chart of it, to own_charts_json(). Both in timeline_html.cpp.
-void put_timeline_chart(const analyzers::Analysis& analysis, nlohmann::ordered_json& to);
-
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

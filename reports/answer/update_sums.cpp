@@ -8,11 +8,13 @@
 #include "analyzers/underflow/kept_weights.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
+
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
-double lost_share(const analyzers::TensorFindings* tensor) {
+double lost_share(const TensorFindings* tensor) {
   const UpdateCounts& counts = tensor->updates->table.counts;
   return counts.updates() == 0
              ? 0
@@ -24,9 +26,9 @@ double lost_share(const analyzers::TensorFindings* tensor) {
 UpdateSum sum_updates(const Tensors& tensors) {
   UpdateSum out;
   bool all_have_what_if = true;
-  for (const analyzers::TensorFindings* tensor : tensors) {
+  for (const TensorFindings* tensor : tensors) {
     if (!tensor->updates) continue;
-    const analyzers::UpdateFindings& updates = *tensor->updates;
+    const analyzers::underflow::UpdateFindings& updates = *tensor->updates;
     ++out.weights;
     out.table += updates.table;
     out.undetermined += updates.undetermined;
@@ -42,14 +44,14 @@ UpdateSum sum_updates(const Tensors& tensors) {
   return out;
 }
 
-UpdateSum all_updates(const analyzers::Analysis& analysis) {
+UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   Tensors tensors;
   for (const auto& tensor : analysis.tensors) tensors.push_back(&tensor);
   return sum_updates(tensors);
 }
 
-std::string kept_narrow_text(const analyzers::Analysis& analysis) {
-  const std::optional<Dtype> kept = analyzers::all_kept_in_16_bits(analysis);
+std::string kept_narrow_text(const analyzers::underflow::Analysis& analysis) {
+  const std::optional<Dtype> kept = analyzers::underflow::all_kept_in_16_bits(analysis);
   if (!kept || format_of(*kept) != analysis.target.format) return "";
   const UpdateCounts counts = all_updates(analysis).table.counts;
   if (counts.half.lost() == 0) return "";
@@ -63,10 +65,10 @@ std::string kept_narrow_text(const analyzers::Analysis& analysis) {
 Tensors with_updates(const Tensors& tensors) {
   Tensors out;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
-               [](const analyzers::TensorFindings* tensor) { return tensor->updates.has_value(); });
+               [](const TensorFindings* tensor) { return tensor->updates.has_value(); });
   std::stable_sort(out.begin(), out.end(),
                    [](const auto* a, const auto* b) { return lost_share(a) > lost_share(b); });
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

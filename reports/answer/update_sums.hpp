@@ -9,7 +9,7 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "reports/answer/series.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::answer {
 
 struct UpdateSum {
   std::size_t weights = 0;  ///< that have pairs
@@ -20,13 +20,13 @@ struct UpdateSum {
 
 /// Of the tensors that have updates.
 UpdateSum sum_updates(const Tensors& tensors);
-UpdateSum all_updates(const analyzers::Analysis& analysis);
+UpdateSum all_updates(const analyzers::underflow::Analysis& analysis);
 
 /// "Weights are kept in BF16 ...: 55 % of 12,163 sampled updates are lost. Keep FP32 master
 /// weights."; empty where some weights are not kept in the target format, or nothing is lost.
-std::string kept_narrow_text(const analyzers::Analysis& analysis);
+std::string kept_narrow_text(const analyzers::underflow::Analysis& analysis);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::answer

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <map>
 
-#include "reports/charts/limits.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/charts/limits.hpp"
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 using json = nlohmann::ordered_json;
 using namespace vega;
@@ -119,9 +119,9 @@ void add_limits(const Window& window, const Scale& scale, bool alone, json& laye
 }
 
 /// The exponents between which all but the lowest and the highest hundredth of each role lie.
-std::vector<std::pair<int, int>> role_extents(const analyzers::Analysis& analysis) {
+std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analysis& analysis) {
   std::map<log::Role, std::map<int, std::uint64_t>> roles;
-  for (const analyzers::TensorFindings& tensor : analysis.tensors) {
+  for (const analyzers::underflow::TensorFindings& tensor : analysis.tensors) {
     for (const auto& [exponent, count] : tensor.binades) roles[tensor.role][exponent] += count.high;
   }
   std::vector<std::pair<int, int>> out;
@@ -142,7 +142,8 @@ std::vector<std::pair<int, int>> role_extents(const analyzers::Analysis& analysi
 
 }  // namespace
 
-Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice) {
+Window window_of(const analyzers::underflow::Analysis& analysis,
+                 const analyzers::recommend::Recommendation& advice) {
   Window window{.target = analysis.target,
                 .loss_scale = analysis.loss_scale,
                 .recommended = advice.static_log2,
@@ -164,7 +165,8 @@ Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommend
   return window;
 }
 
-std::string left_out(const Window& window, const std::vector<analyzers::BinadeCount>& binades) {
+std::string left_out(const Window& window,
+                     const std::vector<analyzers::underflow::BinadeCount>& binades) {
   Interval below(0), above(0);
   for (const auto& [exponent, count] : binades) {
     if (exponent < window.first_exponent) below += count;
@@ -173,9 +175,9 @@ std::string left_out(const Window& window, const std::vector<analyzers::BinadeCo
   std::string out;
   const auto tell = [&](const Interval& count, const char* side, int exponent) {
     if (count.high == 0) return;
-    out +=
-        fmt::format(" Not drawn: {} {} 2^{}.",
-                    count_text(count) + (count.high == 1 ? " value" : " values"), side, exponent);
+    out += fmt::format(" Not drawn: {} {} 2^{}.",
+                       answer::count_text(count) + (count.high == 1 ? " value" : " values"), side,
+                       exponent);
   };
   tell(below, "below", window.first_exponent);
   tell(above, "at or above", window.last_exponent);
@@ -260,4 +262,4 @@ json heat_map(const Window& window) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

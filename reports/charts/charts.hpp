@@ -32,14 +32,16 @@
 #include "analyzers/underflow/underflow.hpp"
 #include "reports/charts/window.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 /// A window that shows all limits of the format at both scales and all but the outermost hundredths
 /// of every role: a few values far out would press the rest into a line.
-Window window_of(const analyzers::Analysis& analysis, const analyzers::Recommendation& advice);
+Window window_of(const analyzers::underflow::Analysis& analysis,
+                 const analyzers::recommend::Recommendation& advice);
 
 /// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
-std::string left_out(const Window& window, const std::vector<analyzers::BinadeCount>& binades);
+std::string left_out(const Window& window,
+                     const std::vector<analyzers::underflow::BinadeCount>& binades);
 
 nlohmann::ordered_json histogram(const Window& window, Axis counts);
 nlohmann::ordered_json heat_map(const Window& window);
@@ -52,13 +54,14 @@ struct UpdateWindow {
   int first_update = 0, end_update = 0;
   std::uint64_t left_out = 0;  ///< updates outside, those of zero weights included
 };
-UpdateWindow update_window(const UpdateTable& table, const analyzers::Target& target);
+UpdateWindow update_window(const UpdateTable& table, const analyzers::underflow::Target& target);
 /// The smallest ratio of update to weight drawn, as an exponent: far below it all are lost.
-int first_ratio(const analyzers::Target& target);
+int first_ratio(const analyzers::underflow::Target& target);
 
 // update_charts.cpp
-nlohmann::ordered_json update_map(const UpdateWindow& window, const analyzers::Target& target);
-nlohmann::ordered_json ratio_histogram(const analyzers::Target& target, Axis counts);
+nlohmann::ordered_json update_map(const UpdateWindow& window,
+                                  const analyzers::underflow::Target& target);
+nlohmann::ordered_json ratio_histogram(const analyzers::underflow::Target& target, Axis counts);
 nlohmann::ordered_json error_histogram(Axis counts);
 nlohmann::ordered_json outcome_bars();
 
@@ -79,4 +82,4 @@ enum class Theme : std::uint8_t { light, dark };
 /// A Vega-Lite `config`: theme.cpp.
 nlohmann::ordered_json theme(Theme which);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

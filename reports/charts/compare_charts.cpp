@@ -6,7 +6,7 @@
 
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 using json = nlohmann::ordered_json;
 
@@ -113,4 +113,4 @@ json binade_chart() {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

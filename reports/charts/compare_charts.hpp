@@ -10,10 +10,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 nlohmann::ordered_json loss_chart();
 nlohmann::ordered_json scale_chart();
 nlohmann::ordered_json binade_chart();
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

@@ -9,7 +9,7 @@
 #include "halfscope/table/boundary.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 namespace {
 
@@ -34,7 +34,7 @@ std::string divided(double value, double scale) {
 
 double largest_finite(Format format) { return to_double(format, format.largest_finite()); }
 
-Limits limits_of(const analyzers::Target& target, double scale) {
+Limits limits_of(const analyzers::underflow::Target& target, double scale) {
   const Format format = target.format;
   const bool flushes = target.subnormals != Subnormals::keep;
   const int zero = flushes ? format.emin() : format.min_quantum_exponent() - 1;
@@ -44,4 +44,4 @@ Limits limits_of(const analyzers::Target& target, double scale) {
           .largest = {std::log2(largest) - std::log2(scale), divided(largest, scale)}};
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

@@ -8,7 +8,7 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 /// One limit: its place on a log2 axis of unscaled magnitudes, and how it is written ("2^-25",
 /// "65504/2^10").
@@ -24,9 +24,9 @@ struct Limits {
 };
 
 /// Where subnormals are flushed, zero reaches up to the smallest normal.
-Limits limits_of(const analyzers::Target& target, double scale);
+Limits limits_of(const analyzers::underflow::Target& target, double scale);
 
 /// The largest finite value of a format.
 double largest_finite(Format format);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

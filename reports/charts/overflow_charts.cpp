@@ -5,7 +5,7 @@
 #include "reports/charts/charts.hpp"
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 using json = nlohmann::ordered_json;
 using namespace vega;
@@ -84,4 +84,4 @@ json fit_bars() {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

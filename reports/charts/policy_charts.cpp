@@ -6,11 +6,13 @@
 #include <set>
 #include <utility>
 
-#include "reports/charts/charts.hpp"
 #include "reports/answer/policy_lines.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
+
+using answer::Happening;
 
 using json = nlohmann::ordered_json;
 using namespace vega;
@@ -117,8 +119,8 @@ json symbols(const std::set<std::string>& kinds) {
                                                             {Happening::retried, "triangle-up"}};
   json domain = json::array(), range = json::array();
   for (const auto& [kind, symbol] : kSymbols) {
-    if (!kinds.contains(std::string(name_of(kind)))) continue;
-    domain.push_back(name_of(kind));
+    if (!kinds.contains(std::string(answer::name_of(kind)))) continue;
+    domain.push_back(answer::name_of(kind));
     range.push_back(symbol);
   }
   json legend = {{"title", nullptr}, {"orient", "bottom"}};
@@ -256,4 +258,4 @@ json policy_flushed(Axis shares) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

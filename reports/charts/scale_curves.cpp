@@ -8,7 +8,7 @@
 #include "reports/charts/charts.hpp"
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 using json = nlohmann::ordered_json;
 using namespace vega;
@@ -18,13 +18,15 @@ namespace {
 json loss_scale_axis(const std::string& field) {
   json axis = exponent_axis("loss scale");
   axis["tickCount"] = 12;
-  return {{"field", field},
-          {"type", "quantitative"},
-          {"axis", axis},
-          {"scale",
-           {{"domain", {analyzers::kFirstLog2Scale - 0.5, analyzers::kLastLog2Scale + 0.5}},
-            {"nice", false},
-            {"zero", false}}}};
+  return {
+      {"field", field},
+      {"type", "quantitative"},
+      {"axis", axis},
+      {"scale",
+       {{"domain",
+         {analyzers::underflow::kFirstLog2Scale - 0.5, analyzers::underflow::kLastLog2Scale + 0.5}},
+        {"nice", false},
+        {"zero", false}}}};
 }
 
 /// Smallest share a logarithmic axis shows; what is rarer lies under the axis.
@@ -129,4 +131,4 @@ json scale_curves(const Window& window, Axis shares) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

@@ -5,7 +5,7 @@
 
 #include "reports/charts/charts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 using json = nlohmann::ordered_json;
 
@@ -77,4 +77,4 @@ json theme(Theme which) {
         {"heatmap", {{"scheme", p.ramp}}}}}};
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

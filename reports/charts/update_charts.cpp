@@ -12,7 +12,9 @@
 #include "reports/charts/limits.hpp"
 #include "reports/charts/vega.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
+
+using analyzers::underflow::Target;
 
 using json = nlohmann::ordered_json;
 using namespace vega;
@@ -75,9 +77,9 @@ json opacity_by_count() {
 
 }  // namespace
 
-int first_ratio(const analyzers::Target& target) { return -target.format.precision - 20; }
+int first_ratio(const Target& target) { return -target.format.precision - 20; }
 
-UpdateWindow update_window(const UpdateTable& table, const analyzers::Target& target) {
+UpdateWindow update_window(const UpdateTable& table, const Target& target) {
   std::map<int, std::uint64_t> weights, updates;
   for (const auto& [at, cell] : table.cells) {
     if (at.first == UpdateTable::kZeroWeight) continue;
@@ -98,7 +100,7 @@ UpdateWindow update_window(const UpdateTable& table, const analyzers::Target& ta
   return out;
 }
 
-json update_map(const UpdateWindow& window, const analyzers::Target& target) {
+json update_map(const UpdateWindow& window, const Target& target) {
   const auto x = [&](const char* field) {
     return binade_axis(field, window.first_weight, window.end_weight, "weight");
   };
@@ -137,7 +139,7 @@ json update_map(const UpdateWindow& window, const analyzers::Target& target) {
   return out;
 }
 
-json ratio_histogram(const analyzers::Target& target, Axis counts) {
+json ratio_histogram(const Target& target, Axis counts) {
   json all = count_axis(counts, "updates"), lost = all;
   all["field"] = "count";
   lost["field"] = "lost";
@@ -208,4 +210,4 @@ json outcome_bars() {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

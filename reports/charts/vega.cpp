@@ -8,7 +8,7 @@
 
 #include "halfscope/table/boundary.hpp"
 
-namespace halfscope::reports::vega {
+namespace halfscope::reports::charts::vega {
 
 using json = nlohmann::ordered_json;
 
@@ -121,4 +121,4 @@ std::string short_name(double scale) {
   return log2.value_or(0) == 0 ? fmt::format("scale {}", scale) : fmt::format("scale 2^{}", *log2);
 }
 
-}  // namespace halfscope::reports::vega
+}  // namespace halfscope::reports::charts::vega

@@ -10,7 +10,7 @@
 
 #include "reports/charts/window.hpp"
 
-namespace halfscope::reports::vega {
+namespace halfscope::reports::charts::vega {
 
 /// A chart as wide as the page lets it be, over rows the page gives.
 nlohmann::ordered_json chart(const std::string& data, const std::string& description, int height);
@@ -63,4 +63,4 @@ std::vector<Scale> scales_of(const Window& window);
 /// "scale 1", "scale 2^10".
 std::string short_name(double scale);
 
-}  // namespace halfscope::reports::vega
+}  // namespace halfscope::reports::charts::vega

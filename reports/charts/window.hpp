@@ -7,11 +7,11 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::charts {
 
 /// What all charts of a page share, so that they compare by eye.
 struct Window {
-  analyzers::Target target;
+  analyzers::underflow::Target target;
   double loss_scale = 1.0;         ///< the scale the findings are for: "now"
   std::optional<int> recommended;  ///< log2
   std::optional<int> lowest, highest;
@@ -22,4 +22,4 @@ struct Window {
 /// Whether the vertical axis is linear, or logarithmic to show what is rare.
 enum class Axis : std::uint8_t { linear, logarithmic };
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::charts

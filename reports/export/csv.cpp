@@ -5,7 +5,7 @@
 
 #include <iterator>
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
 using namespace analyzers;
@@ -27,14 +27,14 @@ std::string count_field(const Interval& count) {
 
 }  // namespace
 
-std::string to_csv(const Analysis& analysis) {
+std::string to_csv(const underflow::Analysis& analysis) {
   std::string csv =
       "log,name,role,source_dtype,step,total,zero,nan,inf,flushed_to_zero,subnormal,normal,"
       "overflow,"
       "max_abs\r\n";
-  for (const TensorFindings& t : analysis.tensors) {
-    for (const StepFindings& s : t.per_step) {
-      const Counts& c = s.counts;
+  for (const underflow::TensorFindings& t : analysis.tensors) {
+    for (const underflow::StepFindings& s : t.per_step) {
+      const underflow::Counts& c = s.counts;
       fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
                      csv_text(t.log), csv_text(t.name), log::name_of(t.role),
                      t.source_dtype ? halfscope::name_of(*t.source_dtype) : "", s.step, c.total,
@@ -48,4 +48,4 @@ std::string to_csv(const Analysis& analysis) {
   return csv;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

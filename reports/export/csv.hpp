@@ -6,10 +6,10 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 
 /// Columns: log, name, role, source_dtype, step, the counts of `analyze --json`, max_abs. A count
 /// known only by bounds is written as low..high. Control characters in names are escaped.
-std::string to_csv(const analyzers::Analysis& analysis);
+std::string to_csv(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

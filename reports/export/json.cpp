@@ -6,7 +6,10 @@
 #include "halfscope/version.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
+
+using analyzers::underflow::StepFindings;
+
 namespace {
 
 using namespace analyzers;
@@ -20,7 +23,7 @@ void put_classes(Json& to, const Classes& c) {
 
 Json by_scale_json(const std::vector<Classes>& by_scale) {
   Json list = Json::array();
-  int k = kFirstLog2Scale;
+  int k = underflow::kFirstLog2Scale;
   for (const Classes& classes : by_scale) {
     Json entry = {{"log2_scale", k++}};
     put_classes(entry, classes);
@@ -50,12 +53,12 @@ Json bounds_json(std::optional<double> low, std::optional<double> high) {
   return Json::array({number_json(low), number_json(high)});
 }
 
-Json tensor_json(const TensorFindings& t, const Target& target) {
+Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& target) {
   Json to;
   to["log"] = t.log;
   to["name"] = t.name;
   to["role"] = log::name_of(t.role);
-  to["role_source"] = name_of(t.role_source);
+  to["role_source"] = frames::name_of(t.role_source);
   if (t.source_dtype) to["source_dtype"] = halfscope::name_of(*t.source_dtype);
   if (t.computed_dtype) to["computed_dtype"] = halfscope::name_of(*t.computed_dtype);
   if (t.suspected_fp16) {
@@ -79,14 +82,14 @@ Json tensor_json(const TensorFindings& t, const Target& target) {
   return to;
 }
 
-Json share_json(const Share& share) {
+Json share_json(const underflow::Share& share) {
   Json to = {{"count", to_json(share.count)}, {"of", to_json(share.of)}};
   const bool exact = share.low() == share.high();
   to["share"] = exact ? Json(share.low()) : Json::array({share.low(), share.high()});
   return to;
 }
 
-Json limit_json(const Limit& limit, bool several_logs) {
+Json limit_json(const recommend::Limit& limit, bool several_logs) {
   Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number_json(limit.max_abs)}};
   if (limit.censored) to["censored"] = true;
   if (limit.from_scalars) to["from_scalars"] = true;
@@ -99,7 +102,7 @@ Json limit_json(const Limit& limit, bool several_logs) {
 
 }  // namespace
 
-void put_counts(Json& to, const Counts& c) {
+void put_counts(Json& to, const underflow::Counts& c) {
   to["total"] = c.total;
   to["zero"] = to_json(c.zero);
   if (c.nonfinite_known) {
@@ -110,9 +113,11 @@ void put_counts(Json& to, const Counts& c) {
   put_classes(to, c.classes);
 }
 
-Json binades_json(const std::vector<BinadeCount>& binades) {
+Json binades_json(const std::vector<underflow::BinadeCount>& binades) {
   Json list = Json::array();
-  for (const BinadeCount& b : binades) list.push_back(Json::array({b.exponent, to_json(b.count)}));
+  for (const underflow::BinadeCount& b : binades) {
+    list.push_back(Json::array({b.exponent, to_json(b.count)}));
+  }
   return list;
 }
 
@@ -132,7 +137,7 @@ std::string json_text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json to_json(const Analysis& analysis) {
+Json to_json(const underflow::Analysis& analysis) {
   Json to;
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
@@ -143,7 +148,7 @@ Json to_json(const Analysis& analysis) {
     to["subnormals"] = name_of(analysis.target.subnormals);
   }
   to["tensors"] = Json::array();
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     to["tensors"].push_back(tensor_json(t, analysis.target));
     put_formats(to["tensors"].back(), t, analysis);
   }
@@ -154,7 +159,7 @@ Json to_json(const Analysis& analysis) {
   return to;
 }
 
-Json to_json(const Recommendation& r) {
+Json to_json(const recommend::Recommendation& r) {
   Json to;
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
@@ -184,4 +189,4 @@ Json to_json(const Recommendation& r) {
   return to;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -9,7 +9,7 @@
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 
 /// Version of the JSON's fields.
 inline constexpr int kJsonSchema = 1;
@@ -17,11 +17,12 @@ inline constexpr int kJsonSchema = 1;
 /// An integer, or [low, high] where only bounds are known.
 nlohmann::ordered_json to_json(const Interval& count);
 
-nlohmann::ordered_json to_json(const analyzers::Analysis& analysis);
-nlohmann::ordered_json to_json(const analyzers::Recommendation& advice);
-nlohmann::ordered_json to_json(const analyzers::Comparison& comparison);  // json_compare.cpp
+nlohmann::ordered_json to_json(const analyzers::underflow::Analysis& analysis);
+nlohmann::ordered_json to_json(const analyzers::recommend::Recommendation& advice);
+nlohmann::ordered_json to_json(
+    const analyzers::compare::Comparison& comparison);  // json_compare.cpp
 
 /// On one line. Names that are not UTF-8 do not stop the numbers: damaged bytes are replaced.
 std::string json_text(const nlohmann::ordered_json& value);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

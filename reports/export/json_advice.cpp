@@ -3,7 +3,7 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
 using namespace analyzers;
@@ -14,14 +14,14 @@ Json bounds_json(const Bounds& b) {
                          : Json::array({number_json(b.low), number_json(b.high)});
 }
 
-Json skip_json(const SkipRisk& risk) {
-  Json to = {{"method", name_of(risk.method)},
+Json skip_json(const recommend::SkipRisk& risk) {
+  Json to = {{"method", recommend::name_of(risk.method)},
              {"steps", risk.steps},
              {"exceedances", to_json(Interval(risk.exceedances, risk.exceedances + risk.perhaps))},
              {"probability", number_json(risk.probability)},
              {"interval", Json::array({number_json(risk.low), number_json(risk.high)})},
              {"confidence", risk.confidence}};
-  if (risk.method == RiskMethod::extreme_value) {
+  if (risk.method == recommend::RiskMethod::extreme_value) {
     to["interval_if_tail_goes_on"] =
         Json::array({number_json(risk.tail_low), number_json(risk.tail_high)});
     to["trend"] = number_json(risk.trend);
@@ -29,7 +29,7 @@ Json skip_json(const SkipRisk& risk) {
   return to;
 }
 
-Json scale_json(const ScaleEvidence& scale) {
+Json scale_json(const recommend::ScaleEvidence& scale) {
   Json to = {{"log2_scale", scale.log2_scale},
              {"flushed_to_zero", to_json(scale.flushed)},
              {"of", to_json(scale.of)},
@@ -40,7 +40,7 @@ Json scale_json(const ScaleEvidence& scale) {
   return to;
 }
 
-Json dynamic_json(const DynamicAdvice& dynamic) {
+Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
   Json to = {{"init", power_json(dynamic.init_log2)}, {"growth_interval", dynamic.growth_interval}};
   if (dynamic.expected_skip_rate) {
     to["expected_skip_rate"] = number_json(dynamic.expected_skip_rate);
@@ -51,7 +51,7 @@ Json dynamic_json(const DynamicAdvice& dynamic) {
   return to;
 }
 
-Json ranks_json(const RankSum& ranks) {
+Json ranks_json(const recommend::RankSum& ranks) {
   return {{"ranks", ranks.ranks},
           {"of", to_json(ranks.of)},
           {"flushed_undivided", to_json(ranks.flushed_alone)},
@@ -66,17 +66,17 @@ Json mass_json(const MassShare& lost) {
   return {{"l1", bounds_json(lost.l1)}, {"l2", bounds_json(lost.l2)}};
 }
 
-void put_advice(Json& to, const Recommendation& advice) {
+void put_advice(Json& to, const recommend::Recommendation& advice) {
   if (advice.lost_at_1 && advice.lost_at_recommended) {
     to["lost_mass"] = {{"at_1", mass_json(*advice.lost_at_1)},
                        {"at_recommended", mass_json(*advice.lost_at_recommended)}};
   }
   if (advice.nan_in_model) {
-    const NanInModel& first = *advice.nan_in_model;
+    const recommend::NanInModel& first = *advice.nan_in_model;
     to["nan_in_model"] = {{"tensor", first.tensor}, {"step", first.step}};
     if (advice.logs.size() > 1) to["nan_in_model"]["log"] = first.log;
   }
-  if (advice.may_use && advice.may_use->why != MayUse::Why::no_scale) {
+  if (advice.may_use && advice.may_use->why != recommend::MayUse::Why::no_scale) {
     to["may_use"] = {{"fits", advice.may_use->yes()}, {"decided_by", advice.may_use->tensor}};
   }
   if (advice.skip) to["skip"] = skip_json(*advice.skip);
@@ -87,9 +87,11 @@ void put_advice(Json& to, const Recommendation& advice) {
     if (advice.clipped) to["clipped"] = true;
     if (advice.incomplete_steps != 0) to["incomplete_steps"] = advice.incomplete_steps;
   }
-  for (const ScaleEvidence& scale : advice.scales) to["scales"].push_back(scale_json(scale));
+  for (const recommend::ScaleEvidence& scale : advice.scales) {
+    to["scales"].push_back(scale_json(scale));
+  }
   if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);
   if (advice.ranks) to["ranks"] = ranks_json(*advice.ranks);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

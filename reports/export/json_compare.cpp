@@ -4,7 +4,7 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
 using namespace analyzers;
@@ -15,11 +15,11 @@ Json update_json(const UpdateCounts& c) {
           {"swamped", c.half.swamped}, {"lost", c.half.lost()}};
 }
 
-Json updates_json(const Both<UpdateCounts>& updates) {
+Json updates_json(const compare::Both<UpdateCounts>& updates) {
   return {{"a", update_json(updates.a)}, {"b", update_json(updates.b)}};
 }
 
-Json elements_json(const ElementChanges& e) {
+Json elements_json(const compare::ElementChanges& e) {
   Json to = {{"steps", e.steps},
              {"unscale", e.exact ? "exact" : "rounded"},
              {"elements", e.elements},
@@ -36,8 +36,9 @@ Json elements_json(const ElementChanges& e) {
   return to;
 }
 
-Json side_json(const Counts& counts, std::optional<double> max_abs,
-               const std::vector<std::int64_t>& left_out, const std::vector<BinadeCount>& binades) {
+Json side_json(const underflow::Counts& counts, std::optional<double> max_abs,
+               const std::vector<std::int64_t>& left_out,
+               const std::vector<underflow::BinadeCount>& binades) {
   Json to;
   put_counts(to, counts);
   to["max_abs"] = number_json(max_abs);
@@ -46,7 +47,7 @@ Json side_json(const Counts& counts, std::optional<double> max_abs,
   return to;
 }
 
-Json tensor_json(const ComparedTensor& t) {
+Json tensor_json(const compare::ComparedTensor& t) {
   Json to = {{"name", t.name}, {"role", log::name_of(t.role)}, {"steps", t.steps}};
   to["a"] = side_json(t.counts.a, t.max_abs.a, t.left_out.a, t.binades.a);
   to["b"] = side_json(t.counts.b, t.max_abs.b, t.left_out.b, t.binades.b);
@@ -62,20 +63,20 @@ Json tensor_json(const ComparedTensor& t) {
   return to;
 }
 
-Json trouble_json(const Trouble& trouble) {
+Json trouble_json(const compare::Trouble& trouble) {
   return {{"tensors", trouble.tensors},     {"beside_gradients", trouble.beside_gradients},
           {"steps", trouble.steps},         {"first_step", trouble.first_step},
           {"last_step", trouble.last_step}, {"values", to_json(trouble.values)},
           {"most_in", trouble.most}};
 }
 
-Json run_json(const RunTotals& run) {
+Json run_json(const compare::RunTotals& run) {
   Json to;
   put_counts(to, run.gradients);
   to["lost"] = to_json(run.lost);
-  to["lost_to_zero"] = to_json(lost_to_zero(run.gradients));
-  to["not_finite"] = to_json(not_finite(run.gradients));
-  to["not_finite_all_roles"] = to_json(not_finite(run.all));
+  to["lost_to_zero"] = to_json(compare::lost_to_zero(run.gradients));
+  to["not_finite"] = to_json(compare::not_finite(run.gradients));
+  to["not_finite_all_roles"] = to_json(compare::not_finite(run.all));
   if (run.non_finite) to["trouble"]["nan_or_infinity"] = trouble_json(*run.non_finite);
   if (run.overflow) to["trouble"]["overflow"] = trouble_json(*run.overflow);
   if (run.loss_non_finite) to["trouble"]["loss_not_finite_from"] = *run.loss_non_finite;
@@ -86,7 +87,7 @@ Json run_json(const RunTotals& run) {
   return to;
 }
 
-Json parting_json(const Parting& parting) {
+Json parting_json(const compare::Parting& parting) {
   Json to = {{"steps", parting.losses}};
   if (parting.same_until) to["same_until"] = *parting.same_until;
   if (parting.first_other) to["first_other"] = *parting.first_other;
@@ -95,14 +96,14 @@ Json parting_json(const Parting& parting) {
   return to;
 }
 
-Json summary_json(const Comparison& c) {
+Json summary_json(const compare::Comparison& c) {
   Json to = {{"gradients", c.gradients},
-             {"underflow", name_of(c.underflow)},
-             {"overflow", name_of(c.overflow)},
+             {"underflow", compare::name_of(c.underflow)},
+             {"overflow", compare::name_of(c.overflow)},
              {"a", run_json(c.runs.a)},
              {"b", run_json(c.runs.b)},
              {"zero_difference", c.zero_difference},
-             {"not_finite", name_of(c.not_finite)}};
+             {"not_finite", compare::name_of(c.not_finite)}};
   if (c.new_zeros) to["new_zeros"] = to_json(*c.new_zeros);
   if (c.whole_zeros) {
     to["new_zeros_in_whole_tensors"] = {{"steps", c.whole_zeros->steps},
@@ -111,9 +112,9 @@ Json summary_json(const Comparison& c) {
   }
   if (c.updates) {
     to["updates"] = updates_json(*c.updates);
-    to["unmoved"] = name_of(c.unmoved);
+    to["unmoved"] = compare::name_of(c.unmoved);
     to["updates_lost"] = {{"a", c.runs.a.lost_updates}, {"b", c.runs.b.lost_updates}};
-    const auto kept = [](const RunTotals& run) {
+    const auto kept = [](const compare::RunTotals& run) {
       return run.kept ? Json(halfscope::name_of(*run.kept)) : Json();
     };
     if (c.own_updates) to["weights_kept_in"] = {{"a", kept(c.runs.a)}, {"b", kept(c.runs.b)}};
@@ -135,7 +136,7 @@ Json series_json(const std::vector<std::pair<std::int64_t, double>>& series) {
 
 }  // namespace
 
-Json to_json(const Comparison& c) {
+Json to_json(const compare::Comparison& c) {
   Json to;
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
@@ -148,7 +149,7 @@ Json to_json(const Comparison& c) {
   if (c.own_format) to["own_format"] = true;
   to["summary"] = summary_json(c);
   to["tensors"] = Json::array();
-  for (const ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));
+  for (const compare::ComparedTensor& t : c.tensors) to["tensors"].push_back(tensor_json(t));
   to["only_a"] = c.only.a;
   to["only_b"] = c.only.b;
   if (!c.runs.a.loss.empty() || !c.runs.b.loss.empty()) {
@@ -162,4 +163,4 @@ Json to_json(const Comparison& c) {
   return to;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
+#include "reports/answer/snippets.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
-#include "reports/answer/snippets.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
-using analyzers::Footprint;
-using analyzers::KeepInFp32;
-using analyzers::LayerScale;
-using analyzers::Recommendation;
+using analyzers::recommend::Footprint;
+using analyzers::recommend::KeepInFp32;
+using analyzers::recommend::LayerScale;
+using analyzers::recommend::Recommendation;
 
 Json layer_json(const LayerScale& layer) {
   Json to = {{"layer", layer.layer},
@@ -52,11 +52,11 @@ void put_cures(Json& to, const Recommendation& advice) {
     to["keep_in_fp32"].push_back(keep_json(keep));
   }
   if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
-  for (const Snippet& snippet : snippets(advice)) {
+  for (const answer::Snippet& snippet : answer::snippets(advice)) {
     const std::string key(snippet.framework);
     if (!snippet.fixed.empty()) to["snippets"][key] = snippet.fixed;
     if (!snippet.dynamic.empty()) to["dynamic_snippets"][key] = snippet.dynamic;
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -7,13 +7,13 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
 using namespace analyzers;
 
 /// `snr_db`, `snr`, and the bounds of an estimate.
-void put_noise(Json& to, const std::optional<NoiseRatio>& noise) {
+void put_noise(Json& to, const std::optional<underflow::NoiseRatio>& noise) {
   if (!noise) return;
   to["snr"] = noise->exact ? "exact" : "estimate";
   to["snr_db"] = number_json(noise->db);
@@ -29,7 +29,7 @@ Json classes_json(const Classes& c) {
 }
 
 /// `any`: some value is finite and nonzero; of none nothing is known to fit.
-Json fit_json(const FormatFit& fit, bool any) {
+Json fit_json(const underflow::FormatFit& fit, bool any) {
   Json to = {{"format", fit.format}};
   if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;
   if (any) to["fits_at_1"] = fit.fits_at_1;
@@ -43,7 +43,7 @@ Json fit_json(const FormatFit& fit, bool any) {
 }
 
 /// "mxfp8", "mxfp6" or "mxfp4", by the elements' width.
-Json block_fit_json(const BlockFit& fit) {
+Json block_fit_json(const underflow::BlockFit& fit) {
   const int width = find_format(fit.element)->format.width;
   Json to = {{"format", "mxfp" + std::to_string(width)},
              {"element", fit.element},
@@ -57,22 +57,25 @@ Json block_fit_json(const BlockFit& fit) {
 
 }  // namespace
 
-void put_formats(Json& to, const TensorFindings& tensor, const Analysis& analysis) {
+void put_formats(Json& to, const underflow::TensorFindings& tensor,
+                 const underflow::Analysis& analysis) {
   if (tensor.fits.empty()) return;
   const bool any = tensor.counts.finite_nonzero.high > 0;
-  for (const FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit, any));
-  if (const auto narrow = narrowest(tensor)) {
+  for (const underflow::FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit, any));
+  if (const auto narrow = formats::narrowest(tensor)) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }
   if (tensor.skipped_nan + tensor.skipped_inf > 0) {
     to["left_out_of_formats"] = {{"nan", tensor.skipped_nan}, {"inf", tensor.skipped_inf}};
   }
   if (!tensor.whole_steps.empty()) to["whole_steps"] = tensor.whole_steps;
-  for (const BlockFit& fit : tensor.block_fits) to["mx_formats"].push_back(block_fit_json(fit));
-  to["lost_mass"]["at_1"] = mass_json(lost_mass(tensor, analysis.target, 0));
+  for (const underflow::BlockFit& fit : tensor.block_fits) {
+    to["mx_formats"].push_back(block_fit_json(fit));
+  }
+  to["lost_mass"]["at_1"] = mass_json(underflow::lost_mass(tensor, analysis.target, 0));
   if (const auto k = exact_log2(analysis.loss_scale)) {
-    to["lost_mass"]["at_loss_scale"] = mass_json(lost_mass(tensor, analysis.target, *k));
+    to["lost_mass"]["at_loss_scale"] = mass_json(underflow::lost_mass(tensor, analysis.target, *k));
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -4,17 +4,17 @@
 #include "reports/answer/gaps.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 
-void put_gaps(Json& to, const analyzers::Analysis& analysis) {
-  if (const auto carried = analyzers::carried_scale(analysis)) {
+void put_gaps(Json& to, const analyzers::underflow::Analysis& analysis) {
+  if (const auto carried = analyzers::scale_history::carried_scale(analysis)) {
     to["seems_scaled"] = {{"log", carried->log}, {"steps", carried->steps}, {"of", carried->of}};
   }
-  for (const LogGaps& gaps : could_not_tell(analysis)) {
+  for (const answer::LogGaps& gaps : answer::could_not_tell(analysis)) {
     Json names = Json::array();
     std::string text;
-    for (const Unknown& unknown : gaps.unknown) {
-      names.push_back(name_of(unknown.gap));
+    for (const answer::Unknown& unknown : gaps.unknown) {
+      names.push_back(answer::name_of(unknown.gap));
       text += (text.empty() ? "" : " ") + unknown.text;
     }
     to["could_not_tell"].push_back(
@@ -26,4 +26,4 @@ void put_gaps(Json& to, const analyzers::Analysis& analysis) {
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -2,16 +2,16 @@
 // Operations against their emulation, as JSON. Fields: docs/compare.md.
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
 using namespace analyzers;
 
-Json both_json(const RunAndEmulation& both) {
+Json both_json(const compare::RunAndEmulation& both) {
   return {{"run", both.run}, {"emulated", both.emulated}};
 }
 
-Json sums_json(const OperationSums& sums, const Operations& all) {
+Json sums_json(const compare::OperationSums& sums, const compare::Operations& all) {
   Json to = {{"format", name_of(sums.dtype)},
              {"operations", sums.operations},
              {"identical_operations", sums.identical_operations},
@@ -25,7 +25,7 @@ Json sums_json(const OperationSums& sums, const Operations& all) {
   return to;
 }
 
-Json operation_json(const Operation& o) {
+Json operation_json(const compare::Operation& o) {
   Json to = {{"operation", o.name},
              {"format", name_of(o.dtype)},
              {"calls", o.calls},
@@ -38,22 +38,24 @@ Json operation_json(const Operation& o) {
              {"zero", both_json(o.zero)},
              {"subnormal", both_json(o.subnormal)},
              {"not_finite", both_json(o.not_finite)}};
-  if (o.dtype != Dtype::f32) to["beyond_rounding"] = beyond_rounding(o);
+  if (o.dtype != Dtype::f32) to["beyond_rounding"] = compare::beyond_rounding(o);
   return to;
 }
 
 }  // namespace
 
-Json operations_json(const Operations& operations) {
+Json operations_json(const compare::Operations& operations) {
   Json to = {{"first_step", operations.first_step},
              {"last_step", operations.last_step},
              {"formats", Json::array()},
              {"operations", Json::array()}};
-  for (const OperationSums& sums : operations.formats) {
+  for (const compare::OperationSums& sums : operations.formats) {
     to["formats"].push_back(sums_json(sums, operations));
   }
-  for (const Operation& o : operations.all) to["operations"].push_back(operation_json(o));
+  for (const compare::Operation& o : operations.all) {
+    to["operations"].push_back(operation_json(o));
+  }
   return to;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

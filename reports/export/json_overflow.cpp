@@ -4,7 +4,10 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
+
+using analyzers::overflow::Headroom;
+
 namespace {
 
 using namespace analyzers;
@@ -18,9 +21,9 @@ Json headroom_json(const Headroom& h) {
   return to;
 }
 
-Json lead_json(const Lead& lead) {
+Json lead_json(const overflow::Lead& lead) {
   Json to = {{"name", lead.name}, {"relation", lead.relation}, {"steps", Json::array()}};
-  for (const Glimpse& glimpse : lead.glimpses) {
+  for (const overflow::Glimpse& glimpse : lead.glimpses) {
     to["steps"].push_back({{"step", glimpse.step},
                            {"max_abs", number_json(glimpse.max_abs)},
                            {"nan", to_json(glimpse.nan)},
@@ -30,7 +33,7 @@ Json lead_json(const Lead& lead) {
   return to;
 }
 
-Json event_json(const OverflowEvent& event, bool several_logs) {
+Json event_json(const overflow::OverflowEvent& event, bool several_logs) {
   Json to;
   if (several_logs) to["log"] = event.log;
   to["kind"] = event.what_if ? "what_if" : "recorded";
@@ -46,29 +49,31 @@ Json event_json(const OverflowEvent& event, bool several_logs) {
     to["overflow"] = to_json(event.overflow);
   }
   if (event.loss_scale) to["loss_scale"] = *event.loss_scale;
-  to["cause"] = name_of(event.cause);
+  to["cause"] = overflow::name_of(event.cause);
   to["why"] = event.why;
   if (event.safe_log2) to["safe_scale"] = power_json(event.safe_log2);
   if (event.estimated) to["estimated"] = true;
   to["leads"] = Json::array();
-  for (const Lead& lead : event.leads) to["leads"].push_back(lead_json(lead));
+  for (const overflow::Lead& lead : event.leads) to["leads"].push_back(lead_json(lead));
   return to;
 }
 
 }  // namespace
 
-void put_headroom(Json& tensors, const Analysis& analysis) {
-  const LogSteps uncured = steps_at_every_scale(analysis, find_overflow(analysis).events);
-  for (const Headroom& h : find_headroom(analysis, uncured)) {
+void put_headroom(Json& tensors, const underflow::Analysis& analysis) {
+  const underflow::LogSteps uncured =
+      overflow::steps_at_every_scale(analysis, overflow::find_overflow(analysis).events);
+  for (const Headroom& h : overflow::find_headroom(analysis, uncured)) {
     tensors[h.tensor]["headroom"] = headroom_json(h);
   }
 }
 
-void put_overflow(Json& to, const Analysis& analysis, const OverflowFindings& found) {
+void put_overflow(Json& to, const underflow::Analysis& analysis,
+                  const overflow::OverflowFindings& found) {
   const bool several_logs = analysis.logs.size() > 1;
   to["headroom"] = Json::array();
   for (const Headroom& h : found.headroom) {
-    const TensorFindings& tensor = analysis.tensors[h.tensor];
+    const underflow::TensorFindings& tensor = analysis.tensors[h.tensor];
     Json entry;
     if (several_logs) entry["log"] = tensor.log;
     entry["name"] = tensor.name;
@@ -76,9 +81,9 @@ void put_overflow(Json& to, const Analysis& analysis, const OverflowFindings& fo
     to["headroom"].push_back(std::move(entry));
   }
   to["overflow_events"] = Json::array();
-  for (const OverflowEvent& event : found.events) {
+  for (const overflow::OverflowEvent& event : found.events) {
     to["overflow_events"].push_back(event_json(event, several_logs));
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -10,7 +10,7 @@
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 
 using Json = nlohmann::ordered_json;
 
@@ -22,40 +22,40 @@ Json power_json(std::optional<int> log2);
 Json mass_json(const MassShare& lost);
 
 /// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json.cpp.
-void put_counts(Json& to, const analyzers::Counts& counts);
+void put_counts(Json& to, const analyzers::underflow::Counts& counts);
 /// [e, count], ascending; json.cpp.
-Json binades_json(const std::vector<analyzers::BinadeCount>& binades);
+Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
 /// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
-void put_advice(Json& to, const analyzers::Recommendation& advice);
+void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
 
 /// A run's operations against their emulation; json_operations.cpp.
-Json operations_json(const analyzers::Operations& operations);
+Json operations_json(const analyzers::compare::Operations& operations);
 
 /// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
-void put_cures(Json& to, const analyzers::Recommendation& advice);
+void put_cures(Json& to, const analyzers::recommend::Recommendation& advice);
 
 /// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
-void put_formats(Json& to, const analyzers::TensorFindings& tensor,
-                 const analyzers::Analysis& analysis);
+void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
+                 const analyzers::underflow::Analysis& analysis);
 
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
-void put_updates(Json& to, const analyzers::UpdateFindings& found);
+void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
 /// `headroom` of every tensor that has one, into the analysis' `tensors`; json_overflow.cpp.
-void put_headroom(Json& tensors, const analyzers::Analysis& analysis);
+void put_headroom(Json& tensors, const analyzers::underflow::Analysis& analysis);
 /// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
-void put_overflow(Json& to, const analyzers::Analysis& analysis,
-                  const analyzers::OverflowFindings& found);
+void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
+                  const analyzers::overflow::OverflowFindings& found);
 
 /// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
-void put_peaks(Json& to, const analyzers::Analysis& analysis);
+void put_peaks(Json& to, const analyzers::underflow::Analysis& analysis);
 
 /// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
-void put_gaps(Json& to, const analyzers::Analysis& analysis);
+void put_gaps(Json& to, const analyzers::underflow::Analysis& analysis);
 
 /// Adds "timeline": where a log of another tool tells loss scales or skipped steps, an object a
 /// log.
-void put_timeline(Json& to, const analyzers::Analysis& analysis);
+void put_timeline(Json& to, const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

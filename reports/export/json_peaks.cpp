@@ -5,11 +5,11 @@
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
-using analyzers::StepPeak;
-using analyzers::TensorPeaks;
+using analyzers::frames::StepPeak;
+using analyzers::underflow::TensorPeaks;
 
 Json bounds_json(std::optional<double> low, std::optional<double> high) {
   return low ? Json::array({number_json(low), number_json(high)}) : number_json(high);
@@ -36,9 +36,9 @@ Json peaks_json(const TensorPeaks& t) {
   to["nan_steps"] = t.nan_steps;
   to["inf_steps"] = t.inf_steps;
   to["at_scale"] = t.at_scale;
-  to["overflows"] = name_of(t.overflows);
-  to["flushes"] = name_of(t.flushes);
-  to["all_flushed"] = name_of(t.all_flushed);
+  to["overflows"] = analyzers::underflow::name_of(t.overflows);
+  to["flushes"] = analyzers::underflow::name_of(t.flushes);
+  to["all_flushed"] = analyzers::underflow::name_of(t.all_flushed);
   to["per_step"] = Json::array();
   for (const StepPeak& peak : t.steps) to["per_step"].push_back(step_json(peak));
   return to;
@@ -46,8 +46,10 @@ Json peaks_json(const TensorPeaks& t) {
 
 }  // namespace
 
-void put_peaks(Json& to, const analyzers::Analysis& analysis) {
-  for (const TensorPeaks& t : tensor_peaks(analysis)) to["peaks"].push_back(peaks_json(t));
+void put_peaks(Json& to, const analyzers::underflow::Analysis& analysis) {
+  for (const TensorPeaks& t : analyzers::underflow::tensor_peaks(analysis)) {
+    to["peaks"].push_back(peaks_json(t));
+  }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -7,13 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "reports/answer/policy_names.hpp"
+#include "reports/answer/policy_paste.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 #include "reports/export/json_policies.hpp"
-#include "reports/answer/policy_names.hpp"
-#include "reports/answer/policy_paste.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
+
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::Trace;
+
 namespace {
 
 using namespace analyzers;
@@ -34,8 +38,8 @@ Json settings_json(const policy::Policy& policy) {
   return to;
 }
 
-/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole, nor
-/// as JSON values.
+/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole,
+/// nor as JSON values.
 class Pieces {
  public:
   explicit Pieces(const WriteText& write) : write_(write) {}
@@ -73,7 +77,7 @@ class Pieces {
 };
 
 /// One number a step.
-void add_scales(Pieces& to, const ScaleRuns& runs, std::size_t length) {
+void add_scales(Pieces& to, const replay::ScaleRuns& runs, std::size_t length) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const std::size_t end = r + 1 < runs.size() ? runs[r + 1].first : length;
     const std::string text = json_text(number_json(runs[r].second));
@@ -135,13 +139,13 @@ void put_end(Json& to, const Trace& trace) {
   put_final(to, trace.final_scale);
   to["error"] = trace.error ? Json{{"message", trace.error->message}, {"step", trace.error->step}}
                             : Json(nullptr);
-  to["fate"] = name_of(trace.fate);
+  to["fate"] = replay::name_of(trace.fate);
   to["skipped_in_model"] = trace.model_nan_skips;
   to["lost_share"] = trace.lost_share();
   put_flushed(to, trace);
 }
 
-Json tuned_json(const TunedPolicy& tuned, std::string_view framework) {
+Json tuned_json(const replay::TunedPolicy& tuned, std::string_view framework) {
   Json to = {{"policy", tuned.name},
              {"text", tuned.text},
              {"settings", settings_json(tuned.trace.policy)},
@@ -149,7 +153,7 @@ Json tuned_json(const TunedPolicy& tuned, std::string_view framework) {
              {"kept", tuned.kept},
              {"within_target", tuned.within_target},
              {"tried", tuned.tried}};
-  const auto paste = paste_of(tuned.trace.policy, policy_name_in(framework));
+  const auto paste = answer::paste_of(tuned.trace.policy, answer::policy_name_in(framework));
   if (paste) to["paste"] = {{"where", paste->where}, {"lines", paste->lines}};
   if (paste && !paste->note.empty()) to["paste"]["note"] = paste->note;
   if (!tuned.stopped_by.empty()) to["stopped_by"] = tuned.stopped_by;
@@ -157,7 +161,7 @@ Json tuned_json(const TunedPolicy& tuned, std::string_view framework) {
   return to;
 }
 
-Json check_json(const RunCheck& check) {
+Json check_json(const replay::RunCheck& check) {
   Json to = {{"policy", check.text}, {"steps", check.steps}, {"equal", !check.first_difference}};
   if (const auto& d = check.first_difference) {
     to["first_difference"] = {{"step", d->step},
@@ -172,7 +176,7 @@ Json check_json(const RunCheck& check) {
 void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
                 std::string_view framework) {
   Json found = Json::array();
-  for (const Trap& trap : study.traps) {
+  for (const replay::Trap& trap : study.traps) {
     if (trap.policy != trace.name) continue;
     found.push_back({{"id", trap.id}, {"text", trap.text}});
     if (trap.step) found.back()["step"] = *trap.step;
@@ -250,4 +254,4 @@ Json catalogue_json() {
   return to;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -10,7 +10,7 @@
 
 #include "analyzers/replay/policy_study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 
 using WriteText = std::function<void(std::string_view)>;
 
@@ -19,12 +19,12 @@ struct TracesOptions {
   std::string framework = {};  ///< whose lines to paste, as --framework has it; may be empty
 };
 
-/// The array of `policies --json`, handed on piece by piece: as many numbers a policy as there are
-/// steps.
-void write_traces(const std::vector<analyzers::PolicyStudy>& studies, const TracesOptions& options,
-                  const WriteText& write);
+/// The array of `policies --json`, handed on piece by piece: as many numbers a policy as there
+/// are steps.
+void write_traces(const std::vector<analyzers::replay::PolicyStudy>& studies,
+                  const TracesOptions& options, const WriteText& write);
 
 /// Every policy with defaults and source: `policies --list --json`.
 nlohmann::ordered_json catalogue_json();
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -6,14 +6,18 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
+
+using analyzers::scale_history::Quantity;
+using analyzers::scale_history::RunState;
+
 namespace {
 
-using analyzers::TimelineFacts;
+using analyzers::scale_history::TimelineFacts;
 
 Json ranges_json(const TimelineFacts& facts) {
   Json ranges = Json::array();
-  for (const analyzers::SkippedSteps& range : facts.ranges) {
+  for (const analyzers::frames::SkippedSteps& range : facts.ranges) {
     Json to = {{"first", range.first}, {"count", to_json(range.count)}};
     if (range.last) to["last"] = *range.last;
     if (range.scale_from) to["from"] = number_json(range.scale_from);
@@ -25,7 +29,7 @@ Json ranges_json(const TimelineFacts& facts) {
 
 Json changes_json(const TimelineFacts& facts) {
   Json changes = Json::array();
-  for (const analyzers::ScaleChange& change : facts.changes) {
+  for (const analyzers::scale_history::ScaleChange& change : facts.changes) {
     Json to = {{"after", change.after},
                {"from", number_json(change.from)},
                {"to", number_json(change.to)}};
@@ -35,7 +39,7 @@ Json changes_json(const TimelineFacts& facts) {
   return changes;
 }
 
-Json driver_json(const analyzers::ScaleDriver& driver) {
+Json driver_json(const analyzers::scale_history::ScaleDriver& driver) {
   Json to = {{"tensor", driver.tensor},
              {"role", log::name_of(driver.role)},
              {"step", driver.step},
@@ -47,7 +51,7 @@ Json driver_json(const analyzers::ScaleDriver& driver) {
 
 Json falls_json(const TimelineFacts& facts) {
   Json falls = Json::array();
-  for (const analyzers::ScaleFall& fall : facts.falls) {
+  for (const analyzers::scale_history::ScaleFall& fall : facts.falls) {
     Json to = {{"first", fall.first},
                {"from", number_json(fall.from)},
                {"to", number_json(fall.to)},
@@ -59,32 +63,32 @@ Json falls_json(const TimelineFacts& facts) {
   return falls;
 }
 
-std::string_view name_of(analyzers::RunState state) {
+std::string_view name_of(RunState state) {
   switch (state) {
-    case analyzers::RunState::not_needed: return "not_needed";
-    case analyzers::RunState::normal: return "normal";
-    case analyzers::RunState::slow_start: return "slow_start";
-    case analyzers::RunState::skipping: return "skipping";
-    case analyzers::RunState::collapsed: return "collapsed";
-    case analyzers::RunState::broken: return "broken";
-    case analyzers::RunState::unknown: break;
+    case RunState::not_needed: return "not_needed";
+    case RunState::normal: return "normal";
+    case RunState::slow_start: return "slow_start";
+    case RunState::skipping: return "skipping";
+    case RunState::collapsed: return "collapsed";
+    case RunState::broken: return "broken";
+    case RunState::unknown: break;
   }
   return "unknown";
 }
 
-std::string_view name_of(analyzers::Quantity quantity) {
+std::string_view name_of(Quantity quantity) {
   switch (quantity) {
-    case analyzers::Quantity::loss: return "loss";
-    case analyzers::Quantity::gradient_norm: return "gradient_norm";
-    case analyzers::Quantity::evaluation_loss: return "evaluation_loss";
-    case analyzers::Quantity::nan_iterations: break;
+    case Quantity::loss: return "loss";
+    case Quantity::gradient_norm: return "gradient_norm";
+    case Quantity::evaluation_loss: return "evaluation_loss";
+    case Quantity::nan_iterations: break;
   }
   return "nan_iterations";
 }
 
 Json nonfinite_json(const TimelineFacts& facts) {
   Json all = Json::array();
-  for (const analyzers::Nonfinite& found : facts.nonfinite) {
+  for (const analyzers::scale_history::Nonfinite& found : facts.nonfinite) {
     all.push_back({{"of", name_of(found.of)},
                    {"first", found.first},
                    {"last", found.last},
@@ -103,7 +107,9 @@ void put_state(Json& to, const TimelineFacts& facts) {
     const double high = std::min(1.0, static_cast<double>(facts.skipped_in_all.high) / of);
     to["skipped_share"] = low == high ? Json(low) : Json({low, high});
   }
-  if (const auto* collapse = analyzers::collapse_of(facts)) to["collapsed_since"] = collapse->first;
+  if (const auto* collapse = analyzers::scale_history::collapse_of(facts)) {
+    to["collapsed_since"] = collapse->first;
+  }
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
   if (const auto since = facts.nonfinite_since()) to["nonfinite_since"] = *since;
   if (facts.in_vain) {
@@ -112,7 +118,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
                              {"skipped", to_json(facts.in_vain->skipped)}};
   }
   if (facts.ended_at_minimum) to["ended_at_minimum"] = true;
-  for (const analyzers::OtherScaler& other : facts.other_scalers) {
+  for (const analyzers::frames::OtherScaler& other : facts.other_scalers) {
     Json scaler = {{"scaler", other.scaler}, {"messages", other.messages}};
     if (other.scale_last) scaler["last_scale"] = number_json(other.scale_last);
     to["other_scalers"].push_back(std::move(scaler));
@@ -127,8 +133,8 @@ void put_state(Json& to, const TimelineFacts& facts) {
 
 }  // namespace
 
-void put_timeline(Json& to, const analyzers::Analysis& analysis) {
-  for (const TimelineFacts& facts : analyzers::timeline_facts(analysis)) {
+void put_timeline(Json& to, const analyzers::underflow::Analysis& analysis) {
+  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
     Json log = {{"log", facts.log},
                 {"kinds", facts.kinds},
                 {"steps", facts.steps},
@@ -151,4 +157,4 @@ void put_timeline(Json& to, const analyzers::Analysis& analysis) {
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -2,10 +2,10 @@
 // What becomes of a weight's updates, as JSON.
 #include "reports/export/json_parts.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::exports {
 namespace {
 
-using analyzers::UpdateFindings;
+using analyzers::underflow::UpdateFindings;
 
 Json outcomes_json(const UpdateOutcomes& o) {
   return {{"underflow", o.underflow},
@@ -100,8 +100,8 @@ Json what_if_json(const UpdateWhatIf& w) {
 void put_updates(Json& to, const UpdateFindings& found) {
   const UpdateCounts& counts = found.table.counts;
   put_lost(to, counts);
-  to["update_source"] = name_of(found.source);
-  if (found.source == analyzers::UpdateSource::difference) {
+  to["update_source"] = analyzers::underflow::name_of(found.source);
+  if (found.source == analyzers::underflow::UpdateSource::difference) {
     to["undetermined"] = found.undetermined;
   }
   Json detail;
@@ -114,4 +114,4 @@ void put_updates(Json& to, const UpdateFindings& found) {
   to["update_detail"] = std::move(detail);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::exports

@@ -3,14 +3,14 @@
 
 #include <cmath>
 
-#include "reports/page/data_table.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Recommendation;
+using analyzers::recommend::Recommendation;
 
 namespace {
 
@@ -19,18 +19,19 @@ double share(const Interval& count, const Interval& of) {
 }
 
 std::string share_html(const Interval& count, const Interval& of) {
-  return html_escape(of.exact() ? share_text(count, of.low)
-                                : share_range_text(analyzers::Share{count, of}.low(),
-                                                   analyzers::Share{count, of}.high()));
+  return answer::html_escape(
+      of.exact() ? answer::share_text(count, of.low)
+                 : answer::share_range_text(analyzers::underflow::Share{count, of}.low(),
+                                            analyzers::underflow::Share{count, of}.high()));
 }
 
 Cell share_cell(const Interval& count, const Interval& of) {
-  return {share_html(count, of), share(count, of), count_text(count) + " of " + count_text(of),
-          count.high == 0};
+  return {share_html(count, of), share(count, of),
+          answer::count_text(count) + " of " + answer::count_text(of), count.high == 0};
 }
 
 Cell bounds_cell(const Bounds& bounds) {
-  return {html_escape(share_range_text(bounds.low, bounds.high)), bounds.high, "",
+  return {answer::html_escape(answer::share_range_text(bounds.low, bounds.high)), bounds.high, "",
           bounds.high == 0};
 }
 
@@ -38,7 +39,7 @@ std::string headed(const char* title, const std::string& note, const std::string
   return fmt::format("<h3>{}</h3>\n<p class=\"note\">{}</p>\n{}", title, note, body);
 }
 
-std::string scales_text(const analyzers::LayerScale& layer) {
+std::string scales_text(const analyzers::recommend::LayerScale& layer) {
   if (layer.lowest_log2 && layer.highest_log2 && *layer.lowest_log2 > *layer.highest_log2) {
     return fmt::format("none: needs 2^{}, allows 2^{}", *layer.lowest_log2, *layer.highest_log2);
   }
@@ -78,14 +79,15 @@ std::string keep_html(const Recommendation& advice) {
   for (const auto& keep : advice.keep_in_fp32) {
     rows.push_back(
         {{{breakable_name(keep.name)},
-          {html_name(keep.kind)},
-          {html_name(keep.why)},
+          {answer::html_name(keep.kind)},
+          {answer::html_name(keep.why)},
           keep.binades_gained > 0
-              ? Cell{fmt::format("+{}",
-                                 plural(static_cast<std::uint64_t>(keep.binades_gained), "binade")),
+              ? Cell{fmt::format(
+                         "+{}",
+                         answer::plural(static_cast<std::uint64_t>(keep.binades_gained), "binade")),
                      static_cast<double>(keep.binades_gained),
                      keep.highest_log2_without
-                         ? "The rest would allow " + power_text(*keep.highest_log2_without)
+                         ? "The rest would allow " + answer::power_text(*keep.highest_log2_without)
                          : ""}
               : Cell{"", 0, "", true}}});
   }
@@ -95,34 +97,34 @@ std::string keep_html(const Recommendation& advice) {
 
 std::string dynamic_html(const Recommendation& advice) {
   if (!advice.dynamic) return "";
-  const analyzers::DynamicAdvice& d = *advice.dynamic;
+  const analyzers::recommend::DynamicAdvice& d = *advice.dynamic;
   const std::string skipped =
       d.expected_skip_rate
           ? fmt::format("Expected skipped steps: {} of all, between {} and {}.",
-                        share_text(*d.expected_skip_rate), share_text(d.skip_low),
-                        share_text(d.skip_high))
+                        answer::share_text(*d.expected_skip_rate), answer::share_text(d.skip_low),
+                        answer::share_text(d.skip_high))
           : fmt::format(
                 "Too few steps are recorded to expect a number of skipped ones: at most {}.",
-                share_text(d.skip_high));
+                answer::share_text(d.skip_high));
   return headed("Dynamic loss scaling",
                 fmt::format("Start at {}, grow every {} steps without overflow. {} {}",
-                            power_text(d.init_log2), count_text(d.growth_interval),
-                            html_escape(skipped), html_name(d.why)));
+                            answer::power_text(d.init_log2), answer::count_text(d.growth_interval),
+                            answer::html_escape(skipped), answer::html_name(d.why)));
 }
 
 std::string ranks_html(const Recommendation& advice) {
   if (!advice.ranks) return "";
-  const analyzers::RankSum& r = *advice.ranks;
+  const analyzers::recommend::RankSum& r = *advice.ranks;
   std::string text = fmt::format(
       "{}: dividing before the sum turns {} of the gradient values to zero, {} without the "
       "division. Dividing after leaves {:.1f} binades below overflow for the largest possible sum",
       r.from_ranks ? fmt::format("From the tables of {}",
-                                 plural(static_cast<std::uint64_t>(r.ranks), "rank"))
+                                 answer::plural(static_cast<std::uint64_t>(r.ranks), "rank"))
                    : fmt::format("If {} summed in FP16",
-                                 plural(static_cast<std::uint64_t>(r.ranks), "rank")),
+                                 answer::plural(static_cast<std::uint64_t>(r.ranks), "rank")),
       share_html(r.flushed_before, r.of), share_html(r.flushed_alone, r.of), r.headroom_after);
   text += r.highest_after_log2 ? fmt::format("; no sum can overflow up to a scale of {}.",
-                                             power_text(*r.highest_after_log2))
+                                             answer::power_text(*r.highest_after_log2))
                                : std::string(".");
   return headed("Sums over data-parallel ranks", text);
 }
@@ -137,20 +139,22 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 
 std::string footprint_html(const Recommendation& advice) {
   if (!advice.footprint) return "";
-  const analyzers::Footprint& f = *advice.footprint;
+  const analyzers::recommend::Footprint& f = *advice.footprint;
   std::string out;
   if (f.bytes_fp32 > 0) {
-    out = headed("Memory",
-                 fmt::format("{} weights and {} activations of a {}: {} in FP32, {} in FP16, {} "
-                             "in FP16 with FP32 master weights.",
-                             count_text(f.weights), count_text(f.activations),
-                             f.microbatches > 1 ? "microbatch" : "step", bytes_text(f.bytes_fp32),
-                             bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed)));
+    out = headed(
+        "Memory",
+        fmt::format("{} weights and {} activations of a {}: {} in FP32, {} in FP16, {} "
+                    "in FP16 with FP32 master weights.",
+                    answer::count_text(f.weights), answer::count_text(f.activations),
+                    f.microbatches > 1 ? "microbatch" : "step", answer::bytes_text(f.bytes_fp32),
+                    answer::bytes_text(f.bytes_fp16), answer::bytes_text(f.bytes_mixed)));
   }
   if (f.not_multiples_of_8.empty()) return out;
   std::vector<Row> rows;
   for (const auto& odd : f.not_multiples_of_8) {
-    rows.push_back({{{breakable_name(odd.name)}, {shape_text(odd.shape)}, {html_name(odd.why)}}});
+    rows.push_back(
+        {{{breakable_name(odd.name)}, {shape_text(odd.shape)}, {answer::html_name(odd.why)}}});
   }
   return out + headed("Dimensions that are no multiple of 8",
                       "Tensor Cores may fall back to slower kernels there.",
@@ -158,8 +162,8 @@ std::string footprint_html(const Recommendation& advice) {
                                  {"tensor", "shape", "what is odd"}, rows));
 }
 
-std::string risk_text(const analyzers::SkipRisk& skip) {
-  return fmt::format("{} to {}", share_text(skip.low), share_text(skip.high));
+std::string risk_text(const analyzers::recommend::SkipRisk& skip) {
+  return fmt::format("{} to {}", answer::share_text(skip.low), answer::share_text(skip.high));
 }
 
 }  // namespace
@@ -168,39 +172,40 @@ std::string scale_evidence_html(const Recommendation& advice) {
   if (advice.scales.empty()) return "";
   std::vector<Row> rows;
   std::uint64_t steps = 0;
-  for (const analyzers::ScaleEvidence& scale : advice.scales) {
+  for (const analyzers::recommend::ScaleEvidence& scale : advice.scales) {
     const bool chosen = scale.log2_scale == advice.static_log2;
     steps = std::max(steps, scale.skip.steps);
     rows.push_back(
-        {{{power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
+        {{{answer::power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
            static_cast<double>(scale.log2_scale)},
           share_cell(scale.flushed, scale.of),
           bounds_cell(scale.lost.l1),
           bounds_cell(scale.lost.l2),
-          {count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps.high), "",
-           scale.overflow_steps.high == 0},
-          {html_escape(risk_text(scale.skip)), scale.skip.high,
-           fmt::format("estimate {}, by {}", share_text(scale.skip.probability),
-                       scale.skip.method == analyzers::RiskMethod::extreme_value
+          {answer::count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps.high),
+           "", scale.overflow_steps.high == 0},
+          {answer::html_escape(risk_text(scale.skip)), scale.skip.high,
+           fmt::format("estimate {}, by {}", answer::share_text(scale.skip.probability),
+                       scale.skip.method == analyzers::recommend::RiskMethod::extreme_value
                            ? fmt::format("an extreme-value fit; at most {} if the tail goes on",
-                                         share_text(scale.skip.tail_high))
+                                         answer::share_text(scale.skip.tail_high))
                            : "the binomial bound")}},
          chosen});
   }
-  const analyzers::SkipRisk& risk = advice.scales.front().skip;
-  const bool fitted = risk.method == analyzers::RiskMethod::extreme_value;
-  return headed("Scales around the recommended one",
-                fmt::format("Chance of a skipped step from {}: {}.", plural(steps, "recorded step"),
-                            fitted ? fitted_text(risk) +
-                                         "; rarer kinds of steps than any recorded are allowed "
-                                         "for, so no chance is below what counting alone leaves "
-                                         "open; steps that overflow are counted over all of them"
-                                   : "the plain binomial bound, which assumes nothing about the "
-                                     "tail"),
-                data_table("Scales around the recommended one",
-                           {"loss scale", "to zero", "of their magnitude", "of their squares",
-                            "steps that overflow", "chance of a skipped step"},
-                           rows));
+  const analyzers::recommend::SkipRisk& risk = advice.scales.front().skip;
+  const bool fitted = risk.method == analyzers::recommend::RiskMethod::extreme_value;
+  return headed(
+      "Scales around the recommended one",
+      fmt::format("Chance of a skipped step from {}: {}.", answer::plural(steps, "recorded step"),
+                  fitted ? answer::fitted_text(risk) +
+                               "; rarer kinds of steps than any recorded are allowed "
+                               "for, so no chance is below what counting alone leaves "
+                               "open; steps that overflow are counted over all of them"
+                         : "the plain binomial bound, which assumes nothing about the "
+                           "tail"),
+      data_table("Scales around the recommended one",
+                 {"loss scale", "to zero", "of their magnitude", "of their squares",
+                  "steps that overflow", "chance of a skipped step"},
+                 rows));
 }
 
 std::string advice_html(const Recommendation& advice) {
@@ -208,4 +213,4 @@ std::string advice_html(const Recommendation& advice) {
          footprint_html(advice);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,28 +6,30 @@
 
 #include <algorithm>
 
+#include "reports/answer/compare_words.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/charts/compare_charts.hpp"
-#include "reports/page/compare_operations.hpp"
-#include "reports/answer/compare_words.hpp"
-#include "reports/page/island.hpp"
 #include "reports/export/json.hpp"
+#include "reports/page/compare_operations.hpp"
+#include "reports/page/island.hpp"
 #include "reports/page/page.hpp"
 #include "reports/page/template.hpp"
-#include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Both;
-using analyzers::ComparedTensor;
-using analyzers::Comparison;
+using analyzers::compare::Both;
+using analyzers::compare::ComparedTensor;
+using analyzers::compare::Comparison;
+using analyzers::compare::RunTotals;
+
 using json = nlohmann::ordered_json;
 
 namespace {
 
 std::string about_html(const Comparison& c) {
-  return fmt::format("A: <code>{}</code>, B: <code>{}</code>, in {}", html_name(c.logs.a),
-                     html_name(c.logs.b), html_escape(counted_for_text(c)));
+  return fmt::format("A: <code>{}</code>, B: <code>{}</code>, in {}", answer::html_name(c.logs.a),
+                     answer::html_name(c.logs.b), answer::html_escape(answer::counted_for_text(c)));
 }
 
 std::string tile(std::string_view title, const std::string& a, const std::string& b,
@@ -35,59 +37,63 @@ std::string tile(std::string_view title, const std::string& a, const std::string
   return fmt::format(
       "<div class=\"tile\"><h3>{}</h3><p class=\"value\">{} \u2192 {}</p><p class=\"detail\">{}</p>"
       "</div>\n",
-      title, html_escape(a), html_escape(b), html_escape(detail));
+      title, answer::html_escape(a), answer::html_escape(b), answer::html_escape(detail));
 }
 
 std::string range_tile(const Comparison& c) {
-  const analyzers::RunTotals &a = c.runs.a, &b = c.runs.b;
-  return tile("NaN, infinite or overflow", count_text(a.not_finite_all),
-              count_text(b.not_finite_all),
-              fmt::format("values of every role; gradients: {} \u2192 {}", count_text(a.not_finite),
-                          count_text(b.not_finite)));
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
+  return tile("NaN, infinite or overflow", answer::count_text(a.not_finite_all),
+              answer::count_text(b.not_finite_all),
+              fmt::format("values of every role; gradients: {} \u2192 {}",
+                          answer::count_text(a.not_finite), answer::count_text(b.not_finite)));
 }
 
 std::string gradient_tiles(const Comparison& c) {
-  const analyzers::RunTotals &a = c.runs.a, &b = c.runs.b;
+  const RunTotals &a = c.runs.a, &b = c.runs.b;
   if (c.gradients == 0) return "";
-  const auto share = [](const Interval& count, const analyzers::RunTotals& run) {
-    return share_of_total(count, run.gradients.total);
+  const auto share = [](const Interval& count, const RunTotals& run) {
+    return answer::share_of_total(count, run.gradients.total);
   };
-  std::string zeros =
-      fmt::format("of {} values; recorded as zero: {} \u2192 {}", count_text(b.gradients.total),
-                  share(a.gradients.zero, a), share(b.gradients.zero, b));
-  if (c.new_zeros) zeros += "; zero in B and not in A: " + count_text(*c.new_zeros);
+  std::string zeros = fmt::format("of {} values; recorded as zero: {} \u2192 {}",
+                                  answer::count_text(b.gradients.total), share(a.gradients.zero, a),
+                                  share(b.gradients.zero, b));
+  if (c.new_zeros) zeros += "; zero in B and not in A: " + answer::count_text(*c.new_zeros);
   return tile("Gradients lost to zero, A \u2192 B", share(a.lost, a), share(b.lost, b), zeros) +
-         tile("Loss scale", scales_text(a), scales_text(b), "that counts are for");
+         tile("Loss scale", answer::scales_text(a), answer::scales_text(b), "that counts are for");
 }
 
 std::string update_tile(const Comparison& c) {
   const auto& [a, b] = *c.updates;
-  return tile("Weight updates lost", lost_updates_text(c.runs.a, a), lost_updates_text(c.runs.b, b),
-              fmt::format("underflow or swamped; exactly zero: {} \u2192 {}",
-                          share_text(a.zero, a.pairs), share_text(b.zero, b.pairs)));
+  return tile(
+      "Weight updates lost", answer::lost_updates_text(c.runs.a, a),
+      answer::lost_updates_text(c.runs.b, b),
+      fmt::format("underflow or swamped; exactly zero: {} \u2192 {}",
+                  answer::share_text(a.zero, a.pairs), answer::share_text(b.zero, b.pairs)));
 }
 
 std::string summary(const Comparison& c) {
   std::string out =
       fmt::format("<p class=\"answer\"><strong>{}</strong> {}</p>\n<div class=\"tiles even\">\n",
-                  html_escape(comparison_verdict(c)), html_escape(comparison_answer(c)));
+                  answer::html_escape(answer::comparison_verdict(c)),
+                  answer::html_escape(answer::comparison_answer(c)));
   out += range_tile(c) + gradient_tiles(c);
   if (c.updates) out += update_tile(c);
   if (c.last_loss) {
-    out += tile(fmt::format("Loss at step {}", c.last_loss->step), loss_text(c.last_loss->a),
-                loss_text(c.last_loss->b), "the last step both have");
+    out +=
+        tile(fmt::format("Loss at step {}", c.last_loss->step), answer::loss_text(c.last_loss->a),
+             answer::loss_text(c.last_loss->b), "the last step both have");
   }
   if (c.runs.a.steps + c.runs.b.steps != 0) {
-    out += tile("Skipped steps", count_text(c.runs.a.skipped.size()),
-                count_text(c.runs.b.skipped.size()),
-                fmt::format("of {} and {} with scalars", count_text(c.runs.a.steps),
-                            count_text(c.runs.b.steps)));
+    out += tile("Skipped steps", answer::count_text(c.runs.a.skipped.size()),
+                answer::count_text(c.runs.b.skipped.size()),
+                fmt::format("of {} and {} with scalars", answer::count_text(c.runs.a.steps),
+                            answer::count_text(c.runs.b.steps)));
   }
   return out + "</div>\n";
 }
 
 /// Whether there was a loss scale to be seen.
-bool has_scaling(const analyzers::RunTotals& run) {
+bool has_scaling(const RunTotals& run) {
   return std::any_of(run.scales.begin(), run.scales.end(),
                      [](const auto& at) { return at.second != 1; });
 }
@@ -102,7 +108,8 @@ std::string loss_section(const Comparison& c) {
                                 !scales  ? "Loss"
                                 : losses ? "Loss and loss scale"
                                          : "Loss scale");
-  out += fmt::format("<p class=\"note\">{} {}</p>\n", kKeys, html_escape(parting_text(c)));
+  out += fmt::format("<p class=\"note\">{} {}</p>\n", kKeys,
+                     answer::html_escape(answer::parting_text(c)));
   if (losses) out += "<figure class=\"chart\" data-chart=\"loss\"></figure>\n";
   if (scales) {
     out +=
@@ -113,24 +120,26 @@ std::string loss_section(const Comparison& c) {
 }
 
 std::string cell(double key, const std::string& text) {
-  return fmt::format("<td data-v=\"{}\">{}</td>", key, html_escape(text));
+  return fmt::format("<td data-v=\"{}\">{}</td>", key, answer::html_escape(text));
 }
 
-std::string share_cell(const Interval& count, const analyzers::Counts& counts) {
+std::string share_cell(const Interval& count, const analyzers::underflow::Counts& counts) {
   const double key =
       counts.total == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(counts.total);
-  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, count_text(count),
-                     count_text(counts.total), html_escape(share_of_total(count, counts.total)));
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>", key, answer::count_text(count),
+                     answer::count_text(counts.total),
+                     answer::html_escape(answer::share_of_total(count, counts.total)));
 }
 
 /// B's beyond A's; both with their shares where pointed at.
 std::string not_finite_cell(const ComparedTensor& t) {
   const Interval &a = t.not_finite.a, &b = t.not_finite.b;
-  return fmt::format("<td data-v=\"{}\" title=\"A: {} ({}); B: {} ({})\">{}</td>",
-                     static_cast<double>(b.high) - static_cast<double>(a.high), count_text(a),
-                     html_escape(share_of_total(a, t.counts.a.total)), count_text(b),
-                     html_escape(share_of_total(b, t.counts.b.total)),
-                     html_escape(more_not_finite(t)));
+  return fmt::format(
+      "<td data-v=\"{}\" title=\"A: {} ({}); B: {} ({})\">{}</td>",
+      static_cast<double>(b.high) - static_cast<double>(a.high), answer::count_text(a),
+      answer::html_escape(answer::share_of_total(a, t.counts.a.total)), answer::count_text(b),
+      answer::html_escape(answer::share_of_total(b, t.counts.b.total)),
+      answer::html_escape(answer::more_not_finite(t)));
 }
 
 template <typename T>
@@ -141,19 +150,21 @@ std::string optional_cell(const std::optional<T>& value, const std::string& text
 std::string row(const ComparedTensor& t, std::size_t index) {
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\"><th scope=\"row\"><button type=\"button\">{}</button></th>", index,
-      html_name(t.name));
+      answer::html_name(t.name));
   out += not_finite_cell(t);
   out += share_cell(t.lost.a, t.counts.a) + share_cell(t.lost.b, t.counts.b);
   out += share_cell(t.counts.a.classes.subnormal, t.counts.a) +
          share_cell(t.counts.b.classes.subnormal, t.counts.b);
-  out += t.new_zeros ? cell(static_cast<double>(t.new_zeros->high), count_text(*t.new_zeros))
-                     : "<td class=\"nil\">other size</td>";
-  out += optional_cell(t.max_abs_shift, t.max_abs_shift ? shift_text(*t.max_abs_shift) : "");
-  out += optional_cell(t.median_shift, t.median_shift ? signed_text(*t.median_shift) : "");
+  out += t.new_zeros
+             ? cell(static_cast<double>(t.new_zeros->high), answer::count_text(*t.new_zeros))
+             : "<td class=\"nil\">other size</td>";
   out +=
-      optional_cell(t.largest_share_difference, share_text(t.largest_share_difference.value_or(0)));
+      optional_cell(t.max_abs_shift, t.max_abs_shift ? answer::shift_text(*t.max_abs_shift) : "");
+  out += optional_cell(t.median_shift, t.median_shift ? answer::signed_text(*t.median_shift) : "");
+  out += optional_cell(t.largest_share_difference,
+                       answer::share_text(t.largest_share_difference.value_or(0)));
   out += t.elements ? cell(static_cast<double>(t.elements->equal),
-                           share_text(t.elements->equal, t.elements->elements))
+                           answer::share_text(t.elements->equal, t.elements->elements))
                     : "<td class=\"nil\">not whole</td>";
   return out + "</tr>\n";
 }
@@ -162,8 +173,8 @@ std::string harmed_heading(const Comparison& c) {
   const auto harmed = static_cast<std::size_t>(
       std::count_if(c.tensors.begin(), c.tensors.end(), [](const auto& t) { return t.harmed; }));
   if (harmed == 0) return "No tensor is harmed in B; those that moved most first";
-  return fmt::format("{} of {} harmed in B, worst first", count_text(harmed),
-                     plural(c.tensors.size(), "tensor"));
+  return fmt::format("{} of {} harmed in B, worst first", answer::count_text(harmed),
+                     answer::plural(c.tensors.size(), "tensor"));
 }
 
 std::string table(const Comparison& c) {
@@ -182,7 +193,8 @@ std::string table(const Comparison& c) {
 std::string options(const Comparison& c) {
   std::string out;
   for (std::size_t i = 0; i < c.tensors.size(); ++i) {
-    out += fmt::format("<option value=\"{}\">{}</option>\n", i, html_name(c.tensors[i].name));
+    out +=
+        fmt::format("<option value=\"{}\">{}</option>\n", i, answer::html_name(c.tensors[i].name));
   }
   return out;
 }
@@ -193,25 +205,27 @@ std::string notes(const Comparison& c) {
   for (const std::string& name : c.only.b) lines.push_back("only in B: " + name);
   if (lines.empty()) return "";
   std::string out = fmt::format("<details class=\"notes\"><summary>{}</summary><ul>\n",
-                                plural(lines.size(), "note"));
-  for (const std::string& line : lines) out += "<li>" + html_name(line) + "</li>\n";
+                                answer::plural(lines.size(), "note"));
+  for (const std::string& line : lines) out += "<li>" + answer::html_name(line) + "</li>\n";
   return out + "</ul></details>\n";
 }
 
 /// What is to be said of one tensor above its chart.
 std::string facts(const ComparedTensor& t) {
-  std::string out = fmt::format("{}; zeros: {} in A, {} in B.", plural(t.steps.size(), "step"),
-                                count_text(t.counts.a.zero), count_text(t.counts.b.zero));
+  std::string out =
+      fmt::format("{}; zeros: {} in A, {} in B.", answer::plural(t.steps.size(), "step"),
+                  answer::count_text(t.counts.a.zero), answer::count_text(t.counts.b.zero));
   if (t.max_abs.a && t.max_abs.b) {
-    out += fmt::format(" Largest: {} in A, {} in B.", magnitude_text(*t.max_abs.a),
-                       magnitude_text(*t.max_abs.b));
+    out += fmt::format(" Largest: {} in A, {} in B.", answer::magnitude_text(*t.max_abs.a),
+                       answer::magnitude_text(*t.max_abs.b));
   }
   if (t.elements) {
-    const analyzers::ElementChanges& e = *t.elements;
+    const analyzers::compare::ElementChanges& e = *t.elements;
     out += fmt::format(
         " Of {} in whole tensors: {} equal, {} became zero, {} subnormal, {} infinite, {} NaN.",
-        plural(e.elements, "element"), count_text(e.equal), count_text(e.became_zero),
-        count_text(e.became_subnormal), count_text(e.became_infinite), count_text(e.became_nan));
+        answer::plural(e.elements, "element"), answer::count_text(e.equal),
+        answer::count_text(e.became_zero), answer::count_text(e.became_subnormal),
+        answer::count_text(e.became_infinite), answer::count_text(e.became_nan));
     if (e.largest_ulps) out += fmt::format(" At most {:.4g} ulps apart.", *e.largest_ulps);
   }
   return out;
@@ -227,28 +241,33 @@ std::size_t most_moved(const Comparison& c) {
 }
 
 json charts(const Comparison& c) {
-  json out = {
-      {"specs", {{"loss", loss_chart()}, {"scales", scale_chart()}, {"binades", binade_chart()}}},
-      {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
-      {"facts", json::array()},
-      {"first_tensor", most_moved(c)}};
+  json out = {{"specs",
+               {{"loss", charts::loss_chart()},
+                {"scales", charts::scale_chart()},
+                {"binades", charts::binade_chart()}}},
+              {"themes",
+               {{"light", charts::theme(charts::Theme::light)},
+                {"dark", charts::theme(charts::Theme::dark)}}},
+              {"facts", json::array()},
+              {"first_tensor", most_moved(c)}};
   for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
   return out;
 }
 
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Comparison& c, std::string_view title) {
-  return {{"title", html_name(title)},
+  return {{"title", answer::html_name(title)},
           {"about", about_html(c)},
           {"summary", summary(c)},
           {"operations", operations_section(c)},
           {"loss", loss_section(c)},
           {"heading", harmed_heading(c)},
-          {"lost", html_escape(lost_note(c))},
+          {"lost", answer::html_escape(answer::lost_note(c))},
           {"worst", table(c)},
           {"options", options(c)},
           {"notes", notes(c)},
-          {"islands", json_island("comparison", to_json(c)) + json_island("charts", charts(c))}};
+          {"islands",
+           json_island("comparison", exports::to_json(c)) + json_island("charts", charts(c))}};
 }
 
 }  // namespace
@@ -263,4 +282,4 @@ void write_compare_page(const Comparison& comparison, std::string_view title,
   write_page(compare_html(comparison, title), out);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

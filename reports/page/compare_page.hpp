@@ -8,13 +8,13 @@
 
 #include "analyzers/compare/compare.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// The page, under the rules of page_html() (page.hpp). Throws MissingPart.
-std::string compare_html(const analyzers::Comparison& comparison, std::string_view title);
+std::string compare_html(const analyzers::compare::Comparison& comparison, std::string_view title);
 
 /// Writes the page beside `out` and renames it into place. Throws log::BadInput, MissingPart.
-void write_compare_page(const analyzers::Comparison& comparison, std::string_view title,
+void write_compare_page(const analyzers::compare::Comparison& comparison, std::string_view title,
                         const std::filesystem::path& out);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

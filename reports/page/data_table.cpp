@@ -5,14 +5,14 @@
 
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 namespace {
 
 std::string attributes(const Cell& cell) {
   std::string out;
   if (cell.key) out += fmt::format(" data-v=\"{}\"", *cell.key);
-  if (!cell.title.empty()) out += fmt::format(" title=\"{}\"", html_escape(cell.title));
+  if (!cell.title.empty()) out += fmt::format(" title=\"{}\"", answer::html_escape(cell.title));
   if (cell.muted) out += " class=\"nil\"";
   return out;
 }
@@ -22,7 +22,7 @@ std::string attributes(const Cell& cell) {
 std::string breakable_name(std::string_view name) {
   constexpr std::string_view kBreak = "<wbr>";
   std::string out;
-  for (const char c : html_name(name)) {  // escapes hold none of the separators
+  for (const char c : answer::html_name(name)) {  // escapes hold none of the separators
     out += c;
     if (c == '/' || c == '.' || c == '_' || c == ':') out += kBreak;
   }
@@ -34,11 +34,11 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
   std::string out = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
       "<table class=\"data\"><thead><tr>",
-      html_escape(name));
+      answer::html_escape(name));
   for (std::size_t i = 0; i < headings.size(); ++i) {
     const bool text = rows.empty() || !rows.front().cells.at(i).key;  // words stand on the left
     out += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>",
-                       text ? " class=\"left\"" : "", html_escape(headings[i]));
+                       text ? " class=\"left\"" : "", answer::html_escape(headings[i]));
   }
   out += "</tr></thead>\n<tbody>\n";
   for (const Row& row : rows) {
@@ -53,4 +53,4 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
   return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n";
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 struct Cell {
   std::string html;
@@ -29,4 +29,4 @@ std::string breakable_name(std::string_view name);
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
                        const std::vector<Row>& rows);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

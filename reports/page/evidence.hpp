@@ -10,15 +10,15 @@
 #include "analyzers/study.hpp"
 #include "reports/answer/series.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// Loss scales around the range of good ones, and what each would cost.
-std::string scale_evidence_html(const analyzers::Recommendation& advice);
+std::string scale_evidence_html(const analyzers::recommend::Recommendation& advice);
 
 /// What became of the weights' updates, and what other arithmetic would have made of them.
-std::string updates_html(const analyzers::Analysis& analysis);
+std::string updates_html(const analyzers::underflow::Analysis& analysis);
 /// <option>s: all weights together, or one whose data is on the page.
-std::string weight_options_html(const analyzers::Analysis& analysis);
+std::string weight_options_html(const analyzers::underflow::Analysis& analysis);
 
 /// Events with the frames that lead there, and the room of every tensor.
 std::string events_html(const analyzers::Study& study);
@@ -26,7 +26,7 @@ std::string headroom_html(const analyzers::Study& study);
 
 /// A tensor's room below overflow: of gradients at the recommended scale, at 1 where there is none.
 struct Room {
-  const analyzers::Headroom* headroom = nullptr;
+  const analyzers::overflow::Headroom* headroom = nullptr;
   double least = 0, last = 0;  ///< binades
 };
 std::vector<Room> rooms_to_use(const analyzers::Study& study);  ///< least first
@@ -34,7 +34,7 @@ std::vector<Room> rooms_to_use(const analyzers::Study& study);  ///< least first
 std::string room_scale_text(const analyzers::Study& study);
 
 /// What the recommendation says beyond one static scale.
-std::string advice_html(const analyzers::Recommendation& advice);
+std::string advice_html(const analyzers::recommend::Recommendation& advice);
 
 /// Loss-scaling policies, replayed: the answer; then the table, advice and traps.
 std::string policies_answer_html(const analyzers::Study& study);
@@ -43,7 +43,7 @@ std::string policies_html(const analyzers::Study& study);
 std::string policies_digest(const analyzers::Study& study);
 
 /// One block a log, of which the page shows the chosen one's.
-std::string per_log(const analyzers::Analysis& analysis,
+std::string per_log(const analyzers::underflow::Analysis& analysis,
                     const std::function<std::string(std::size_t log)>& block);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "reports/page/data_table.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/data_table.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
-using analyzers::FormatFit;
-using analyzers::NoiseRatio;
-using analyzers::TensorFindings;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::FormatFit;
+using analyzers::underflow::NoiseRatio;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
@@ -65,8 +65,10 @@ std::string decibels(const NoiseRatio& noise) {
 
 /// What decides: the share that becomes zero, and the one that overflows.
 std::string told(const Classes& classes, std::uint64_t of) {
-  std::string out = share_text(classes.flushed_to_zero, of) + " become zero";
-  if (classes.overflow.high > 0) out += ", " + share_text(classes.overflow, of) + " overflow";
+  std::string out = answer::share_text(classes.flushed_to_zero, of) + " become zero";
+  if (classes.overflow.high > 0) {
+    out += ", " + answer::share_text(classes.overflow, of) + " overflow";
+  }
   return out;
 }
 
@@ -88,24 +90,26 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
 }
 
 Cell narrowest_cell(const TensorFindings& tensor) {
-  const std::optional<analyzers::Narrowest> narrowest = analyzers::narrowest(tensor);
+  const std::optional<analyzers::formats::Narrowest> narrowest =
+      analyzers::formats::narrowest(tensor);
   const std::string rest =
-      holds_nonfinite(tensor)
+      answer::holds_nonfinite(tensor)
           ? fmt::format(" <small class=\"lost\">besides {}</small>",
-                        nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low))
+                        answer::nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low))
           : "";
   if (!narrowest) return {"none" + rest, std::nullopt, "", true};
-  return {people_say(narrowest->format) +
+  return {answer::people_say(narrowest->format) +
           (narrowest->needs_scale ? " <small>with a scale</small>" : "") + rest};
 }
 
 /// One MX format of a tensor.
 Cell block_cell(const TensorFindings& tensor, std::string_view element) {
-  for (const analyzers::BlockFit& fit : tensor.block_fits) {
+  for (const analyzers::underflow::BlockFit& fit : tensor.block_fits) {
     if (fit.element != element || !fit.noise) continue;
-    return {decibels(*fit.noise), fit.noise->low_db,
-            fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
-                        count_text(fit.values), count_text(fit.saturated))};
+    return {
+        decibels(*fit.noise), fit.noise->low_db,
+        fmt::format("{} of {} become zero, {} saturate", answer::count_text(fit.flushed_to_zero),
+                    answer::count_text(fit.values), answer::count_text(fit.saturated))};
   }
   return {"", -1000, "", true};
 }
@@ -113,13 +117,13 @@ Cell block_cell(const TensorFindings& tensor, std::string_view element) {
 /// "MXFP8 E4M3".
 std::string block_heading(std::string_view element) {
   const NamedFormat* format = find_format(element);
-  return fmt::format("MXFP{} {}", format ? format->format.width : 0, people_say(element));
+  return fmt::format("MXFP{} {}", format ? format->format.width : 0, answer::people_say(element));
 }
 
 std::vector<std::string_view> elements_of(const std::vector<const TensorFindings*>& tensors) {
   std::vector<std::string_view> out;
   for (const TensorFindings* tensor : tensors) {
-    for (const analyzers::BlockFit& fit : tensor->block_fits) {
+    for (const analyzers::underflow::BlockFit& fit : tensor->block_fits) {
       if (std::find(out.begin(), out.end(), fit.element) == out.end()) out.push_back(fit.element);
     }
   }
@@ -128,7 +132,7 @@ std::vector<std::string_view> elements_of(const std::vector<const TensorFindings
 
 /// What does not fit narrow formats comes first.
 int bits_of(const TensorFindings& tensor) {
-  const auto narrowest = analyzers::narrowest(tensor);
+  const auto narrowest = analyzers::formats::narrowest(tensor);
   const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
   return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
 }
@@ -151,20 +155,22 @@ std::string formats_html(const Analysis& analysis) {
   if (analysis.logs.size() > 1) headings.push_back("log");
   headings.push_back("narrowest that serves");
   for (const Column& column : columns) {
-    headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
+    headings.push_back(answer::people_say(column.format) +
+                       (column.saturating ? " saturating" : ""));
   }
   for (const auto element : elements) headings.push_back(block_heading(element));
   std::vector<Row> rows;
   for (const auto& [bits, tensor] : ranked) {
     Row row{{{breakable_name(tensor->name)}}};
-    if (analysis.logs.size() > 1) row.cells.push_back({html_name(tensor->log)});
+    if (analysis.logs.size() > 1) row.cells.push_back({answer::html_name(tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
-    for (const Column& column : columns)
+    for (const Column& column : columns) {
       row.cells.push_back(fit_cell(*tensor, find(*tensor, column)));
+    }
     for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
     rows.push_back(std::move(row));
   }
   return data_table("Formats, tensor by tensor", headings, rows);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,9 +6,9 @@
 
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// The evidence; empty where no tensor has fits.
-std::string formats_html(const analyzers::Analysis& analysis);
+std::string formats_html(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/page/gaps_html.hpp"
+
 #include <fmt/format.h>
 
 #include "reports/answer/gaps.hpp"
 #include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
+
+using answer::LogGaps;
 
 namespace {
 
@@ -14,7 +18,7 @@ constexpr std::size_t kShown = 3;
 std::string items_html(const LogGaps& gaps, std::size_t first, std::size_t end) {
   std::string out = "<ul>";
   for (std::size_t i = first; i < end; ++i) {
-    out += "<li>" + html_escape(gaps.unknown[i].text) + "</li>\n";
+    out += "<li>" + answer::html_escape(gaps.unknown[i].text) + "</li>\n";
   }
   return out + "</ul>\n";
 }
@@ -22,7 +26,7 @@ std::string items_html(const LogGaps& gaps, std::size_t first, std::size_t end) 
 std::string log_html(const LogGaps& gaps, bool several) {
   const std::size_t all = gaps.unknown.size(), shown = std::min(kShown, all);
   std::string out = several ? fmt::format("<h3><code>{}</code> <small>{}</small></h3>\n",
-                                          html_name(gaps.log), html_name(gaps.kind))
+                                          answer::html_name(gaps.log), answer::html_name(gaps.kind))
                             : "";
   out += items_html(gaps, 0, shown);
   if (shown < all) {
@@ -32,22 +36,22 @@ std::string log_html(const LogGaps& gaps, bool several) {
   return out;
 }
 
-std::string recording_html(const Recording& recording) {
+std::string recording_html(const answer::Recording& recording) {
   return fmt::format(
       "<p class=\"note\">To record it next time, {}:</p>\n<div class=\"paste\"><pre "
       "tabindex=\"0\">{}</pre><button type=\"button\">Copy</button></div>\n",
-      html_escape(recording.where), html_escape(recording.lines));
+      answer::html_escape(recording.where), answer::html_escape(recording.lines));
 }
 
 }  // namespace
 
-std::string gaps_html(const analyzers::Analysis& analysis) {
-  const std::vector<LogGaps> all = could_not_tell(analysis);
+std::string gaps_html(const analyzers::underflow::Analysis& analysis) {
+  const std::vector<LogGaps> all = answer::could_not_tell(analysis);
   if (all.empty()) return "";
   std::string out = fmt::format(
       "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">What the log could "
       "not tell{}</h2>\n",
-      all.size() > 1 ? "" : fmt::format(" <small>{}</small>", html_name(all.front().kind)));
+      all.size() > 1 ? "" : fmt::format(" <small>{}</small>", answer::html_name(all.front().kind)));
   std::string lines;
   for (const LogGaps& gaps : all) {
     out += log_html(gaps, all.size() > 1);
@@ -57,4 +61,4 @@ std::string gaps_html(const analyzers::Analysis& analysis) {
   return out + lines + "</section>";
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

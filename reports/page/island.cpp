@@ -14,7 +14,7 @@
 
 #include "reports/export/json.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 namespace {
 
@@ -75,10 +75,10 @@ std::string without_markup(const std::string& json_text) {
 std::string gzip_base64(std::string_view bytes) { return base64(gzip(bytes)); }
 
 std::string json_island(std::string_view id, const nlohmann::ordered_json& value) {
-  const std::string text = json_text(value);
+  const std::string text = exports::json_text(value);
   const bool packed = text.size() > kLongestPlainIsland;
-  return fmt::format("<script type=\"application/json\" id=\"{}\"{}>{}</script>\n", html_escape(id),
-                     packed ? " data-encoding=\"gzip+base64\"" : "",
+  return fmt::format("<script type=\"application/json\" id=\"{}\"{}>{}</script>\n",
+                     answer::html_escape(id), packed ? " data-encoding=\"gzip+base64\"" : "",
                      packed ? gzip_base64(text) : without_markup(text));
 }
 
@@ -86,4 +86,4 @@ std::string text_island(std::string_view id, std::string_view text) {
   return json_island(id, nlohmann::ordered_json(text));
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// Islands longer than this are compressed.
 inline constexpr std::size_t kLongestPlainIsland = std::size_t{1} << 20;
@@ -22,4 +22,4 @@ std::string text_island(std::string_view id, std::string_view text);
 /// gzip (RFC 1952) in base64 (RFC 4648).
 std::string gzip_base64(std::string_view bytes);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

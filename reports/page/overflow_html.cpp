@@ -3,15 +3,16 @@
 
 #include <algorithm>
 
+#include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
-#include "reports/answer/text.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Cause;
-using analyzers::OverflowEvent;
 using analyzers::Study;
+using analyzers::overflow::Cause;
+using analyzers::overflow::Headroom;
+using analyzers::overflow::OverflowEvent;
 
 namespace {
 
@@ -36,7 +37,7 @@ std::string steps_text(const OverflowEvent& event) {
 std::string counts_text(const Interval& nan, const Interval& inf, const Interval& overflow) {
   std::string out;
   const auto tell = [&](const Interval& count, const char* what) {
-    if (count.high > 0) out += (out.empty() ? "" : ", ") + count_text(count) + " " + what;
+    if (count.high > 0) out += (out.empty() ? "" : ", ") + answer::count_text(count) + " " + what;
   };
   tell(nan, "NaN");
   tell(inf, "infinite");
@@ -57,7 +58,7 @@ std::string leads_html(const OverflowEvent& event) {
   for (const std::int64_t step : steps) headings.push_back(fmt::format("step {}", step));
   std::vector<Row> rows;
   for (const auto& lead : event.leads) {
-    Row row{{{breakable_name(lead.name)}, {html_name(lead.relation)}}};
+    Row row{{{breakable_name(lead.name)}, {answer::html_name(lead.relation)}}};
     for (const std::int64_t step : steps) {
       const auto at = std::find_if(lead.glimpses.begin(), lead.glimpses.end(),
                                    [&](const auto& glimpse) { return glimpse.step == step; });
@@ -66,7 +67,7 @@ std::string leads_html(const OverflowEvent& event) {
         continue;
       }
       const std::string bad = counts_text(at->nan, at->inf, at->overflow);
-      std::string text = at->max_abs ? magnitude_text(*at->max_abs) : "nothing finite";
+      std::string text = at->max_abs ? answer::magnitude_text(*at->max_abs) : "nothing finite";
       if (!bad.empty()) text += " <span class=\"lost\">" + bad + "</span>";
       row.cells.push_back({text, at->max_abs.value_or(-1)});
     }
@@ -80,30 +81,31 @@ std::string event_html(const OverflowEvent& event, bool several_logs) {
   std::string out = fmt::format(
       "<div class=\"event\"><h3>{}: <code>{}</code>{} <small>{}</small></h3>\n<p>Cause: {}.{} "
       "{}</p>\n",
-      steps_text(event), html_name(event.tensor),
-      several_logs ? " in <code>" + html_name(event.log) + "</code>" : "", counts,
+      steps_text(event), answer::html_name(event.tensor),
+      several_logs ? " in <code>" + answer::html_name(event.log) + "</code>" : "", counts,
       cause_text(event.cause),
-      event.safe_log2 ? fmt::format(" A scale of {}{} would have held{}.",
-                                    event.estimated ? "at most " : "", power_text(*event.safe_log2),
-                                    event.estimated ? "; how much less is not known" : "")
-                      : "",
-      html_name(event.why));
+      event.safe_log2
+          ? fmt::format(" A scale of {}{} would have held{}.", event.estimated ? "at most " : "",
+                        answer::power_text(*event.safe_log2),
+                        event.estimated ? "; how much less is not known" : "")
+          : "",
+      answer::html_name(event.why));
   return out + leads_html(event) + "</div>\n";
 }
 
-std::string expected_text(const analyzers::Headroom& h) {
+std::string expected_text(const Headroom& h) {
   return h.overflow_expected_at ? fmt::format("step {}", *h.overflow_expected_at) : "";
 }
 
 /// Over the steps that were recorded: a few steps say nothing of the next thousand.
-Cell growth_cell(const analyzers::Headroom& h) {
+Cell growth_cell(const Headroom& h) {
   const std::optional<double> growth = h.growth();
   if (!growth) return {"", -1e300, "", true};
   return {fmt::format("{:+.2f}", *growth), *growth};
 }
 
 /// Room at scale 1, told at the scale to use where one acts on the tensor.
-double to_use(const Study& study, const analyzers::Headroom& h, double at_1) {
+double to_use(const Study& study, const Headroom& h, double at_1) {
   const bool scaled = study.analysis.tensors.at(h.tensor).counted && study.advice.static_log2;
   return at_1 - (scaled ? *study.advice.static_log2 : 0);
 }
@@ -125,7 +127,7 @@ std::string events_html(const Study& study) {
                      {breakable_name(event.tensor)},
                      {counts_text(event.nan, event.inf, event.overflow)},
                      {cause_text(event.cause)}}});
-    if (logs) rows.back().cells.push_back({html_name(event.log)});
+    if (logs) rows.back().cells.push_back({answer::html_name(event.log)});
   }
   std::vector<std::string> headings = {"later", "tensor", "values", "cause"};
   if (logs) headings.push_back("log");
@@ -134,7 +136,7 @@ std::string events_html(const Study& study) {
 
 std::vector<Room> rooms_to_use(const Study& study) {
   std::vector<Room> out;
-  for (const analyzers::Headroom& h : study.overflow.headroom) {
+  for (const Headroom& h : study.overflow.headroom) {
     out.push_back({&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)});
   }
   std::stable_sort(out.begin(), out.end(),
@@ -143,8 +145,9 @@ std::vector<Room> rooms_to_use(const Study& study) {
 }
 
 std::string room_scale_text(const Study& study) {
-  return study.advice.static_log2 ? "the recommended " + power_text(*study.advice.static_log2)
-                                  : "loss scale 1";
+  return study.advice.static_log2
+             ? "the recommended " + answer::power_text(*study.advice.static_log2)
+             : "loss scale 1";
 }
 
 std::string headroom_html(const Study& study) {
@@ -153,9 +156,9 @@ std::string headroom_html(const Study& study) {
   const bool logs = study.analysis.logs.size() > 1;
   std::vector<Row> rows;
   for (const Room& room : rooms_to_use(study)) {
-    const analyzers::Headroom& h = *room.headroom;
+    const Headroom& h = *room.headroom;
     Row row{{{breakable_name(tensors.at(h.tensor).name)}}};
-    if (logs) row.cells.push_back({html_name(tensors.at(h.tensor).log)});
+    if (logs) row.cells.push_back({answer::html_name(tensors.at(h.tensor).log)});
     row.cells.push_back(
         {fmt::format("{}{:.2f}", h.censored ? "at most " : "", room.least), room.least});
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});
@@ -164,7 +167,7 @@ std::string headroom_html(const Study& study) {
     const std::string expected = expected_text(h);
     row.cells.push_back(
         {expected, h.overflow_expected_at ? -static_cast<double>(*h.overflow_expected_at) : -1e300,
-         h.scale == 1 ? "" : "at loss scale " + scale_text(h.scale), expected.empty()});
+         h.scale == 1 ? "" : "at loss scale " + answer::scale_text(h.scale), expected.empty()});
     rows.push_back(std::move(row));
   }
   std::vector<std::string> headings = {"tensor"};
@@ -176,4 +179,4 @@ std::string headroom_html(const Study& study) {
   return data_table("Room below overflow, tensor by tensor", headings, rows);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -5,7 +5,9 @@
 
 #include <utility>
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
+
+using charts::Axis;
 
 using json = nlohmann::ordered_json;
 
@@ -16,4 +18,4 @@ json own_chart(const char* data, json fields, const std::function<json(Axis)>& d
           {"rows", json::object()}};
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

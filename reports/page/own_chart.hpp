@@ -7,11 +7,11 @@
 
 #include "reports/charts/window.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// {data: the dataset's name, fields: names of a row's values, specs: linear|log -> Vega-Lite,
 /// rows: empty}
 nlohmann::ordered_json own_chart(const char* data, nlohmann::ordered_json fields,
-                                 const std::function<nlohmann::ordered_json(Axis)>& draw);
+                                 const std::function<nlohmann::ordered_json(charts::Axis)>& draw);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -12,20 +12,23 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/charts/charts.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/page/own_chart.hpp"
-#include "reports/page/policy_data.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/page/evidence.hpp"
+#include "reports/page/own_chart.hpp"
+#include "reports/page/policy_data.hpp"
+#include "reports/page/timeline_html.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
 using analyzers::Study;
-using analyzers::TensorFindings;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
+using charts::Axis;
+
 using json = nlohmann::ordered_json;
 
 namespace {
@@ -53,9 +56,9 @@ json error_rows(const UpdateTable& table) {
   return out;
 }
 
-json outcome_rows(const Tensors& tensors) {
+json outcome_rows(const answer::Tensors& tensors) {
   json out = json::array();
-  for (std::size_t i = 0; i < tensors.size() && i < kBarsDrawn; ++i) {
+  for (std::size_t i = 0; i < tensors.size() && i < charts::kBarsDrawn; ++i) {
     const UpdateCounts& counts = tensors[i]->updates->table.counts;
     const UpdateOutcomes& half = counts.half;
     const std::pair<const char*, std::uint64_t> outcomes[] = {{"underflow", half.underflow},
@@ -72,20 +75,21 @@ json outcome_rows(const Tensors& tensors) {
 }
 
 void put_updates(const Analysis& analysis, json& to) {
-  const UpdateSum all = all_updates(analysis);
+  const answer::UpdateSum all = answer::all_updates(analysis);
   if (all.weights == 0) return;
-  const UpdateWindow window = update_window(all.table, analysis.target);
-  const analyzers::Target& target = analysis.target;
+  const charts::UpdateWindow window = charts::update_window(all.table, analysis.target);
+  const analyzers::underflow::Target& target = analysis.target;
   to["update-map"] = own_chart("pairs", {"w", "u", "count", "lost"},
-                               [&](Axis) { return update_map(window, target); });
+                               [&](Axis) { return charts::update_map(window, target); });
   to["update-ratios"] = own_chart("ratios", {"e", "count", "lost"},
-                                  [&](Axis axis) { return ratio_histogram(target, axis); });
+                                  [&](Axis axis) { return charts::ratio_histogram(target, axis); });
   to["update-errors"] =
-      own_chart("errors", {"e", "count"}, [](Axis axis) { return error_histogram(axis); });
+      own_chart("errors", {"e", "count"}, [](Axis axis) { return charts::error_histogram(axis); });
   to["outcomes"] = own_chart("outcomes", {"name", "outcome", "order", "count", "of"},
-                             [](Axis) { return outcome_bars(); });
+                             [](Axis) { return charts::outcome_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
-    const Tensors tensors = with_updates(of_log(analysis, analysis.logs[log]));
+    const answer::Tensors tensors =
+        answer::with_updates(answer::of_log(analysis, analysis.logs[log]));
     if (tensors.empty()) continue;
     const std::string at = std::to_string(log);
     const auto put = [&](const std::string& key, const UpdateTable& table) {
@@ -93,8 +97,8 @@ void put_updates(const Analysis& analysis, json& to) {
       to["update-ratios"]["rows"][at][key] = ratio_rows(table);
       to["update-errors"]["rows"][at][key] = error_rows(table);
     };
-    put("all", sum_updates(tensors).table);
-    for (std::size_t i = 0; i < tensors.size() && i < kWeightsDrawn; ++i) {
+    put("all", answer::sum_updates(tensors).table);
+    for (std::size_t i = 0; i < tensors.size() && i < charts::kWeightsDrawn; ++i) {
       put(std::to_string(tensors[i] - analysis.tensors.data()), tensors[i]->updates->table);
     }
     to["outcomes"]["rows"][at]["all"] = outcome_rows(tensors);
@@ -106,7 +110,7 @@ json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
   const double limit = overflow - (tensor.counted ? study.advice.static_log2.value_or(0) : 0);
-  for (const analyzers::StepFindings& step : tensor.per_step) {
+  for (const analyzers::underflow::StepFindings& step : tensor.per_step) {
     if (!step.max_abs || *step.max_abs <= 0) continue;
     out.push_back({log::printable(tensor.name), step.step, limit - std::log2(*step.max_abs)});
   }
@@ -117,20 +121,21 @@ void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
   const std::vector<Room> all = rooms_to_use(study);
   if (all.empty()) return;
-  to["rooms"] =
-      own_chart("rooms", {"name", "room", "step", "last"}, [](Axis) { return room_bars(); });
-  to["trends"] = own_chart("trends", {"name", "step", "room"}, [](Axis) { return room_lines(); });
+  to["rooms"] = own_chart("rooms", {"name", "room", "step", "last"},
+                          [](Axis) { return charts::room_bars(); });
+  to["trends"] =
+      own_chart("trends", {"name", "step", "room"}, [](Axis) { return charts::room_lines(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
     for (const Room& room : all) {
-      const analyzers::Headroom& h = *room.headroom;
+      const analyzers::overflow::Headroom& h = *room.headroom;
       const TensorFindings& tensor = analysis.tensors.at(h.tensor);
       if (tensor.log != analysis.logs[log]) continue;
-      if (rooms.size() < kRoomsDrawn) {
+      if (rooms.size() < charts::kRoomsDrawn) {
         rooms.push_back({log::printable(tensor.name), room.least, h.least_at, room.last});
       }
-      if (lines < kLinesDrawn && tensor.per_step.size() > 1) {
+      if (lines < charts::kLinesDrawn && tensor.per_step.size() > 1) {
         const json rows = trend_rows(study, tensor);
         trends.insert(trends.end(), rows.begin(), rows.end());
         ++lines;
@@ -144,13 +149,13 @@ void put_rooms(const Study& study, json& to) {
 /// [role, format, order, as it is, with a scale], for the roles and formats that occur.
 json fit_rows(const Analysis& analysis, const std::string& log) {
   std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
-  for (const TensorFindings* tensor : of_log(analysis, log)) {
+  for (const TensorFindings* tensor : answer::of_log(analysis, log)) {
     if (tensor->fits.empty() || tensor->counts.finite_nonzero.high == 0) continue;
-    const auto narrowest = analyzers::narrowest(*tensor);
+    const auto narrowest = analyzers::formats::narrowest(*tensor);
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     std::pair<int, std::string> name = {format ? format->format.width : 100,
-                                        format ? people_say(format->name) : "none"};
-    const bool nonfinite = holds_nonfinite(*tensor);
+                                        format ? answer::people_say(format->name) : "none"};
+    const bool nonfinite = answer::holds_nonfinite(*tensor);
     if (nonfinite) name = {200, "holds NaN or infinity"};
     const bool scaled = !nonfinite && narrowest && narrowest->needs_scale;
     ++sums[{tensor->role, name}][scaled ? 1 : 0];
@@ -163,9 +168,9 @@ json fit_rows(const Analysis& analysis, const std::string& log) {
 }
 
 void put_fits(const Analysis& analysis, json& to) {
-  if (fit_sums(analysis).tensors == 0) return;
+  if (answer::fit_sums(analysis).tensors == 0) return;
   to["fits"] = own_chart("fits", {"role", "format", "order", "as_is", "scaled"},
-                         [](Axis) { return fit_bars(); });
+                         [](Axis) { return charts::fit_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis, analysis.logs[log]);
   }
@@ -183,4 +188,4 @@ json own_charts_json(const Study& study) {
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

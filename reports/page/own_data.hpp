@@ -6,10 +6,10 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// Chart -> {data: the dataset's name, fields: names of a row's values, specs: linear|log ->
 /// Vega-Lite, rows: log -> key -> rows}. The key is "all", or a tensor's index as text.
 nlohmann::ordered_json own_charts_json(const analyzers::Study& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

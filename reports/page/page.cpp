@@ -6,26 +6,27 @@
 
 #include <algorithm>
 
+#include "reports/answer/gaps.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/csv.hpp"
-#include "reports/page/evidence.hpp"
-#include "reports/answer/gaps.hpp"
-#include "reports/page/island.hpp"
 #include "reports/export/json.hpp"
+#include "reports/page/evidence.hpp"
+#include "reports/page/gaps_html.hpp"
+#include "reports/page/island.hpp"
 #include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
-#include "reports/answer/series.hpp"
 #include "reports/page/settings.hpp"
 #include "reports/page/summary_html.hpp"
 #include "reports/page/template.hpp"
-#include "reports/answer/text.hpp"
 #include "reports/page/worst.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
-using analyzers::Recommendation;
 using analyzers::Study;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
 
 namespace {
 
@@ -33,25 +34,26 @@ std::string logs_html(const Analysis& analysis) {
   if (analysis.logs.size() < 2) return "";
   std::string out = "<label>Log <select id=\"log\">";
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
-    out += fmt::format("<option value=\"{}\">{}</option>", i, html_name(analysis.logs[i]));
+    out += fmt::format("<option value=\"{}\">{}</option>", i, answer::html_name(analysis.logs[i]));
   }
   return out + "</select></label>";
 }
 
-std::string roles_html(const Analysis& analysis, const Window& window) {
+std::string roles_html(const Analysis& analysis, const charts::Window& window) {
   std::string out;
-  for (const log::Role role : roles_in(analysis)) {
-    Tensors tensors;
+  for (const log::Role role : answer::roles_in(analysis)) {
+    answer::Tensors tensors;
     for (const auto& tensor : analysis.tensors) {
       if (tensor.role == role) tensors.push_back(&tensor);
     }
-    const Series series = sum(tensors);
+    const answer::Series series = answer::sum(tensors);
     out += fmt::format(
         "<div class=\"role\"><h3>{0} <small>{1}, {2}, {3}.{4}</small></h3>\n<div class=\"pair\">"
         "<figure class=\"chart\" data-chart=\"histogram\" data-series=\"{0}\"></figure>"
         "<figure class=\"chart\" data-chart=\"heat\" data-series=\"{0}\"></figure></div></div>\n",
-        name_of(role), plural(series.tensors, "tensor"), plural(series.recorded_steps, "step"),
-        plural(series.counts.total, "value"), left_out(window, series.binades));
+        name_of(role), answer::plural(series.tensors, "tensor"),
+        answer::plural(series.recorded_steps, "step"), answer::plural(series.counts.total, "value"),
+        charts::left_out(window, series.binades));
   }
   return out;
 }
@@ -59,17 +61,19 @@ std::string roles_html(const Analysis& analysis, const Window& window) {
 std::string about_html(const Analysis& analysis) {
   std::string out;
   for (const std::string& log : analysis.logs) {
-    out += (out.empty() ? "" : ", ") + fmt::format("<code>{}</code>", html_name(log));
+    out += (out.empty() ? "" : ", ") + fmt::format("<code>{}</code>", answer::html_name(log));
   }
-  return out + fmt::format(": {} against {}", plural(analysis.tensors.size(), "tensor"),
-                           html_escape(analysis.target.name));
+  return out + fmt::format(": {} against {}", answer::plural(analysis.tensors.size(), "tensor"),
+                           answer::html_escape(analysis.target.name));
 }
 
 std::string notes_html(const Analysis& analysis) {
   if (analysis.notes.empty()) return "";
   std::string out = fmt::format("<details class=\"notes\"><summary>{} on reading</summary><ul>\n",
-                                plural(analysis.notes.size(), "note"));
-  for (const std::string& note : analysis.notes) out += "<li>" + html_name(note) + "</li>\n";
+                                answer::plural(analysis.notes.size(), "note"));
+  for (const std::string& note : analysis.notes) {
+    out += "<li>" + answer::html_name(note) + "</li>\n";
+  }
   return out + "</ul></details>\n";
 }
 
@@ -80,7 +84,7 @@ std::string window_note(const Recommendation& advice) {
   return fmt::format(
       " Shaded: scales that keep zeros below the target in every tensor and the "
       "headroom free, {} to {}.",
-      power_text(*advice.lowest_log2), power_text(*advice.highest_log2));
+      answer::power_text(*advice.lowest_log2), answer::power_text(*advice.highest_log2));
 }
 
 /// Whether some counts are known between bounds only.
@@ -104,28 +108,28 @@ Parts parts(const Study& study, std::string_view title) {
   const std::string sections = sections_html(study);
   const bool moved = advice.static_log2.has_value();
   return {
-      {"title", html_name(title)},
+      {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
       {"summary", summary_html(study) + settings_html(analysis, advice)},
       {"gaps", gaps_html(analysis)},
       {"findings", findings_html(study, sections)},
       {"if-tensors", analysis.tensors.empty() ? " hidden" : ""},
-      {"scales-digest", html_escape(scales_digest(advice))},
-      {"roles-digest", plural(roles_in(analysis).size(), "role")},
-      {"worst-digest", plural(analysis.tensors.size(), "tensor")},
+      {"scales-digest", answer::html_escape(scales_digest(advice))},
+      {"roles-digest", answer::plural(answer::roles_in(analysis).size(), "role")},
+      {"worst-digest", answer::plural(analysis.tensors.size(), "tensor")},
       {"scale-evidence", scale_evidence_html(advice)},
       {"sections", sections},
       {"logs", logs_html(analysis)},
-      {"format", html_escape(analysis.target.name)},
-      {"scale", scale_text(analysis.loss_scale)},
+      {"format", answer::html_escape(analysis.target.name)},
+      {"scale", answer::scale_text(analysis.loss_scale)},
       {"advised-key",
        moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
-                           power_text(*advice.static_log2))
+                           answer::power_text(*advice.static_log2))
              : ""},
       {"bounds-key", bounds_key(analysis)},
       {"curves-hint", bounded(analysis) ? "Bands lie between bounds. Point at a scale for counts."
                                         : "Point at a scale for exact counts."},
-      {"roles", roles_html(analysis, window_of(analysis, advice))},
+      {"roles", roles_html(analysis, charts::window_of(analysis, advice))},
       {"options", tensor_options_html(analysis)},
       {"kinds", kind_options_html(analysis)},
       {"window", window_note(advice)},
@@ -133,9 +137,10 @@ Parts parts(const Study& study, std::string_view title) {
       {"notes", notes_html(analysis)},
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
-      {"islands",
-       json_island("analysis", to_json(analysis)) + json_island("recommendation", to_json(advice)) +
-           text_island("csv", to_csv(analysis)) + json_island("charts", charts_json(study))}};
+      {"islands", json_island("analysis", exports::to_json(analysis)) +
+                      json_island("recommendation", exports::to_json(advice)) +
+                      text_island("csv", exports::to_csv(analysis)) +
+                      json_island("charts", charts_json(study))}};
 }
 
 }  // namespace
@@ -158,4 +163,4 @@ void write_report(const Study& study, std::string_view title, const std::filesys
   write_page(page_html(study, title), out);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

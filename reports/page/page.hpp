@@ -10,7 +10,7 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// The program was built without a part that is asked of it. The command line exits with 3.
 class MissingPart : public std::runtime_error {
@@ -32,4 +32,4 @@ std::string page_html(const analyzers::Study& study, std::string_view title);
 void write_report(const analyzers::Study& study, std::string_view title,
                   const std::filesystem::path& out);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

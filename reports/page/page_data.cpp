@@ -8,48 +8,51 @@
 #include <string>
 #include <utility>
 
-#include "reports/charts/charts.hpp"
-#include "reports/export/json.hpp"
-#include "reports/page/own_data.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/export/json.hpp"
+#include "reports/page/own_data.hpp"
 #include "reports/page/worst.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
+using analyzers::underflow::Analysis;
+using charts::Axis;
+using charts::Window;
+
 using json = nlohmann::ordered_json;
 
 namespace {
 
-json pairs(const std::vector<analyzers::BinadeCount>& binades) {
+json pairs(const std::vector<analyzers::underflow::BinadeCount>& binades) {
   json out = json::array();
   for (const auto& [exponent, count] : binades) {
-    out.push_back({exponent, to_json(count)});
+    out.push_back({exponent, exports::to_json(count)});
   }
   return out;
 }
 
 /// A sum over tensors with the fields of a tensor in `analyze --json`, so that one script draws
 /// both.
-json series_json(const Tensors& tensors, const analyzers::Target& target) {
-  const Series series = sum(tensors);
-  const analyzers::Counts& counts = series.counts;
+json series_json(const answer::Tensors& tensors, const analyzers::underflow::Target& target) {
+  const answer::Series series = answer::sum(tensors);
+  const analyzers::underflow::Counts& counts = series.counts;
   json out = {{"total", counts.total},
-              {"finite_nonzero", to_json(counts.finite_nonzero)},
+              {"finite_nonzero", exports::to_json(counts.finite_nonzero)},
               {"binades", pairs(series.binades)},
               {"by_scale", json::array()},
               {"columns", json::array()}};
-  int k = analyzers::kFirstLog2Scale;
-  for (const Classes& classes : by_scale(tensors, target)) {
+  int k = analyzers::underflow::kFirstLog2Scale;
+  for (const Classes& classes : answer::by_scale(tensors, target)) {
     out["by_scale"].push_back({{"log2_scale", k++},
-                               {"flushed_to_zero", to_json(classes.flushed_to_zero)},
-                               {"subnormal", to_json(classes.subnormal)},
-                               {"normal", to_json(classes.normal)},
-                               {"overflow", to_json(classes.overflow)}});
+                               {"flushed_to_zero", exports::to_json(classes.flushed_to_zero)},
+                               {"subnormal", exports::to_json(classes.subnormal)},
+                               {"normal", exports::to_json(classes.normal)},
+                               {"overflow", exports::to_json(classes.overflow)}});
   }
-  for (const Column& column : series.columns) {
+  for (const answer::Column& column : series.columns) {
     out["columns"].push_back({{"step", column.first_step},
                               {"last", column.last_step},
                               {"binades", pairs(column.binades)}});
@@ -61,11 +64,12 @@ json series_json(const Tensors& tensors, const analyzers::Target& target) {
 json all_series(const Analysis& analysis) {
   json out = json::object();
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
-    const Tensors tensors = of_log(analysis, analysis.logs[i]);
+    const answer::Tensors tensors = answer::of_log(analysis, analysis.logs[i]);
     json& log = out[std::to_string(i)] = json::object();
-    log["gradients"] = series_json(counted_of(tensors), analysis.target);
-    for (const log::Role role : roles_in(analysis)) {
-      log[std::string(name_of(role))] = series_json(of_role(tensors, role), analysis.target);
+    log["gradients"] = series_json(answer::counted_of(tensors), analysis.target);
+    for (const log::Role role : answer::roles_in(analysis)) {
+      log[std::string(name_of(role))] =
+          series_json(answer::of_role(tensors, role), analysis.target);
     }
   }
   return out;
@@ -84,9 +88,9 @@ json specs_json(const Window& scaled) {
   json out;
   for (const auto& [name, window] : {std::pair("scaled", scaled), {"unscaled", unscaled}}) {
     const Window& w = window;
-    out["histogram"][name] = both_axes([&](Axis axis) { return histogram(w, axis); });
-    out["heat"][name] = both_axes([&](Axis) { return heat_map(w); });
-    out["scales"][name] = both_axes([&](Axis axis) { return scale_curves(w, axis); });
+    out["histogram"][name] = both_axes([&](Axis axis) { return charts::histogram(w, axis); });
+    out["heat"][name] = both_axes([&](Axis) { return charts::heat_map(w); });
+    out["scales"][name] = both_axes([&](Axis axis) { return charts::scale_curves(w, axis); });
   }
   return out;
 }
@@ -98,22 +102,23 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return out.empty() ? "one value" : "shape " + out;
 }
 
-std::string counted_text(const analyzers::Counts& counts) {
-  const std::string all = plural(counts.total, "value") + ", of them " + count_text(counts.zero);
+std::string counted_text(const analyzers::underflow::Counts& counts) {
+  const std::string all =
+      answer::plural(counts.total, "value") + ", of them " + answer::count_text(counts.zero);
   if (!counts.nonfinite_known) return all + " zero; NaN and infinities were not counted.";
-  return all +
-         fmt::format(" zero, {} NaN, {} infinite.", count_text(counts.nan), count_text(counts.inf));
+  return all + fmt::format(" zero, {} NaN, {} infinite.", answer::count_text(counts.nan),
+                           answer::count_text(counts.inf));
 }
 
 /// Why underflow, or a count, is not known exactly.
-std::string doubts(const analyzers::TensorFindings& tensor) {
+std::string doubts(const analyzers::underflow::TensorFindings& tensor) {
   std::string out;
   if (tensor.hidden_by_buckets) {
-    const Bounds share = flushed_share(tensor.counts);
+    const Bounds share = answer::flushed_share(tensor.counts);
     out += fmt::format(
         " What becomes zero is not identifiable ({}): a bucket of the log holds "
         "zero and values that are kept.",
-        share_range_text(share.low, share.high));
+        answer::share_range_text(share.low, share.high));
   } else if (!tensor.underflow_identifiable) {
     out += " Computed in FP16: zeros may be flushed values, so underflow cannot be told.";
   } else if (tensor.suspected_fp16) {
@@ -124,32 +129,34 @@ std::string doubts(const analyzers::TensorFindings& tensor) {
 }
 
 /// What is to be said of one tensor above its charts.
-std::string facts(const analyzers::TensorFindings& tensor, const Window& window) {
+std::string facts(const analyzers::underflow::TensorFindings& tensor, const Window& window) {
   std::string out = fmt::format(
       "{}, {}, {}: {}", tensor.source_dtype ? name_of(*tensor.source_dtype) : "format not told",
-      shape_text(tensor.shape), plural(tensor.per_step.size(), "step"),
+      shape_text(tensor.shape), answer::plural(tensor.per_step.size(), "step"),
       counted_text(tensor.counts));
-  if (tensor.max_abs) out += " Largest " + largest_text(tensor) + ".";
-  return out + doubts(tensor) + left_out(window, tensor.binades);
+  if (tensor.max_abs) out += " Largest " + answer::largest_text(tensor) + ".";
+  return out + doubts(tensor) + charts::left_out(window, tensor.binades);
 }
 
 }  // namespace
 
 json charts_json(const analyzers::Study& study) {
   const Analysis& analysis = study.analysis;
-  const Window window = window_of(analysis, study.advice);
+  const Window window = charts::window_of(analysis, study.advice);
   json out = {{"specs", specs_json(window)},
-              {"themes", {{"light", theme(Theme::light)}, {"dark", theme(Theme::dark)}}},
+              {"themes",
+               {{"light", charts::theme(charts::Theme::light)},
+                {"dark", charts::theme(charts::Theme::dark)}}},
               {"series", all_series(analysis)},
               {"scaled", {"gradients"}},
               {"facts", json::array()},
               {"first_tensor", worst_tensor(analysis)},
               {"own", own_charts_json(study)}};
-  for (const log::Role role : roles_in(analysis)) {
-    if (is_scaled(role)) out["scaled"].push_back(name_of(role));
+  for (const log::Role role : answer::roles_in(analysis)) {
+    if (answer::is_scaled(role)) out["scaled"].push_back(name_of(role));
   }
   for (const auto& tensor : analysis.tensors) out["facts"].push_back(facts(tensor, window));
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

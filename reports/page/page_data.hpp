@@ -6,7 +6,7 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// {specs: chart -> scaled|unscaled -> linear|log -> Vega-Lite, themes: light|dark -> config,
 ///  series: log -> gradients|role -> the fields of a tensor in `analyze --json` and `columns`,
@@ -14,4 +14,4 @@ namespace halfscope::reports {
 ///  own: own_charts_json()}
 nlohmann::ordered_json charts_json(const analyzers::Study& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

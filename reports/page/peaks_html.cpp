@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/page/peaks_html.hpp"
+
 #include <fmt/format.h>
 
-#include "reports/page/data_table.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/data_table.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::TensorPeaks;
+using analyzers::underflow::TensorPeaks;
 
-std::string peaks_html(const analyzers::Analysis& analysis) {
-  const std::vector<TensorPeaks> order = peaks_by_harm(analysis);
+std::string peaks_html(const analyzers::underflow::Analysis& analysis) {
+  const std::vector<TensorPeaks> order = answer::peaks_by_harm(analysis);
   if (order.empty()) return "";
   std::vector<Row> rows;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -22,16 +24,17 @@ std::string peaks_html(const analyzers::Analysis& analysis) {
                               : Cell{"not known", -1, "", true};
     rows.push_back({{{breakable_name(t.name)},
                      {std::string(log::name_of(t.role))},
-                     {html_escape(largest_text(t)), t.max_abs.value_or(-1)},
+                     {answer::html_escape(answer::largest_text(t)), t.max_abs.value_or(-1)},
                      at,
                      smallest,
-                     {html_escape(peaks_verdict(t)), static_cast<double>(i)}}});
+                     {answer::html_escape(answer::peaks_verdict(t)), static_cast<double>(i)}}});
   }
-  return fmt::format("<p class=\"note\">{}.</p>\n", html_escape(peaks_title(order, analysis))) +
+  return fmt::format("<p class=\"note\">{}.</p>\n",
+                     answer::html_escape(answer::peaks_title(order, analysis))) +
          data_table("Largest magnitudes",
                     {"tensor", "role", "largest magnitude", "at step", "smallest is at least",
-                     "in " + html_escape(analysis.target.name)},
+                     "in " + answer::html_escape(analysis.target.name)},
                     rows);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,22 +6,25 @@
 #include <cmath>
 #include <functional>
 
-#include "reports/page/data_table.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/policy_lines.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 using namespace analyzers;
+
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::Trace;
 
 namespace {
 
 /// Code or a policy with its settings, which a narrow column may break between them.
 std::string breakable_policy(std::string_view name) {
   std::string out;
-  for (const char c : html_name(name)) {
+  for (const char c : answer::html_name(name)) {
     out += c;
     if (c == ',' || c == '=' || c == '(') out += "<wbr>";
   }
@@ -41,7 +44,7 @@ std::string with_whole_shares(const std::string& html) {
 /// A sentence with policies in it: "1,000" stays whole.
 std::string sentence_html(std::string_view text) {
   std::string out;
-  const std::string html = with_whole_shares(html_name(text));
+  const std::string html = with_whole_shares(answer::html_name(text));
   for (std::size_t i = 0; i < html.size(); ++i) {
     out += html[i];
     const bool letter = i + 1 < html.size() && html[i + 1] >= 'a' && html[i + 1] <= 'z';
@@ -55,54 +58,59 @@ std::size_t lost_steps(const Trace& trace) {
 }
 
 std::string share_range(const std::optional<std::pair<double, double>>& share) {
-  return share ? share_range_text(share->first, share->second) : "-";
+  return share ? answer::share_range_text(share->first, share->second) : "-";
 }
 
 Cell share_cell(const std::optional<std::pair<double, double>>& share, std::string title = "") {
   if (!share) return {"-", std::nullopt, "", true};
-  return {with_whole_shares(html_escape(share_range(share))), share->second, std::move(title)};
+  return {with_whole_shares(answer::html_escape(share_range(share))), share->second,
+          std::move(title)};
 }
 
 /// A scale as a table sorts it; infinity beyond all others.
-Cell end_cell(const Trace& trace, const StepSeries& series) {
+Cell end_cell(const Trace& trace, const replay::StepSeries& series) {
   const double log2 = std::log2(trace.final_scale);
   const double key = std::isfinite(log2) ? log2 : trace.final_scale > 0 ? 1e4 : -1e4;
-  return {html_escape(end_text(trace, series)), key, trace.error ? trace.error->message : ""};
+  return {answer::html_escape(answer::end_text(trace, series)), key,
+          trace.error ? trace.error->message : ""};
 }
 
 Cell skipped_cell(const Trace& trace) {
-  return {skipped_text(trace), static_cast<double>(lost_steps(trace) + trace.unknown.size())};
+  return {answer::skipped_text(trace),
+          static_cast<double>(lost_steps(trace) + trace.unknown.size())};
 }
 
-Row row_of(const std::string& names, const Trace& trace, const StepSeries& series) {
-  const std::string worst = trace.worst_flushed ? "at step " + step_text(trace.worst_step) : "";
-  const std::string why = why_text(trace);
+Row row_of(const std::string& names, const Trace& trace, const replay::StepSeries& series) {
+  const std::string worst =
+      trace.worst_flushed ? "at step " + answer::step_text(trace.worst_step) : "";
+  const std::string why = answer::why_text(trace);
   return {{{names},
-           {with_whole_shares(html_escape(lost_text(trace, series))), trace.lost_share()},
+           {with_whole_shares(answer::html_escape(answer::lost_text(trace, series))),
+            trace.lost_share()},
            skipped_cell(trace),
            share_cell(trace.mean_flushed),
            share_cell(trace.worst_flushed, worst),
-           {html_escape(scales_text(trace))},
+           {answer::html_escape(answer::scales_text(trace))},
            end_cell(trace, series),
-           {html_escape(why.empty() ? "-" : why), std::nullopt, "", why.empty()}}};
+           {answer::html_escape(why.empty() ? "-" : why), std::nullopt, "", why.empty()}}};
 }
 
 /// "torch, apex, keras2"
 std::string names_html(const PolicyStudy& study, const std::vector<std::size_t>& group) {
   std::string out;
   for (const std::size_t i : group) {
-    out += (out.empty() ? "" : ", ") + breakable_policy(trace_name(study.traces[i]));
+    out += (out.empty() ? "" : ", ") + breakable_policy(answer::trace_name(study.traces[i]));
   }
   return out;
 }
 
 std::string table_html(const PolicyStudy& study) {
   std::vector<Row> rows;
-  for (const auto& [name, trace] : references(study)) {
+  for (const auto& [name, trace] : answer::references(study)) {
     rows.push_back(row_of(breakable_policy(name), *trace, study.series));
     rows.back().marked = true;
   }
-  for (const auto& group : alike(study)) {
+  for (const auto& group : replay::alike(study)) {
     const Trace& trace = study.traces[group.front()];
     if (!trace.unavailable.empty()) continue;
     rows.push_back(row_of(names_html(study, group), trace, study.series));
@@ -116,7 +124,9 @@ std::string table_html(const PolicyStudy& study) {
 /// What the table needs to be understood, a sentence each.
 std::string footnotes_html(const PolicyStudy& study) {
   std::string out;
-  const auto note = [&](const std::string& text) { out += "<li>" + html_name(text) + "</li>\n"; };
+  const auto note = [&](const std::string& text) {
+    out += "<li>" + answer::html_name(text) + "</li>\n";
+  };
   note(
       "Shaded: the run itself, and what is advised. Below, best first by the share of gradient "
       "values lost, at most: all of a step that is skipped, all from the step on at which training "
@@ -129,16 +139,19 @@ std::string footnotes_html(const PolicyStudy& study) {
   const auto any = [&](const auto& is) {
     return std::any_of(study.traces.begin(), study.traces.end(), is);
   };
-  if (any([](const Trace& t) { return !t.unknown.empty(); })) note(unknown_steps_text());
+  if (any([](const Trace& t) { return !t.unknown.empty(); })) {
+    note(answer::unknown_steps_text());
+  }
   if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
     note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");
   }
   if (study.series.flushed.empty()) note("No step has tables, so that nothing is told of zeros.");
-  const std::string thinned = thinned_text(study);
+  const std::string thinned = answer::thinned_text(study);
   if (!thinned.empty()) note(thinned);
   for (const Trace& trace : study.traces) {
-    if (!trace.unavailable.empty())
-      note(trace_name(trace) + " is left out: " + trace.unavailable + ".");
+    if (!trace.unavailable.empty()) {
+      note(answer::trace_name(trace) + " is left out: " + trace.unavailable + ".");
+    }
   }
   return "<ul class=\"note footnotes\">\n" + out + "</ul>\n";
 }
@@ -169,7 +182,8 @@ std::string paragraphs(std::string_view text) {
 
 /// `at_top`: whether the top of the page has dynamic settings of its own.
 std::string answer_html(const PolicyStudy& study, bool at_top) {
-  std::string out = paragraphs(run_text(study) + fixed_text(study) + tuned_text(study));
+  std::string out =
+      paragraphs(answer::run_text(study) + answer::fixed_text(study) + answer::tuned_text(study));
   if (study.tuned && at_top) {
     out +=
         "<p class=\"note\">The dynamic settings at the top of the page may be others: those come "
@@ -184,9 +198,9 @@ std::string traps_html(const PolicyStudy& study) {
   constexpr std::size_t kShown = 3;
   std::string shown, folded;
   std::size_t n = 0;
-  for (const auto& [names, trap] : traps_text(study)) {
-    (n++ < kShown ? shown : folded) +=
-        fmt::format("<li><strong>{}</strong>: {}</li>\n", html_name(names), html_name(trap));
+  for (const auto& [names, trap] : answer::traps_text(study)) {
+    (n++ < kShown ? shown : folded) += fmt::format(
+        "<li><strong>{}</strong>: {}</li>\n", answer::html_name(names), answer::html_name(trap));
   }
   if (n == 0) return "";
   std::string out =
@@ -207,7 +221,7 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
     }
     for (const auto& [name, why] : study.not_replayed) {
       if (refusals && name == study.analysis.logs[log]) {
-        return "<p class=\"note\">" + html_name("Not replayed. " + why) + "</p>";
+        return "<p class=\"note\">" + answer::html_name("Not replayed. " + why) + "</p>";
       }
     }
     return refusals ? "" : "<!-- -->";
@@ -236,13 +250,13 @@ std::string policies_html(const Study& study) {
 std::string policies_digest(const Study& study) {
   if (study.policies.empty()) return "not replayed";
   const PolicyStudy& first = study.policies.front();
-  std::string out = plural(first.traces.size(), "policy");
-  if (first.traces.size() != 1) out = count_text(first.traces.size()) + " policies";
-  out += " over " + plural(first.series.steps.size(), "step");
+  std::string out = answer::plural(first.traces.size(), "policy");
+  if (first.traces.size() != 1) out = answer::count_text(first.traces.size()) + " policies";
+  out += " over " + answer::plural(first.series.steps.size(), "step");
   if (!first.recorded) return out;
-  out += fmt::format("; the run itself skipped {}", skips_text(*first.recorded));
+  out += fmt::format("; the run itself skipped {}", answer::skips_text(*first.recorded));
   const std::size_t spoiled = first.recorded->applied_nonfinite.size();
-  return spoiled == 0 ? out : out + fmt::format(" and spoiled {}", count_text(spoiled));
+  return spoiled == 0 ? out : out + fmt::format(" and spoiled {}", answer::count_text(spoiled));
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

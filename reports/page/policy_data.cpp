@@ -8,13 +8,18 @@
 #include <string>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/policy_lines.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/page/own_chart.hpp"
-#include "reports/answer/policy_lines.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 using namespace analyzers;
+
+using analyzers::replay::PolicyStudy;
+using answer::Plateau;
+using answer::PolicyLine;
+
 using json = nlohmann::ordered_json;
 
 namespace {
@@ -29,7 +34,7 @@ void add(json& row, std::initializer_list<json> more) {
 }
 
 /// Why a line ends before the run; empty where it does not.
-std::string end_of(const Trace& trace) {
+std::string end_of(const replay::Trace& trace) {
   if (trace.error) return "ends training";
   if (trace.scale.empty()) return "";
   const double scale = trace.scale.back().second;
@@ -38,7 +43,7 @@ std::string end_of(const Trace& trace) {
 }
 
 /// Of every line where the first step begins and the last one ends, whatever there is to draw.
-void add_frame(json& rows, const std::vector<PolicyLine>& lines, const StepSeries& series) {
+void add_frame(json& rows, const std::vector<PolicyLine>& lines, const replay::StepSeries& series) {
   if (series.steps.empty()) return;
   for (std::size_t order = 0; order < lines.size(); ++order) {
     for (const std::int64_t step : {series.steps.front(), series.steps.back() + 1}) {
@@ -55,11 +60,11 @@ json scale_rows(const PolicyStudy& study) {
   const auto step_at = [&](std::size_t index) {
     return steps.front() + static_cast<std::int64_t>(index);
   };
-  const std::vector<PolicyLine> lines = policy_lines(study);
+  const std::vector<PolicyLine> lines = answer::policy_lines(study);
   add_frame(out, lines, study.series);
   std::size_t order = 0;
   for (const PolicyLine& line : lines) {
-    const std::vector<Plateau> drawn = plateaus(*line.trace);
+    const std::vector<Plateau> drawn = answer::plateaus(*line.trace);
     const auto put = [&](const char* kind, std::int64_t step, std::int64_t until, std::int64_t last,
                          double scale, const std::string& what, std::uint64_t count) {
       json row = line_row(kind, line, order);
@@ -75,9 +80,9 @@ json scale_rows(const PolicyStudy& study) {
       const std::string end = end_of(*line.trace);
       if (!end.empty()) put("end", step_at(p.until), 0, step_at(p.until), p.scale, end, 1);
     }
-    for (const Mark& mark : marks(*line.trace, study.series)) {
+    for (const answer::Mark& mark : answer::marks(*line.trace, study.series)) {
       if (!(mark.scale > 0) || !std::isfinite(mark.scale)) continue;
-      put("mark", mark.first, 0, mark.last, mark.scale, std::string(name_of(mark.what)),
+      put("mark", mark.first, 0, mark.last, mark.scale, std::string(answer::name_of(mark.what)),
           mark.count);
     }
     ++order;
@@ -90,13 +95,13 @@ json scale_rows(const PolicyStudy& study) {
 json flushed_rows(const PolicyStudy& study) {
   json out = json::array();
   if (study.series.flushed.empty()) return out;  // nothing to draw
-  const std::vector<PolicyLine> lines = policy_lines(study);
+  const std::vector<PolicyLine> lines = answer::policy_lines(study);
   add_frame(out, lines, study.series);
   std::size_t order = 0;
   for (const PolicyLine& line : lines) {
-    for (const FlushedPoint& p : flushed_points(*line.trace, study.series)) {
+    for (const answer::FlushedPoint& p : answer::flushed_points(*line.trace, study.series)) {
       json row = line_row("flushed", line, order);
-      const Share share{p.flushed, p.of};
+      const underflow::Share share{p.flushed, p.of};
       const bool drawable = p.scale > 0 && std::isfinite(p.scale);
       add(row, {p.step, share.low(), share.high(), p.flushed.low, p.flushed.high, p.of.low,
                 p.of.high, p.steps, drawable ? json(std::log2(p.scale)) : json(nullptr),
@@ -112,9 +117,9 @@ json flushed_rows(const PolicyStudy& study) {
 std::set<std::string> kinds_of_marks(const Study& study) {
   std::set<std::string> kinds;
   for (const PolicyStudy& replayed : study.policies) {
-    for (const PolicyLine& line : policy_lines(replayed)) {
-      for (const Mark& mark : marks(*line.trace, replayed.series)) {
-        kinds.emplace(name_of(mark.what));
+    for (const PolicyLine& line : answer::policy_lines(replayed)) {
+      for (const answer::Mark& mark : answer::marks(*line.trace, replayed.series)) {
+        kinds.emplace(answer::name_of(mark.what));
       }
     }
   }
@@ -128,12 +133,12 @@ void put_policy_charts(const Study& study, json& to) {
   to["policy-scales"] = own_chart(
       "policy-scales",
       {"kind", "name", "order", "fixed", "step", "until", "last", "log2", "scale", "what", "count"},
-      [&](Axis) { return policy_scales(kinds_of_marks(study)); });
+      [&](charts::Axis) { return charts::policy_scales(kinds_of_marks(study)); });
   to["policy-flushed"] =
       own_chart("policy-flushed",
                 {"kind", "name", "order", "fixed", "step", "low", "high", "flushed_low",
                  "flushed_high", "of_low", "of_high", "steps", "log2", "scale"},
-                [](Axis axis) { return policy_flushed(axis); });
+                [](charts::Axis axis) { return charts::policy_flushed(axis); });
   for (std::size_t log = 0; log < study.analysis.logs.size(); ++log) {
     const std::string at = std::to_string(log);
     for (const PolicyStudy& replayed : study.policies) {
@@ -144,4 +149,4 @@ void put_policy_charts(const Study& study, json& to) {
   }
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

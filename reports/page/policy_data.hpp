@@ -6,9 +6,9 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// Adds "policy-scales" and "policy-flushed" to own_charts_json(), where something was replayed.
 void put_policy_charts(const analyzers::Study& study, nlohmann::ordered_json& to);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

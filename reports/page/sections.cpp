@@ -6,17 +6,19 @@
 #include <algorithm>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
-#include "reports/charts/charts.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/page/formats_html.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/page/evidence.hpp"
+#include "reports/page/formats_html.hpp"
+#include "reports/page/peaks_html.hpp"
+#include "reports/page/timeline_html.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 using analyzers::Study;
 
@@ -27,7 +29,7 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
   return fmt::format(
       "<details class=\"section\" id=\"{}\"><summary><h2>{}</h2><span class=\"digest\">{}</span>"
       "</summary>\n<div class=\"body\">\n{}</div></details>\n\n",
-      id, title, html_escape(digest), body);
+      id, title, answer::html_escape(digest), body);
 }
 
 std::string figure(std::string_view chart, std::string_view more = "") {
@@ -41,18 +43,19 @@ std::string titled(std::string_view title, std::string_view note, std::string_vi
 }
 
 /// What the histogram of ratios leaves out.
-std::string far_out(const UpdateTable& table, const analyzers::Target& target) {
-  const int first = first_ratio(target);
+std::string far_out(const UpdateTable& table, const analyzers::underflow::Target& target) {
+  const int first = charts::first_ratio(target);
   std::uint64_t count = 0;
   for (const auto& [e, cell] : table.ratios) count += e < first ? cell.count : 0;
-  return count == 0 ? ""
-                    : fmt::format(" Not drawn: {} below 2^{}.", plural(count, "update"), first);
+  return count == 0
+             ? ""
+             : fmt::format(" Not drawn: {} below 2^{}.", answer::plural(count, "update"), first);
 }
 
-std::string updates_charts(const Study& study, const UpdateSum& sum) {
-  const analyzers::Target& target = study.analysis.target;
-  const std::string format = people_say(target.name);
-  const UpdateWindow window = update_window(sum.table, target);
+std::string updates_charts(const Study& study, const answer::UpdateSum& sum) {
+  const analyzers::underflow::Target& target = study.analysis.target;
+  const std::string format = answer::people_say(target.name);
+  const charts::UpdateWindow window = charts::update_window(sum.table, target);
   const std::string rule = std::to_string(std::uint64_t{1} << target.format.precision);
   constexpr std::string_view kByWeight = " data-key=\"weight\"";
   return fmt::format(
@@ -69,7 +72,7 @@ std::string updates_charts(const Study& study, const UpdateSum& sum) {
                          rule,
                          window.left_out > 0
                              ? fmt::format(" Not drawn: {}, of weights that are zero or far out.",
-                                           plural(window.left_out, "update"))
+                                           answer::plural(window.left_out, "update"))
                              : ""),
              "update-map", kByWeight) +
          "<div class=\"pair\">" +
@@ -80,44 +83,46 @@ std::string updates_charts(const Study& study, const UpdateSum& sum) {
                 kByWeight) +
          "</div>\n" +
          titled("Weight by weight",
-                sum.weights > kBarsDrawn
-                    ? fmt::format("The {} weights that lose most, of {}.", kBarsDrawn, sum.weights)
+                sum.weights > charts::kBarsDrawn
+                    ? fmt::format("The {} weights that lose most, of {}.", charts::kBarsDrawn,
+                                  sum.weights)
                     : "Largest share lost first.",
                 "outcomes");
 }
 
 std::string updates_section(const Study& study) {
-  const UpdateSum sum = all_updates(study.analysis);
+  const answer::UpdateSum sum = answer::all_updates(study.analysis);
   if (sum.weights == 0) return "";
   const UpdateCounts& counts = sum.table.counts;
-  return section(
-      "updates", "Weight updates that get lost",
-      fmt::format("{} of {} lost in pure {}", share_text(counts.half.lost(), counts.updates()),
-                  plural(counts.updates(), "update"), people_say(study.analysis.target.name)),
-      updates_charts(study, sum) + updates_html(study.analysis));
+  return section("updates", "Weight updates that get lost",
+                 fmt::format("{} of {} lost in pure {}",
+                             answer::share_text(counts.half.lost(), counts.updates()),
+                             answer::plural(counts.updates(), "update"),
+                             answer::people_say(study.analysis.target.name)),
+                 updates_charts(study, sum) + updates_html(study.analysis));
 }
 
 /// Of logs without counts.
 std::string peaks_section(const Study& study) {
   const std::string body = peaks_html(study.analysis);
   if (body.empty()) return "";
-  const auto tensors = tensor_peaks(study.analysis).size();
-  return section("peaks", "Largest magnitudes", plural(tensors, "tensor") + " without counts",
-                 body);
+  const auto tensors = analyzers::underflow::tensor_peaks(study.analysis).size();
+  return section("peaks", "Largest magnitudes",
+                 answer::plural(tensors, "tensor") + " without counts", body);
 }
 
 /// Of logs of other tools that tell the loss scale or skipped steps.
 std::string timeline_section(const Study& study) {
-  const auto words = timeline_words(study.analysis);
+  const auto words = answer::timeline_words(study.analysis);
   if (words.empty()) return "";
   return section("timeline", "What became of the loss scale",
-                 html_escape(words.front().lines.front()), timeline_html(study.analysis));
+                 answer::html_escape(words.front().lines.front()), timeline_html(study.analysis));
 }
 
 std::string overflow_section(const Study& study) {
   const auto& [headroom, events] = study.overflow;
   if (headroom.empty() && events.empty()) return "";
-  std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
+  std::string digest = events.empty() ? "no event" : answer::plural(events.size(), "event");
   std::string body = events_html(study);
   if (!headroom.empty()) {
     const Room least = rooms_to_use(study).front();
@@ -155,24 +160,25 @@ std::string policies_section(const Study& study) {
 }
 
 std::string formats_section(const Study& study) {
-  const FitSums sums = fit_sums(study.analysis);
+  const answer::FitSums sums = answer::fit_sums(study.analysis);
   const std::string table = formats_html(study.analysis);
   if (table.empty()) return "";
   return section(
       "formats", "Which formats fit",
-      fmt::format("{} of {} fit 8 bits{}", count_text(sums.eight_bits),
-                  plural(sums.tensors, "tensor"),
-                  sums.nonfinite == 0
-                      ? ""
-                      : fmt::format("; {} NaN or infinity",
-                                    sums.nonfinite == 1 ? "1 holds"
-                                                        : count_text(sums.nonfinite) + " hold")),
+      fmt::format(
+          "{} of {} fit 8 bits{}", answer::count_text(sums.eight_bits),
+          answer::plural(sums.tensors, "tensor"),
+          sums.nonfinite == 0
+              ? ""
+              : fmt::format("; {} NaN or infinity",
+                            sums.nonfinite == 1 ? "1 holds"
+                                                : answer::count_text(sums.nonfinite) + " hold")),
       "<p class=\"note\">A format fits where nothing overflows and hardly anything becomes zero: "
       "as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it "
       "the "
       "signal-to-noise ratio there in dB; ~ marks an estimate from the table. NaN and infinities "
       "are left out: no format cures them. " +
-          left_out_text(study.analysis) + "</p>\n" +
+          answer::left_out_text(study.analysis) + "</p>\n" +
           titled("Narrowest format by role", "", "fits") + table);
 }
 
@@ -184,7 +190,7 @@ std::string advice_section(const Study& study) {
     if (is) digest += (digest.empty() ? "" : "; ") + what;
   };
   const auto& advice = study.advice;
-  tell(!advice.per_layer.empty(), plural(advice.per_layer.size(), "layer") + " apart");
+  tell(!advice.per_layer.empty(), answer::plural(advice.per_layer.size(), "layer") + " apart");
   tell(!advice.keep_in_fp32.empty(), fmt::format("{} to keep in FP32", advice.keep_in_fp32.size()));
   tell(advice.dynamic.has_value(), "dynamic scaling");
   tell(advice.ranks.has_value(), "ranks");
@@ -192,21 +198,22 @@ std::string advice_section(const Study& study) {
   return section("advice", "More of the recommendation", digest, body);
 }
 
-std::string finding_html(const Finding& finding, bool linked) {
-  std::string out = fmt::format("<li class=\"harm-{}\"><strong>{}</strong>",
-                                name_of(finding.severity), html_escape(finding.title));
-  if (!finding.advice.empty()) out += " " + html_escape(finding.advice);
+std::string finding_html(const answer::Finding& finding, bool linked) {
+  std::string out =
+      fmt::format("<li class=\"harm-{}\"><strong>{}</strong>", answer::name_of(finding.severity),
+                  answer::html_escape(finding.title));
+  if (!finding.advice.empty()) out += " " + answer::html_escape(finding.advice);
   if (linked) {
-    out += fmt::format(" <a href=\"#{}\">evidence</a>", name_of(finding.evidence));
+    out += fmt::format(" <a href=\"#{}\">evidence</a>", answer::name_of(finding.evidence));
   }
   return out + "</li>\n";
 }
 
 /// Whether the page has the section a finding speaks of.
-bool has_section(const std::string& sections, Evidence evidence) {
-  return evidence == Evidence::scales ||
-         sections.find(fmt::format("<details class=\"section\" id=\"{}\">", name_of(evidence))) !=
-             sections.npos;
+bool has_section(const std::string& sections, answer::Evidence evidence) {
+  return evidence == answer::Evidence::scales ||
+         sections.find(fmt::format("<details class=\"section\" id=\"{}\">",
+                                   answer::name_of(evidence))) != sections.npos;
 }
 
 /// That nothing was found: no more than the log could have shown.
@@ -224,12 +231,12 @@ std::string clear_text(const Study& study) {
     return "Nothing was found in the tensors of this log. It holds no gradients.";
   }
   std::string out = "The log holds no tensors: this page cannot say what the format does to them.";
-  const auto told = analyzers::timeline_facts(study.analysis);
+  const auto told = analyzers::scale_history::timeline_facts(study.analysis);
   if (told.empty()) return out + " The log tells no loss scale and no skipped step either.";
-  if (std::ranges::all_of(told, &analyzers::TimelineFacts::clear)) {
+  if (std::ranges::all_of(told, &analyzers::scale_history::TimelineFacts::clear)) {
     return out + " Its loss scale and its skipped steps show nothing wrong.";
   }
-  return out + (alarm_words(study.analysis).empty()
+  return out + (answer::alarm_words(study.analysis).empty()
                     ? " Whether its loss scale and its skipped steps are as they should be, it "
                       "leaves open."
                     : " What its loss scale and its skipped steps show stands below.");
@@ -238,9 +245,9 @@ std::string clear_text(const Study& study) {
 }  // namespace
 
 std::string findings_html(const Study& study, const std::string& sections) {
-  const std::vector<Finding> all = findings(study);
+  const std::vector<answer::Finding> all = answer::findings(study);
   std::string out;
-  if (all.empty() || all.front().severity == Severity::note) {
+  if (all.empty() || all.front().severity == answer::Severity::note) {
     out += fmt::format("<p class=\"clear\">{}</p>\n", clear_text(study));
   }
   std::string shown, folded;
@@ -258,9 +265,9 @@ std::string findings_html(const Study& study, const std::string& sections) {
   return out;
 }
 
-std::string scales_digest(const analyzers::Recommendation& advice) {
+std::string scales_digest(const analyzers::recommend::Recommendation& advice) {
   if (!advice.static_log2) return "none is recommended";
-  std::string out = "recommended " + power_text(*advice.static_log2);
+  std::string out = "recommended " + answer::power_text(*advice.static_log2);
   if (advice.lowest_log2 && advice.highest_log2 && *advice.lowest_log2 <= *advice.highest_log2) {
     out += fmt::format("; good from 2^{} to 2^{}", *advice.lowest_log2, *advice.highest_log2);
   }
@@ -273,4 +280,4 @@ std::string sections_html(const Study& study) {
          advice_section(study);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,7 +6,7 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// Findings shown before the rest is folded.
 inline constexpr std::size_t kFindingsShown = 8;
@@ -16,9 +16,9 @@ inline constexpr std::size_t kFindingsShown = 8;
 std::string findings_html(const analyzers::Study& study, const std::string& sections);
 
 /// One line about the loss scales, for the folded section.
-std::string scales_digest(const analyzers::Recommendation& advice);
+std::string scales_digest(const analyzers::recommend::Recommendation& advice);
 
 /// Swamped updates, overflow, formats, and more of the recommendation: folded sections.
 std::string sections_html(const analyzers::Study& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

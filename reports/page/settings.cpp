@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/page/island.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/island.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
+
+using answer::Snippet;
 
 namespace {
 
@@ -29,19 +31,20 @@ std::string kinds_html() {
 
 }  // namespace
 
-std::string settings_html(const analyzers::Analysis& analysis,
-                          const analyzers::Recommendation& advice) {
-  if (analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
-  if (!carried_text(analysis).empty()) return "";     // the scale would be another
-  const std::vector<Snippet> all = snippets(advice);
+std::string settings_html(const analyzers::underflow::Analysis& analysis,
+                          const analyzers::recommend::Recommendation& advice) {
+  if (analysis.target.name != "binary16") return "";       // what the frameworks' scalers serve
+  if (!answer::carried_text(analysis).empty()) return "";  // the scale would be another
+  const std::vector<Snippet> all = answer::snippets(advice);
   if (all.empty() || all.front().fixed.empty()) return "";
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   std::string options;
   bool dynamic = false;
   for (const Snippet& snippet : all) {
     lines[std::string(snippet.framework)] = to_json(snippet);
-    options += fmt::format("<option value=\"{}\">{}</option>", html_escape(snippet.framework),
-                           html_escape(snippet.label));
+    options +=
+        fmt::format("<option value=\"{}\">{}</option>", answer::html_escape(snippet.framework),
+                    answer::html_escape(snippet.label));
     dynamic = dynamic || !snippet.dynamic.empty();
   }
   return fmt::format(
@@ -49,8 +52,8 @@ std::string settings_html(const analyzers::Analysis& analysis,
       "id=\"framework\">{}</select></label>{}</div>\n<div class=\"paste\"><pre id=\"paste\" "
       "tabindex=\"0\">{}</pre><button type=\"button\" id=\"copy\">Copy</button></div>\n<p "
       "class=\"note\" id=\"paste-note\">{}</p></div>\n{}",
-      options, dynamic ? kinds_html() : "", html_escape(all.front().fixed),
-      html_escape(all.front().note), json_island("settings", lines));
+      options, dynamic ? kinds_html() : "", answer::html_escape(all.front().fixed),
+      answer::html_escape(all.front().note), json_island("settings", lines));
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,10 +6,10 @@
 
 #include "analyzers/recommend/recommend.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// One framework at a time; empty where no scale is recommended.
-std::string settings_html(const analyzers::Analysis& analysis,
-                          const analyzers::Recommendation& advice);
+std::string settings_html(const analyzers::underflow::Analysis& analysis,
+                          const analyzers::recommend::Recommendation& advice);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

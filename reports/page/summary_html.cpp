@@ -3,19 +3,20 @@
 
 #include <fmt/format.h>
 
-#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/recommend/no_step_held.hpp"
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
-using analyzers::Recommendation;
 using analyzers::Study;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
+using answer::Hidden;
 
 namespace {
 
@@ -25,7 +26,7 @@ constexpr std::size_t kNamesShown = 5;
 std::string names_html(const std::vector<std::string>& names) {
   std::string out;
   for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) {
-    out += fmt::format("{}<code>{}</code>", i == 0 ? "" : ", ", html_name(names[i]));
+    out += fmt::format("{}<code>{}</code>", i == 0 ? "" : ", ", answer::html_name(names[i]));
   }
   if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
   return out;
@@ -39,9 +40,9 @@ std::string tile(std::string_view kind, std::string_view title, std::string_view
       kind, title, value, detail);
 }
 
-std::string lost_detail(const analyzers::Share& share) {
-  return fmt::format("{} of {} nonzero gradient values become zero", count_text(share.count),
-                     count_text(share.of));
+std::string lost_detail(const analyzers::underflow::Share& share) {
+  return fmt::format("{} of {} nonzero gradient values become zero",
+                     answer::count_text(share.count), answer::count_text(share.of));
 }
 
 /// Why no scale is recommended, as a sentence.
@@ -55,7 +56,7 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
            names_html(advice.roles_found) + ".";
   }
   if (advice.reason == "all_zero") {
-    std::string why = all_zero_text(analysis);
+    std::string why = answer::all_zero_text(analysis);
     why.front() = 'E';
     return why + ".";
   }
@@ -66,35 +67,40 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
   }
   if (advice.reason == analyzers::kDiverges) {
     return "<strong>No loss scale is recommended</strong>: " +
-           html_escape(divergence_text(advice)) + ".";
+           answer::html_escape(answer::divergence_text(advice)) + ".";
   }
   if (advice.reason == "no_finite_values") return "No gradient value is finite: no scale helps.";
-  return html_name(advice.reason);
+  return answer::html_name(advice.reason);
 }
 
-std::string limit_html(const Analysis& analysis, const analyzers::Limit& limit) {
-  if (limit.skipped_at) return "at least; " + html_escape(skipped_limit_text(limit));
+std::string limit_html(const Analysis& analysis, const analyzers::recommend::Limit& limit) {
+  if (limit.skipped_at) {
+    return "at least; " + answer::html_escape(answer::skipped_limit_text(limit));
+  }
   return fmt::format(
       "{} <code>{}</code> at step {}{}",
       limit.censored  ? "at least; an infinity in"
       : limit.bounded ? "the largest gradient value, at most:"
                       : (limit.from_scalars ? "the largest gradient value of all steps, in"
                                             : "the largest gradient value:"),
-      html_name(limit.name), limit.step,
-      analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", html_name(limit.log)) : "");
+      answer::html_name(limit.name), limit.step,
+      analysis.logs.size() > 1 ? fmt::format(" of <code>{}</code>", answer::html_name(limit.log))
+                               : "");
 }
 
 std::string lost_tile(const Analysis& analysis, const char* kind, const std::string& title,
-                      const analyzers::Share& share) {
-  if (!hidden_by_buckets(analysis)) return tile(kind, title, lost_text(share), lost_detail(share));
+                      const analyzers::underflow::Share& share) {
+  if (!answer::hidden_by_buckets(analysis)) {
+    return tile(kind, title, answer::lost_text(share), lost_detail(share));
+  }
   return tile("limit", title, "not identifiable",
-              html_escape(lost_text(share)) + ": " + lost_detail(share));
+              answer::html_escape(answer::lost_text(share)) + ": " + lost_detail(share));
 }
 
 std::string tiles_html(const Study& study) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;
-  if (needs_no_scale(study)) {
+  if (answer::needs_no_scale(study)) {
     return "<div class=\"tiles\">\n" +
            tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
   }
@@ -105,22 +111,23 @@ std::string tiles_html(const Study& study) {
     out += lost_tile(analysis, kind, "Lost without loss scaling", advice.flushed_at_1);
   }
   if (!advice.static_log2) return advice.flushed_at_1.of.high > 0 ? out + "</div>\n" : "";
-  const std::string scale = power_text(*advice.static_log2);
+  const std::string scale = answer::power_text(*advice.static_log2);
   const char* const kind = !advice.above_target.empty()        ? "lost"
                            : advice.underflow_not_identifiable ? "limit"  // bounds are no good news
                                                                : "kept";
   if (advice.flushed_at_recommended.of.high > 0) {
     out += lost_tile(analysis, kind, "Lost at loss scale " + scale, advice.flushed_at_recommended);
   }
-  if (analyzers::no_step_held(advice)) return out + "</div>\n";
-  const std::string half = half_parameters_text(advice);
-  out += tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
-              (advice.overflow_not_identifiable ? "at most " : "") + scale,
-              fmt::format("the largest power of two that keeps {} free below overflow{}{}",
-                          plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade"),
-                          half.empty() ? "" : ". ", html_escape(half)));
+  if (analyzers::recommend::no_step_held(advice)) return out + "</div>\n";
+  const std::string half = answer::half_parameters_text(advice);
+  out +=
+      tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
+           (advice.overflow_not_identifiable ? "at most " : "") + scale,
+           fmt::format("the largest power of two that keeps {} free below overflow{}{}",
+                       answer::plural(static_cast<std::uint64_t>(advice.headroom_asked), "binade"),
+                       half.empty() ? "" : ". ", answer::html_escape(half)));
   if (advice.limited_by) {
-    out += tile("limit", "What limits it", magnitude_text(advice.limited_by->max_abs),
+    out += tile("limit", "What limits it", answer::magnitude_text(advice.limited_by->max_abs),
                 limit_html(analysis, *advice.limited_by));
   }
   return out + "</div>\n";
@@ -128,34 +135,34 @@ std::string tiles_html(const Study& study) {
 
 /// What people call a format.
 std::string format_html(const Analysis& analysis) {
-  return analysis.target.name == "binary16" ? "FP16" : html_escape(analysis.target.name);
+  return analysis.target.name == "binary16" ? "FP16" : answer::html_escape(analysis.target.name);
 }
 
 /// What no loss scale helps against; it goes before all else.
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
-  const std::string carried = carried_text(study.analysis);
-  if (!carried.empty()) out += "<strong>" + html_escape(carried) + "</strong> ";
-  for (const AlarmWords& alarm : first_words(study.analysis)) {
-    out +=
-        fmt::format("<strong>{}</strong> {} ", html_escape(alarm.what), html_escape(alarm.action));
+  const std::string carried = answer::carried_text(study.analysis);
+  if (!carried.empty()) out += "<strong>" + answer::html_escape(carried) + "</strong> ";
+  for (const answer::AlarmWords& alarm : answer::first_words(study.analysis)) {
+    out += fmt::format("<strong>{}</strong> {} ", answer::html_escape(alarm.what),
+                       answer::html_escape(alarm.action));
   }
-  if (const auto collapse = collapse_words(study.analysis)) {
-    out += "<strong>" + html_escape(collapse->what) + "</strong> ";
+  if (const auto collapse = answer::collapse_words(study.analysis)) {
+    out += "<strong>" + answer::html_escape(collapse->what) + "</strong> ";
   }
-  if (const analyzers::OverflowEvent* const end = analyzers::lasting_first(study)) {
+  if (const analyzers::overflow::OverflowEvent* const end = analyzers::lasting_first(study)) {
     out += fmt::format(
         "<strong>From step {} to the last, {},</strong> there are infinities or NaN that {}, first "
         "in <code>{}</code>. ",
-        end->step, end->last_step, no_cure_text(*end), html_name(end->tensor));
+        end->step, end->last_step, answer::no_cure_text(*end), answer::html_name(end->tensor));
   }
   if (advice.nan_in_model) {
-    const analyzers::NanInModel& first = *advice.nan_in_model;
+    const analyzers::recommend::NanInModel& first = *advice.nan_in_model;
     out += fmt::format(
         "<strong>{} in the model from step {}</strong>, first in <code>{}</code>: no loss scale "
         "helps. ",
-        first.nan ? "NaN" : "Infinity", first.step, html_name(first.tensor));
+        first.nan ? "NaN" : "Infinity", first.step, answer::html_name(first.tensor));
   }
   if (!advice.overflow_without_cure.empty()) {
     const bool one = advice.overflow_without_cure.size() == 1;
@@ -169,14 +176,16 @@ std::string broken_html(const Study& study) {
 /// The scale where some tensors hide what they lost.
 std::string hidden_html(const Study& study, const std::string& scale) {
   const Recommendation& advice = study.advice;
-  std::string out = collapse_words(study.analysis) || ends_broken(study.analysis)
+  std::string out = answer::collapse_words(study.analysis) || answer::ends_broken(study.analysis)
                         ? "Its finite gradients would take a loss scale of "
                         : "Use a loss scale of ";
   out += advice.overflow_not_identifiable
-             ? fmt::format("at most {}: {}. ", scale, hidden_maximum(advice))
+             ? fmt::format("at most {}: {}. ", scale, answer::hidden_maximum(advice))
              : scale + ". ";
-  const Hidden hidden = hidden_underflow(advice);
-  if (hidden == Hidden::in_buckets) return out + html_escape(lowest_in_buckets(study));
+  const Hidden hidden = answer::hidden_underflow(advice);
+  if (hidden == Hidden::in_buckets) {
+    return out + answer::html_escape(answer::lowest_in_buckets(study));
+  }
   if (hidden == Hidden::no_counts) {
     return out +
            "What becomes zero is not identifiable from this log: it has magnitudes without "
@@ -190,35 +199,39 @@ std::string hidden_html(const Study& study, const std::string& scale) {
 std::string scale_html(const Study& study) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;
-  const std::string may_use = may_use_text(study);
-  if (!may_use.empty()) return html_escape(may_use);
+  const std::string may_use = answer::may_use_text(study);
+  if (!may_use.empty()) return answer::html_escape(may_use);
   if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
-  if (needs_no_scale(study)) return html_escape(wide_text(analysis));
-  if (analyzers::no_step_held(advice)) return html_escape(unheld_text(advice));
-  const std::string scale = "<strong>" + power_text(*advice.static_log2) + "</strong>";
+  if (answer::needs_no_scale(study)) return answer::html_escape(answer::wide_text(analysis));
+  if (analyzers::recommend::no_step_held(advice)) {
+    return answer::html_escape(answer::unheld_text(advice));
+  }
+  const std::string scale = "<strong>" + answer::power_text(*advice.static_log2) + "</strong>";
   const auto& now = advice.flushed_at_1;
   if (advice.underflow_not_identifiable) return hidden_html(study, scale);
   if (*advice.static_log2 < 0) {
     return fmt::format(
         "The largest gradients leave no headroom at scale 1. A loss scale of {} keeps them below "
         "overflow; {} turns <strong>{}</strong> of the nonzero gradient values to zero at it.",
-        scale, format, lost_text(advice.flushed_at_recommended));
+        scale, format, answer::lost_text(advice.flushed_at_recommended));
   }
   if (advice.none_needed) {
     return fmt::format(
         "<strong>{}</strong>: without one {} turns {} of the nonzero gradient values to zero. If "
         "you use one, {} {}{}.",
-        broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed", format,
-        lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to", scale,
-        advice.overflow_not_identifiable ? fmt::format(": {}", hidden_maximum(advice)) : "");
+        answer::broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed",
+        format, answer::lost_text(now), advice.overflow_not_identifiable ? "at most" : "up to",
+        scale,
+        advice.overflow_not_identifiable ? fmt::format(": {}", answer::hidden_maximum(advice))
+                                         : "");
   }
   return fmt::format(
       "Without loss scaling, {} turns <strong>{}</strong> of the nonzero gradient values to zero. "
       "A loss scale of {}{} leaves <strong>{}</strong>{}.",
-      format, lost_text(now), advice.overflow_not_identifiable ? "at most " : "", scale,
-      lost_text(advice.flushed_at_recommended),
-      advice.overflow_not_identifiable ? fmt::format("; {}", hidden_maximum(advice)) : "");
+      format, answer::lost_text(now), advice.overflow_not_identifiable ? "at most " : "", scale,
+      answer::lost_text(advice.flushed_at_recommended),
+      advice.overflow_not_identifiable ? fmt::format("; {}", answer::hidden_maximum(advice)) : "");
 }
 
 }  // namespace
@@ -226,9 +239,9 @@ std::string scale_html(const Study& study) {
 std::string summary_html(const Study& study) {
   const std::string scale = scale_html(study);
   const std::string broken = broken_html(study);
-  const bool leads = study.advice.may_use && !ends_broken(study.analysis);
+  const bool leads = study.advice.may_use && !answer::ends_broken(study.analysis);
   return "<p class=\"answer\">" + (leads ? scale + " " + broken : broken + scale) + "</p>\n" +
          tiles_html(study);
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

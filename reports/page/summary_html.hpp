@@ -6,9 +6,9 @@
 
 #include "analyzers/study.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// What stays of the values a loss scale acts on, and what to do; names are escaped.
 std::string summary_html(const analyzers::Study& study);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -22,7 +22,7 @@ extern "C" const char halfscope_compare_begin[];
 extern "C" const char halfscope_compare_end[];
 #endif
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 std::string_view page_template() {
 #if HALFSCOPE_HAS_VEGA
@@ -59,4 +59,4 @@ void write_page(std::string_view html, const std::filesystem::path& out) {
   file.commit();
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

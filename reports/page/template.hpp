@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// The page with its script and style and with markers where findings go, as cmake/VegaBundle.cmake
 /// put it into the library; empty when there was no Vega bundle at build time.
@@ -24,4 +24,4 @@ std::string filled(std::string_view page, const Parts& parts);
 /// Writes a page beside `out` and renames it into place. Throws log::BadInput.
 void write_page(std::string_view html, const std::filesystem::path& out);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

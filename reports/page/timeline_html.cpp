@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/page/timeline_html.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <map>
 
-#include "reports/page/own_chart.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/charts/vega.hpp"
+#include "reports/page/own_chart.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
+using analyzers::underflow::Analysis;
 using json = nlohmann::ordered_json;
 
 namespace {
 
 json encoding() {
-  json axis = vega::exponent_axis("loss scale");
+  json axis = charts::vega::exponent_axis("loss scale");
   axis["tickCount"] = 6;
   return {{"x", {{"field", "step"}, {"type", "quantitative"}, {"axis", {{"title", "step"}}}}},
           {"y",
@@ -30,25 +32,25 @@ json encoding() {
 
 /// The scale as steps, skipped steps as triangles.
 json timeline_chart() {
-  json out = vega::chart("timeline", "Loss scale of the run by step", 200);
+  json out = charts::vega::chart("timeline", "Loss scale of the run by step", 200);
   out["transform"] = json::array(
-      {vega::calculate("format(datum.scale, ',.7~r') + ' (2^' + format(datum.log2, '.4~r') + ')'",
-                       "described"),
-       vega::calculate("datum.skipped ? 'skipped' : 'applied'", "happened")});
-  json line = vega::layer(
+      {charts::vega::calculate(
+           "format(datum.scale, ',.7~r') + ' (2^' + format(datum.log2, '.4~r') + ')'", "described"),
+       charts::vega::calculate("datum.skipped ? 'skipped' : 'applied'", "happened")});
+  json line = charts::vega::layer(
       {{"type", "line"}, {"style", "now"}, {"interpolate", "step-after"}, {"strokeDash", {1, 0}}},
       encoding());
-  json skips = vega::layer({{"type", "point"},
-                            {"style", "now"},
-                            {"shape", "triangle-down"},
-                            {"filled", true},
-                            {"opacity", 1},
-                            {"strokeDash", {1, 0}},
-                            {"size", 70}},
-                           encoding());
+  json skips = charts::vega::layer({{"type", "point"},
+                                    {"style", "now"},
+                                    {"shape", "triangle-down"},
+                                    {"filled", true},
+                                    {"opacity", 1},
+                                    {"strokeDash", {1, 0}},
+                                    {"size", 70}},
+                                   encoding());
   skips["transform"] = json::array({{{"filter", "datum.skipped"}}});
-  json hover = vega::layer({{"type", "point"}, {"opacity", 0}, {"size", 80}}, encoding());
-  hover["encoding"]["tooltip"] = vega::tooltip(
+  json hover = charts::vega::layer({{"type", "point"}, {"opacity", 0}, {"size", 80}}, encoding());
+  hover["encoding"]["tooltip"] = charts::vega::tooltip(
       {{"step", "step"}, {"described", "loss scale"}, {"happened", "what became of it"}});
   out["layer"] = json::array({line, skips, hover});
   return out;
@@ -86,9 +88,9 @@ json rows_of(const Analysis& analysis, const std::string& log) {
 }  // namespace
 
 void put_timeline_chart(const Analysis& analysis, json& to) {
-  if (analyzers::timeline_facts(analysis).empty()) return;
+  if (analyzers::scale_history::timeline_facts(analysis).empty()) return;
   to["timeline"] = own_chart("timeline", {"step", "scale", "log2", "skipped"},
-                             [](Axis) { return timeline_chart(); });
+                             [](charts::Axis) { return timeline_chart(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     const json rows = rows_of(analysis, analysis.logs[log]);
     if (!rows.empty()) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
@@ -97,9 +99,11 @@ void put_timeline_chart(const Analysis& analysis, json& to) {
 
 std::string timeline_html(const Analysis& analysis) {
   std::string out;
-  for (const TimelineWords& words : timeline_words(analysis)) {
-    out += fmt::format("<h3>{}</h3>\n<ul>\n", html_escape(words.title));
-    for (const std::string& line : words.lines) out += "<li>" + html_escape(line) + "</li>\n";
+  for (const answer::TimelineWords& words : answer::timeline_words(analysis)) {
+    out += fmt::format("<h3>{}</h3>\n<ul>\n", answer::html_escape(words.title));
+    for (const std::string& line : words.lines) {
+      out += "<li>" + answer::html_escape(line) + "</li>\n";
+    }
     out += "</ul>\n";
   }
   if (out.empty()) return "";
@@ -109,4 +113,4 @@ std::string timeline_html(const Analysis& analysis) {
          "<figure class=\"chart\" data-chart=\"timeline\"></figure>\n";
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/charts/charts.hpp"
-#include "reports/page/data_table.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/page/data_table.hpp"
+#include "reports/page/evidence.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
+using analyzers::underflow::Analysis;
+using answer::Tensors;
+using answer::UpdateSum;
 
 namespace {
 
@@ -24,17 +26,19 @@ double ratio(std::uint64_t count, std::uint64_t of) {
 /// One arithmetic: what it loses, and a remark.
 Row what_if_row(std::string name, std::uint64_t lost, std::uint64_t of, std::string remark) {
   return {{{std::move(name)},
-           {html_escape(share_text(lost, of)), ratio(lost, of)},
-           {fmt::format("{} of {}", count_text(lost), count_text(of)), static_cast<double>(lost)},
+           {answer::html_escape(answer::share_text(lost, of)), ratio(lost, of)},
+           {fmt::format("{} of {}", answer::count_text(lost), answer::count_text(of)),
+            static_cast<double>(lost)},
            {std::move(remark)}}};
 }
 
 Row outcomes_row(const std::string& name, const UpdateOutcomes& outcomes, std::uint64_t of) {
   std::string remark = fmt::format("{} too small for the format, {} rounded away",
-                                   html_escape(share_text(outcomes.underflow, of)),
-                                   html_escape(share_text(outcomes.swamped, of)));
+                                   answer::html_escape(answer::share_text(outcomes.underflow, of)),
+                                   answer::html_escape(answer::share_text(outcomes.swamped, of)));
   if (outcomes.overflow > 0) {
-    remark += fmt::format(", {} overflow", html_escape(share_text(outcomes.overflow, of)));
+    remark += fmt::format(", {} overflow",
+                          answer::html_escape(answer::share_text(outcomes.overflow, of)));
   }
   return what_if_row(name, outcomes.lost(), of, remark);
 }
@@ -70,8 +74,9 @@ void add_what_ifs(const UpdateWhatIf& what_if, std::uint64_t of, const std::stri
   const std::uint64_t still = of - std::min(of, kahan.moved);
   rows.push_back(what_if_row(
       fmt::format("{} with Kahan's compensation", format), still, of,
-      fmt::format("never move in {} equal updates; without it {}", count_text(kahan.steps),
-                  html_escape(share_text(of - std::min(of, kahan.moved_plain), of)))));
+      fmt::format(
+          "never move in {} equal updates; without it {}", answer::count_text(kahan.steps),
+          answer::html_escape(answer::share_text(of - std::min(of, kahan.moved_plain), of)))));
   for (const StochasticMoves& moves : what_if.stochastic) {
     const double expected = moves.expected_moves();
     rows.push_back(what_if_row(
@@ -79,7 +84,8 @@ void add_what_ifs(const UpdateWhatIf& what_if, std::uint64_t of, const std::stri
         of,
         fmt::format(
             "can never move; {} move on average",
-            html_escape(of == 0 ? "none" : share_text(expected / static_cast<double>(of))))));
+            answer::html_escape(
+                of == 0 ? "none" : answer::share_text(expected / static_cast<double>(of))))));
   }
   for (const auto& [log2, counts] : what_if.learning_rate) {
     if (log2 == 0) continue;
@@ -92,7 +98,7 @@ void add_what_ifs(const UpdateWhatIf& what_if, std::uint64_t of, const std::stri
 std::string what_if_table(const Analysis& analysis, const UpdateSum& sum) {
   const UpdateCounts& counts = sum.table.counts;
   const std::uint64_t of = counts.updates();
-  const std::string format = people_say(analysis.target.name);
+  const std::string format = answer::people_say(analysis.target.name);
   std::vector<Row> rows = {
       outcomes_row("pure " + format, counts.half, of),
       outcomes_row("computed in FP32, stored in " + format, counts.fused, of),
@@ -108,7 +114,7 @@ std::string what_if_table(const Analysis& analysis, const UpdateSum& sum) {
 std::string source_text(const Tensors& tensors) {
   std::vector<std::string> names;
   for (const auto* tensor : tensors) {
-    const std::string name(name_of(tensor->updates->source));
+    const std::string name(analyzers::underflow::name_of(tensor->updates->source));
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string out;
@@ -119,14 +125,15 @@ std::string source_text(const Tensors& tensors) {
 
 std::string counts_text(const Tensors& tensors, const UpdateSum& sum) {
   const UpdateCounts& counts = sum.table.counts;
-  std::string out = fmt::format(
-      "{}: {} with a weight each, of them {} zero and {} not finite. Source: {}.",
-      plural(sum.weights, "weight tensor"), plural(counts.pairs, "update"), count_text(counts.zero),
-      count_text(counts.nonfinite), html_escape(source_text(tensors)));
+  std::string out =
+      fmt::format("{}: {} with a weight each, of them {} zero and {} not finite. Source: {}.",
+                  answer::plural(sum.weights, "weight tensor"),
+                  answer::plural(counts.pairs, "update"), answer::count_text(counts.zero),
+                  answer::count_text(counts.nonfinite), answer::html_escape(source_text(tensors)));
   if (sum.undetermined > 0) {
     out += fmt::format(
         " {} more are differences of zero, of which nobody can tell whether an update was lost.",
-        count_text(sum.undetermined));
+        answer::count_text(sum.undetermined));
   }
   return out;
 }
@@ -145,11 +152,11 @@ std::string per_log(const Analysis& analysis,
 }
 
 std::string updates_html(const Analysis& analysis) {
-  if (all_updates(analysis).weights == 0) return "";
+  if (answer::all_updates(analysis).weights == 0) return "";
   return per_log(analysis, [&](std::size_t log) -> std::string {
-    const Tensors tensors = with_updates(of_log(analysis, analysis.logs[log]));
+    const Tensors tensors = answer::with_updates(answer::of_log(analysis, analysis.logs[log]));
     if (tensors.empty()) return "";
-    const UpdateSum sum = sum_updates(tensors);
+    const UpdateSum sum = answer::sum_updates(tensors);
     return "<h3>The same updates in other arithmetic</h3>\n<p class=\"note\">" +
            counts_text(tensors, sum) + "</p>\n" + what_if_table(analysis, sum);
   });
@@ -159,13 +166,13 @@ std::string weight_options_html(const Analysis& analysis) {
   std::string out = "<option value=\"all\">all weights</option>";
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     std::size_t shown = 0;
-    for (const auto* tensor : with_updates(of_log(analysis, analysis.logs[log]))) {
-      if (++shown > kWeightsDrawn) break;
+    for (const auto* tensor : answer::with_updates(answer::of_log(analysis, analysis.logs[log]))) {
+      if (++shown > charts::kWeightsDrawn) break;
       out += fmt::format("<option value=\"{}\" data-log=\"{}\">{}</option>\n",
-                         tensor - analysis.tensors.data(), log, html_name(tensor->name));
+                         tensor - analysis.tensors.data(), log, answer::html_name(tensor->name));
     }
   }
   return out;
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

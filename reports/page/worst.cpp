@@ -7,16 +7,16 @@
 #include <numeric>
 #include <vector>
 
-#include "reports/page/data_table.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/data_table.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
-using analyzers::Analysis;
-using analyzers::Recommendation;
-using analyzers::TensorFindings;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
@@ -28,21 +28,21 @@ std::string number_cell(double key, std::string_view text) {
 std::string share_cell(const Classes& classes, Interval Classes::*part, const Interval& of) {
   const Interval& count = classes.*part;
   return fmt::format("<td data-v=\"{}\" title=\"{} of {}\"{}>{}</td>",
-                     class_share(classes, part, of).high, count_text(count), count_text(of),
-                     count.high == 0 ? " class=\"nil\"" : "",
-                     html_escape(class_share_text(classes, part, of)));
+                     answer::class_share(classes, part, of).high, answer::count_text(count),
+                     answer::count_text(of), count.high == 0 ? " class=\"nil\"" : "",
+                     answer::html_escape(answer::class_share_text(classes, part, of)));
 }
 
 /// What becomes zero; where wide buckets hide it, with the bounds of it.
 std::string zero_cell(const TensorFindings& tensor, const Classes& classes) {
   const Interval of = tensor.counts.finite_nonzero;
   if (!tensor.hidden_by_buckets) return share_cell(classes, &Classes::flushed_to_zero, of);
-  const Bounds share = class_share(classes, &Classes::flushed_to_zero, of);
+  const Bounds share = answer::class_share(classes, &Classes::flushed_to_zero, of);
   return fmt::format(
       "<td data-v=\"{}\" title=\"{} of {}: a bucket holds zero and values that are "
       "kept\">not identifiable ({})</td>",
-      share.high, count_text(classes.flushed_to_zero), count_text(of),
-      html_escape(share_range_text(share.low, share.high)));
+      share.high, answer::count_text(classes.flushed_to_zero), answer::count_text(of),
+      answer::html_escape(answer::share_range_text(share.low, share.high)));
 }
 
 std::string class_cells(const TensorFindings& tensor, const Classes& classes) {
@@ -58,22 +58,24 @@ std::string row(const Analysis& analysis, const Recommendation& advice, std::siz
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
       "</button>{}</th>",
       index, name_of(tensor.role), tensor.counted ? " gradients" : "", breakable_name(tensor.name),
-      tensor.role_source == analyzers::RoleSource::name
+      tensor.role_source == analyzers::frames::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
-  if (analysis.logs.size() > 1) out += "<td>" + html_name(tensor.log) + "</td>";
-  out += number_cell(static_cast<double>(of.high), count_text(of));
+  if (analysis.logs.size() > 1) out += "<td>" + answer::html_name(tensor.log) + "</td>";
+  out += number_cell(static_cast<double>(of.high), answer::count_text(of));
   out += class_cells(tensor, tensor.counts.classes);
   if (advice.static_log2 && tensor.counted) {
     out += class_cells(tensor, tensor.classes_at(analysis.target, *advice.static_log2));
   } else if (advice.static_log2) {
     out += "<td class=\"nil\">not scaled</td><td></td><td></td>";
   }
-  out += number_cell(tensor.max_abs.value_or(0), largest_text(tensor));
-  out += number_cell(static_cast<double>(tensor.counts.zero.high), count_text(tensor.counts.zero));
-  out += number_cell(
-      static_cast<double>(nonfinite_values(tensor).high),
-      tensor.counts.nonfinite_known ? count_text(nonfinite_values(tensor)) : "not known");
+  out += number_cell(tensor.max_abs.value_or(0), answer::largest_text(tensor));
+  out += number_cell(static_cast<double>(tensor.counts.zero.high),
+                     answer::count_text(tensor.counts.zero));
+  out += number_cell(static_cast<double>(answer::nonfinite_values(tensor).high),
+                     tensor.counts.nonfinite_known
+                         ? answer::count_text(answer::nonfinite_values(tensor))
+                         : "not known");
   return out + "</tr>\n";
 }
 
@@ -87,11 +89,11 @@ std::string headings(const Analysis& analysis, const Recommendation& advice) {
   std::string out =
       fmt::format("<thead><tr class=\"groups\"><td colspan=\"{}\"></td>", logs ? 3 : 2);
   out += fmt::format("<th scope=\"colgroup\" colspan=\"3\">at scale {}</th>",
-                     scale_text(analysis.loss_scale));
+                     answer::scale_text(analysis.loss_scale));
   if (advice.static_log2) {
     out +=
         fmt::format("<th scope=\"colgroup\" colspan=\"3\" class=\"advised\">at recommended {}</th>",
-                    power_text(*advice.static_log2));
+                    answer::power_text(*advice.static_log2));
   }
   out += "<td colspan=\"3\"></td></tr>\n<tr>" + heading("tensor");
   if (logs) out += heading("log");
@@ -106,7 +108,7 @@ std::vector<std::size_t> ranked(const Analysis& analysis) {
   std::vector<std::size_t> order(analysis.tensors.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto flushed = [&](std::size_t i) {
-    return flushed_share(analysis.tensors[i].counts).high;
+    return answer::flushed_share(analysis.tensors[i].counts).high;
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return flushed(a) > flushed(b); });
@@ -135,7 +137,7 @@ std::string kind_options_html(const Analysis& analysis) {
                                    [](const TensorFindings& tensor) { return tensor.counted; });
   std::string out = counted ? "<option value=\"gradients\">gradients</option>" : "";
   out += "<option value=\"\">all</option>";
-  for (const log::Role role : roles_in(analysis)) {
+  for (const log::Role role : answer::roles_in(analysis)) {
     out += fmt::format("<option value=\"{0}\">{0}</option>", name_of(role));
   }
   return out;
@@ -149,12 +151,12 @@ std::string tensor_options_html(const Analysis& analysis) {
     if (analysis.logs.size() > 1) label = tensor.log + ": " + label;
     if (i == 0 || label != group) {
       if (i > 0) out += "</optgroup>\n";
-      out += fmt::format("<optgroup label=\"{}\">\n", html_name(label));
+      out += fmt::format("<optgroup label=\"{}\">\n", answer::html_name(label));
       group = label;
     }
-    out += fmt::format("<option value=\"{}\">{}</option>\n", i, html_name(tensor.name));
+    out += fmt::format("<option value=\"{}\">{}</option>\n", i, answer::html_name(tensor.name));
   }
   return out.empty() ? out : out + "</optgroup>\n";
 }
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

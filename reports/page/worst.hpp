@@ -7,21 +7,21 @@
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
-namespace halfscope::reports {
+namespace halfscope::reports::page {
 
 /// A row a tensor, ranked by the largest share that is flushed to zero at the analysis' loss scale;
 /// cells carry their exact values in data-v for sorting, rows the tensor's index in data-tensor and
 /// what it belongs to in data-kinds.
-std::string worst_table_html(const analyzers::Analysis& analysis,
-                             const analyzers::Recommendation& advice);
+std::string worst_table_html(const analyzers::underflow::Analysis& analysis,
+                             const analyzers::recommend::Recommendation& advice);
 
 /// <option>s to show the rows of some tensors only: gradients where there are any, all, or a role.
-std::string kind_options_html(const analyzers::Analysis& analysis);
+std::string kind_options_html(const analyzers::underflow::Analysis& analysis);
 
 /// Index of the first tensor to look at: the worst one a loss scale acts on, else the worst.
-std::size_t worst_tensor(const analyzers::Analysis& analysis);
+std::size_t worst_tensor(const analyzers::underflow::Analysis& analysis);
 
 /// <option>s of all tensors in groups by log and role, in the order of the analysis.
-std::string tensor_options_html(const analyzers::Analysis& analysis);
+std::string tensor_options_html(const analyzers::underflow::Analysis& analysis);
 
-}  // namespace halfscope::reports
+}  // namespace halfscope::reports::page

@@ -6,7 +6,7 @@
 
 #include "sim/backend/random.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
 namespace {
 
 std::vector<float> initial_values(const std::string& name, std::int64_t count, Initial initial,
@@ -14,7 +14,7 @@ std::vector<float> initial_values(const std::string& name, std::int64_t count, I
   std::vector<float> values(static_cast<std::size_t>(count),
                             initial == Initial::ones ? 1.0F : 0.0F);
   if (initial == Initial::zeros || initial == Initial::ones) return values;
-  Random random(seed, name);
+  backend::Random random(seed, name);
   if (initial == Initial::normal) {
     for (float& value : values) value = static_cast<float>(random.normal());
     return values;
@@ -27,10 +27,11 @@ std::vector<float> initial_values(const std::string& name, std::int64_t count, I
 
 }  // namespace
 
-Parameters::Parameters(Backend& backend, const Precision& precision, std::uint64_t seed)
+Parameters::Parameters(backend::Backend& backend, const backend::Precision& precision,
+                       std::uint64_t seed)
     : backend_(backend), precision_(precision), seed_(seed) {}
 
-Parameter& Parameters::at(const std::string& name, const Shape& shape, Initial initial,
+Parameter& Parameters::at(const std::string& name, const backend::Shape& shape, Initial initial,
                           std::int64_t fan_in, bool wide) {
   for (const auto& parameter : list_) {
     if (parameter->name != name) continue;
@@ -41,7 +42,7 @@ Parameter& Parameters::at(const std::string& name, const Shape& shape, Initial i
   }
   auto made = std::make_unique<Parameter>();
   made->name = name;
-  const auto values = initial_values(name, elements(shape), initial, fan_in, seed_);
+  const auto values = initial_values(name, backend::elements(shape), initial, fan_in, seed_);
   const Dtype dtype = wide ? Dtype::f32 : precision_.tensors;
   made->weight = backend_.make(shape, dtype);
   made->gradient = backend_.make(shape, dtype);
@@ -56,7 +57,8 @@ Parameter& Parameters::at(const std::string& name, const Shape& shape, Initial i
   return *list_.back();
 }
 
-Parameter& Parameters::statistic(const std::string& name, const Shape& shape, Initial initial) {
+Parameter& Parameters::statistic(const std::string& name, const backend::Shape& shape,
+                                 Initial initial) {
   Parameter& made = at(name, shape, initial, 1, true);
   made.trained = false;
   made.gradient = {};
@@ -77,4 +79,4 @@ std::vector<Parameter*> Parameters::trained() {
   return found;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

@@ -11,19 +11,19 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/precision.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
 
 struct Parameter {
-  std::string name;  ///< "conv1.weight"
-  Tensor weight;     ///< what operations read
-  Tensor master;     ///< binary32, where the mode has it; empty else
-  Tensor gradient;   ///< of the weight's dtype; carries gradient_scale
+  std::string name;          ///< "conv1.weight"
+  backend::Tensor weight;    ///< what operations read
+  backend::Tensor master;    ///< binary32, where the mode has it; empty else
+  backend::Tensor gradient;  ///< of the weight's dtype; carries gradient_scale
   double gradient_scale = 1;
-  std::vector<Tensor> state;  ///< of the optimizer
-  bool trained = true;        ///< else a running statistic: no gradient
+  std::vector<backend::Tensor> state;  ///< of the optimizer
+  bool trained = true;                 ///< else a running statistic: no gradient
 
   /// What the optimizer updates.
-  Tensor& updated() { return master ? master : weight; }
+  backend::Tensor& updated() { return master ? master : weight; }
 };
 
 /// How a parameter begins.
@@ -37,25 +37,25 @@ enum class Initial : std::uint8_t {
 
 class Parameters {
  public:
-  Parameters(Backend& backend, const Precision& precision, std::uint64_t seed);
+  Parameters(backend::Backend& backend, const backend::Precision& precision, std::uint64_t seed);
 
   /// The parameter of that name; made where there is none yet. `wide`: binary32 in every mode.
-  Parameter& at(const std::string& name, const Shape& shape, Initial initial, std::int64_t fan_in,
-                bool wide = false);
+  Parameter& at(const std::string& name, const backend::Shape& shape, Initial initial,
+                std::int64_t fan_in, bool wide = false);
   /// A running statistic: no gradient, binary32.
-  Parameter& statistic(const std::string& name, const Shape& shape, Initial initial);
+  Parameter& statistic(const std::string& name, const backend::Shape& shape, Initial initial);
 
   /// In the order they came into being.
   std::vector<Parameter*> all();
   std::vector<Parameter*> trained();
 
-  const Precision& precision() const { return precision_; }
+  const backend::Precision& precision() const { return precision_; }
 
  private:
-  Backend& backend_;
-  Precision precision_;
+  backend::Backend& backend_;
+  backend::Precision precision_;
   std::uint64_t seed_;
   std::vector<std::unique_ptr<Parameter>> list_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

@@ -7,9 +7,12 @@
 
 #include "sim/autograd/tape_node.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
 
-Tape::Tape(Backend& backend, Parameters& parameters, bool training)
+using backend::Shape;
+using backend::Tensor;
+
+Tape::Tape(backend::Backend& backend, Parameters& parameters, bool training)
     : backend_(backend), parameters_(parameters), training_(training) {}
 Tape::~Tape() = default;
 
@@ -164,4 +167,4 @@ void Tape::tell_gradients() {
   }
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

@@ -5,11 +5,13 @@
 
 #include "sim/autograd/tape_node.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
+
+using backend::Tensor;
 
 Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
-                       const Convolution& conv, bool bias) {
-  const Shape in = value(x).shape;  // N, H, W, C
+                       const backend::Convolution& conv, bool bias) {
+  const backend::Shape in = value(x).shape;  // N, H, W, C
   const std::int64_t fan_in = in.at(3) * conv.kernel * conv.kernel;
   Parameter& weight = parameters_.at(name + ".weight", {channels, conv.kernel, conv.kernel, in[3]},
                                      Initial::kaiming_uniform, fan_in);
@@ -56,15 +58,15 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
   const std::int64_t channels = value(x).shape.back();
   Parameter& gamma = parameters_.at(name + ".weight", {channels}, Initial::ones, 1, true);
   Parameter& beta = parameters_.at(name + ".bias", {channels}, Initial::zeros, 1, true);
-  BatchNormParameters layer;
+  backend::BatchNormParameters layer;
   layer.gamma = gamma.weight;
   layer.beta = beta.weight;
   layer.running_mean =
       parameters_.statistic(name + ".running_mean", {channels}, Initial::zeros).weight;
   layer.running_variance =
       parameters_.statistic(name + ".running_var", {channels}, Initial::ones).weight;
-  BatchNormSaved saved{backend_.room({channels}, Dtype::f32),
-                       backend_.room({channels}, Dtype::f32)};
+  backend::BatchNormSaved saved{backend_.room({channels}, Dtype::f32),
+                                backend_.room({channels}, Dtype::f32)};
   Tensor y = room(value(x).shape);
   backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
   return put(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
@@ -93,4 +95,4 @@ Tape::Value Tape::embed(const std::string& name, std::span<const std::int32_t> i
   });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

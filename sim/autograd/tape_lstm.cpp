@@ -6,11 +6,13 @@
 
 #include "sim/autograd/tape_node.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
+
+using backend::Tensor;
 
 Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std::int64_t width) {
   const std::int64_t rows = value(x).shape.at(0), in = value(x).shape.at(1), four = 4 * width;
-  const auto parameter = [&](const char* suffix, const Shape& shape) {
+  const auto parameter = [&](const char* suffix, const backend::Shape& shape) {
     return &parameters_.at(name + suffix, shape, Initial::uniform_fan_in, width);
   };
   Lstm step;
@@ -87,7 +89,7 @@ void Tape::keep_gates(const Lstm& of, const Tensor& dgates, double scale) {
 /// The parts, last time step first, as one tensor (1, T * N, C) in order of time.
 Tensor Tape::in_order(std::vector<Tensor>& parts) {
   std::ranges::reverse(parts);
-  Shape shape = parts.front().shape;
+  backend::Shape shape = parts.front().shape;
   shape[1] *= static_cast<std::int64_t>(parts.size());
   Tensor all = room(shape);
   backend_.join(parts, all);
@@ -115,4 +117,4 @@ void Tape::lstm_weight_gradients() {
   }
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

@@ -6,9 +6,12 @@
 
 #include "sim/autograd/tape_node.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::autograd {
 
-Tape::Value Tape::pool(const std::string& name, Value x, const Pool& pool) {
+using backend::Shape;
+using backend::Tensor;
+
+Tape::Value Tape::pool(const std::string& name, Value x, const backend::Pool& pool) {
   const Shape in = value(x).shape;
   Tensor y = room({in.at(0), pool.out(in.at(1)), pool.out(in.at(2)), in.at(3)});
   backend_.pool_forward(pool, value(x), y);
@@ -41,7 +44,9 @@ Tape::Value Tape::add(const std::string& name, Value a, Value b) {
 
 Tape::Value Tape::reshape(Value x, const Shape& shape) {
   Tensor y = value(x);
-  if (elements(shape) != y.size()) throw std::invalid_argument("reshape: another number of values");
+  if (backend::elements(shape) != y.size()) {
+    throw std::invalid_argument("reshape: another number of values");
+  }
   y.shape = shape;
   return put({}, std::move(y), wanted(x), [this, x](Node& node) {
     Tensor dx = node.gradient;
@@ -87,7 +92,9 @@ std::vector<Tape::Value> Tape::split(Value x, std::int64_t parts) {
   });
   nodes_[source].reads = static_cast<std::size_t>(parts);
   std::vector<Value> values;
-  for (Tensor& tensor : tensors) values.push_back(put({}, std::move(tensor), wanted(x), {}));
+  for (Tensor& tensor : tensors) {
+    values.push_back(put({}, std::move(tensor), wanted(x), {}));
+  }
   return values;
 }
 
@@ -108,4 +115,4 @@ void Tape::split_backward(Value source) {
   backend_.join(gradients, node.gradient);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::autograd

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 nlohmann::json Backend::details() const { return nullptr; }
 
@@ -20,4 +20,4 @@ Later<std::vector<TensorStatistics>> Backend::statistics_later(std::span<const T
   return [found = std::move(found)] { return found; };
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -17,7 +17,7 @@
 #include "sim/backend/precision.hpp"
 #include "sim/backend/tensor.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// A square convolution.
 struct Convolution {
@@ -179,4 +179,4 @@ std::string why_no_cudnn();
 /// gradients should have been.
 std::unique_ptr<Backend> make_reference_backend();
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 ConvolutionExtents require_convolution(const Convolution& conv, const Shape& x, const Shape& w,
                                        const Shape& y) {
@@ -107,4 +107,4 @@ std::int64_t require_lstm(const Tensor& gates, const Tensor& h) {
   return width;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

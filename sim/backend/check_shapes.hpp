@@ -9,7 +9,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// Of a convolution's x, w and y, or of their gradients.
 struct ConvolutionExtents {
@@ -46,4 +46,4 @@ void require_targets(std::span<const float> target, const Tensor& x);
 /// gates (N, 4H) of h (N, H); returns H.
 std::int64_t require_lstm(const Tensor& gates, const Tensor& h);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

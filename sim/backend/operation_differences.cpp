@@ -13,7 +13,7 @@
 #include "halfscope/array/array.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 namespace {
 
 /// Encodings in the order of their values, so that neighbours differ by 1 and both zeros are 0.
@@ -123,4 +123,4 @@ void write_operations(const std::filesystem::path& run, const OperationDifferenc
   }
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -11,7 +11,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// One result of one operation, at one combination of shapes; sums over all calls.
 struct OperationDifference {
@@ -46,4 +46,4 @@ inline constexpr const char* kOperationsFile = "operations.json";  ///< in a run
 void write_operations(const std::filesystem::path& run, const OperationDifferences& differences,
                       std::int64_t first_step, std::int64_t last_step);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

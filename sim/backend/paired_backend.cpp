@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 namespace {
 
 std::string convolution(const char* what, const Convolution& conv) {
@@ -256,4 +256,4 @@ Later<std::vector<TensorStatistics>> PairedBackend::statistics_later(
   return run_->statistics_later(tensors);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -13,7 +13,7 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/operation_differences.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 class PairedBackend final : public Backend {
  public:
@@ -91,4 +91,4 @@ class PairedBackend final : public Backend {
   OperationDifferences differences_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -9,7 +9,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// Batch-norm statistics and parameters, softmax, loss and the LSTM's cell state are binary32 in
 /// every mode, as cuDNN has them.
@@ -33,4 +33,4 @@ enum class Accumulation : std::uint8_t {
   fp16   ///< in sequence, every fused multiply-add rounded to the tensors' type
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

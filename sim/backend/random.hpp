@@ -12,7 +12,7 @@
 
 #include "halfscope/number/random.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// FNV-1a, 64 bits: G. Fowler, L. C. Noll, K.-P. Vo, D. Eastlake: The FNV non-cryptographic hash
 /// algorithm.
@@ -70,4 +70,4 @@ inline std::vector<std::uint32_t> permutation(std::uint32_t n, Random random) {
   return order;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

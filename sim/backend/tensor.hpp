@@ -10,7 +10,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// Outermost first; images are NHWC, convolution weights KRSC, dense weights (out, in).
 using Shape = std::vector<std::int64_t>;
@@ -35,4 +35,4 @@ struct Tensor {
   explicit operator bool() const { return storage != nullptr; }
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

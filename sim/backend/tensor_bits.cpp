@@ -7,7 +7,7 @@
 
 #include "halfscope/array/array.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 namespace {
 
 bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
@@ -86,4 +86,4 @@ TensorBits torch_layout(TensorBits tensor) {
   return tensor;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -10,7 +10,7 @@
 #include "halfscope/log/tensor_file.hpp"
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 /// A tensor as a file holds it; owns its bytes.
 struct TensorBits {
@@ -32,4 +32,4 @@ void set_bits(Backend& backend, const TensorView& from, Tensor& to);
 Shape torch_shape(const Shape& shape);
 TensorBits torch_layout(TensorBits tensor);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

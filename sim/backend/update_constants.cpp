@@ -7,7 +7,7 @@
 
 #include "halfscope/number/convert.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 UpdateConstants update_constants(const UpdateRule& rule, Dtype dtype, double unscale) {
   const Format format = format_of(dtype);
@@ -47,4 +47,4 @@ void require_update(const UpdateRule& rule, const Tensor& gradient, const Tensor
   }
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

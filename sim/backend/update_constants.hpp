@@ -5,7 +5,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 struct UpdateConstants {
   UpdateRule::Kind kind = UpdateRule::Kind::sgd;
@@ -26,4 +26,4 @@ constexpr std::size_t state_count(UpdateRule::Kind kind) {
 void require_update(const UpdateRule& rule, const Tensor& gradient, const Tensor& weight,
                     std::span<const Tensor> state, const Tensor& delta);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -8,7 +8,10 @@
 #include "sim/data/generated.hpp"
 #include "sim/data/sets.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
+
+using backend::Random;
+
 namespace {
 
 constexpr int kSide = 48, kLeast = 9, kMost = 25, kTries = 20;
@@ -93,4 +96,4 @@ class Boxes : public Generated {
 
 std::unique_ptr<Data> generate_boxes(std::uint64_t seed) { return std::make_unique<Boxes>(seed); }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

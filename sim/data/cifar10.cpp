@@ -12,7 +12,7 @@
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace fs = std::filesystem;
 namespace {
 
@@ -76,4 +76,4 @@ std::unique_ptr<Data> open_cifar10(const fs::path& folder, std::uint64_t seed) {
       std::move(train), std::move(test), seed);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -11,7 +11,7 @@
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace fs = std::filesystem;
 namespace {
 
@@ -71,4 +71,4 @@ std::vector<std::pair<std::string_view, std::string_view>> data_names() {
   return names;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -13,7 +13,7 @@
 
 #include "sim/backend/tensor.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 
 /// A ground-truth box: corners in [0, 1] of the image, and its class from 0.
 struct Box {
@@ -22,7 +22,7 @@ struct Box {
 };
 
 struct Batch {
-  Shape shape;  ///< of `inputs`: (N, H, W, C); empty for text
+  backend::Shape shape;  ///< of `inputs`: (N, H, W, C); empty for text
   std::vector<float> inputs;
   std::vector<std::int32_t> ids;        ///< text: (T, N) characters, time first
   std::vector<std::int32_t> labels;     ///< one a row; of text (T, N), the next characters
@@ -34,7 +34,7 @@ class Data {
   virtual ~Data() = default;
   virtual std::string describe() const = 0;  ///< "scikit-learn digits, 1437 of 1797 images"
   virtual std::int64_t classes() const = 0;
-  virtual Shape example() const = 0;  ///< shape of one input: (H, W, C); (T) for text
+  virtual backend::Shape example() const = 0;  ///< shape of one input: (H, W, C); (T) for text
   /// Batch `index` of the training part, shuffled anew each epoch.
   virtual Batch batch(std::int64_t index, std::int64_t size) const = 0;
   /// The held-out part, in order; empty where there is none.
@@ -50,4 +50,4 @@ std::unique_ptr<Data> open_data(const std::string& name_or_path, std::uint64_t s
 /// The generated sets' names, and what they are.
 std::vector<std::pair<std::string_view, std::string_view>> data_names();
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -14,7 +14,7 @@
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace fs = std::filesystem;
 namespace {
 
@@ -132,4 +132,4 @@ std::unique_ptr<Data> open_digits(const fs::path& path, std::uint64_t seed) {
                            all, kHeld, seed);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -7,7 +7,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace {
 
 constexpr std::int64_t kHeld = 512;
@@ -18,9 +18,9 @@ Batch Generated::draw_all(std::string_view part, std::int64_t first, std::int64_
   Batch made;
   made.shape = shape_;
   made.shape.insert(made.shape.begin(), count);
-  made.inputs.reserve(static_cast<std::size_t>(elements(made.shape)));
+  made.inputs.reserve(static_cast<std::size_t>(backend::elements(made.shape)));
   for (std::int64_t i = first; i < first + count; ++i) {
-    draw(Random(seed_, fmt::format("data/{}/{} {}", name_, part, i)), made);
+    draw(backend::Random(seed_, fmt::format("data/{}/{} {}", name_, part, i)), made);
   }
   return made;
 }
@@ -39,4 +39,4 @@ std::vector<Batch> Generated::held_out(std::int64_t size) const {
   return made;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -9,24 +9,24 @@
 #include <utility>
 #include <vector>
 
-#include "sim/data/data.hpp"
 #include "sim/backend/random.hpp"
+#include "sim/data/data.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 
 class Generated : public Data {
  public:
-  Generated(std::string name, std::int64_t classes, Shape shape, std::uint64_t seed)
+  Generated(std::string name, std::int64_t classes, backend::Shape shape, std::uint64_t seed)
       : seed_(seed), name_(std::move(name)), classes_(classes), shape_(std::move(shape)) {}
 
   std::int64_t classes() const override { return classes_; }
-  Shape example() const override { return shape_; }
+  backend::Shape example() const override { return shape_; }
   Batch batch(std::int64_t index, std::int64_t size) const override;
   std::vector<Batch> held_out(std::int64_t size) const override;
 
  protected:
   /// Appends one example to a batch.
-  virtual void draw(Random random, Batch& batch) const = 0;
+  virtual void draw(backend::Random random, Batch& batch) const = 0;
 
   std::uint64_t seed_;
 
@@ -35,7 +35,7 @@ class Generated : public Data {
 
   std::string name_;
   std::int64_t classes_;
-  Shape shape_;
+  backend::Shape shape_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

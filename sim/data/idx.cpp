@@ -13,7 +13,10 @@
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
+
+using backend::Shape;
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -134,4 +137,4 @@ std::unique_ptr<Data> open_idx(const fs::path& folder, std::uint64_t seed) {
       std::move(train), std::move(test), seed);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -10,7 +10,7 @@
 #include "halfscope/log/error.hpp"
 #include "sim/backend/random.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace {
 
 void append(Examples& to, const Examples& from, std::size_t i, std::size_t values) {
@@ -26,9 +26,9 @@ Labelled::Labelled(LabelledFacts facts, Examples train, Examples test, std::uint
 
 std::unique_ptr<Labelled> Labelled::divided(LabelledFacts facts, const Examples& all,
                                             std::int64_t held, std::uint64_t seed) {
-  const auto values = static_cast<std::size_t>(elements(facts.shape));
-  const auto order =
-      permutation(static_cast<std::uint32_t>(all.labels.size()), Random(seed, "data/split"));
+  const auto values = static_cast<std::size_t>(backend::elements(facts.shape));
+  const auto order = backend::permutation(static_cast<std::uint32_t>(all.labels.size()),
+                                          backend::Random(seed, "data/split"));
   Examples train, test;
   for (std::size_t i = 0; i < order.size(); ++i) {
     append(i < static_cast<std::size_t>(held) ? test : train, all, order[i], values);
@@ -42,7 +42,7 @@ std::string Labelled::describe() const {
 }
 
 Batch Labelled::take(const Examples& from, std::span<const std::uint32_t> which) const {
-  const auto values = static_cast<std::size_t>(elements(facts_.shape));
+  const auto values = static_cast<std::size_t>(backend::elements(facts_.shape));
   Batch made;
   made.shape = facts_.shape;
   made.shape.insert(made.shape.begin(), static_cast<std::int64_t>(which.size()));
@@ -69,8 +69,8 @@ Batch Labelled::batch(std::int64_t index, std::int64_t size) const {
   const std::int64_t first = index % (count / size) * size;
   const std::scoped_lock lock(guard_);
   if (epoch != epoch_) {
-    order_ = permutation(static_cast<std::uint32_t>(count),
-                         Random(seed_, fmt::format("data/epoch {}", epoch)));
+    order_ = backend::permutation(static_cast<std::uint32_t>(count),
+                                  backend::Random(seed_, fmt::format("data/epoch {}", epoch)));
     epoch_ = epoch;
   }
   return take(train_, std::span(order_).subspan(static_cast<std::size_t>(first),
@@ -89,4 +89,4 @@ std::vector<Batch> Labelled::held_out(std::int64_t size) const {
   return made;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

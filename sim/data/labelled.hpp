@@ -11,7 +11,7 @@
 
 #include "sim/data/data.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 
 /// Pixels are kept as bytes, which is a quarter of the memory of the values they stand for.
 struct Examples {
@@ -20,8 +20,8 @@ struct Examples {
 };
 
 struct LabelledFacts {
-  std::string what;  ///< "scikit-learn digits"
-  Shape shape;       ///< (H, W, C)
+  std::string what;      ///< "scikit-learn digits"
+  backend::Shape shape;  ///< (H, W, C)
   std::int64_t classes = 10;
   float factor = 1;  ///< a value is (byte - offset) * factor
   float offset = 0;
@@ -36,7 +36,7 @@ class Labelled : public Data {
 
   std::string describe() const override;
   std::int64_t classes() const override { return facts_.classes; }
-  Shape example() const override { return facts_.shape; }
+  backend::Shape example() const override { return facts_.shape; }
   /// An epoch's last batch, were it smaller, is left out.
   Batch batch(std::int64_t index, std::int64_t size) const override;
   std::vector<Batch> held_out(std::int64_t size) const override;
@@ -53,4 +53,4 @@ class Labelled : public Data {
   mutable std::vector<std::uint32_t> order_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
-#include "sim/data/sets.hpp"
 #include "sim/backend/random.hpp"
+#include "sim/data/sets.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace {
 
 constexpr std::int64_t kImages = 64, kSide = 224, kChannels = 3, kClasses = 1000;
@@ -17,7 +17,7 @@ constexpr std::int64_t kImage = kSide * kSide * kChannels;
 class LargeImages : public Data {
  public:
   explicit LargeImages(std::uint64_t seed) {
-    Random random(seed, "data/large-images");
+    backend::Random random(seed, "data/large-images");
     pixels_.reserve(kImages * kImage);
     for (std::int64_t i = 0; i < kImages; ++i) {
       labels_.push_back(static_cast<std::int32_t>(random.below(kClasses)));
@@ -32,7 +32,7 @@ class LargeImages : public Data {
     return "64 generated images, 224 x 224, 3 channels, labels of 1000 classes by chance";
   }
   std::int64_t classes() const override { return kClasses; }
-  Shape example() const override { return {kSide, kSide, kChannels}; }
+  backend::Shape example() const override { return {kSide, kSide, kChannels}; }
 
   Batch batch(std::int64_t index, std::int64_t size) const override {
     if (size < 1) throw log::BadInput("large-images: a batch has 1 example or more");
@@ -61,4 +61,4 @@ std::unique_ptr<Data> generate_large_images(std::uint64_t seed) {
   return std::make_unique<LargeImages>(seed);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

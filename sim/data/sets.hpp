@@ -9,7 +9,7 @@
 
 #include "sim/data/data.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 
 // From files. Each throws log::BadInput.
 
@@ -37,4 +37,4 @@ std::unique_ptr<Data> generate_images(std::uint64_t seed);
 std::unique_ptr<Data> generate_large_images(std::uint64_t seed);
 std::unique_ptr<Data> generate_boxes(std::uint64_t seed);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

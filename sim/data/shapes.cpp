@@ -9,7 +9,10 @@
 #include "sim/data/generated.hpp"
 #include "sim/data/sets.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
+
+using backend::Random;
+
 namespace {
 
 constexpr std::uint32_t kClasses = 10;
@@ -102,4 +105,4 @@ class Images : public Generated {
 std::unique_ptr<Data> generate_blobs(std::uint64_t seed) { return std::make_unique<Blobs>(seed); }
 std::unique_ptr<Data> generate_images(std::uint64_t seed) { return std::make_unique<Images>(seed); }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

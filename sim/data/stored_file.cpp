@@ -10,7 +10,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 namespace {
 
 constexpr std::uint64_t kChunk = std::uint64_t{1} << 20;
@@ -94,4 +94,4 @@ std::optional<std::filesystem::path> find_stored(const std::filesystem::path& fo
   return std::nullopt;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
 
 /// More of one file is not read into memory.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
@@ -49,4 +49,4 @@ class StoredFile {
 std::optional<std::filesystem::path> find_stored(const std::filesystem::path& folder,
                                                  const std::string& name);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "sim/backend/random.hpp"
 #include "sim/data/sets.hpp"
 #include "sim/data/stored_file.hpp"
-#include "sim/backend/random.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::data {
+
+using backend::Random;
+
 namespace {
 
 constexpr std::int64_t kSteps = 32;                // characters of a window
@@ -41,7 +44,7 @@ class Text : public Data {
                        ids_.size(), classes_);
   }
   std::int64_t classes() const override { return classes_; }
-  Shape example() const override { return {kSteps}; }
+  backend::Shape example() const override { return {kSteps}; }
 
   Batch batch(std::int64_t index, std::int64_t size) const override {
     if (size < 1) throw log::BadInput(what_ + ": a batch has 1 window or more");
@@ -139,4 +142,4 @@ std::unique_ptr<Data> generate_text(std::uint64_t seed) {
                                 std::vector<std::uint8_t>(text.begin(), text.end()), seed);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::data

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <limits>
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using data::Box;
+
 namespace {
 
 constexpr double kMatched = 0.5;
@@ -97,4 +100,4 @@ std::vector<std::size_t> hardest(std::span<const std::int32_t> matched,
   return negatives;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

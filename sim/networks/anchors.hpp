@@ -10,7 +10,7 @@
 
 #include "sim/data/data.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 
 struct Anchor {
   double x = 0, y = 0, width = 0, height = 0;  ///< of the centre
@@ -23,18 +23,18 @@ void add_anchors(std::int64_t height, std::int64_t width, double scale,
                  std::vector<Anchor>& anchors);
 
 /// Area of the intersection over that of the union.
-double overlap(const Box& a, const Box& b);
+double overlap(const data::Box& a, const data::Box& b);
 
 /// Offsets of a box from an anchor, equation 2; and back.
-std::array<float, 4> encode(const Box& box, const Anchor& anchor);
-Box decode(std::span<const float, 4> offsets, const Anchor& anchor);
+std::array<float, 4> encode(const data::Box& box, const Anchor& anchor);
+data::Box decode(std::span<const float, 4> offsets, const Anchor& anchor);
 
 /// For each anchor the ground-truth box it is matched to, or -1: a box's best anchor, and every
 /// anchor that overlaps it by 0.5 or more.
-std::vector<std::int32_t> match(std::span<const Anchor> anchors, std::span<const Box> truth);
+std::vector<std::int32_t> match(std::span<const Anchor> anchors, std::span<const data::Box> truth);
 
 /// Of unmatched anchors those with the highest confidence loss, 3 for each matched one.
 std::vector<std::size_t> hardest(std::span<const std::int32_t> matched,
                                  std::span<const double> background_loss);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -5,7 +5,12 @@
 
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using data::Batch;
+using data::Data;
+
 namespace {
 
 constexpr std::int64_t kEmbedding = 32, kWidth = 128;
@@ -16,7 +21,7 @@ Tape::Value logits(Tape& tape, const Batch& batch, const Data& data) {
   const Tape::Value all = tape.embed("embedding", batch.ids, data.classes(), kEmbedding);
   const auto inputs = tape.split(tape.reshape(all, {1, steps * rows, kEmbedding}), steps);
   Tape::Value h = tape.zeros({rows, kWidth});
-  Tensor c;
+  backend::Tensor c;
   std::vector<Tape::Value> outputs;
   for (const Tape::Value x : inputs) {
     h = tape.lstm("lstm", tape.reshape(x, {rows, kEmbedding}), h, c, kWidth);
@@ -26,11 +31,11 @@ Tape::Value logits(Tape& tape, const Batch& batch, const Data& data) {
   return tape.dense("fc", tape.reshape(joined, {steps * rows, kWidth}), data.classes());
 }
 
-void forward(Tape& tape, Backend&, const Batch& batch, Dtype, const Data& data) {
+void forward(Tape& tape, backend::Backend&, const Batch& batch, Dtype, const Data& data) {
   classify(tape, logits(tape, batch, data), batch);
 }
 
-Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype, const Data& data) {
+Score score(Tape& tape, backend::Backend& backend, const Batch& batch, Dtype, const Data& data) {
   return score_rows(backend, tape.value(logits(tape, batch, data)), batch.labels);
 }
 
@@ -53,4 +58,4 @@ Network charlstm() {
           .score = score};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 namespace {
 
 constexpr double kSame = 0.45, kFound = 0.5;
@@ -43,7 +43,7 @@ std::vector<Detection> detections(std::span<const Anchor> anchors, std::span<con
   return kept;
 }
 
-Score judge(std::span<const Detection> found, std::span<const Box> truth) {
+Score judge(std::span<const Detection> found, std::span<const data::Box> truth) {
   std::vector<bool> taken(truth.size(), false);
   Score score;
   for (const Detection& one : found) {
@@ -63,4 +63,4 @@ Score judge(std::span<const Detection> found, std::span<const Box> truth) {
   return score;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
-#include "sim/networks/network.hpp"
 #include "sim/networks/anchors.hpp"
+#include "sim/networks/network.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 
 struct Detection {
-  Box box;
+  data::Box box;
   double confidence = 0;  ///< softmax of its class
 };
 
@@ -24,6 +24,6 @@ std::vector<Detection> detections(std::span<const Anchor> anchors, std::span<con
 /// Right: boxes that a detection of their class overlaps by 0.5 or more, each detection for one
 /// box, the most confident choosing first. Of: all boxes, and detections that are none (the
 /// critical success index, Donaldson et al. 1975).
-Score judge(std::span<const Detection> found, std::span<const Box> truth);
+Score judge(std::span<const Detection> found, std::span<const data::Box> truth);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -4,7 +4,13 @@
 // averages. Images too small for its 5 x 5 kernels have 3 x 3 ones.
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using backend::Backend;
+using data::Batch;
+using data::Data;
+
 namespace {
 
 constexpr std::int64_t kLeastSide = 8, kLargeKernels = 20;
@@ -12,8 +18,8 @@ constexpr std::int64_t kLeastSide = 8, kLargeKernels = 20;
 Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
                    const Data& data) {
   const bool large = batch.shape[1] >= kLargeKernels && batch.shape[2] >= kLargeKernels;
-  const Convolution first{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 2 : 1};
-  const Convolution second{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 0 : 1};
+  const backend::Convolution first{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 2 : 1};
+  const backend::Convolution second{.kernel = large ? 5 : 3, .stride = 1, .padding = large ? 0 : 1};
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = tape.relu("relu1", tape.conv("conv1", x, 6, first));
   x = tape.pool("pool1", x, {});
@@ -33,7 +39,7 @@ Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, con
 
 std::string refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
-  const Shape shape = data.example();
+  const backend::Shape shape = data.example();
   if (shape[0] >= kLeastSide && shape[1] >= kLeastSide) return {};
   return data.describe() + ": this network needs images of 8 x 8 pixels or more: take digits";
 }
@@ -52,4 +58,4 @@ Network lenet() {
           .score = score};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -2,7 +2,13 @@
 // A perceptron with two hidden layers.
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using backend::Backend;
+using data::Batch;
+using data::Data;
+
 namespace {
 
 Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
@@ -35,4 +41,4 @@ Network mlp() {
           .score = score};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "sim/data/data.hpp"
 #include "sim/autograd/tape.hpp"
+#include "sim/data/data.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 
 /// What evaluation counts.
 struct Score {
@@ -22,17 +22,17 @@ struct Network {
   double learning_rate = 0.1;   ///< that serves with the default data and optimizer
   std::int64_t batch = 32, steps = 1000;
   /// The forward pass of a batch and its loss, on the tape.
-  void (*forward)(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                  const Data& data);
+  void (*forward)(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
+                  Dtype tensors, const data::Data& data);
   /// Whether data of this shape can be used; why not, or empty.
-  std::string (*refuses)(const Data& data);
+  std::string (*refuses)(const data::Data& data);
   /// Right answers of a batch: runs the forward pass, without a loss, on a tape that is not for
   /// training; may be null. Of a detector networks/detections.hpp says what that is.
-  Score (*score)(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
-                 const Data& data) = nullptr;
+  Score (*score)(autograd::Tape& tape, backend::Backend& backend, const data::Batch& batch,
+                 Dtype tensors, const data::Data& data) = nullptr;
 };
 
 std::span<const Network> networks();
 const Network* find_network(std::string_view name);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

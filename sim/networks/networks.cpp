@@ -6,7 +6,7 @@
 #include "sim/networks/network.hpp"
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 
 std::span<const Network> networks() {
   static const std::array all = {
@@ -21,24 +21,26 @@ const Network* find_network(std::string_view name) {
   return nullptr;
 }
 
-Tape::Value images_of(const Batch& batch, Tape& tape, Backend& backend, Dtype tensors) {
-  Tensor x = backend.room(batch.shape, tensors);
+autograd::Tape::Value images_of(const data::Batch& batch, autograd::Tape& tape,
+                                backend::Backend& backend, Dtype tensors) {
+  backend::Tensor x = backend.room(batch.shape, tensors);
   backend.set(x, batch.inputs);
   return tape.input(x);
 }
 
-std::string refuses_all_but_labelled(const Data& data) {
+std::string refuses_all_but_labelled(const data::Data& data) {
   if (data.example().size() == 3 && !data.batch(0, 1).labels.empty()) return {};
   return data.describe() +
          ": this network needs images with one label each: digits, blobs, "
          "images, large-images, or a folder with MNIST's or CIFAR-10's files";
 }
 
-void classify(Tape& tape, Tape::Value logits, const Batch& batch) {
+void classify(autograd::Tape& tape, autograd::Tape::Value logits, const data::Batch& batch) {
   tape.cross_entropy("loss", logits, batch.labels, static_cast<double>(batch.labels.size()));
 }
 
-Score score_rows(Backend& backend, const Tensor& logits, std::span<const std::int32_t> labels) {
+Score score_rows(backend::Backend& backend, const backend::Tensor& logits,
+                 std::span<const std::int32_t> labels) {
   const std::vector<float> values = backend.get(logits);
   const std::size_t classes = values.size() / labels.size();
   Score score;
@@ -51,4 +53,4 @@ Score score_rows(Backend& backend, const Tensor& logits, std::span<const std::in
   return score;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -7,7 +7,13 @@
 
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using backend::Backend;
+using data::Batch;
+using data::Data;
+
 namespace {
 
 constexpr int kBlocks = 3;
@@ -17,8 +23,8 @@ constexpr std::array<std::int64_t, 3> kChannels = {16, 32, 64};
 Tape::Value shortcut(Tape& tape, Tape::Value x, std::int64_t channels, int stride) {
   const std::int64_t before = tape.value(x).shape[3];
   if (before == channels) return x;
-  x = tape.pool({}, x, {.kind = Pool::Kind::max, .kernel = 1, .stride = stride});
-  const Shape shape = tape.value(x).shape;
+  x = tape.pool({}, x, {.kind = backend::Pool::Kind::max, .kernel = 1, .stride = stride});
+  const backend::Shape shape = tape.value(x).shape;
   const std::int64_t pixels = shape[0] * shape[1] * shape[2];
   const std::array parts = {tape.reshape(x, {pixels, before, 1}),
                             tape.zeros({pixels, channels - before, 1})};
@@ -27,7 +33,7 @@ Tape::Value shortcut(Tape& tape, Tape::Value x, std::int64_t channels, int strid
 
 Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64_t channels,
                   int stride) {
-  const Convolution first{.kernel = 3, .stride = stride, .padding = 1}, second{};
+  const backend::Convolution first{.kernel = 3, .stride = stride, .padding = 1}, second{};
   Tape::Value y = tape.conv(name + ".conv1", x, channels, first, false);
   y = tape.relu(name + ".relu1", tape.batch_norm(name + ".bn1", y));
   y = tape.conv(name + ".conv2", y, channels, second, false);
@@ -48,7 +54,7 @@ Tape::Value logits(Tape& tape, Backend& backend, const Batch& batch, Dtype tenso
     }
   }
   const int side = static_cast<int>(tape.value(x).shape[1]);
-  x = tape.pool("pool", x, {.kind = Pool::Kind::average, .kernel = side, .stride = side});
+  x = tape.pool("pool", x, {.kind = backend::Pool::Kind::average, .kernel = side, .stride = side});
   return tape.dense("fc", x, data.classes());
 }
 
@@ -62,7 +68,7 @@ Score score(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, con
 
 std::string refuses(const Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
-  const Shape shape = data.example();
+  const backend::Shape shape = data.example();
   if (shape[0] == shape[1] && shape[0] % 4 == 0) return {};
   return data.describe() +
          ": this network needs square images with a side that 4 divides: take images";
@@ -82,4 +88,4 @@ Network resnet20() {
           .score = score};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -8,7 +8,11 @@
 
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using backend::Convolution;
+
 namespace {
 
 struct Stage {
@@ -40,7 +44,8 @@ Tape::Value block(Tape& tape, const std::string& name, Tape::Value x, std::int64
   return tape.relu(name + ".relu3", tape.add(name + ".add", y, x));
 }
 
-void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, const Data& data) {
+void forward(Tape& tape, backend::Backend& backend, const data::Batch& batch, Dtype tensors,
+             const data::Data& data) {
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = normalised(tape, "conv1", "bn1", x, 64, {.kernel = 7, .stride = 2, .padding = 3});
   x = tape.pool("maxpool", tape.relu("relu1", x), {});
@@ -51,13 +56,14 @@ void forward(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors, co
     }
   }
   const int side = static_cast<int>(tape.value(x).shape[1]);
-  x = tape.pool("avgpool", x, {.kind = Pool::Kind::average, .kernel = side, .stride = side});
+  x = tape.pool("avgpool", x,
+                {.kind = backend::Pool::Kind::average, .kernel = side, .stride = side});
   classify(tape, tape.dense("fc", x, data.classes()), batch);
 }
 
-std::string refuses(const Data& data) {
+std::string refuses(const data::Data& data) {
   if (std::string why = refuses_all_but_labelled(data); !why.empty()) return why;
-  const Shape shape = data.example();
+  const backend::Shape shape = data.example();
   if (shape[0] == shape[1] && shape[0] % kReduction == 0) return {};
   return data.describe() +
          ": this network needs square images with a side that 32 divides: take large-images";
@@ -76,4 +82,4 @@ Network resnet50() {
           .refuses = refuses};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

@@ -8,7 +8,7 @@
 
 #include "sim/networks/network.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
 
 Network mlp();
 Network lenet();
@@ -19,14 +19,16 @@ Network tinyssd_all_anchors();
 Network charlstm();
 
 /// The inputs of a batch, rounded to what the network's tensors are.
-Tape::Value images_of(const Batch& batch, Tape& tape, Backend& backend, Dtype tensors);
+autograd::Tape::Value images_of(const data::Batch& batch, autograd::Tape& tape,
+                                backend::Backend& backend, Dtype tensors);
 
 /// Why data do not have images with one label each; empty where they do.
-std::string refuses_all_but_labelled(const Data& data);
+std::string refuses_all_but_labelled(const data::Data& data);
 
 /// The loss of a classifier: the mean over rows.
-void classify(Tape& tape, Tape::Value logits, const Batch& batch);
+void classify(autograd::Tape& tape, autograd::Tape::Value logits, const data::Batch& batch);
 /// Rows whose largest logit is that of their label.
-Score score_rows(Backend& backend, const Tensor& logits, std::span<const std::int32_t> labels);
+Score score_rows(backend::Backend& backend, const backend::Tensor& logits,
+                 std::span<const std::int32_t> labels);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

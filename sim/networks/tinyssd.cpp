@@ -13,19 +13,27 @@
 #include "sim/networks/detections.hpp"
 #include "sim/networks/rows.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::networks {
+
+using autograd::Tape;
+using backend::Backend;
+using data::Batch;
+using data::Box;
+using data::Data;
+
 namespace {
 
 constexpr std::array kScales = {0.25, 0.42};  // of a side: boxes are 0.19 to 0.52
 
 struct Detections {
-  Tape::Value confidences, offsets;  // (images * anchors, classes + 1), (images * anchors, 4)
+  Tape::Value confidences,
+      offsets;  // (images * anchors, classes + 1), (images * anchors, 4)
   std::vector<Anchor> anchors;
 };
 
 Detections detect(Tape& tape, Backend& backend, const Batch& batch, Dtype tensors,
                   const Data& data) {
-  const Convolution halving{.kernel = 3, .stride = 2, .padding = 1};
+  const backend::Convolution halving{.kernel = 3, .stride = 2, .padding = 1};
   Tape::Value x = images_of(batch, tape, backend, tensors);
   x = tape.pool("pool1", tape.relu("relu1", tape.conv("conv1", x, 16, {})), {});
   x = tape.pool("pool2", tape.relu("relu2", tape.conv("conv2", x, 32, {})), {});
@@ -38,7 +46,7 @@ Detections detect(Tape& tape, Backend& backend, const Batch& batch, Dtype tensor
   std::vector<Tape::Value> confidences, offsets;
   for (std::size_t map = 0; map < kScales.size(); ++map) {
     const Tape::Value features = map == 0 ? fine : coarse;
-    const Shape shape = tape.value(features).shape;
+    const backend::Shape shape = tape.value(features).shape;
     add_anchors(shape[1], shape[2], kScales[map], made.anchors);
     const std::int64_t anchors = shape[1] * shape[2] * ratios;
     const std::string number = std::to_string(map + 1);
@@ -163,4 +171,4 @@ Network tinyssd_all_anchors() {
   return made;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::networks

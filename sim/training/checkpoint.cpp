@@ -15,10 +15,13 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/safetensors.hpp"
-#include "sim/training/run_settings.hpp"
 #include "sim/backend/tensor_bits.hpp"
+#include "sim/training/run_settings.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
+
+using backend::Tensor;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,9 +43,9 @@ constexpr std::pair<std::string_view, double Counters::*> kNumbers[] = {
 
 /// Calls see(name, tensor) for every tensor of the state.
 template <class See>
-void for_each_tensor(TrainingState& state, UpdateRule::Kind optimizer, See&& see) {
+void for_each_tensor(TrainingState& state, backend::UpdateRule::Kind optimizer, See&& see) {
   const auto keys = state_names(optimizer);
-  for (Parameter* const parameter : state.parameters.all()) {
+  for (autograd::Parameter* const parameter : state.parameters.all()) {
     see("weight/" + parameter->name, parameter->weight);
     if (parameter->master) see("master_weight/" + parameter->name, parameter->master);
     for (std::size_t i = 0; i < parameter->state.size(); ++i) {
@@ -124,7 +127,7 @@ void require_own(const fs::path& file, const Metadata& metadata, const Settings&
 }
 
 void read_one(const fs::path& file, const Settings& settings, TrainingState& state) {
-  const UpdateRule::Kind optimizer = settings.rule.kind;
+  const backend::UpdateRule::Kind optimizer = settings.rule.kind;
   const log::Safetensors tensors(file);
   require_own(file, tensors.metadata(), settings);
   const auto find = [&](const std::string& name) {
@@ -147,7 +150,7 @@ void read_one(const fs::path& file, const Settings& settings, TrainingState& sta
                                name_of(from.view.dtype), log::shape_text(from.shape),
                                name_of(to.dtype), log::shape_text(wanted)));
     }
-    set_bits(state.backend, from.view, to);
+    backend::set_bits(state.backend, from.view, to);
   });
   try {
     state.scaling.restore(told(file, tensors.metadata(), "policy"));
@@ -168,9 +171,9 @@ void write_checkpoint(const fs::path& run, const Settings& settings, TrainingSta
     throw BadInput(fmt::format("{}: cannot make this folder ({}); free space, or change its rights",
                                log::printable(folder.string()), error.message()));
   }
-  std::vector<std::pair<std::string, TensorBits>> kept;
+  std::vector<std::pair<std::string, backend::TensorBits>> kept;
   for_each_tensor(state, settings.rule.kind, [&](const std::string& name, const Tensor& tensor) {
-    kept.emplace_back(name, bits_of(state.backend, tensor));
+    kept.emplace_back(name, backend::bits_of(state.backend, tensor));
   });
   std::vector<log::NamedTensor> tensors;
   for (const auto& [name, bits] : kept) tensors.push_back(bits.named(name));
@@ -220,4 +223,4 @@ std::vector<std::string> read_checkpoint(const fs::path& run, const Settings& se
                  "--force");
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

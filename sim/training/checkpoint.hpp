@@ -8,7 +8,7 @@
 
 #include "sim/training/training_state.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 struct Settings;
 
@@ -22,4 +22,4 @@ void write_checkpoint(const std::filesystem::path& run, const Settings& settings
 std::vector<std::string> read_checkpoint(const std::filesystem::path& run, const Settings& settings,
                                          TrainingState& state);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -11,12 +11,15 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
+
+using backend::Tensor;
+
 namespace {
 
 /// Products summed for one element of the input's gradient: outputs, times the kernel's size. A
 /// weight is (K, C), a convolution's (K, R, S, C).
-std::uint64_t fan_in(const Shape& weight) {
+std::uint64_t fan_in(const backend::Shape& weight) {
   std::int64_t products = weight.empty() ? 1 : weight.front();
   for (std::size_t i = 1; i + 1 < weight.size(); ++i) products *= weight[i];
   return static_cast<std::uint64_t>(std::max<std::int64_t>(1, products));
@@ -28,9 +31,9 @@ struct Spread {
 };
 
 /// Unscaled.
-Spread spread_of(Backend& backend, const Tensor& tensor, double scale) {
+Spread spread_of(backend::Backend& backend, const Tensor& tensor, double scale) {
   Spread spread;
-  const GradientFacts facts = backend.facts(std::span(&tensor, 1));
+  const backend::GradientFacts facts = backend.facts(std::span(&tensor, 1));
   spread.max_abs = facts.nonfinite ? INFINITY : facts.max_abs / scale;
   if (facts.nonfinite || tensor.size() == 0) return spread;  // a policy ends the run there
   const Moments moments = backend.moments(tensor);
@@ -86,8 +89,8 @@ void LossScaling::begin_pass() {
   error_ = {};
 }
 
-double LossScaling::layer(Backend& backend, const std::string& name, const Tensor& gradient,
-                          const Tensor& weight, double scale) {
+double LossScaling::layer(backend::Backend& backend, const std::string& name,
+                          const Tensor& gradient, const Tensor& weight, double scale) {
   policy::Policy& own = layers_.try_emplace(name, *policy_).first->second;
   const Spread of_gradient = spread_of(backend, gradient, scale);
   policy::LayerFacts facts;
@@ -139,4 +142,4 @@ void LossScaling::restore(const std::string& state) {
   }
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -9,7 +9,7 @@
 #include "halfscope/policy/policy.hpp"
 #include "sim/autograd/tape.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// One policy of the loss; of adaptive loss scaling one a layer, which work within the backward
 /// pass. Without a policy the scale is 1, and every step is applied.
@@ -25,8 +25,8 @@ class LossScaling {
   /// To be called before a pass; forgets what layers did in the one before.
   void begin_pass();
   /// The factor of a layer in this pass. A layer that is passed several times goes on each time.
-  double layer(Backend& backend, const std::string& name, const Tensor& gradient,
-               const Tensor& weight, double scale);
+  double layer(backend::Backend& backend, const std::string& name, const backend::Tensor& gradient,
+               const backend::Tensor& weight, double scale);
   /// The scale a step is said to have had: that of the loss, or with the factors of all layers that
   /// were passed, as the gradient of the input carries it.
   double used_scale() const { return by_layer_ ? accumulated_ : loss_scale(); }
@@ -45,4 +45,4 @@ class LossScaling {
   std::string_view error_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

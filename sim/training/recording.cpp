@@ -7,11 +7,12 @@
 
 #include "sim/training/run_settings.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
+using autograd::Parameter;
 using log::Role;
 
-Recorder::Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer,
+Recorder::Recorder(const Settings& settings, backend::Backend& backend, log::RunLogWriter& writer,
                    const std::filesystem::path& folder, std::int64_t from_step)
     : settings_(settings),
       writer_(writer),
@@ -33,7 +34,8 @@ void Recorder::begin_attempt(std::int64_t step) {
   seen_.clear();
 }
 
-void Recorder::see(Role role, const std::string& name, const Tensor& tensor, double scale) {
+void Recorder::see(Role role, const std::string& name, const backend::Tensor& tensor,
+                   double scale) {
   if (!tables_) return;
   const bool scaled = role == Role::activation_grad && scaled_;
   constexpr std::size_t kTogether = 16;  // on a GPU each request has its price
@@ -66,7 +68,7 @@ void Recorder::see_weights(const std::vector<Parameter*>& parameters,
 }
 
 void Recorder::see_updates(const std::vector<Parameter*>& parameters,
-                           const std::vector<Tensor>& deltas) {
+                           const std::vector<backend::Tensor>& deltas) {
   const auto keys = state_names(settings_.rule.kind);
   std::vector<TensorToCount> counted;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -120,4 +122,4 @@ void Recorder::held_out(std::int64_t step, double accuracy) {
   writer_.write(scalars);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

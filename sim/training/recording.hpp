@@ -14,7 +14,7 @@
 #include "sim/training/trainer.hpp"
 #include "sim/training/true_error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// The gradients of one pass over a step's microbatches, unscaled: infinity and NaN are themselves.
 struct AttemptFacts {
@@ -28,7 +28,7 @@ struct AttemptFacts {
 class Recorder {
  public:
   /// The writer outlives the recorder. from_step: the first one that this recorder will see.
-  Recorder(const Settings& settings, Backend& backend, log::RunLogWriter& writer,
+  Recorder(const Settings& settings, backend::Backend& backend, log::RunLogWriter& writer,
            const std::filesystem::path& folder, std::int64_t from_step);
 
   /// Forgets what an earlier attempt of the step was.
@@ -39,11 +39,13 @@ class Recorder {
   bool wants_truth() const { return tables_ && truth_; }
 
   /// A tensor of the passes, no parameter's. scale: that gradients carry.
-  void see(log::Role role, const std::string& name, const Tensor& tensor, double scale);
+  void see(log::Role role, const std::string& name, const backend::Tensor& tensor, double scale);
   /// Before and after the optimizer's step.
-  void see_weights(const std::vector<Parameter*>& parameters, const std::vector<double>& scales);
+  void see_weights(const std::vector<autograd::Parameter*>& parameters,
+                   const std::vector<double>& scales);
   void see_truth(const StepError& error) { truth_->write(error); }
-  void see_updates(const std::vector<Parameter*>& parameters, const std::vector<Tensor>& deltas);
+  void see_updates(const std::vector<autograd::Parameter*>& parameters,
+                   const std::vector<backend::Tensor>& deltas);
 
   /// Writes the step: tables, samples, and last its scalars.
   void finish(const std::vector<AttemptFacts>& attempts, bool skipped);
@@ -61,4 +63,4 @@ class Recorder {
   bool tables_ = false, whole_ = false, scaled_, by_layer_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -9,7 +9,11 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
+
+using autograd::Parameter;
+using backend::UpdateRule;
+
 namespace {
 
 using nlohmann::json;
@@ -42,7 +46,7 @@ json identity(const Settings& s) {
   json told = {{"network", s.network->name},
                {"data", s.data},
                {"precision", s.precision.name},
-               {"accumulate", s.accumulation == Accumulation::fp16 ? "fp16" : "fp32"},
+               {"accumulate", s.accumulation == backend::Accumulation::fp16 ? "fp16" : "fp32"},
                {"loss_scale", s.policy ? policy::text_of(*s.policy) : "none"},
                {"optimizer", optimizer},
                {"batch", s.batch},
@@ -141,20 +145,20 @@ UpdateRule rule_of(const json& told, const std::filesystem::path& folder) {
   return rule;
 }
 
-const Network* network_of(const json& told, const std::filesystem::path& folder) {
+const networks::Network* network_of(const json& told, const std::filesystem::path& folder) {
   const auto name = get<std::string>(told, "network", folder);
-  if (const Network* const known = find_network(name)) return known;
+  if (const networks::Network* const known = networks::find_network(name)) return known;
   throw log::BadInput(fmt::format(
       "{}: is a run of the network '{}', which this program does not have; go on with the program "
       "that began it",
       log::printable(folder.string()), log::printable(name)));
 }
 
-Precision precision_of(const json& told, const std::filesystem::path& folder) {
+backend::Precision precision_of(const json& told, const std::filesystem::path& folder) {
   const auto name = get<std::string>(told, "precision", folder);
-  const auto mode = std::find_if(kPrecisions.begin(), kPrecisions.end(),
-                                 [&](const Precision& p) { return p.name == name; });
-  if (mode == kPrecisions.end()) not_ours(folder);
+  const auto mode = std::find_if(backend::kPrecisions.begin(), backend::kPrecisions.end(),
+                                 [&](const backend::Precision& p) { return p.name == name; });
+  if (mode == backend::kPrecisions.end()) not_ours(folder);
   return *mode;
 }
 
@@ -179,8 +183,8 @@ std::vector<std::string_view> state_names(UpdateRule::Kind kind) {
   return {};
 }
 
-log::Manifest manifest_of(const Settings& settings, const Data& data, const Backend& backend,
-                          const std::vector<Parameter*>& trained) {
+log::Manifest manifest_of(const Settings& settings, const data::Data& data,
+                          const backend::Backend& backend, const std::vector<Parameter*>& trained) {
   log::Manifest manifest;
   manifest.gradients = settings.policy ? log::ScaleState::scaled : log::ScaleState::unscaled;
   manifest.loss_dtype = Dtype::f32;
@@ -250,7 +254,7 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   settings.data = get<std::string>(*told, "data", folder);
   settings.precision = precision_of(*told, folder);
   if (get<std::string>(*told, "accumulate", folder) == "fp16") {
-    settings.accumulation = Accumulation::fp16;
+    settings.accumulation = backend::Accumulation::fp16;
   }
   settings.policy = policy_of(*told, folder);
   settings.rule = rule_of(get<json>(*told, "optimizer", folder), folder);
@@ -267,4 +271,4 @@ Settings recorded_settings(const std::filesystem::path& folder) {
   return settings;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -11,14 +11,15 @@
 #include "halfscope/log/run_log.hpp"
 #include "sim/training/trainer.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// PyTorch's keys of an optimizer's state, in the order of Parameter::state.
-std::vector<std::string_view> state_names(UpdateRule::Kind kind);
+std::vector<std::string_view> state_names(backend::UpdateRule::Kind kind);
 
 /// What run.json says of a run.
-log::Manifest manifest_of(const Settings& settings, const Data& data, const Backend& backend,
-                          const std::vector<Parameter*>& trained);
+log::Manifest manifest_of(const Settings& settings, const data::Data& data,
+                          const backend::Backend& backend,
+                          const std::vector<autograd::Parameter*>& trained);
 
 /// Throws log::BadInput naming the first setting that is another than the run's, what the run has
 /// and what was asked for. `steps` may differ.
@@ -31,4 +32,4 @@ std::string identity_text(const Settings& settings);
 /// run with ..."; empty where it does not.
 std::string other_run(const Settings& settings, const std::string& told);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -5,15 +5,15 @@
 #include <stdexcept>
 #include <utility>
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 namespace {
 
 double finite_count(const BinadeTable& table) {
   return static_cast<double>(table.total() - table.specials().nan - table.infinities());
 }
 
-std::vector<std::uint64_t> log_shape(const Shape& shape, bool parameter) {
-  const Shape shown = parameter ? torch_shape(shape) : shape;
+std::vector<std::uint64_t> log_shape(const backend::Shape& shape, bool parameter) {
+  const backend::Shape shown = parameter ? backend::torch_shape(shape) : shape;
   return {shown.begin(), shown.end()};
 }
 
@@ -29,7 +29,7 @@ void StepTables::clear() {
 void StepTables::add(std::span<const TensorToCount> tensors) {
   if (tensors.empty()) return;
   Counted counted;
-  std::vector<Tensor> handles;
+  std::vector<backend::Tensor> handles;
   for (const TensorToCount& of : tensors) {
     handles.push_back(of.tensor);
     log::TensorRecord& record = counted.records.emplace_back();
@@ -76,13 +76,13 @@ void StepTables::merge(log::TensorRecord& into, log::TensorRecord&& record, std:
   }
 }
 
-void StepTables::keep_whole(const std::string& name, const Tensor& tensor) {
-  whole_.insert_or_assign(name, torch_layout(bits_of(backend_, tensor)));
+void StepTables::keep_whole(const std::string& name, const backend::Tensor& tensor) {
+  whole_.insert_or_assign(name, backend::torch_layout(backend::bits_of(backend_, tensor)));
 }
 
 void StepTables::write(log::RunLogWriter& writer, std::int64_t step) {
   for (Counted& counted : counted_) {
-    std::vector<TensorStatistics> statistics = counted.statistics();
+    std::vector<backend::TensorStatistics> statistics = counted.statistics();
     for (std::size_t i = 0; i < statistics.size(); ++i) {
       counted.records[i].table = std::move(statistics[i].table);
       counted.records[i].moments = statistics[i].moments;
@@ -103,4 +103,4 @@ void StepTables::write_whole(log::RunLogWriter& writer, std::int64_t step,
   writer.write_sample(step, tensors, metadata);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

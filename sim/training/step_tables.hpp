@@ -12,13 +12,13 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/tensor_bits.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// A tensor to be counted.
 struct TensorToCount {
   log::Role role;
   std::string name;  ///< without the role
-  Tensor tensor;
+  backend::Tensor tensor;
   bool scaled = false;  ///< it carries `scale`
   double scale = 1;
   bool parameter = false;  ///< it gets the shape PyTorch gives it
@@ -29,12 +29,12 @@ struct TensorToCount {
 /// write() waits for it.
 class StepTables {
  public:
-  explicit StepTables(Backend& backend) : backend_(backend) {}
+  explicit StepTables(backend::Backend& backend) : backend_(backend) {}
 
   void clear();
   /// Has them counted as they are now.
   void add(std::span<const TensorToCount> tensors);
-  void keep_whole(const std::string& name, const Tensor& tensor);
+  void keep_whole(const std::string& name, const backend::Tensor& tensor);
 
   void write(log::RunLogWriter& writer, std::int64_t step);
   void write_whole(log::RunLogWriter& writer, std::int64_t step,
@@ -43,16 +43,16 @@ class StepTables {
  private:
   struct Counted {
     std::vector<log::TensorRecord> records;  ///< without what is counted
-    Later<std::vector<TensorStatistics>> statistics;
+    backend::Later<std::vector<backend::TensorStatistics>> statistics;
   };
   void take(log::TensorRecord&& record);
   static void merge(log::TensorRecord& into, log::TensorRecord&& record, std::size_t calls);
 
-  Backend& backend_;
+  backend::Backend& backend_;
   std::vector<Counted> counted_;                                      ///< not in records_ yet
   std::vector<log::TensorRecord> records_;                            ///< in the order they came
   std::map<std::string, std::pair<std::size_t, std::size_t>> index_;  ///< place, how many so far
-  std::map<std::string, TensorBits> whole_;
+  std::map<std::string, backend::TensorBits> whole_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

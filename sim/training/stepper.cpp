@@ -7,8 +7,11 @@
 
 #include "sim/training/run_settings.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
+using autograd::Parameter;
+using backend::GradientFacts;
+using backend::Tensor;
 using log::Role;
 
 namespace {
@@ -21,14 +24,14 @@ double unscaled(double magnitude, double scale) { return magnitude == 0 ? 0 : ma
 
 /// Whether a gradient bounds the scale by its magnitude. What a 16-bit run keeps in binary32 (batch
 /// normalisation's parameters) does not overflow where the others do.
-bool bounds_scale(const Precision& precision, const Tensor& gradient) {
+bool bounds_scale(const backend::Precision& precision, const Tensor& gradient) {
   return precision.tensors == Dtype::f32 || gradient.dtype == precision.tensors;
 }
 
 }  // namespace
 
-void make_parameters(const Settings& settings, const Data& data, TrainingState& state) {
-  Tape tape(state.backend, state.parameters, false);
+void make_parameters(const Settings& settings, const data::Data& data, TrainingState& state) {
+  autograd::Tape tape(state.backend, state.parameters, false);
   settings.network->forward(tape, state.backend, data.batch(0, settings.batch),
                             settings.precision.tensors, data);
   const std::size_t count = state_names(settings.rule.kind).size();
@@ -47,7 +50,7 @@ class Stepper::Pass {
       : of_(of), state_(of.state_), facts_(facts), loss_scale_(loss_scale) {}
 
   void run(std::int64_t batch, int microbatches) {
-    Tape tape(state_.backend, state_.parameters, true);
+    autograd::Tape tape(state_.backend, state_.parameters, true);
     tape.watch([this](Role role, const std::string& name, const Tensor& tensor, double scale) {
       see(role, name, tensor, scale);
     });
@@ -105,7 +108,7 @@ class Stepper::Pass {
     ask_for_facts();
     double largest = 0;
     auto seen = seen_.begin();
-    for (const Later<std::vector<GradientFacts>>& some : asked_) {
+    for (const backend::Later<std::vector<GradientFacts>>& some : asked_) {
       for (const GradientFacts& found : some()) {
         const auto [carried, bounds] = *seen++;
         facts_.nonfinite = facts_.nonfinite || found.nonfinite;
@@ -140,8 +143,8 @@ class Stepper::Pass {
   AttemptFacts& facts_;
   double loss_scale_;
   std::vector<Seen> seen_;
-  std::vector<Later<std::vector<GradientFacts>>> asked_;  ///< of those seen, in order
-  std::vector<Tensor> gradients_;                         ///< seen, not asked for yet
+  std::vector<backend::Later<std::vector<GradientFacts>>> asked_;  ///< of those seen, in order
+  std::vector<Tensor> gradients_;                                  ///< seen, not asked for yet
   Waiting waiting_;  ///< a gradient that was told of, whose layer has not been passed yet
 };
 
@@ -189,7 +192,7 @@ void Stepper::update() {
   const std::vector<Parameter*> parameters = state_.parameters.trained();
   const double factor = clip_factor();
   std::vector<Tensor> deltas(parameters.size());
-  UpdateRule rule = settings_.rule;
+  backend::UpdateRule rule = settings_.rule;
   rule.t = ++state_.counters.applied;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     Parameter& parameter = *parameters[i];
@@ -239,4 +242,4 @@ StepResult Stepper::step(std::string& error) {
   return result;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -10,14 +10,15 @@
 #include "sim/training/training_state.hpp"
 #include "sim/training/true_gradients.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// Makes all parameters by a pass without training, and the optimizer's state, as zeros.
-void make_parameters(const Settings& settings, const Data& data, TrainingState& state);
+void make_parameters(const Settings& settings, const data::Data& data, TrainingState& state);
 
 class Stepper {
  public:
-  Stepper(const Settings& settings, const Data& data, TrainingState& state, Recorder& recorder)
+  Stepper(const Settings& settings, const data::Data& data, TrainingState& state,
+          Recorder& recorder)
       : settings_(settings), data_(data), state_(state), recorder_(recorder) {
     if (settings.true_error) truth_.emplace(settings, data);
   }
@@ -33,12 +34,12 @@ class Stepper {
   void compare_with_truth(double loss);
 
   const Settings& settings_;
-  const Data& data_;
+  const data::Data& data_;
   TrainingState& state_;
   Recorder& recorder_;
   std::optional<TrueGradients> truth_;
-  std::vector<double> scales_;        ///< that the trained parameters' gradients carry
-  std::vector<GradientFacts> found_;  ///< of these gradients
+  std::vector<double> scales_;                 ///< that the trained parameters' gradients carry
+  std::vector<backend::GradientFacts> found_;  ///< of these gradients
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -9,12 +9,15 @@
 #include <stdexcept>
 
 #include "halfscope/log/error.hpp"
-#include "sim/training/checkpoint.hpp"
 #include "sim/backend/paired_backend.hpp"
+#include "sim/training/checkpoint.hpp"
 #include "sim/training/run_settings.hpp"
 #include "sim/training/stepper.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
+
+using backend::PairedBackend;
+
 namespace {
 
 /// After so many steps in a row without a finite loss a run is over.
@@ -39,17 +42,20 @@ void require_sense(const Settings& s) {
           "the learning rate is a finite number, 0 or above");
 }
 
-std::unique_ptr<Backend> backend_of(const Settings& settings) {
-  const auto emulation = [&] { return make_cpu_backend(settings.accumulation, settings.threads); };
+std::unique_ptr<backend::Backend> backend_of(const Settings& settings) {
+  const auto emulation = [&] {
+    return backend::make_cpu_backend(settings.accumulation, settings.threads);
+  };
   if (!settings.cudnn) return emulation();
-  if (!settings.check_operations) return make_cudnn_backend(settings.accumulation);
-  return std::make_unique<PairedBackend>(make_cudnn_backend(settings.accumulation), emulation());
+  if (!settings.check_operations) return backend::make_cudnn_backend(settings.accumulation);
+  return std::make_unique<PairedBackend>(backend::make_cudnn_backend(settings.accumulation),
+                                         emulation());
 }
 
 /// What a run works on.
 struct Parts {
   explicit Parts(const Settings& settings)
-      : data(open_data(settings.data, settings.seed)),
+      : data(data::open_data(settings.data, settings.seed)),
         backend(backend_of(settings)),
         paired(dynamic_cast<PairedBackend*>(backend.get())),
         state(settings, *backend) {
@@ -71,8 +77,8 @@ struct Parts {
     return manifest_of(settings, *data, *backend, state.parameters.trained());
   }
 
-  std::unique_ptr<Data> data;
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<data::Data> data;
+  std::unique_ptr<backend::Backend> backend;
   PairedBackend* paired;  ///< the backend, where operations are checked
   TrainingState state;
 };
@@ -93,13 +99,13 @@ std::string reason_to_end(const Settings& settings, const StepResult& step,
   return {};
 }
 
-std::optional<double> held_out_accuracy(const Settings& settings, const Data& data,
+std::optional<double> held_out_accuracy(const Settings& settings, const data::Data& data,
                                         TrainingState& state) {
   if (settings.network->score == nullptr) return std::nullopt;
-  Score all;
-  for (const Batch& batch : data.held_out(settings.batch)) {
-    Tape tape(state.backend, state.parameters, false);
-    const Score score =
+  networks::Score all;
+  for (const data::Batch& batch : data.held_out(settings.batch)) {
+    autograd::Tape tape(state.backend, state.parameters, false);
+    const networks::Score score =
         settings.network->score(tape, state.backend, batch, settings.precision.tensors, data);
     all.right += score.right;
     all.of += score.of;
@@ -123,7 +129,7 @@ RunSummary run(const Settings& settings, const std::filesystem::path& folder, Pa
     const StepResult step = stepper.step(policy_error);
     if (judged) {
       parts.paired->judge(false);
-      write_operations(folder, parts.paired->differences(), first, step.step);
+      backend::write_operations(folder, parts.paired->differences(), first, step.step);
     }
     summary.ended = reason_to_end(settings, step, policy_error, counters);
     const bool goes_on = !told || told(step);
@@ -197,4 +203,4 @@ RunSummary resume(const Settings& settings, const std::filesystem::path& folder,
   return run(settings, folder, parts, writer, told);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

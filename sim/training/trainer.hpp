@@ -11,20 +11,20 @@
 
 #include "halfscope/policy/policy.hpp"
 #include "sim/backend/backend.hpp"
+#include "sim/backend/precision.hpp"
 #include "sim/data/data.hpp"
 #include "sim/networks/network.hpp"
-#include "sim/backend/precision.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 struct Settings {
-  const Network* network = nullptr;
+  const networks::Network* network = nullptr;
   std::string data;  ///< as open_data() takes it
-  Precision precision = kPrecisions[0];
-  Accumulation accumulation = Accumulation::fp32;
+  backend::Precision precision = backend::kPrecisions[0];
+  backend::Accumulation accumulation = backend::Accumulation::fp32;
   /// None: scale 1, and an infinite gradient is applied as it is.
   std::optional<policy::Policy> policy;
-  UpdateRule rule;
+  backend::UpdateRule rule;
   std::int64_t batch = 32, steps = 1000;
   int accumulation_steps = 1;  ///< microbatches of `batch` a step
   double clip = 0;             ///< largest norm of the unscaled gradients; 0: no clipping
@@ -83,4 +83,4 @@ void require_trainable(const Settings& settings);
 /// Of a run that is there, as its run.json has them. Throws log::BadInput.
 Settings recorded_settings(const std::filesystem::path& folder);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-#include "sim/training/loss_scaling.hpp"
 #include "sim/autograd/parameters.hpp"
+#include "sim/training/loss_scaling.hpp"
 #include "sim/training/trainer.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 struct Counters {
   std::int64_t step = 0;        ///< the next one's number: steps attempted so far
@@ -20,13 +20,13 @@ struct Counters {
 };
 
 struct TrainingState {
-  TrainingState(const Settings& settings, Backend& on)
+  TrainingState(const Settings& settings, backend::Backend& on)
       : backend(on), parameters(on, settings.precision, settings.seed), scaling(settings.policy) {}
 
-  Backend& backend;
-  Parameters parameters;
+  backend::Backend& backend;
+  autograd::Parameters parameters;
   LossScaling scaling;
   Counters counters;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -11,7 +11,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 namespace {
 
 using nlohmann::ordered_json;
@@ -134,4 +134,4 @@ std::vector<StepError> read_true_errors(const fs::path& run) {
   return steps;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

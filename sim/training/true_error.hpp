@@ -10,7 +10,7 @@
 
 #include "halfscope/log/run_log.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// Of one tensor at one step; the microbatches of a step are one tensor. Gradients are unscaled.
 /// Norms are over the elements that are finite in the run, in binary64.
@@ -56,4 +56,4 @@ class TrueErrorFile {
 /// Empty where the run has none; a line that was cut off ends it. Throws log::BadInput.
 std::vector<StepError> read_true_errors(const std::filesystem::path& run);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

@@ -7,14 +7,17 @@
 #include <stdexcept>
 
 #include "halfscope/table/boundary.hpp"
-#include "sim/networks/network.hpp"
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
+#include "sim/networks/network.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
+using autograd::Parameter;
+using backend::Backend;
+using backend::Tensor;
+using backend::reference::Sum;
 using log::Role;
-using reference::Sum;
 
 namespace {
 
@@ -109,21 +112,22 @@ class TrueGradients::Comparison {
   std::vector<Sums> sums_;
 };
 
-TrueGradients::TrueGradients(const Settings& settings, const Data& data)
+TrueGradients::TrueGradients(const Settings& settings, const data::Data& data)
     : settings_(settings),
       data_(data),
-      reference_(make_reference_backend()),
-      parameters_(*reference_, kPrecisions[0], settings.seed) {}
+      reference_(backend::make_reference_backend()),
+      parameters_(*reference_, backend::kPrecisions[0], settings.seed) {}
 
 void TrueGradients::see(Backend& backend, const std::string& name, const Tensor& gradient,
                         double scale) {
   seen_.push_back({name, gradient.dtype, backend.get(gradient), scale});
 }
 
-void TrueGradients::take_weights(Backend& backend, Parameters& run, const Batch& batch) {
+void TrueGradients::take_weights(Backend& backend, autograd::Parameters& run,
+                                 const data::Batch& batch) {
   const std::vector<Parameter*> theirs = run.trained();
   if (parameters_.trained().size() != theirs.size()) {  // makes them
-    Tape tape(*reference_, parameters_, false);
+    autograd::Tape tape(*reference_, parameters_, false);
     settings_.network->forward(tape, *reference_, batch, Dtype::f32, data_);
   }
   const std::vector<Parameter*> ours = parameters_.trained();
@@ -132,22 +136,22 @@ void TrueGradients::take_weights(Backend& backend, Parameters& run, const Batch&
   }
 }
 
-StepError TrueGradients::compare(Backend& backend, Parameters& run, std::span<const double> scales,
-                                 std::int64_t first_batch) {
+StepError TrueGradients::compare(Backend& backend, autograd::Parameters& run,
+                                 std::span<const double> scales, std::int64_t first_batch) {
   StepError step;
   Comparison comparison;
   auto seen = seen_.begin();
   const int microbatches = settings_.accumulation_steps;
   for (int i = 0; i < microbatches; ++i) {
-    const Batch batch = data_.batch(first_batch + i, settings_.batch);
+    const data::Batch batch = data_.batch(first_batch + i, settings_.batch);
     if (i == 0) take_weights(backend, run, batch);
-    Tape tape(*reference_, parameters_, true);
+    autograd::Tape tape(*reference_, parameters_, true);
     tape.watch([&](Role role, const std::string& name, const Tensor& truth, double) {
       if (role != Role::activation_grad) return;
       if (seen == seen_.end() || seen->name != name) {
         throw std::logic_error(name + ": the run did not have this gradient");
       }
-      comparison.add(role, name, reference::values(truth),
+      comparison.add(role, name, backend::reference::values(truth),
                      {seen->values, seen->dtype, seen->scale});
       ++seen;
     });
@@ -159,11 +163,11 @@ StepError TrueGradients::compare(Backend& backend, Parameters& run, std::span<co
   for (std::size_t i = 0; i < ours.size(); ++i) {
     const Tensor& gradient = theirs[i]->gradient;
     const std::vector<float> values = backend.get(gradient);
-    comparison.add(Role::weight_grad, ours[i]->name, reference::values(ours[i]->gradient),
+    comparison.add(Role::weight_grad, ours[i]->name, backend::reference::values(ours[i]->gradient),
                    {values, gradient.dtype, scales[i]});
   }
   step.tensors = comparison.finish();
   return step;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

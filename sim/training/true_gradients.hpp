@@ -12,22 +12,23 @@
 #include "sim/training/trainer.hpp"
 #include "sim/training/true_error.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::training {
 
 /// Computes the passes of a step again on the reference backend: from the weights that the
 /// optimizer updates (the master weights where the mode has them), inputs unrounded, scale 1.
 class TrueGradients {
  public:
-  TrueGradients(const Settings& settings, const Data& data);
+  TrueGradients(const Settings& settings, const data::Data& data);
 
   /// Forgets what an earlier attempt was.
   void begin() { seen_.clear(); }
   /// An activation gradient of the run as it came, of a backend of the run's, carrying `scale`.
-  void see(Backend& backend, const std::string& name, const Tensor& gradient, double scale);
+  void see(backend::Backend& backend, const std::string& name, const backend::Tensor& gradient,
+           double scale);
 
   /// To be called before the update. scales: that the trained parameters' gradients carry.
-  StepError compare(Backend& backend, Parameters& run, std::span<const double> scales,
-                    std::int64_t first_batch);
+  StepError compare(backend::Backend& backend, autograd::Parameters& run,
+                    std::span<const double> scales, std::int64_t first_batch);
 
  private:
   struct Seen {
@@ -38,13 +39,13 @@ class TrueGradients {
   };
   class Comparison;
 
-  void take_weights(Backend& backend, Parameters& run, const Batch& batch);
+  void take_weights(backend::Backend& backend, autograd::Parameters& run, const data::Batch& batch);
 
   const Settings& settings_;
-  const Data& data_;
-  std::unique_ptr<Backend> reference_;
-  Parameters parameters_;
+  const data::Data& data_;
+  std::unique_ptr<backend::Backend> reference_;
+  autograd::Parameters parameters_;
   std::vector<Seen> seen_;  ///< in the order they came, which is the reference's, too
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::training

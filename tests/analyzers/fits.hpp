@@ -44,21 +44,24 @@ std::filesystem::path write_one(const TempFolder& folder, const std::vector<T>& 
 struct How {
   bool flush = false;  ///< by the result
   std::optional<double> recorded_scale = std::nullopt;
-  analyzers::FitOptions options = {};
+  analyzers::formats::FitOptions options = {};
 };
 
-inline analyzers::TensorFindings fitted(const std::filesystem::path& log, const How& how = {}) {
-  analyzers::Selection selection;
+inline analyzers::underflow::TensorFindings fitted(const std::filesystem::path& log,
+                                                   const How& how = {}) {
+  analyzers::frames::Selection selection;
   selection.recorded_scale = how.recorded_scale;
   const Subnormals rule = how.flush ? Subnormals::flush_result : Subnormals::keep;
-  analyzers::Analysis a = analyzers::analyze({log}, {"binary16", kBinary16, rule}, selection);
-  add_fits(a, selection, how.options);
+  analyzers::underflow::Analysis a =
+      analyzers::underflow::analyze({log}, {"binary16", kBinary16, rule}, selection);
+  analyzers::formats::add_fits(a, selection, how.options);
   return a.tensors.at(0);
 }
 
-inline const analyzers::FormatFit& fit_in(const analyzers::TensorFindings& t,
-                                          std::string_view format, bool saturating = false) {
-  for (const analyzers::FormatFit& fit : t.fits) {
+inline const analyzers::underflow::FormatFit& fit_in(const analyzers::underflow::TensorFindings& t,
+                                                     std::string_view format,
+                                                     bool saturating = false) {
+  for (const analyzers::underflow::FormatFit& fit : t.fits) {
     if (fit.format == format && fit.saturating == saturating) return fit;
   }
   throw std::out_of_range(std::string(format));

@@ -48,7 +48,8 @@ inline std::string refusal(const std::string& name, const std::string& bytes) {
   const TempFolder folder;
   const auto path = folder.write(name, bytes);
   const std::string message = message_of([&] {
-    read_all(name.ends_with(".npz") ? *readers::open_npz(path) : *readers::open_npy(path));
+    read_all(name.ends_with(".npz") ? *analyzers::readers::tensors::open_npz(path)
+                                    : *analyzers::readers::tensors::open_npy(path));
   });
   INFO(message);
   if (message.empty()) return message;

@@ -9,8 +9,8 @@
 
 namespace halfscope::analyzers {
 
-inline StepSeries series_of(const std::vector<double>& magnitudes) {
-  StepSeries series;
+inline replay::StepSeries series_of(const std::vector<double>& magnitudes) {
+  replay::StepSeries series;
   for (const double m : magnitudes) {
     series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
     series.seen.push_back({m, 0});

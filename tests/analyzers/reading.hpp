@@ -14,20 +14,20 @@ namespace halfscope::test {
 
 /// Everything that reading a log told.
 struct Told {
-  std::vector<analyzers::Frame> frames;
-  std::vector<analyzers::StepPeak> peaks;
+  std::vector<analyzers::frames::Frame> frames;
+  std::vector<analyzers::frames::StepPeak> peaks;
   std::map<std::int64_t, log::StepScalars> scalars;
-  std::vector<analyzers::LogKind> kinds;
-  analyzers::Notes notes;
+  std::vector<analyzers::frames::LogKind> kinds;
+  analyzers::frames::Notes notes;
 
-  const analyzers::Frame* frame(const std::string& name, std::int64_t step) const {
-    for (const analyzers::Frame& f : frames) {
+  const analyzers::frames::Frame* frame(const std::string& name, std::int64_t step) const {
+    for (const analyzers::frames::Frame& f : frames) {
       if (f.name == name && f.step == step) return &f;
     }
     return nullptr;
   }
-  const analyzers::StepPeak* peak(const std::string& tensor, std::int64_t step) const {
-    for (const analyzers::StepPeak& p : peaks) {
+  const analyzers::frames::StepPeak* peak(const std::string& tensor, std::int64_t step) const {
+    for (const analyzers::frames::StepPeak& p : peaks) {
       if (p.tensor == tensor && p.step == step) return &p;
     }
     return nullptr;
@@ -39,9 +39,9 @@ struct Told {
     }
     return false;
   }
-  bool leaves_open(analyzers::Gap gap) const {
-    for (const analyzers::LogKind& kind : kinds) {
-      for (const analyzers::Gap g : kind.gaps) {
+  bool leaves_open(analyzers::frames::Gap gap) const {
+    for (const analyzers::frames::LogKind& kind : kinds) {
+      for (const analyzers::frames::Gap g : kind.gaps) {
         if (g == gap) return true;
       }
     }
@@ -50,14 +50,15 @@ struct Told {
 };
 
 /// Reads a log as the analyzers do: by the kind its content shows.
-inline Told told_of(const std::filesystem::path& log, const analyzers::Selection& selection = {}) {
+inline Told told_of(const std::filesystem::path& log,
+                    const analyzers::frames::Selection& selection = {}) {
   Told told;
-  analyzers::Visitor visit;
-  visit.frame = [&](analyzers::Frame&& frame) { told.frames.push_back(std::move(frame)); };
-  visit.peak = [&](const analyzers::StepPeak& peak) { told.peaks.push_back(peak); };
+  analyzers::frames::Visitor visit;
+  visit.frame = [&](analyzers::frames::Frame&& frame) { told.frames.push_back(std::move(frame)); };
+  visit.peak = [&](const analyzers::frames::StepPeak& peak) { told.peaks.push_back(peak); };
   visit.scalars = [&](const log::StepScalars& s) { told.scalars[s.step] = s; };
-  visit.kind = [&](const analyzers::LogKind& kind) { told.kinds.push_back(kind); };
-  readers::for_each_frame(log, selection, visit, told.notes, {});
+  visit.kind = [&](const analyzers::frames::LogKind& kind) { told.kinds.push_back(kind); };
+  analyzers::readers::for_each_frame(log, selection, visit, told.notes, {});
   return told;
 }
 

@@ -42,9 +42,10 @@ inline log::Manifest manifest_of(log::ScaleState gradients) {
 }
 
 /// A run log of these ranks, read.
-inline StepSeries read_ranks(const std::vector<Scalars>& ranks, const Records& records = {},
-                             log::Manifest manifest = {}, const Selection& selection = {},
-                             Notes* notes = nullptr) {
+inline replay::StepSeries read_ranks(const std::vector<Scalars>& ranks, const Records& records = {},
+                                     log::Manifest manifest = {},
+                                     const frames::Selection& selection = {},
+                                     frames::Notes* notes = nullptr) {
   const TempFolder folder;
   if (ranks.size() > 1) manifest.world_size = static_cast<int>(ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -54,17 +55,18 @@ inline StepSeries read_ranks(const std::vector<Scalars>& ranks, const Records& r
     for (const auto& s : ranks[rank]) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  Notes own;
-  return read_series(folder / "run", selection, {}, notes == nullptr ? own : *notes);
+  frames::Notes own;
+  return replay::read_series(folder / "run", selection, {}, notes == nullptr ? own : *notes);
 }
 
-inline StepSeries read(const Scalars& scalars, const Records& records = {},
-                       log::Manifest manifest = {}, const Selection& selection = {}) {
+inline replay::StepSeries read(const Scalars& scalars, const Records& records = {},
+                               log::Manifest manifest = {},
+                               const frames::Selection& selection = {}) {
   return read_ranks({scalars}, records, std::move(manifest), selection);
 }
 
-inline Trace at_scale(const StepSeries& series, const std::string& scale) {
-  return replay(policy::make("static,scale=" + scale), series);
+inline replay::Trace at_scale(const replay::StepSeries& series, const std::string& scale) {
+  return replay::replay(policy::make("static,scale=" + scale), series);
 }
 
 inline log::TensorRecord computed_in(Dtype dtype, log::TensorRecord record) {

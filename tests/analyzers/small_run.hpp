@@ -60,20 +60,20 @@ class SmallRun {
     put(name, step, values, scale);
   }
 
-  analyzers::Analysis analyze_at(double loss_scale = 1.0) const {
+  analyzers::underflow::Analysis analyze_at(double loss_scale = 1.0) const {
     const TempFolder folder;
     {
       log::RunLogWriter writer(folder / "run", manifest_);
       for (const log::StepScalars& s : scalars_) writer.write(s);
       for (const log::TensorRecord& record : records_) writer.write(record);
     }
-    analyzers::Selection selection;
+    analyzers::frames::Selection selection;
     selection.loss_scale = loss_scale;
-    return analyzers::analyze({folder / "run"}, {}, selection);
+    return analyzers::underflow::analyze({folder / "run"}, {}, selection);
   }
 
-  analyzers::OverflowFindings find(double loss_scale = 1.0) const {
-    return analyzers::find_overflow(analyze_at(loss_scale));
+  analyzers::overflow::OverflowFindings find(double loss_scale = 1.0) const {
+    return analyzers::overflow::find_overflow(analyze_at(loss_scale));
   }
 
  private:

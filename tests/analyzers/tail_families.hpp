@@ -15,7 +15,7 @@
 namespace tails {
 
 using halfscope::random_word;
-using halfscope::analyzers::StepMaximum;
+using halfscope::analyzers::recommend::StepMaximum;
 
 /// Uniform numbers in (0, 1), the same everywhere.
 class Uniform {

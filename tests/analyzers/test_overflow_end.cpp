@@ -14,22 +14,22 @@ using namespace halfscope::analyzers;
 
 namespace {
 
-void add_scalars(Analysis& analysis, const std::string& log, std::int64_t step) {
+void add_scalars(underflow::Analysis& analysis, const std::string& log, std::int64_t step) {
   log::StepScalars scalars;
   scalars.step = step;
   analysis.scalars.emplace_back(log, scalars);
 }
 
-void add_tensor(Analysis& analysis, const std::string& log,
+void add_tensor(underflow::Analysis& analysis, const std::string& log,
                 const std::vector<std::int64_t>& steps) {
-  TensorFindings& tensor = analysis.tensors.emplace_back();
+  underflow::TensorFindings& tensor = analysis.tensors.emplace_back();
   tensor.log = log;
   for (const std::int64_t step : steps) tensor.per_step.emplace_back().step = step;
 }
 
-OverflowEvent event(Cause cause, std::int64_t step, std::int64_t last_step,
-                    const std::string& log = "run") {
-  OverflowEvent e;
+overflow::OverflowEvent event(overflow::Cause cause, std::int64_t step, std::int64_t last_step,
+                              const std::string& log = "run") {
+  overflow::OverflowEvent e;
   e.log = log;
   e.step = step;
   e.last_step = last_step;
@@ -38,7 +38,7 @@ OverflowEvent event(Cause cause, std::int64_t step, std::int64_t last_step,
 }
 
 /// A log "run" whose last recorded step is 9, and its events.
-Study study_of(std::vector<OverflowEvent> events) {
+Study study_of(std::vector<overflow::OverflowEvent> events) {
   Study study;
   add_tensor(study.analysis, "run", {0, 4, 9});
   study.overflow.events = std::move(events);
@@ -47,7 +47,7 @@ Study study_of(std::vector<OverflowEvent> events) {
 
 /// The first step of the event that lasts.
 std::optional<std::int64_t> lasts_from(const Study& study) {
-  const OverflowEvent* const found = lasting(study.analysis, study.overflow);
+  const overflow::OverflowEvent* const found = lasting(study.analysis, study.overflow);
   return found == nullptr ? std::nullopt : std::optional(found->step);
 }
 
@@ -57,24 +57,24 @@ TEST_CASE("An event lasts where no scale cures it and it reaches the last record
           "[table]") {
   struct Row {
     const char* what;
-    Cause cause;
+    overflow::Cause cause;
     std::int64_t step, last_step;
     bool what_if, lasts;
   };
   const Row row = GENERATE(values<Row>({
-      {"NaN in the model", Cause::nan_in_model, 4, 9, false, true},
-      {"overflow at scale 1", Cause::at_scale_1, 4, 9, false, true},
-      {"from the first step on", Cause::at_scale_1, 0, 9, false, true},
-      {"a smaller scale avoids it", Cause::by_scale, 4, 9, false, false},
-      {"nobody knows whether one does", Cause::undetermined, 4, 9, false, false},
-      {"finite values that would overflow", Cause::at_scale_1, 4, 9, true, false},
-      {"it ends before", Cause::nan_in_model, 0, 4, false, false},
-      {"the last step alone", Cause::nan_in_model, 9, 9, false, false},
-      {"the last step alone, at scale 1", Cause::at_scale_1, 9, 9, false, false},
-      {"a step alone, not the last", Cause::nan_in_model, 4, 4, false, false},
+      {"NaN in the model", overflow::Cause::nan_in_model, 4, 9, false, true},
+      {"overflow at scale 1", overflow::Cause::at_scale_1, 4, 9, false, true},
+      {"from the first step on", overflow::Cause::at_scale_1, 0, 9, false, true},
+      {"a smaller scale avoids it", overflow::Cause::by_scale, 4, 9, false, false},
+      {"nobody knows whether one does", overflow::Cause::undetermined, 4, 9, false, false},
+      {"finite values that would overflow", overflow::Cause::at_scale_1, 4, 9, true, false},
+      {"it ends before", overflow::Cause::nan_in_model, 0, 4, false, false},
+      {"the last step alone", overflow::Cause::nan_in_model, 9, 9, false, false},
+      {"the last step alone, at scale 1", overflow::Cause::at_scale_1, 9, 9, false, false},
+      {"a step alone, not the last", overflow::Cause::nan_in_model, 4, 4, false, false},
   }));
   CAPTURE(row.what);
-  OverflowEvent only = event(row.cause, row.step, row.last_step);
+  overflow::OverflowEvent only = event(row.cause, row.step, row.last_step);
   only.what_if = row.what_if;
   const Study study = study_of({only});
   CHECK(lasting(study.analysis, study.overflow) ==
@@ -83,13 +83,15 @@ TEST_CASE("An event lasts where no scale cures it and it reaches the last record
 
 TEST_CASE("The first of the events that last is taken") {
   CHECK_FALSE(lasts_from(study_of({})));
-  CHECK(lasts_from(study_of({event(Cause::nan_in_model, 0, 3), event(Cause::by_scale, 1, 9),
-                             event(Cause::at_scale_1, 4, 9), event(Cause::nan_in_model, 5, 9)})) ==
-        4);
+  CHECK(lasts_from(study_of({event(overflow::Cause::nan_in_model, 0, 3),
+                             event(overflow::Cause::by_scale, 1, 9),
+                             event(overflow::Cause::at_scale_1, 4, 9),
+                             event(overflow::Cause::nan_in_model, 5, 9)})) == 4);
 }
 
 TEST_CASE("The last recorded step is that of a log's tables and of its scalars") {
-  const auto to_12 = {event(Cause::at_scale_1, 4, 12)}, to_9 = {event(Cause::at_scale_1, 4, 9)};
+  const auto to_12 = {event(overflow::Cause::at_scale_1, 4, 12)},
+             to_9 = {event(overflow::Cause::at_scale_1, 4, 9)};
   Study later = study_of(to_12);
   CHECK_FALSE(lasts_from(later));  // the tables end at 9
   add_scalars(later.analysis, "run", 12);
@@ -107,13 +109,14 @@ TEST_CASE("The last recorded step is that of a log's tables and of its scalars")
 }
 
 TEST_CASE("An event lasts to the end of its own log") {
-  Study study = study_of({event(Cause::at_scale_1, 4, 9, "long"), event(Cause::at_scale_1, 5, 20)});
+  Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9, "long"),
+                          event(overflow::Cause::at_scale_1, 5, 20)});
   add_tensor(study.analysis, "long", {0, 20});
   CHECK_FALSE(lasts_from(study));  // each would in the other
-  study.overflow.events.push_back(event(Cause::at_scale_1, 6, 20, "long"));
+  study.overflow.events.push_back(event(overflow::Cause::at_scale_1, 6, 20, "long"));
   CHECK(lasts_from(study) == 6);
   Study scalars_alone;
-  scalars_alone.overflow.events = {event(Cause::at_scale_1, -5, -2)};
+  scalars_alone.overflow.events = {event(overflow::Cause::at_scale_1, -5, -2)};
   for (const std::int64_t step : {-5, -2}) add_scalars(scalars_alone.analysis, "run", step);
   CHECK(lasts_from(scalars_alone) == -5);
 }
@@ -129,7 +132,7 @@ TEST_CASE("An event that lasts comes first, but for NaN in the model that is no 
                                         {"at the same step", 4, false},
                                         {"NaN after it began", 5, true}}));
   CAPTURE(row.what);
-  Study study = study_of({event(Cause::at_scale_1, 4, 9)});
+  Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9)});
   if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
   CHECK(lasting_first(study) == (row.first ? study.overflow.events.data() : nullptr));
   study.overflow.events.clear();
@@ -139,8 +142,9 @@ TEST_CASE("An event that lasts comes first, but for NaN in the model that is no 
 namespace {
 
 /// A recommendation of 2^static_log2 that a tensor of `log` limits.
-Recommendation recommended(int static_log2, int headroom = 1, const std::string& log = "run") {
-  Recommendation advice;
+recommend::Recommendation recommended(int static_log2, int headroom = 1,
+                                      const std::string& log = "run") {
+  recommend::Recommendation advice;
   advice.static_log2 = static_log2;
   advice.headroom_asked = headroom;
   advice.limited_by.emplace().log = log;
@@ -151,10 +155,10 @@ Recommendation recommended(int static_log2, int headroom = 1, const std::string&
 }
 
 /// Whether the scale is taken back, and with it all that belongs to it.
-bool refused(Study study, const Recommendation& advice) {
+bool refused(Study study, const recommend::Recommendation& advice) {
   study.advice = advice;
   refuse_divergence(study);
-  const Recommendation& left = study.advice;
+  const recommend::Recommendation& left = study.advice;
   const bool none = left.reason == kDiverges;
   CHECK(left.static_log2 == (none ? std::nullopt : advice.static_log2));
   CHECK(left.above_target.empty() == (none || advice.above_target.empty()));
@@ -188,19 +192,19 @@ TEST_CASE("A scale is taken back below 2^-24, and below 1 where the run ends in 
   }));
   CAPTURE(row.what);
   const std::int64_t last = row.ends_in_nan ? 9 : 4;
-  const Study study = study_of({event(Cause::nan_in_model, 4, last)});
+  const Study study = study_of({event(overflow::Cause::nan_in_model, 4, last)});
   CHECK(refused(study, recommended(row.static_log2, row.headroom)) == row.refused);
 }
 
 TEST_CASE("A run ends in NaN where its last recorded step has it, in the log of the limit") {
-  const OverflowEvent last_alone = event(Cause::nan_in_model, 9, 9);
-  OverflowEvent what_if = last_alone;
+  const overflow::OverflowEvent last_alone = event(overflow::Cause::nan_in_model, 9, 9);
+  overflow::OverflowEvent what_if = last_alone;
   what_if.what_if = true;
   CHECK(refused(study_of({last_alone}), recommended(-1)));
-  CHECK(refused(study_of({event(Cause::by_scale, 0, 1), last_alone}), recommended(-1)));
+  CHECK(refused(study_of({event(overflow::Cause::by_scale, 0, 1), last_alone}), recommended(-1)));
   CHECK_FALSE(refused(study_of({}), recommended(-1)));
   CHECK_FALSE(refused(study_of({what_if}), recommended(-1)));
-  CHECK_FALSE(refused(study_of({event(Cause::by_scale, 4, 9)}), recommended(-1)));
+  CHECK_FALSE(refused(study_of({event(overflow::Cause::by_scale, 4, 9)}), recommended(-1)));
   Study of_two = study_of({last_alone});
   add_tensor(of_two.analysis, "another", {0, 9});  // which has no NaN
   CHECK(refused(of_two, recommended(-1)));
@@ -211,8 +215,8 @@ TEST_CASE("A run ends in NaN where its last recorded step has it, in the log of 
 }
 
 TEST_CASE("Without a scale, or a tensor that limits it, nothing is taken back") {
-  const Study study = study_of({event(Cause::nan_in_model, 4, 9)});
-  Recommendation none = recommended(-30), by_nothing = recommended(-30);
+  const Study study = study_of({event(overflow::Cause::nan_in_model, 4, 9)});
+  recommend::Recommendation none = recommended(-30), by_nothing = recommended(-30);
   none.static_log2.reset();
   none.reason = "all_zero";
   by_nothing.limited_by.reset();

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   if (argc < 2) return 2;
   try {
     const bool as = argc > 3 && std::string_view(argv[2]) == "--as";
-    print_all(*readers::open_tensor_file(argv[1], as ? find_dtype(argv[3]) : std::nullopt));
+    print_all(*analyzers::readers::tensors::open_tensor_file(
+        argv[1], as ? find_dtype(argv[3]) : std::nullopt));
     if (argc > 2 && !as) {
       const log::Safetensors file(argv[1]);
       log::write_safetensors(argv[2], file.tensors(), file.metadata());

@@ -7,13 +7,13 @@
 
 namespace halfscope::test {
 
-std::unique_ptr<sim::Backend> device_backend(sim::Accumulation accumulation) {
+std::unique_ptr<sim::backend::Backend> device_backend(sim::backend::Accumulation accumulation) {
   if (skipped()) return nullptr;
-  if (const std::string why = sim::why_no_cudnn(); !why.empty()) {
+  if (const std::string why = sim::backend::why_no_cudnn(); !why.empty()) {
     std::cout << "skipped: no CUDA device with cuDNN: " << why << '\n';
     return nullptr;
   }
-  return sim::make_cudnn_backend(accumulation);
+  return sim::backend::make_cudnn_backend(accumulation);
 }
 
 }  // namespace halfscope::test

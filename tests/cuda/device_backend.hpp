@@ -9,7 +9,7 @@
 namespace halfscope::test {
 
 /// Null where there is no device; the reason has been printed as CTest wants it.
-std::unique_ptr<sim::Backend> device_backend(
-    sim::Accumulation accumulation = sim::Accumulation::fp32);
+std::unique_ptr<sim::backend::Backend> device_backend(
+    sim::backend::Accumulation accumulation = sim::backend::Accumulation::fp32);
 
 }  // namespace halfscope::test

@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kFirstWithProperties = 90800;
 
 GraphApi load() {
-  const sim::CudaLibraries& libraries = sim::load_cuda_libraries();
+  const sim::backend::cudnn::CudaLibraries& libraries = sim::backend::cudnn::load_cuda_libraries();
   void* const library = dlopen(libraries.cudnn_path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   const auto find = [&](const char* name, auto& function) {
     void* const found = library == nullptr ? nullptr : dlsym(library, name);
     if (found == nullptr) {
-      throw sim::BackendMissing(fmt::format("{} has no {}", libraries.cudnn_path, name));
+      throw sim::backend::BackendMissing(fmt::format("{} has no {}", libraries.cudnn_path, name));
     }
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
   };
@@ -35,7 +35,7 @@ GraphApi load() {
 
 void require_properties() {
   if (graph_api().version >= kFirstWithProperties) return;
-  throw sim::BackendMissing(
+  throw sim::backend::BackendMissing(
       fmt::format("cuDNN {} cannot plan without a device: that takes 9.8", graph_api().version));
 }
 

@@ -11,7 +11,7 @@ namespace {
 using Kind = ConvolutionCall::Kind;
 
 /// N, C, H, W in memory as N, H, W, C; of filters K, C, R, S as K, R, S, C.
-GraphDescriptor tensor(std::int64_t id, const sim::Shape& nhwc, Dtype dtype) {
+GraphDescriptor tensor(std::int64_t id, const sim::backend::Shape& nhwc, Dtype dtype) {
   const std::array dimensions = {nhwc[0], nhwc[3], nhwc[1], nhwc[2]};
   const std::array<std::int64_t, 4> strides = {nhwc[1] * nhwc[2] * nhwc[3], 1, nhwc[2] * nhwc[3],
                                                nhwc[3]};
@@ -27,7 +27,7 @@ GraphDescriptor tensor(std::int64_t id, const sim::Shape& nhwc, Dtype dtype) {
   return made;
 }
 
-GraphDescriptor convolution(const sim::Convolution& conv) {
+GraphDescriptor convolution(const sim::backend::Convolution& conv) {
   const std::array<std::int64_t, 2> ones = {1, 1}, strides = {conv.stride, conv.stride},
                                     paddings = {conv.padding, conv.padding};
   const auto pair = [](const std::array<std::int64_t, 2>& of) {

@@ -16,11 +16,11 @@ namespace halfscope::test {
 /// added to what is there (a bias, or a sum over microbatches).
 struct ConvolutionCall {
   enum class Kind : std::uint8_t { fprop, dgrad, wgrad } kind = Kind::fprop;
-  sim::Convolution conv;
-  sim::Shape x, w;
+  sim::backend::Convolution conv;
+  sim::backend::Shape x, w;
   bool add = false;
 
-  sim::Shape y() const { return {x[0], conv.out(x[1]), conv.out(x[2]), w[0]}; }
+  sim::backend::Shape y() const { return {x[0], conv.out(x[1]), conv.out(x[2]), w[0]}; }
   friend bool operator<(const ConvolutionCall& a, const ConvolutionCall& b) {
     const auto all = [](const ConvolutionCall& c) {
       return std::tie(c.x, c.w, c.conv.stride, c.conv.padding, c.kind, c.add);
@@ -29,16 +29,16 @@ struct ConvolutionCall {
   }
 };
 
-class ShapeBackend final : public sim::Backend {
-  using Tensor = sim::Tensor;
+class ShapeBackend final : public sim::backend::Backend {
+  using Tensor = sim::backend::Tensor;
   using Kind = ConvolutionCall::Kind;
 
  public:
   std::set<ConvolutionCall> calls;
 
   std::string describe() const override { return "shapes alone"; }
-  Tensor make(const sim::Shape& shape, Dtype dtype) override {
-    return {shape, dtype, std::make_shared<sim::Storage>()};
+  Tensor make(const sim::backend::Shape& shape, Dtype dtype) override {
+    return {shape, dtype, std::make_shared<sim::backend::Storage>()};
   }
   void set(Tensor&, std::span<const float>) override {}
   std::vector<float> get(const Tensor& from) override {
@@ -47,15 +47,15 @@ class ShapeBackend final : public sim::Backend {
   void copy(const Tensor&, Tensor&) override {}
   void fill(Tensor&, float) override {}
 
-  void conv_forward(const sim::Convolution& conv, const Tensor& x, const Tensor& w, const Tensor& b,
-                    Tensor&) override {
+  void conv_forward(const sim::backend::Convolution& conv, const Tensor& x, const Tensor& w,
+                    const Tensor& b, Tensor&) override {
     calls.insert({Kind::fprop, conv, x.shape, w.shape, static_cast<bool>(b)});
   }
-  void conv_data_gradient(const sim::Convolution& conv, const Tensor&, const Tensor& w,
+  void conv_data_gradient(const sim::backend::Convolution& conv, const Tensor&, const Tensor& w,
                           Tensor& dx) override {
     calls.insert({Kind::dgrad, conv, dx.shape, w.shape, false});
   }
-  void conv_weight_gradient(const sim::Convolution& conv, const Tensor& x, const Tensor&,
+  void conv_weight_gradient(const sim::backend::Convolution& conv, const Tensor& x, const Tensor&,
                             Tensor& dw, bool add) override {
     calls.insert({Kind::wgrad, conv, x.shape, dw.shape, add});
   }
@@ -64,12 +64,13 @@ class ShapeBackend final : public sim::Backend {
   void dense_data_gradient(const Tensor&, const Tensor&, Tensor&) override {}
   void dense_weight_gradient(const Tensor&, const Tensor&, Tensor&, bool) override {}
   void bias_gradient(const Tensor&, Tensor&, bool) override {}
-  void batch_norm_forward(const Tensor&, sim::BatchNormParameters&, bool, sim::BatchNormSaved&,
-                          Tensor&) override {}
-  void batch_norm_backward(const Tensor&, const Tensor&, const sim::BatchNormParameters&,
-                           const sim::BatchNormSaved&, Tensor&, Tensor&, Tensor&, bool) override {}
-  void pool_forward(const sim::Pool&, const Tensor&, Tensor&) override {}
-  void pool_backward(const sim::Pool&, const Tensor&, const Tensor&, const Tensor&,
+  void batch_norm_forward(const Tensor&, sim::backend::BatchNormParameters&, bool,
+                          sim::backend::BatchNormSaved&, Tensor&) override {}
+  void batch_norm_backward(const Tensor&, const Tensor&, const sim::backend::BatchNormParameters&,
+                           const sim::backend::BatchNormSaved&, Tensor&, Tensor&, Tensor&,
+                           bool) override {}
+  void pool_forward(const sim::backend::Pool&, const Tensor&, Tensor&) override {}
+  void pool_backward(const sim::backend::Pool&, const Tensor&, const Tensor&, const Tensor&,
                      Tensor&) override {}
   void relu_forward(const Tensor&, Tensor&) override {}
   void relu_backward(const Tensor&, const Tensor&, Tensor&) override {}
@@ -90,8 +91,8 @@ class ShapeBackend final : public sim::Backend {
                    Tensor&) override {
     return 0;
   }
-  sim::GradientFacts facts(std::span<const Tensor>) override { return {}; }
-  void update(const sim::UpdateRule&, const Tensor&, double, Tensor&, std::span<Tensor>,
+  sim::backend::GradientFacts facts(std::span<const Tensor>) override { return {}; }
+  void update(const sim::backend::UpdateRule&, const Tensor&, double, Tensor&, std::span<Tensor>,
               Tensor&) override {}
   BinadeTable count(const Tensor&) override { return BinadeTable(); }
   Moments moments(const Tensor&) override { return {}; }

@@ -11,7 +11,7 @@
 namespace halfscope::test {
 namespace {
 
-using sim::Tensor;
+using sim::backend::Tensor;
 using Floats = std::vector<float>;
 
 Floats drawn(std::int64_t count, std::uint64_t seed) {
@@ -27,14 +27,14 @@ struct Dense {
   std::int64_t n, c, k;
 };
 
-Tensor made(sim::Backend& device, const sim::Shape& shape, const Floats& values) {
+Tensor made(sim::backend::Backend& device, const sim::backend::Shape& shape, const Floats& values) {
   Tensor tensor = device.room(shape, Dtype::f16);
   device.set(tensor, values);
   return tensor;
 }
 
 /// y = x w^T + b, and dw = 0.5 + y^T x with y = x's first columns of another draw.
-void tell_of(sim::Backend& device, const Dense& e) {
+void tell_of(sim::backend::Backend& device, const Dense& e) {
   const Floats x = drawn(e.n * e.c, 1), w = drawn(e.k * e.c, 2), b = drawn(e.k, 3),
                dy = drawn(e.n * e.k, 4);
   Tensor y = device.room({e.n, e.k}, Dtype::f16), dw = device.room({e.k, e.c}, Dtype::f16);

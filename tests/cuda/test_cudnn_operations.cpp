@@ -14,13 +14,13 @@ constexpr double kWide = 1e-5;  // relative error of binary32 results
 /// Of narrow ones: two roundings apart at most, but where sums cancel.
 double narrow_limit(Dtype dtype) { return dtype == Dtype::f16 ? 1e-3 : 8e-3; }
 
-std::vector<double> exact_values(const Tensor& tensor) {
-  const auto values = reference::values(tensor);
+std::vector<double> exact_values(const backend::Tensor& tensor) {
+  const auto values = backend::reference::values(tensor);
   return {values.begin(), values.end()};
 }
 
-void check_close(Backend& device, const Tensors& found, Backend& emulation, const Tensors& wanted,
-                 double limit) {
+void check_close(backend::Backend& device, const Tensors& found, backend::Backend& emulation,
+                 const Tensors& wanted, double limit) {
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     INFO("result " << i);
@@ -34,8 +34,8 @@ void check_close(Backend& device, const Tensors& found, Backend& emulation, cons
 void check_on_device(const Operation& operation, bool same = false) {
   const auto device = test::device_backend();
   if (!device) return;
-  reference::ReferenceBackend exact;
-  const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+  backend::reference::ReferenceBackend exact;
+  const auto emulation = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
   const Results truth = run(exact, operation, Dtype::f32, Dtype::f32);
   const Results wide = run(*device, operation, Dtype::f32, Dtype::f32);
   const auto against_truth = [&](const Tensors& found, const Tensors& wanted) {
@@ -65,18 +65,19 @@ void check_on_device(const Operation& operation, bool same = false) {
 }
 
 /// Gradients of x, w and b; the weight gradient is added to a copy of w.
-Operation convolution(const Convolution& conv, const Shape& x, std::int64_t k, bool bias) {
-  const Shape w = {k, conv.kernel, conv.kernel, x[3]};
-  const Shape y = {x[0], conv.out(x[1]), conv.out(x[2]), k};
+Operation convolution(const backend::Convolution& conv, const backend::Shape& x, std::int64_t k,
+                      bool bias) {
+  const backend::Shape w = {k, conv.kernel, conv.kernel, x[3]};
+  const backend::Shape y = {x[0], conv.out(x[1]), conv.out(x[2]), k};
   return {{normal_input(x, 1), normal_input(w, 2, 0.3), normal_input({k}, 3)},
-          [=](Backend& backend, Dtype dtype, Tensors& in) {
-            Tensor made = backend.room(y, dtype);
-            backend.conv_forward(conv, in[0], in[1], bias ? in[2] : Tensor{}, made);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+            backend::Tensor made = backend.room(y, dtype);
+            backend.conv_forward(conv, in[0], in[1], bias ? in[2] : backend::Tensor{}, made);
             return Tensors{made};
           },
-          [=](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-            Tensor dx = backend.room(x, dtype), dw = backend.room(w, dtype),
-                   db = backend.room({k}, dtype), added = backend.room(w, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+            backend::Tensor dx = backend.room(x, dtype), dw = backend.room(w, dtype),
+                            db = backend.room({k}, dtype), added = backend.room(w, dtype);
             backend.conv_data_gradient(conv, up[0], in[1], dx);
             backend.conv_weight_gradient(conv, in[0], up[0], dw, false);
             backend.copy(in[1], added);
@@ -88,14 +89,14 @@ Operation convolution(const Convolution& conv, const Shape& x, std::int64_t k, b
 
 Operation dense(std::int64_t n, std::int64_t c, std::int64_t k, bool bias) {
   return {{normal_input({n, c}, 1), normal_input({k, c}, 2, 0.3), normal_input({k}, 3)},
-          [=](Backend& backend, Dtype dtype, Tensors& in) {
-            Tensor y = backend.room({n, k}, dtype);
-            backend.dense_forward(in[0], in[1], bias ? in[2] : Tensor{}, y);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+            backend::Tensor y = backend.room({n, k}, dtype);
+            backend.dense_forward(in[0], in[1], bias ? in[2] : backend::Tensor{}, y);
             return Tensors{y};
           },
-          [=](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-            Tensor dx = backend.room({n, c}, dtype), dw = backend.room({k, c}, dtype),
-                   added = backend.room({k, c}, dtype), db = backend.room({k}, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+            backend::Tensor dx = backend.room({n, c}, dtype), dw = backend.room({k, c}, dtype),
+                            added = backend.room({k, c}, dtype), db = backend.room({k}, dtype);
             backend.dense_data_gradient(up[0], in[1], dx);
             backend.dense_weight_gradient(in[0], up[0], dw, false);
             backend.copy(in[1], added);
@@ -106,29 +107,29 @@ Operation dense(std::int64_t n, std::int64_t c, std::int64_t k, bool bias) {
           }};
 }
 
-Operation batch_norm(const Shape& x, bool add) {
+Operation batch_norm(const backend::Shape& x, bool add) {
   const std::int64_t c = x.back();
-  const auto saved =
-      std::make_shared<std::map<Backend*, std::pair<BatchNormParameters, BatchNormSaved>>>();
+  const auto saved = std::make_shared<std::map<
+      backend::Backend*, std::pair<backend::BatchNormParameters, backend::BatchNormSaved>>>();
   return {
       {normal_input(x, 1, 2, 0.5), {{c}, normal(c, 2, 0.2, 1), true}, {{c}, normal(c, 3), true}},
-      [=](Backend& backend, Dtype dtype, Tensors& in) {
+      [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
         auto& [layer, kept] = (*saved)[&backend];
         kept = {};
         layer.gamma = in[1];
         layer.beta = in[2];
         layer.running_mean = backend.make({c}, Dtype::f32);
         layer.running_variance = backend.make({c}, Dtype::f32);
-        Tensor y = backend.room(x, dtype), inferred = backend.room(x, dtype);
+        backend::Tensor y = backend.room(x, dtype), inferred = backend.room(x, dtype);
         backend.batch_norm_forward(in[0], layer, false, kept, y);
-        BatchNormSaved unused;
+        backend::BatchNormSaved unused;
         backend.batch_norm_forward(in[0], layer, true, unused, inferred);
         return Tensors{y, inferred, layer.running_mean, layer.running_variance};
       },
-      [=](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+      [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
         auto& [layer, kept] = (*saved)[&backend];
-        Tensor dx = backend.room(x, dtype), dgamma = backend.make({c}, Dtype::f32),
-               dbeta = backend.make({c}, Dtype::f32);
+        backend::Tensor dx = backend.room(x, dtype), dgamma = backend.make({c}, Dtype::f32),
+                        dbeta = backend.make({c}, Dtype::f32);
         if (add) {
           backend.copy(in[1], dgamma);
           backend.copy(in[2], dbeta);
@@ -138,16 +139,16 @@ Operation batch_norm(const Shape& x, bool add) {
       }};
 }
 
-Operation pooling(const Pool& pool, const Shape& x) {
-  const Shape y = {x[0], pool.out(x[1]), pool.out(x[2]), x[3]};
+Operation pooling(const backend::Pool& pool, const backend::Shape& x) {
+  const backend::Shape y = {x[0], pool.out(x[1]), pool.out(x[2]), x[3]};
   return {{distinct_input(x, 1)},
-          [=](Backend& backend, Dtype dtype, Tensors& in) {
-            Tensor made = backend.room(y, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+            backend::Tensor made = backend.room(y, dtype);
             backend.pool_forward(pool, in[0], made);
             return Tensors{made};
           },
-          [=](Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
-            Tensor dx = backend.room(x, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
+            backend::Tensor dx = backend.room(x, dtype);
             backend.pool_backward(pool, in[0], out[0], up[0], dx);
             return Tensors{dx};
           }};
@@ -155,42 +156,43 @@ Operation pooling(const Pool& pool, const Shape& x) {
 
 /// ReLU, sums, products and conversions; joined and split.
 Operation elementwise(std::int64_t n, std::int64_t a, std::int64_t b) {
-  return {
-      {normal_input({n, a, 3}, 1), normal_input({n, b, 3}, 2)},
-      [=](Backend& backend, Dtype dtype, Tensors& in) {
-        Tensor joined = backend.room({n, a + b, 3}, dtype),
-               positive = backend.room({n, a + b, 3}, dtype),
-               tripled = backend.room({n, a + b, 3}, dtype),
-               sum = backend.room({n, a + b, 3}, dtype);
-        backend.join(in, joined);
-        backend.relu_forward(joined, positive);
-        backend.multiply(positive, 1.0 / 3, tripled);
-        backend.add(joined, tripled, sum);
-        return Tensors{joined, positive, tripled, sum};
-      },
-      [=](Backend& backend, Dtype dtype, Tensors&, Tensors& out, Tensors& up) {
-        Tensor masked = backend.room({n, a + b, 3}, dtype),
-               wide = backend.room({n, a + b, 3}, Dtype::f32);
-        backend.relu_backward(out[1], up[3], masked);
-        Tensors parts = {backend.room({n, a, 3}, dtype), backend.room({n, b, 3}, dtype)};
-        backend.split(masked, parts);
-        backend.copy(masked, wide);
-        Tensor back = backend.room({n, a + b, 3}, dtype), filled = backend.room({n, b, 3}, dtype);
-        backend.copy(wide, back);
-        backend.fill(filled, 0.1F);
-        return Tensors{parts[0], parts[1], back, filled};
-      }};
+  return {{normal_input({n, a, 3}, 1), normal_input({n, b, 3}, 2)},
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+            backend::Tensor joined = backend.room({n, a + b, 3}, dtype),
+                            positive = backend.room({n, a + b, 3}, dtype),
+                            tripled = backend.room({n, a + b, 3}, dtype),
+                            sum = backend.room({n, a + b, 3}, dtype);
+            backend.join(in, joined);
+            backend.relu_forward(joined, positive);
+            backend.multiply(positive, 1.0 / 3, tripled);
+            backend.add(joined, tripled, sum);
+            return Tensors{joined, positive, tripled, sum};
+          },
+          [=](backend::Backend& backend, Dtype dtype, Tensors&, Tensors& out, Tensors& up) {
+            backend::Tensor masked = backend.room({n, a + b, 3}, dtype),
+                            wide = backend.room({n, a + b, 3}, Dtype::f32);
+            backend.relu_backward(out[1], up[3], masked);
+            Tensors parts = {backend.room({n, a, 3}, dtype), backend.room({n, b, 3}, dtype)};
+            backend.split(masked, parts);
+            backend.copy(masked, wide);
+            backend::Tensor back = backend.room({n, a + b, 3}, dtype),
+                            filled = backend.room({n, b, 3}, dtype);
+            backend.copy(wide, back);
+            backend.fill(filled, 0.1F);
+            return Tensors{parts[0], parts[1], back, filled};
+          }};
 }
 
 Operation lstm(std::int64_t n, std::int64_t h) {
   return {{normal_input({n, 4 * h}, 1), {{n, h}, normal(n * h, 2), true}},
-          [=](Backend& backend, Dtype dtype, Tensors& in) {
-            Tensor c = backend.room({n, h}, Dtype::f32), out = backend.room({n, h}, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+            backend::Tensor c = backend.room({n, h}, Dtype::f32), out = backend.room({n, h}, dtype);
             backend.lstm_forward(in[0], in[1], c, out);
             return Tensors{c, out};
           },
-          [=](Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
-            Tensor dc = backend.room({n, h}, Dtype::f32), dgates = backend.room({n, 4 * h}, dtype);
+          [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
+            backend::Tensor dc = backend.room({n, h}, Dtype::f32),
+                            dgates = backend.room({n, 4 * h}, dtype);
             backend.copy(up[0], dc);
             backend.lstm_backward(in[0], in[1], out[0], up[1], dc, dgates);
             return Tensors{dc, dgates};
@@ -209,20 +211,20 @@ Operation losses(std::int64_t rows, std::int64_t classes) {
   const Floats target = normal(rows * classes, 9, 2);
   return {
       {normal_input({rows, classes}, 1, 3), normal_input({7, classes}, 2)},
-      [=](Backend& backend, Dtype dtype, Tensors& in) {
-        Tensor crossed = backend.room({rows, classes}, dtype),
-               smooth = backend.room({rows, classes}, dtype),
-               embedded = backend.room({rows, classes}, dtype),
-               sums = backend.make({2}, Dtype::f32);
+      [=](backend::Backend& backend, Dtype dtype, Tensors& in) {
+        backend::Tensor crossed = backend.room({rows, classes}, dtype),
+                        smooth = backend.room({rows, classes}, dtype),
+                        embedded = backend.room({rows, classes}, dtype),
+                        sums = backend.make({2}, Dtype::f32);
         const double cross = backend.softmax_cross_entropy(in[0], labels, 0.25, crossed);
         const double l1 = backend.smooth_l1(in[0], target, mask, 0.75, smooth);
         backend.set(sums, std::vector<float>{static_cast<float>(cross), static_cast<float>(l1)});
         backend.embed_forward(ids, in[1], embedded);
         return Tensors{crossed, smooth, embedded, sums};
       },
-      [=](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-        Tensor dtable = backend.room({7, classes}, dtype),
-               added = backend.room({7, classes}, dtype);
+      [=](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+        backend::Tensor dtable = backend.room({7, classes}, dtype),
+                        added = backend.room({7, classes}, dtype);
         backend.embed_backward(ids, up[2], dtable, false);
         backend.copy(in[1], added);
         backend.embed_backward(ids, up[2], added, true);
@@ -250,10 +252,10 @@ TEST_CASE("cudnn backend: batch normalisation", "[gpu]") {
 }
 
 TEST_CASE("cudnn backend: pooling", "[gpu]") {
-  check_on_device(pooling({Pool::Kind::max, 2, 2}, {2, 4, 6, 3}), true);
-  check_on_device(pooling({Pool::Kind::max, 3, 2}, {1, 7, 7, 2}));
-  check_on_device(pooling({Pool::Kind::max, 1, 2}, {2, 4, 4, 3}), true);
-  check_on_device(pooling({Pool::Kind::average, 4, 4}, {2, 4, 4, 5}));
+  check_on_device(pooling({backend::Pool::Kind::max, 2, 2}, {2, 4, 6, 3}), true);
+  check_on_device(pooling({backend::Pool::Kind::max, 3, 2}, {1, 7, 7, 2}));
+  check_on_device(pooling({backend::Pool::Kind::max, 1, 2}, {2, 4, 4, 3}), true);
+  check_on_device(pooling({backend::Pool::Kind::average, 4, 4}, {2, 4, 4, 5}));
 }
 
 TEST_CASE("cudnn backend: element by element the emulation's bits", "[gpu]") {
@@ -263,12 +265,12 @@ TEST_CASE("cudnn backend: element by element the emulation's bits", "[gpu]") {
 
 TEST_CASE("cudnn backend: of equal largest values the first has the gradient", "[gpu]") {
   for (const int kernel : {2, 3}) {
-    Operation ties = pooling({Pool::Kind::max, kernel, 2}, {2, 7, 7, 3});
+    Operation ties = pooling({backend::Pool::Kind::max, kernel, 2}, {2, 7, 7, 3});
     for (float& value : ties.inputs[0].values) value = value > 0 ? 1.0F : 0.0F;
     ties.inputs[0].values[5] = NAN;
     const auto device = test::device_backend();
     if (!device) return;
-    const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+    const auto emulation = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
     for (const Dtype dtype : {Dtype::f32, Dtype::f16}) {
       const Results found = run(*device, ties, dtype, dtype),
                     wanted = run(*emulation, ties, dtype, dtype);
@@ -278,9 +280,9 @@ TEST_CASE("cudnn backend: of equal largest values the first has the gradient", "
 }
 
 TEST_CASE("cudnn backend: sums in binary16, where there are such", "[gpu]") {
-  const auto device = test::device_backend(Accumulation::fp16);
+  const auto device = test::device_backend(backend::Accumulation::fp16);
   if (!device) return;
-  const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+  const auto emulation = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
   for (const Operation& operation :
        {convolution({3, 1, 1}, {2, 6, 6, 8}, 8, true), dense(16, 32, 24, true)}) {
     const Results found = run(*device, operation, Dtype::f16, Dtype::f16),

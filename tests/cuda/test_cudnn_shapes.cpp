@@ -14,8 +14,8 @@
 namespace halfscope::test {
 namespace {
 
-using sim::Shape;
-using sim::Tensor;
+using sim::backend::Shape;
+using sim::backend::Tensor;
 using Kind = ConvolutionCall::Kind;
 using Floats = std::vector<float>;
 
@@ -27,7 +27,7 @@ Floats values_of(const Shape& shape, Dtype dtype, std::uint64_t seed) {
   Floats table(kPeriod);
   for (float& value : table) value = draw(random);
   if (dtype != Dtype::f32) quantise(format_of(dtype), table);
-  Floats values(static_cast<std::size_t>(sim::elements(shape)));
+  Floats values(static_cast<std::size_t>(sim::backend::elements(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = table[i % kPeriod];
   return values;
 }
@@ -131,8 +131,8 @@ Shape place_of(const Shape& shape, std::int64_t index) {
   return place;
 }
 
-Floats computed(sim::Backend& device, const ConvolutionCall& call, Dtype dtype, const Floats& x,
-                const Floats& w, const Floats& y, const Shape& shape) {
+Floats computed(sim::backend::Backend& device, const ConvolutionCall& call, Dtype dtype,
+                const Floats& x, const Floats& w, const Floats& y, const Shape& shape) {
   const auto made = [&](const Shape& of, const Floats& values) {
     Tensor tensor = device.room(of, dtype);
     device.set(tensor, values);
@@ -168,7 +168,7 @@ double tolerance(Dtype dtype, const Sum& sum, const ConvolutionCall& call) {
          sum_tolerance(sum);
 }
 
-Roundings check_call(sim::Backend& device, const ConvolutionCall& call, Dtype dtype) {
+Roundings check_call(sim::backend::Backend& device, const ConvolutionCall& call, Dtype dtype) {
   constexpr std::int64_t kElements = 200;
   const Floats x = values_of(call.x, dtype, 1), w = values_of(call.w, dtype, 2),
                y = values_of(call.y(), dtype, 3);

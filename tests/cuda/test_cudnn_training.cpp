@@ -6,10 +6,10 @@
 #include <random>
 
 #include "cuda/device_backend.hpp"
-#include "sim/operation.hpp"
 #include "sim/backend/operation_differences.hpp"
-#include "sim/training.hpp"
 #include "sim/backend/update_constants.hpp"
+#include "sim/operation.hpp"
+#include "sim/training.hpp"
 #include "temp_folder.hpp"
 
 namespace halfscope::test {
@@ -18,8 +18,8 @@ namespace {
 using namespace halfscope::sim;
 using sim_test::Floats;
 
-UpdateRule rule_of(UpdateRule::Kind kind) {
-  UpdateRule rule;
+backend::UpdateRule rule_of(backend::UpdateRule::Kind kind) {
+  backend::UpdateRule rule;
   rule.kind = kind;
   rule.weight_decay = 0.01;
   rule.t = 3;
@@ -27,30 +27,30 @@ UpdateRule rule_of(UpdateRule::Kind kind) {
 }
 
 /// Weight, delta and state after an update that began with the same bits.
-std::vector<Floats> updated(Backend& backend, const UpdateRule& rule, Dtype gradient,
-                            Dtype weight) {
+std::vector<Floats> updated(backend::Backend& backend, const backend::UpdateRule& rule,
+                            Dtype gradient, Dtype weight) {
   constexpr std::int64_t kCount = 777;
   const auto made = [&](std::uint64_t seed, Dtype dtype, double deviation) {
     return sim_test::tensor_of(backend, {kCount}, dtype, sim_test::normal(kCount, seed, deviation));
   };
-  Tensor g = made(1, gradient, 1000), w = made(2, weight, 1),
-         delta = backend.room({kCount}, weight);
-  std::vector<Tensor> state;
-  for (std::size_t i = 0; i < state_count(rule.kind); ++i) {
+  backend::Tensor g = made(1, gradient, 1000), w = made(2, weight, 1),
+                  delta = backend.room({kCount}, weight);
+  std::vector<backend::Tensor> state;
+  for (std::size_t i = 0; i < backend::state_count(rule.kind); ++i) {
     state.push_back(made(3 + i, weight, 0.1));
-    if (i == 1) backend.relu_forward(Tensor(state[1]), state[1]);  // squares
+    if (i == 1) backend.relu_forward(backend::Tensor(state[1]), state[1]);  // squares
   }
   backend.update(rule, g, 1.0 / 1024, w, state, delta);
   std::vector<Floats> found = {backend.get(w), backend.get(delta)};
-  for (const Tensor& tensor : state) found.push_back(backend.get(tensor));
+  for (const backend::Tensor& tensor : state) found.push_back(backend.get(tensor));
   return found;
 }
 
 TEST_CASE("cudnn backend: the optimizer's bits are the emulation's", "[gpu]") {
   const auto device = device_backend();
   if (!device) return;
-  const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
-  using Kind = UpdateRule::Kind;
+  const auto emulation = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  using Kind = backend::UpdateRule::Kind;
   for (const Kind kind : {Kind::sgd, Kind::momentum, Kind::adam}) {
     for (const auto& [gradient, weight] : {std::pair{Dtype::f32, Dtype::f32},
                                            {Dtype::f16, Dtype::f32},
@@ -77,9 +77,9 @@ TEST_CASE("cudnn backend: the optimizer's bits are the emulation's", "[gpu]") {
 TEST_CASE("cudnn backend: statistics are the emulation's", "[gpu]") {
   const auto device = device_backend();
   if (!device) return;
-  const auto emulation = make_cpu_backend(Accumulation::fp32, 1);
+  const auto emulation = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
-    std::vector<Tensor> here, there;
+    std::vector<backend::Tensor> here, there;
     std::uint64_t seed = 0;
     for (const std::int64_t count : {0, 1, 17, 5000}) {
       Floats values = sim_test::normal(count, ++seed, 0x1p-12);
@@ -92,7 +92,7 @@ TEST_CASE("cudnn backend: statistics are the emulation's", "[gpu]") {
     }
     const auto later = device->statistics_later(here);
     const auto facts_later = device->facts_later(here);
-    for (Tensor& tensor : here) device->fill(tensor, 7);  // they are counted as they were
+    for (backend::Tensor& tensor : here) device->fill(tensor, 7);  // they are counted as they were
     const auto found = later(), wanted = emulation->statistics_later(there)();
     const auto facts = facts_later(), wanted_facts = emulation->facts_later(there)();
     REQUIRE((found.size() == 4 && facts.size() == 4));
@@ -106,8 +106,9 @@ TEST_CASE("cudnn backend: statistics are the emulation's", "[gpu]") {
   }
 }
 
-Settings run_of(const char* network, const char* precision_name, const char* scaling, bool cudnn) {
-  Settings s = settings(precision_name, scaling, *find_network(network));
+training::Settings run_of(const char* network, const char* precision_name, const char* scaling,
+                          bool cudnn) {
+  training::Settings s = settings(precision_name, scaling, *networks::find_network(network));
   s.batch = 4;
   s.steps = 3;
   s.threads = 0;
@@ -133,16 +134,16 @@ TEST_CASE("cudnn backend: networks train beside their emulation", "[gpu][slow]")
     INFO(network << " " << mode);
     const TempFolder folder;
     const auto here = folder / "device", again = folder / "again", there = folder / "emulated";
-    train(run_of(network, mode, scaling, true), here, {});
-    train(run_of(network, mode, scaling, true), again, {});
-    train(run_of(network, mode, scaling, false), there, {});
+    training::train(run_of(network, mode, scaling, true), here, {});
+    training::train(run_of(network, mode, scaling, true), again, {});
+    training::train(run_of(network, mode, scaling, false), there, {});
     CHECK(contents(here) == contents(again));  // byte for byte, run after run
     for (std::size_t step = 0; step < 3; ++step) {
       // After updates rounding alone drives the two apart.
       const double allowed = step == 0 ? limit : std::max(limit, 5e-2);
       CHECK(loss_at(here, step) == Approx(loss_at(there, step)).epsilon(allowed));
     }
-    const auto operations = bytes_of(here / kOperationsFile);
+    const auto operations = bytes_of(here / backend::kOperationsFile);
     CHECK(operations.find("\"operation\"") != std::string::npos);
     const log::RunLog run_log(here);
     const auto about = *run_log.manifest().about;

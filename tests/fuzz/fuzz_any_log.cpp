@@ -18,10 +18,12 @@ HALFSCOPE_FUZZ_TARGET(any_log) {
   }
   const bool one = files.size() == 1;
   const auto log = one ? folder.path() / files.front().first : folder.path();
-  for (const readers::Kind& kind : readers::kinds()) static_cast<void>(kind.recognises(log));
+  for (const analyzers::readers::Kind& kind : analyzers::readers::kinds())
+    static_cast<void>(kind.recognises(log));
   fuzz::read_or_refuse(log, [&] {
-    const auto found = analyzers::analyze({log}, analyzers::Target{}, analyzers::Selection{});
-    for (const analyzers::TensorFindings& tensor : found.tensors) {
+    const auto found = analyzers::underflow::analyze({log}, analyzers::underflow::Target{},
+                                                     analyzers::frames::Selection{});
+    for (const analyzers::underflow::TensorFindings& tensor : found.tensors) {
       fuzz::require(tensor.counts.zero.high <= tensor.counts.total);
       fuzz::require(tensor.counts.finite_nonzero.high <= tensor.counts.total);
     }

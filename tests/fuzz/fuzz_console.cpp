@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(console) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_console_log, readers::read_console_log, bytes);
+  fuzz::read_files(analyzers::readers::console::is_console_log,
+                   analyzers::readers::console::read_console_log, bytes);
 }

@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(deepspeed_csv) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_deepspeed_csv, readers::read_deepspeed_csv, bytes);
+  fuzz::read_files(analyzers::readers::console::is_deepspeed_csv,
+                   analyzers::readers::console::read_deepspeed_csv, bytes);
 }

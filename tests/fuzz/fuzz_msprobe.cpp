@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(msprobe) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_msprobe, readers::read_msprobe, bytes);
+  fuzz::read_files(analyzers::readers::statistics::is_msprobe,
+                   analyzers::readers::statistics::read_msprobe, bytes);
 }

@@ -8,7 +8,7 @@ using namespace halfscope;
 HALFSCOPE_FUZZ_TARGET(npy) {
   const fuzz::MemoryFile file(fuzz::Cursor(bytes).rest());
   fuzz::read_or_refuse(file.path(), [&] {
-    const auto read = readers::open_npy(file.path());
+    const auto read = analyzers::readers::tensors::open_npy(file.path());
     const std::size_t data = fuzz::contents_of(*read).bytes;
     fuzz::require_by_name(*read);
     const std::size_t width = bytes[6] == 1 ? 2 : 4;  // of the header's length, by the version

@@ -28,7 +28,7 @@ HALFSCOPE_FUZZ_TARGET(npz) {
       raw ? std::string(fuzz::Cursor(bytes.subspan(1)).rest()) : archive_of(fuzz::Cursor(bytes));
   const fuzz::MemoryFile file(archive);
   fuzz::read_or_refuse(file.path(), [&] {
-    const auto read = readers::open_npz(file.path());
+    const auto read = analyzers::readers::tensors::open_npz(file.path());
     fuzz::contents_of(*read);
     fuzz::require_by_name(*read);
   });

@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(paddle) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_paddle, readers::read_paddle, bytes);
+  fuzz::read_files(analyzers::readers::statistics::is_paddle,
+                   analyzers::readers::statistics::read_paddle, bytes);
 }

@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(te_statistics) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_te_statistics, readers::read_te_statistics, bytes);
+  fuzz::read_files(analyzers::readers::statistics::is_te_statistics,
+                   analyzers::readers::statistics::read_te_statistics, bytes);
 }

@@ -8,5 +8,6 @@ using namespace halfscope;
 HALFSCOPE_FUZZ_TARGET(tensorboard) {
   const fuzz::Folder folder;
   folder.write("events.out.tfevents.1", fuzz::event_file(fuzz::Cursor(bytes).rest()));
-  fuzz::read_log(readers::is_tensorboard, readers::read_tensorboard, folder.path());
+  fuzz::read_log(analyzers::readers::tensorboard::is_tensorboard,
+                 analyzers::readers::tensorboard::read_tensorboard, folder.path());
 }

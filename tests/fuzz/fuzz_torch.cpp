@@ -29,7 +29,7 @@ HALFSCOPE_FUZZ_TARGET(torch) {
       raw ? std::string(fuzz::Cursor(bytes.subspan(1)).rest()) : archive_of(fuzz::Cursor(bytes));
   const fuzz::MemoryFile file(archive);
   fuzz::read_or_refuse(file.path(), [&] {
-    const auto read = readers::open_tensor_file(file.path());
+    const auto read = analyzers::readers::tensors::open_tensor_file(file.path());
     fuzz::contents_of(*read);
     fuzz::require_by_name(*read);
   });

@@ -4,5 +4,6 @@
 
 HALFSCOPE_FUZZ_TARGET(wandb) {
   using namespace halfscope;
-  fuzz::read_files(readers::is_wandb, readers::read_wandb, bytes);
+  fuzz::read_files(analyzers::readers::wandb::is_wandb, analyzers::readers::wandb::read_wandb,
+                   bytes);
 }

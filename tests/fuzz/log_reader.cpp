@@ -37,38 +37,40 @@ void check_table(const BoundedTable& table) {
   require(surely <= total);
 }
 
-void check_frame(const analyzers::Frame& frame) {
-  require(analyzers::usable_scale(frame.scale) && analyzers::usable_scale(frame.run_scale));
+void check_frame(const analyzers::frames::Frame& frame) {
+  require(analyzers::frames::usable_scale(frame.scale) &&
+          analyzers::frames::usable_scale(frame.run_scale));
   check_table(frame.table);
 }
 
-void check_peak(const analyzers::StepPeak& peak) {
+void check_peak(const analyzers::frames::StepPeak& peak) {
   require(!(peak.max_abs < 0));
   require(!peak.at_least || !(*peak.at_least > peak.max_abs));
   require(!peak.min_abs_nonzero || *peak.min_abs_nonzero >= 0);
 }
 
-void check_kind(const analyzers::LogKind& kind) {
+void check_kind(const analyzers::frames::LogKind& kind) {
   require(!kind.name.empty() && log::printable(kind.name) == kind.name);
   require(std::is_sorted(kind.gaps.begin(), kind.gaps.end()));
 }
 
-void read_once(Read& read, const std::filesystem::path& log, const analyzers::Selection& s) {
-  analyzers::Visitor visit;
-  visit.frame = [&](analyzers::Frame&& frame) {
-    require(analyzers::in_steps(s, frame.step));
+void read_once(Read& read, const std::filesystem::path& log,
+               const analyzers::frames::Selection& s) {
+  analyzers::frames::Visitor visit;
+  visit.frame = [&](analyzers::frames::Frame&& frame) {
+    require(analyzers::frames::in_steps(s, frame.step));
     check_frame(frame);
   };
-  visit.peak = [&](const analyzers::StepPeak& peak) {
-    require(analyzers::in_steps(s, peak.step));
+  visit.peak = [&](const analyzers::frames::StepPeak& peak) {
+    require(analyzers::frames::in_steps(s, peak.step));
     check_peak(peak);
   };
   visit.scalars = [&](const log::StepScalars& scalars) {
-    require(analyzers::in_steps(s, scalars.step));
+    require(analyzers::frames::in_steps(s, scalars.step));
   };
   visit.kind = check_kind;
-  analyzers::Notes notes;
-  const analyzers::Progress progress = [](std::uint64_t done, std::uint64_t all) {
+  analyzers::frames::Notes notes;
+  const analyzers::frames::Progress progress = [](std::uint64_t done, std::uint64_t all) {
     require(done <= all);
   };
   read_or_refuse(log, [&] { read(log, s, visit, notes, progress); });
@@ -81,7 +83,7 @@ void read_once(Read& read, const std::filesystem::path& log, const analyzers::Se
 
 void read_log(Recognises& recognises, Read& read, const std::filesystem::path& log) {
   static_cast<void>(recognises(log));
-  analyzers::Selection selection;
+  analyzers::frames::Selection selection;
   read_once(read, log, selection);
   selection.recorded_scale = 1024;
   selection.first_step = 1;

@@ -9,11 +9,12 @@
 
 namespace halfscope::fuzz {
 
-/// As readers::Kind has them.
+/// As analyzers::readers::Kind has them.
 using Recognises = bool(const std::filesystem::path& log);
-using Read = void(const std::filesystem::path& log, const readers::TimelineSelection& selection,
-                  const analyzers::Visitor& visit, analyzers::Notes& notes,
-                  const analyzers::Progress& progress);
+using Read = void(const std::filesystem::path& log,
+                  const analyzers::readers::common::TimelineSelection& selection,
+                  const analyzers::frames::Visitor& visit, analyzers::frames::Notes& notes,
+                  const analyzers::frames::Progress& progress);
 
 /// Asks the reader whether a file or folder is its log, and reads it whatever the answer: as it is,
 /// and with a loss scale given.

@@ -55,7 +55,8 @@ inline hs::BoundedTable equal_buckets(const std::vector<float>& values, int buck
   return out;
 }
 
-inline hsa::Counts counts_of(const hs::BoundedTable& table, const hs::Boundaries& limits) {
+inline hsa::underflow::Counts counts_of(const hs::BoundedTable& table,
+                                        const hs::Boundaries& limits) {
   return {table.total(),
           table.zero(),
           table.nan(),
@@ -66,8 +67,8 @@ inline hsa::Counts counts_of(const hs::BoundedTable& table, const hs::Boundaries
 }
 
 /// Binades down to 2^-45, where the bucket with zero is long below all else.
-inline std::vector<hsa::BinadeCount> binades_of(const hs::BoundedTable& table) {
-  std::vector<hsa::BinadeCount> out;
+inline std::vector<hsa::underflow::BinadeCount> binades_of(const hs::BoundedTable& table) {
+  std::vector<hsa::underflow::BinadeCount> out;
   for (int e = -45; e < 70; ++e) {
     const hs::Interval count = without(table.at_or_above({e, 0}), table.at_or_above({e + 1, 0}));
     if (count.high != 0) out.push_back({e, count});
@@ -76,11 +77,11 @@ inline std::vector<hsa::BinadeCount> binades_of(const hs::BoundedTable& table) {
 }
 
 /// Adds a step to a tensor that carries no scale.
-inline void add_step(hsa::TensorFindings& tensor, std::int64_t step,
+inline void add_step(hsa::underflow::TensorFindings& tensor, std::int64_t step,
                      const hs::BoundedTable& table) {
-  hsa::StepFindings found;
+  hsa::underflow::StepFindings found;
   found.step = step;
-  found.counts = counts_of(table, hsa::Target().boundaries(1, 1));
+  found.counts = counts_of(table, hsa::underflow::Target().boundaries(1, 1));
   found.binades = binades_of(table);
   if (tensor.tables.empty()) tensor.tables.push_back({1.0, {}});
   tensor.tables[0].table.merge(table);
@@ -90,18 +91,19 @@ inline void add_step(hsa::TensorFindings& tensor, std::int64_t step,
   const auto least = table.largest_at_least();
   if (least) found.max_abs_at_least = to_double(*least);
   tensor.per_step.push_back(found);
-  tensor.counts = counts_of(all, hsa::Target().boundaries(1, 1));
+  tensor.counts = counts_of(all, hsa::underflow::Target().boundaries(1, 1));
   tensor.binades = binades_of(all);
   tensor.max_abs = to_double(*all.largest());
   if (all.largest_at_least()) tensor.max_abs_at_least = to_double(*all.largest_at_least());
 }
 
-inline hsa::TensorFindings foreign_tensor(const std::string& log, const std::string& name) {
-  hsa::TensorFindings out;
+inline hsa::underflow::TensorFindings foreign_tensor(const std::string& log,
+                                                     const std::string& name) {
+  hsa::underflow::TensorFindings out;
   out.log = log;
   out.name = name;
   out.role = hs::log::Role::weight_grad;
-  out.role_source = hsa::RoleSource::name;
+  out.role_source = hsa::frames::RoleSource::name;
   out.counted = true;
   return out;
 }
@@ -116,7 +118,7 @@ inline std::vector<float> gradients_with_zeros(int layer, std::int64_t step) {
 
 /// What TensorBoard's own buckets tell: a bound for all but what is nearest to zero.
 inline hsa::Study tensorboard_study() {
-  using hsa::Gap;
+  using hsa::frames::Gap;
   hsa::Study out;
   out.analysis.logs = {"runs/mine"};
   out.analysis.kinds = {
@@ -130,13 +132,13 @@ inline hsa::Study tensorboard_study() {
     }
     out.analysis.tensors.push_back(tensor);
   }
-  out.advice = hsa::recommend(out.analysis, {});
+  out.advice = hsa::recommend::recommend(out.analysis, {});
   return out;
 }
 
 /// What 30 equal buckets tell: nothing of underflow.
 inline hsa::Study linear_study() {
-  using hsa::Gap;
+  using hsa::frames::Gap;
   hsa::Study out;
   out.analysis.logs = {"runs/keras"};
   out.analysis.kinds = {
@@ -153,7 +155,7 @@ inline hsa::Study linear_study() {
     }
     out.analysis.tensors.push_back(tensor);
   }
-  out.advice = hsa::recommend(out.analysis, {});
+  out.advice = hsa::recommend::recommend(out.analysis, {});
   return out;
 }
 

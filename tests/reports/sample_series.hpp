@@ -14,8 +14,8 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-inline analyzers::StepSeries steps(std::size_t count, double magnitude) {
-  analyzers::StepSeries out;
+inline analyzers::replay::StepSeries steps(std::size_t count, double magnitude) {
+  analyzers::replay::StepSeries out;
   out.log = "log";
   for (std::size_t i = 0; i < count; ++i) {
     out.steps.push_back(static_cast<std::int64_t>(i));

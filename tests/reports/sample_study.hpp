@@ -17,8 +17,8 @@ namespace hsa = halfscope::analyzers;
 
 inline hsa::Study study_of(const std::vector<std::filesystem::path>& logs) {
   hsa::Study out;
-  out.analysis = hsa::analyze(logs, {}, {});
-  out.advice = hsa::recommend(out.analysis, {});
+  out.analysis = hsa::underflow::analyze(logs, {}, {});
+  out.advice = hsa::recommend::recommend(out.analysis, {});
   return out;
 }
 
@@ -66,7 +66,7 @@ inline hs::UpdateWhatIf what_ifs(std::uint64_t n) {
 
 inline void add_updates(hsa::Study& study) {
   std::uint64_t n = 100;
-  for (hsa::TensorFindings& tensor : study.analysis.tensors) {
+  for (hsa::underflow::TensorFindings& tensor : study.analysis.tensors) {
     if (tensor.role != hs::log::Role::weight) continue;
     tensor.updates.emplace();
     tensor.updates->table = update_table(n);
@@ -81,7 +81,7 @@ inline void add_overflow(hsa::Study& study) {
   auto& tensors = study.analysis.tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].role != hs::log::Role::activation) continue;
-    hsa::Headroom h;
+    hsa::overflow::Headroom h;
     h.tensor = i;
     h.least = static_cast<double>(study.overflow.headroom.size()) - 0.75;
     h.least_at = 400;
@@ -93,78 +93,79 @@ inline void add_overflow(hsa::Study& study) {
     if (h.least > 1 && h.least < 2) h.overflow_expected_at = 1234;
     study.overflow.headroom.push_back(h);
   }
-  hsa::OverflowEvent nan;
+  hsa::overflow::OverflowEvent nan;
   nan.log = study.analysis.logs[0];
   nan.step = nan.last_step = 50;
   nan.tensor = "activation/layer3";
   nan.nan = 4321;
-  nan.cause = hsa::Cause::nan_in_model;
+  nan.cause = hsa::overflow::Cause::nan_in_model;
   nan.why = "Its inputs were finite, at most 12.5.";
   nan.leads = {{"activation/layer3", "itself", {{20, 12.5, 0, 0, 0}, {50, {}, 4321, 0, 0}}},
                {"weight/layer3.conv.weight", "weight", {{20, 0.25, 0, 0, 0}, {50, 0.5, 0, 0, 0}}}};
-  hsa::OverflowEvent alone = nan;
+  hsa::overflow::OverflowEvent alone = nan;
   alone.step = 100;
   alone.last_step = 200;
   alone.tensor = "activation/layer7";
   alone.nan = 0;
   alone.overflow = 17;
-  alone.cause = hsa::Cause::at_scale_1;
+  alone.cause = hsa::overflow::Cause::at_scale_1;
   alone.why = "The largest magnitude is 70000.";
   alone.leads.clear();
-  hsa::OverflowEvent scaled = alone;
+  hsa::overflow::OverflowEvent scaled = alone;
   scaled.step = scaled.last_step = 400;
   scaled.tensor = "weight_grad/layer0.conv.weight";
-  scaled.cause = hsa::Cause::by_scale;
+  scaled.cause = hsa::overflow::Cause::by_scale;
   scaled.safe_log2 = 11;
   study.overflow.events = {nan, alone, scaled};
 }
 
-inline hsa::FormatFit fit(std::string_view format, bool at_1, bool at_best, int log2, double db) {
-  hsa::FormatFit out;
+inline hsa::underflow::FormatFit fit(std::string_view format, bool at_1, bool at_best, int log2,
+                                     double db) {
+  hsa::underflow::FormatFit out;
   out.format = format;
   out.best_log2 = log2;
   out.fits_at_1 = at_1;
   out.fits_at_best = at_best;
   out.at_1.flushed_to_zero = at_1 ? 0 : 100;
   out.at_best.flushed_to_zero = at_best ? 0 : 50;
-  out.noise_at_best = hsa::NoiseRatio{db, db - 1, db + 1, false};
+  out.noise_at_best = hsa::underflow::NoiseRatio{db, db - 1, db + 1, false};
   return out;
 }
 
 inline void add_fits(hsa::Study& study) {
   std::size_t i = 0;
-  for (hsa::TensorFindings& tensor : study.analysis.tensors) {
+  for (hsa::underflow::TensorFindings& tensor : study.analysis.tensors) {
     const std::size_t kind = i++ % 4;
     tensor.fits = {fit("e4m3", false, kind == 3, 9, 31), fit("e5m2", kind == 0, kind != 1, 4, 25),
                    fit("binary16", kind == 0, kind != 1, 3, 73),
                    fit("bfloat16", kind != 1, kind != 1, 100, 55), fit("tf32", true, true, 90, 73)};
     if (kind == 0) {
-      tensor.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::NoiseRatio{32, 32, 32, true}}};
+      tensor.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::underflow::NoiseRatio{32, 32, 32, true}}};
     }
   }
 }
 
 inline void add_advice(hsa::Study& study) {
-  hsa::Recommendation& advice = study.advice;
+  hsa::recommend::Recommendation& advice = study.advice;
   const int recommended = advice.static_log2.value();
   for (int k = recommended - 18; k <= recommended + 1; ++k) {
-    hsa::ScaleEvidence scale;
+    hsa::recommend::ScaleEvidence scale;
     scale.log2_scale = k;
     scale.flushed = std::uint64_t{12345} >> (k - recommended + 18);
     scale.of = advice.flushed_at_1.of;
     scale.lost = {{0.001, 0.002}, {1e-6, 2e-6}};
     scale.overflow_steps = k > recommended ? 3 : 0;
-    scale.skip = {hsa::RiskMethod::binomial, 10, 0, 0, 0, 0.3, 0.95, 0};
+    scale.skip = {hsa::recommend::RiskMethod::binomial, 10, 0, 0, 0, 0.3, 0.95, 0};
     advice.scales.push_back(scale);
   }
   advice.dynamic =
-      hsa::DynamicAdvice{14, 1000, 0.00125, 0.0005, 0.0625, 0, "Grows once in a while."};
-  advice.ranks = hsa::RankSum{16, false, 777, 111, 100000, 2.5, 9};
+      hsa::recommend::DynamicAdvice{14, 1000, 0.00125, 0.0005, 0.0625, 0, "Grows once in a while."};
+  advice.ranks = hsa::recommend::RankSum{16, false, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};
   advice.keep_in_fp32 = {{"layer7.conv.weight", "tensor", "its largest value", 16, 4},
                          {"softmax", "softmax", "sums many exponentials", {}, 0}};
-  hsa::Footprint memory;
+  hsa::recommend::Footprint memory;
   memory.weights = 26000000;
   memory.activations = 16000000;
   memory.bytes_fp32 = 168000000;
@@ -189,17 +190,17 @@ inline hsa::Study full_study(const std::filesystem::path& folder) {
 inline hsa::Study hostile_study(const std::filesystem::path& folder) {
   hsa::Study out = full_study(folder);
   const std::string bad = "<img src=x onerror=alert(1)>\x1b[31m\xe2\x80\xae";
-  for (hsa::TensorFindings& tensor : out.analysis.tensors) tensor.name += bad;
-  for (hsa::OverflowEvent& event : out.overflow.events) {
+  for (hsa::underflow::TensorFindings& tensor : out.analysis.tensors) tensor.name += bad;
+  for (hsa::overflow::OverflowEvent& event : out.overflow.events) {
     event.tensor += bad;
     event.why += bad;
-    for (hsa::Lead& lead : event.leads) {
+    for (hsa::overflow::Lead& lead : event.leads) {
       lead.name += bad;
       lead.relation += bad;
     }
   }
-  for (hsa::LayerScale& layer : out.advice.per_layer) layer.layer += bad;
-  for (hsa::KeepInFp32& keep : out.advice.keep_in_fp32) {
+  for (hsa::recommend::LayerScale& layer : out.advice.per_layer) layer.layer += bad;
+  for (hsa::recommend::KeepInFp32& keep : out.advice.keep_in_fp32) {
     keep.name += bad;
     keep.kind += bad;
     keep.why += bad;

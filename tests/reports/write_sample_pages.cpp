@@ -16,14 +16,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path folder = argv[1];
-  using halfscope::reports::write_report;
+  using halfscope::reports::page::write_report;
   write_report(sample::full_study(folder / "log"), "Everything", folder / "full.html");
   write_report(sample::hostile_study(folder / "hostile-log"), "Names", folder / "hostile.html");
   write_report(sample::tensorboard_study(), "TensorBoard", folder / "tensorboard.html");
   write_report(sample::linear_study(), "Equal buckets", folder / "linear.html");
   nlohmann::ordered_json lines;  // by whose log it is (tests/python/test_recording_lines.py)
   for (const char* kind : {"PyTorch", "DeepSpeed", "TensorFlow", "Paddle"}) {
-    lines[kind] = halfscope::reports::recording_for(kind).lines;
+    lines[kind] = halfscope::reports::answer::recording_for(kind).lines;
   }
   std::ofstream(folder / "recording.json") << lines.dump();
   return 0;

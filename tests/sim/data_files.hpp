@@ -88,7 +88,7 @@ inline void write_all(const TempFolder& folder, const std::map<std::string, std:
 }
 
 inline std::string refused(const std::filesystem::path& path) {
-  const std::string message = message_of([&] { open_data(path.string(), 1); });
+  const std::string message = message_of([&] { data::open_data(path.string(), 1); });
   CHECK(message.find('\n') == std::string::npos);
   return message;
 }
@@ -104,7 +104,7 @@ inline std::string refused(std::map<std::string, std::string> files, const std::
   return message;
 }
 
-inline bool same(const Batch& a, const Batch& b) {
+inline bool same(const data::Batch& a, const data::Batch& b) {
   return a.shape == b.shape && a.inputs == b.inputs && a.ids == b.ids && a.labels == b.labels &&
          a.boxes.size() == b.boxes.size();
 }

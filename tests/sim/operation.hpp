@@ -23,12 +23,12 @@ namespace sim_test {
 
 using namespace halfscope;
 using namespace halfscope::sim;
-using Tensors = std::vector<Tensor>;
+using Tensors = std::vector<backend::Tensor>;
 using Floats = std::vector<float>;
 
 /// What goes into an operation; `wide`: binary32 in every mode.
 struct Input {
-  Shape shape;
+  backend::Shape shape;
   Floats values;
   bool wide = false;
 };
@@ -42,14 +42,14 @@ inline Floats normal(std::int64_t count, std::uint64_t seed, double deviation = 
   return values;
 }
 
-inline Input normal_input(const Shape& shape, std::uint64_t seed, double deviation = 1,
+inline Input normal_input(const backend::Shape& shape, std::uint64_t seed, double deviation = 1,
                           double mean = 0) {
-  return {shape, normal(elements(shape), seed, deviation, mean)};
+  return {shape, normal(backend::elements(shape), seed, deviation, mean)};
 }
 
 /// Distinct values in random order, none nearer than 0.02 to another or to zero.
-inline Input distinct_input(const Shape& shape, std::uint64_t seed) {
-  Floats values(static_cast<std::size_t>(elements(shape)));
+inline Input distinct_input(const backend::Shape& shape, std::uint64_t seed) {
+  Floats values(static_cast<std::size_t>(backend::elements(shape)));
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = (static_cast<float>(i) - static_cast<float>(values.size() / 2) + 0.5F) * 0.04F;
   }
@@ -66,18 +66,18 @@ inline Floats rounded(Dtype dtype, Floats values) {
 /// of the outputs. Both make their tensors, narrow ones of the given dtype.
 struct Operation {
   std::vector<Input> inputs;
-  std::function<Tensors(Backend&, Dtype, Tensors& in)> forward;
-  std::function<Tensors(Backend&, Dtype, Tensors& in, Tensors& out, Tensors& up)> backward;
+  std::function<Tensors(backend::Backend&, Dtype, Tensors& in)> forward;
+  std::function<Tensors(backend::Backend&, Dtype, Tensors& in, Tensors& out, Tensors& up)> backward;
 };
 
-inline Tensor tensor_of(Backend& backend, const Shape& shape, Dtype dtype,
-                        std::span<const float> values) {
-  Tensor tensor = backend.make(shape, dtype);
+inline backend::Tensor tensor_of(backend::Backend& backend, const backend::Shape& shape,
+                                 Dtype dtype, std::span<const float> values) {
+  backend::Tensor tensor = backend.make(shape, dtype);
   backend.set(tensor, values);
   return tensor;
 }
 
-inline Tensors inputs_of(Backend& backend, const Operation& operation, Dtype dtype,
+inline Tensors inputs_of(backend::Backend& backend, const Operation& operation, Dtype dtype,
                          Dtype values_of) {
   Tensors in;
   for (const Input& input : operation.inputs) {
@@ -88,7 +88,7 @@ inline Tensors inputs_of(Backend& backend, const Operation& operation, Dtype dty
 }
 
 /// Gradients that arrive: random, the same for every backend.
-inline Tensors arriving(Backend& backend, const Tensors& out, Dtype values_of) {
+inline Tensors arriving(backend::Backend& backend, const Tensors& out, Dtype values_of) {
   Tensors up;
   for (std::size_t i = 0; i < out.size(); ++i) {
     up.push_back(tensor_of(backend, out[i].shape, out[i].dtype,
@@ -102,7 +102,8 @@ struct Results {
 };
 
 /// In tensors of `dtype` that hold values of `values_of`.
-inline Results run(Backend& backend, const Operation& operation, Dtype dtype, Dtype values_of) {
+inline Results run(backend::Backend& backend, const Operation& operation, Dtype dtype,
+                   Dtype values_of) {
   Tensors in = inputs_of(backend, operation, dtype, values_of);
   Results results{operation.forward(backend, dtype, in), {}};
   Tensors up = arriving(backend, results.forward, values_of);
@@ -141,7 +142,7 @@ inline std::vector<double> finite_differences(std::span<double> x,
 /// The sum of outputs times what arrives as their gradients has the gradients that the backward
 /// pass says.
 inline void check_finite_differences(const Operation& operation) {
-  reference::ReferenceBackend backend;
+  backend::reference::ReferenceBackend backend;
   Tensors in = inputs_of(backend, operation, Dtype::f32, Dtype::f32);
   Tensors out = operation.forward(backend, Dtype::f32, in);
   Tensors up = arriving(backend, out, Dtype::f32);
@@ -149,8 +150,8 @@ inline void check_finite_differences(const Operation& operation) {
     const Tensors now = operation.forward(backend, Dtype::f32, in);
     double sum = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
-      for (std::size_t j = 0; j < reference::values(now[i]).size(); ++j) {
-        sum += reference::values(now[i])[j] * reference::values(up[i])[j];
+      for (std::size_t j = 0; j < backend::reference::values(now[i]).size(); ++j) {
+        sum += backend::reference::values(now[i])[j] * backend::reference::values(up[i])[j];
       }
     }
     return sum;
@@ -158,16 +159,17 @@ inline void check_finite_differences(const Operation& operation) {
   std::vector<std::vector<double>> slopes;
   const std::size_t gradients = run(backend, operation, Dtype::f32, Dtype::f32).backward.size();
   for (std::size_t i = 0; i < gradients; ++i) {
-    slopes.push_back(finite_differences(reference::values(in[i]), objective));
+    slopes.push_back(finite_differences(backend::reference::values(in[i]), objective));
   }
   const Tensors found = operation.backward(backend, Dtype::f32, in, out, up);
   for (std::size_t i = 0; i < gradients; ++i) {
     INFO("gradient of input " << i);
-    CHECK(relative_error(reference::values(found[i]), slopes[i]) < 1e-6);
+    CHECK(relative_error(backend::reference::values(found[i]), slopes[i]) < 1e-6);
   }
 }
 
-inline void check_same_bits(Backend& a, const Tensors& of_a, Backend& b, const Tensors& of_b) {
+inline void check_same_bits(backend::Backend& a, const Tensors& of_a, backend::Backend& b,
+                            const Tensors& of_b) {
   REQUIRE(of_a.size() == of_b.size());
   for (std::size_t i = 0; i < of_a.size(); ++i) {
     const Floats x = a.get(of_a[i]), y = rounded(of_a[i].dtype, b.get(of_b[i]));
@@ -182,16 +184,16 @@ inline void check_same_bits(Backend& a, const Tensors& of_a, Backend& b, const T
 }
 
 inline void check_cpu(const Operation& operation) {
-  reference::ReferenceBackend exact;
-  const auto one = make_cpu_backend(Accumulation::fp32, 1),
-             two = make_cpu_backend(Accumulation::fp32, 2);
+  backend::reference::ReferenceBackend exact;
+  const auto one = backend::make_cpu_backend(backend::Accumulation::fp32, 1),
+             two = backend::make_cpu_backend(backend::Accumulation::fp32, 2);
   const Results wanted = run(exact, operation, Dtype::f32, Dtype::f32),
                 found = run(*one, operation, Dtype::f32, Dtype::f32),
                 again = run(*two, operation, Dtype::f32, Dtype::f32);
   const auto compare = [&](const Tensors& a, const Tensors& b) {
     for (std::size_t i = 0; i < b.size(); ++i) {
       INFO("result " << i);
-      CHECK(relative_error(one->get(a[i]), reference::values(b[i])) < 1e-5);
+      CHECK(relative_error(one->get(a[i]), backend::reference::values(b[i])) < 1e-5);
     }
   };
   compare(found.forward, wanted.forward);

@@ -17,58 +17,62 @@
 
 namespace halfscope::test {
 
-inline sim::Tape::Value input_of(sim::Tape& tape, sim::Backend& backend, const sim::Batch& batch,
-                                 Dtype tensors) {
-  sim::Tensor x = backend.make(batch.shape, tensors);
+inline sim::autograd::Tape::Value input_of(sim::autograd::Tape& tape,
+                                           sim::backend::Backend& backend,
+                                           const sim::data::Batch& batch, Dtype tensors) {
+  sim::backend::Tensor x = backend.make(batch.shape, tensors);
   backend.set(x, batch.inputs);
   return tape.input(x);
 }
 
-inline void loss_of(sim::Tape& tape, sim::Tape::Value logits, const sim::Batch& batch) {
+inline void loss_of(sim::autograd::Tape& tape, sim::autograd::Tape::Value logits,
+                    const sim::data::Batch& batch) {
   tape.cross_entropy("loss", logits, batch.labels, static_cast<double>(batch.labels.size()));
 }
 
 /// Two dense layers.
-inline void forward_dense(sim::Tape& tape, sim::Backend& backend, const sim::Batch& batch,
-                          Dtype tensors, const sim::Data& data) {
+inline void forward_dense(sim::autograd::Tape& tape, sim::backend::Backend& backend,
+                          const sim::data::Batch& batch, Dtype tensors,
+                          const sim::data::Data& data) {
   const auto x = input_of(tape, backend, batch, tensors);
   const auto hidden = tape.relu("relu", tape.dense("fc1", x, 12));
   loss_of(tape, tape.dense("fc2", hidden, data.classes()), batch);
 }
 
 /// A convolution, batch normalisation, a pool, a dense layer.
-inline void forward_conv(sim::Tape& tape, sim::Backend& backend, const sim::Batch& batch,
-                         Dtype tensors, const sim::Data& data) {
+inline void forward_conv(sim::autograd::Tape& tape, sim::backend::Backend& backend,
+                         const sim::data::Batch& batch, Dtype tensors,
+                         const sim::data::Data& data) {
   const auto x = input_of(tape, backend, batch, tensors);
   const auto y = tape.conv("conv", x, 4, {.kernel = 3, .stride = 2, .padding = 1});
   const auto z = tape.pool("pool", tape.relu("relu", tape.batch_norm("bn", y)), {});
   loss_of(tape, tape.dense("fc", z, data.classes()), batch);
 }
 
-inline std::string refuses_none(const sim::Data&) { return {}; }
+inline std::string refuses_none(const sim::data::Data&) { return {}; }
 
-inline const sim::Network kDense = {.name = "dense-of-tests",
-                                    .what = "two dense layers",
-                                    .data = "blobs",
-                                    .forward = forward_dense,
-                                    .refuses = refuses_none};
-inline const sim::Network kConv = {.name = "conv-of-tests",
-                                   .what = "one convolution",
-                                   .data = "images",
-                                   .forward = forward_conv,
-                                   .refuses = refuses_none};
+inline const sim::networks::Network kDense = {.name = "dense-of-tests",
+                                              .what = "two dense layers",
+                                              .data = "blobs",
+                                              .forward = forward_dense,
+                                              .refuses = refuses_none};
+inline const sim::networks::Network kConv = {.name = "conv-of-tests",
+                                             .what = "one convolution",
+                                             .data = "images",
+                                             .forward = forward_conv,
+                                             .refuses = refuses_none};
 
-inline const sim::Precision& precision(std::string_view name) {
-  for (const sim::Precision& mode : sim::kPrecisions) {
+inline const sim::backend::Precision& precision(std::string_view name) {
+  for (const sim::backend::Precision& mode : sim::backend::kPrecisions) {
     if (mode.name == name) return mode;
   }
   throw std::invalid_argument("no such precision");
 }
 
 /// 12 steps, each with tables.
-inline sim::Settings settings(std::string_view mode, const std::string& scaling = {},
-                              const sim::Network& network = kDense) {
-  sim::Settings s;
+inline sim::training::Settings settings(std::string_view mode, const std::string& scaling = {},
+                                        const sim::networks::Network& network = kDense) {
+  sim::training::Settings s;
   s.network = &network;
   s.data = network.data;
   s.precision = precision(mode);

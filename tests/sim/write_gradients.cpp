@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "halfscope/log/safetensors.hpp"
-#include "sim/networks/network.hpp"
 #include "sim/backend/random.hpp"
 #include "sim/backend/tensor_bits.hpp"
+#include "sim/networks/network.hpp"
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr std::uint64_t kSeed = 5;
 
 /// Integers from -most to most over `of`.
 std::vector<float> integers(const std::string& name, std::int64_t count, int most, float of) {
-  Random random(kSeed, name);
+  backend::Random random(kSeed, name);
   std::vector<float> values;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto drawn = random.below(2 * static_cast<std::uint32_t>(most) + 1);
@@ -41,12 +41,13 @@ std::vector<float> integers(const std::string& name, std::int64_t count, int mos
 /// What goes into the file.
 class Output {
  public:
-  void add(const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    TensorBits bits{shape, Dtype::f32, std::vector<std::byte>(values.size() * sizeof(float))};
+  void add(const std::string& name, const backend::Shape& shape, const std::vector<float>& values) {
+    backend::TensorBits bits{shape, Dtype::f32,
+                             std::vector<std::byte>(values.size() * sizeof(float))};
     if (!values.empty()) std::memcpy(bits.bytes.data(), values.data(), bits.bytes.size());
     add(name, std::move(bits));
   }
-  void add(const std::string& name, TensorBits bits) {
+  void add(const std::string& name, backend::TensorBits bits) {
     names_.push_back(name);
     tensors_.push_back(std::move(bits));
   }
@@ -59,10 +60,10 @@ class Output {
 
  private:
   std::vector<std::string> names_;
-  std::vector<TensorBits> tensors_;
+  std::vector<backend::TensorBits> tensors_;
 };
 
-void add_batch(const std::string& prefix, const Batch& batch, Output& out) {
+void add_batch(const std::string& prefix, const data::Batch& batch, Output& out) {
   const auto numbers = [](const std::vector<std::int32_t>& integers) {
     return std::vector<float>(integers.begin(), integers.end());
   };
@@ -78,7 +79,7 @@ void add_batch(const std::string& prefix, const Batch& batch, Output& out) {
   std::vector<float> all;
   for (const auto& boxes : batch.boxes) {
     for (std::size_t i = 0; i < most; ++i) {
-      const Box box = i < boxes.size() ? boxes[i] : Box{0, 0, 0, 0, -1};
+      const data::Box box = i < boxes.size() ? boxes[i] : data::Box{0, 0, 0, 0, -1};
       all.insert(all.end(),
                  {box.left, box.top, box.right, box.bottom, static_cast<float>(box.label)});
     }
@@ -94,15 +95,15 @@ class Exact {
  public:
   Exact() {
     batch_.shape = {4, 8, 8, 2};
-    batch_.inputs = integers("inputs", elements(batch_.shape), 16, 1);
+    batch_.inputs = integers("inputs", backend::elements(batch_.shape), 16, 1);
   }
 
-  const Batch& batch() const { return batch_; }
+  const data::Batch& batch() const { return batch_; }
 
-  void forward(Tape& tape, Backend& backend, Dtype tensors) const {
-    Tensor x = backend.make(batch_.shape, tensors);
+  void forward(autograd::Tape& tape, backend::Backend& backend, Dtype tensors) const {
+    backend::Tensor x = backend.make(batch_.shape, tensors);
     backend.set(x, batch_.inputs);
-    Tape::Value y = tape.relu("relu1", tape.conv("conv1", tape.input(x), 4, {}));
+    autograd::Tape::Value y = tape.relu("relu1", tape.conv("conv1", tape.input(x), 4, {}));
     y = tape.pool("pool1", y, {});
     y = tape.relu("relu2", tape.conv("conv2", y, 4, {}));
     y = tape.dense("fc", y, 4);
@@ -111,8 +112,8 @@ class Exact {
     tape.smooth_l1("fc", y, target, std::vector<std::uint8_t>{1, 1, 0, 1}, 1);
   }
 
-  static void set_weights(Backend& backend, Parameters& parameters) {
-    for (Parameter* const parameter : parameters.trained()) {
+  static void set_weights(backend::Backend& backend, autograd::Parameters& parameters) {
+    for (autograd::Parameter* const parameter : parameters.trained()) {
       const std::string& name = parameter->name;
       const bool first = name.starts_with("conv1"), last = name.starts_with("fc");
       const auto values = integers(name, parameter->weight.size(),
@@ -126,27 +127,28 @@ class Exact {
   }
 
  private:
-  Batch batch_;
+  data::Batch batch_;
 };
 
 struct Request {
   std::string network, path;
-  const Precision* precision = &kPrecisions.front();
+  const backend::Precision* precision = &backend::kPrecisions.front();
   double scale = 1;
   std::int64_t batches = 1, size = 8;
 };
 
 /// A pass over the batch of `forward`, and all that is seen in it.
 template <class Forward>
-void pass(const Request& request, Backend& backend, Parameters& parameters, const Forward& forward,
-          Output& out) {
-  for (Parameter* const parameter : parameters.trained()) {
-    out.add("weight/" + parameter->name, torch_layout(bits_of(backend, parameter->updated())));
+void pass(const Request& request, backend::Backend& backend, autograd::Parameters& parameters,
+          const Forward& forward, Output& out) {
+  for (autograd::Parameter* const parameter : parameters.trained()) {
+    out.add("weight/" + parameter->name,
+            backend::torch_layout(backend::bits_of(backend, parameter->updated())));
   }
-  Tape tape(backend, parameters, true);
-  tape.watch([&](log::Role role, const std::string& name, const Tensor& tensor, double) {
-    TensorBits bits = bits_of(backend, tensor);
-    if (role == log::Role::weight_grad) bits = torch_layout(std::move(bits));
+  autograd::Tape tape(backend, parameters, true);
+  tape.watch([&](log::Role role, const std::string& name, const backend::Tensor& tensor, double) {
+    backend::TensorBits bits = backend::bits_of(backend, tensor);
+    if (role == log::Role::weight_grad) bits = backend::torch_layout(std::move(bits));
     out.add(fmt::format("{}/{}", log::name_of(role), name), std::move(bits));
   });
   forward(tape);
@@ -154,32 +156,34 @@ void pass(const Request& request, Backend& backend, Parameters& parameters, cons
   out.write(request.path, tape.loss());
 }
 
-void write_exact(const Request& request, Backend& backend, Parameters& parameters, Output& out) {
+void write_exact(const Request& request, backend::Backend& backend,
+                 autograd::Parameters& parameters, Output& out) {
   const Exact network;
   const Dtype tensors = request.precision->tensors;
-  Tape first(backend, parameters, false);
+  autograd::Tape first(backend, parameters, false);
   network.forward(first, backend, tensors);
   Exact::set_weights(backend, parameters);
   add_batch("batch-0/", network.batch(), out);
   pass(
-      request, backend, parameters, [&](Tape& tape) { network.forward(tape, backend, tensors); },
-      out);
+      request, backend, parameters,
+      [&](autograd::Tape& tape) { network.forward(tape, backend, tensors); }, out);
 }
 
-void write_network(const Request& request, Backend& backend, Parameters& parameters, Output& out) {
-  const Network* const network = find_network(request.network);
+void write_network(const Request& request, backend::Backend& backend,
+                   autograd::Parameters& parameters, Output& out) {
+  const networks::Network* const network = networks::find_network(request.network);
   if (network == nullptr) throw std::invalid_argument("no network is called " + request.network);
-  const auto data = open_data(std::string(network->data), kSeed);
+  const auto data = data::open_data(std::string(network->data), kSeed);
   const Dtype tensors = request.precision->tensors;
-  const Batch batch = data->batch(0, request.size);
+  const data::Batch batch = data->batch(0, request.size);
   for (std::int64_t i = 0; i < request.batches; ++i) {
     add_batch(fmt::format("batch-{}/", i), data->batch(i, request.size), out);
   }
-  Tape first(backend, parameters, false);
+  autograd::Tape first(backend, parameters, false);
   network->forward(first, backend, batch, tensors, *data);
   pass(
       request, backend, parameters,
-      [&](Tape& tape) { network->forward(tape, backend, batch, tensors, *data); }, out);
+      [&](autograd::Tape& tape) { network->forward(tape, backend, batch, tensors, *data); }, out);
 }
 
 Request request_of(const std::vector<std::string>& arguments) {
@@ -191,8 +195,11 @@ Request request_of(const std::vector<std::string>& arguments) {
   request.network = arguments[0];
   request.path = arguments[1];
   if (arguments.size() > 2) {
-    request.precision = std::ranges::find(kPrecisions, arguments[2], &Precision::name);
-    if (request.precision == kPrecisions.end()) throw std::invalid_argument("no such precision");
+    request.precision =
+        std::ranges::find(backend::kPrecisions, arguments[2], &backend::Precision::name);
+    if (request.precision == backend::kPrecisions.end()) {
+      throw std::invalid_argument("no such precision");
+    }
   }
   if (arguments.size() > 3) request.scale = std::stod(arguments[3]);
   if (arguments.size() > 4) request.batches = std::stoll(arguments[4]);
@@ -205,8 +212,8 @@ Request request_of(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   try {
     const Request request = request_of({argv + 1, argv + argc});
-    const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-    Parameters parameters(*backend, *request.precision, kSeed);
+    const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+    autograd::Parameters parameters(*backend, *request.precision, kSeed);
     Output out;
     if (request.network == "exact") {
       write_exact(request, *backend, parameters, out);

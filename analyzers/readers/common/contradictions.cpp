@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 void Contradictions::add(const Contradiction& kind, std::uint64_t line, std::string found) {
   const auto known = std::find_if(rows_.begin(), rows_.end(),
@@ -21,7 +21,7 @@ void Contradictions::add(const Contradiction& kind, std::uint64_t line, std::str
   known->found = std::move(found);
 }
 
-void Contradictions::tell(const std::string& file, analyzers::Notes& notes) const {
+void Contradictions::tell(const std::string& file, frames::Notes& notes) const {
   for (const Row& row : rows_) {
     const bool once = row.count == 1;
     std::string times = once ? "once" : fmt::format("{} times", row.count);
@@ -36,4 +36,4 @@ void Contradictions::tell(const std::string& file, analyzers::Notes& notes) cons
   }
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

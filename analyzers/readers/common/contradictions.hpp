@@ -9,7 +9,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// A kind of contradiction, of which there is one object each: parts of a note's sentence.
 struct Contradiction {
@@ -24,7 +24,7 @@ class Contradictions {
   /// `line`: from 1; 0 where a file is not read by lines. `found`: the tensor and step, and what is
   /// written there.
   void add(const Contradiction& kind, std::uint64_t line, std::string found = {});
-  void tell(const std::string& file, analyzers::Notes& notes) const;
+  void tell(const std::string& file, frames::Notes& notes) const;
 
  private:
   struct Row {
@@ -35,4 +35,4 @@ class Contradictions {
   std::vector<Row> rows_;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

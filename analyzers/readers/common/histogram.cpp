@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -281,4 +281,4 @@ bool hides_underflow(const BoundedTable& table) {
   });
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -8,7 +8,7 @@
 
 #include "halfscope/table/bounded_table.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// Bucket i holds counts[i] values in [edges[i], edges[i + 1]); the last one is closed where
 /// `last_closed`. Ends may be infinite.
@@ -36,4 +36,4 @@ BoundedTable table_of(const Histogram& histogram);
 /// to what is kept at 1.
 bool hides_underflow(const BoundedTable& table);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/common/kind_names.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 std::string names_of_kinds() {
   std::string names;
@@ -12,4 +12,4 @@ std::string names_of_kinds() {
   return names;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// In the order of kinds().
 inline constexpr std::array<std::string_view, 12> kKindNames = {
@@ -27,4 +27,4 @@ inline constexpr std::array<std::string_view, 12> kKindNames = {
 /// "folders of a run log for each rank, ... or safetensors, ... files".
 std::string names_of_kinds();
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -6,7 +6,7 @@
 
 #include "halfscope/log/kernel_files.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 namespace fs = std::filesystem;
 
@@ -40,4 +40,4 @@ std::vector<fs::path> files_of(const fs::path& log) {
   return files;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

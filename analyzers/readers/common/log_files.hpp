@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// Whether a folder has a run.json.
 bool is_run_log(const std::filesystem::path& log);
@@ -19,4 +19,4 @@ std::string beginning_of(const std::filesystem::path& file, std::size_t most);
 /// Empty where neither can be read.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& log);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 void PeakTable::add(const std::string& tensor, log::Role role, std::int64_t step,
                     const Magnitudes& found) {
   Tensor& of = tensors_.try_emplace(tensor, Tensor{role, {}}).first->second;
@@ -37,7 +37,7 @@ void PeakTable::tell(Timeline& timeline) const {
   if (names.size() == tensors_.size()) timeline.names(names);
   for (const auto& [name, tensor] : tensors_) {
     for (const auto& [step, found] : tensor.steps) {
-      analyzers::StepPeak peak;
+      frames::StepPeak peak;
       peak.role = tensor.role;
       peak.step = step;
       peak.tensor = name;
@@ -53,10 +53,10 @@ namespace {
 
 /// Says what a log of printed extremes leaves open.
 void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSelection& selection,
-               const analyzers::Visitor& visit) {
+               const frames::Visitor& visit) {
   if (!visit.kind) return;
-  using analyzers::Gap;
-  analyzers::LogKind kind{name, {Gap::rounded, Gap::dtype}};
+  using frames::Gap;
+  frames::LogKind kind{name, {Gap::rounded, Gap::dtype}};
   if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
   kind.gaps.push_back(Gap::counts);
   kind.gaps.push_back(Gap::updates);
@@ -68,8 +68,8 @@ void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSe
 
 void read_peaks(const std::string& name, const std::filesystem::path& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
-                const TimelineSelection& selection, const analyzers::Visitor& visit,
-                analyzers::Notes& notes) {
+                const TimelineSelection& selection, const frames::Visitor& visit,
+                frames::Notes& notes) {
   PeakTable peaks;
   const std::uint64_t in_all = bytes_of(files);
   std::uint64_t before = 0;
@@ -83,4 +83,4 @@ void read_peaks(const std::string& name, const std::filesystem::path& log,
   timeline.finish(notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -14,7 +14,7 @@
 #include "analyzers/readers/common/printed_extremes.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 class PeakTable {
  public:
@@ -41,7 +41,7 @@ using PeakReader = std::function<void(const std::filesystem::path& file, std::ui
 /// too.
 void read_peaks(const std::string& name, const std::filesystem::path& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
-                const TimelineSelection& selection, const analyzers::Visitor& visit,
-                analyzers::Notes& notes);
+                const TimelineSelection& selection, const frames::Visitor& visit,
+                frames::Notes& notes);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

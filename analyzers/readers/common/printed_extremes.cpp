@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr Contradiction kCrossed{"min is above max", "neither is used"};
@@ -108,4 +108,4 @@ std::optional<Magnitudes> magnitudes_of(const PrintedExtremes& printed,
   return known;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -9,7 +9,7 @@
 #include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// What is known of a tensor's magnitudes.
 struct Magnitudes {
@@ -37,4 +37,4 @@ std::string text_of(const PrintedExtremes& printed);
 std::optional<Magnitudes> magnitudes_of(const PrintedExtremes& printed,
                                         std::vector<const Contradiction*>& wrong);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -9,7 +9,7 @@
 
 #include "analyzers/readers/common/roles.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 namespace {
 
 using log::Role;
@@ -111,4 +111,4 @@ std::optional<Role> role_in_words(std::string_view tag) {
   return std::nullopt;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

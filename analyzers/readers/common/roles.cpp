@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
-using analyzers::RoleSource;
-using analyzers::Selection;
-using analyzers::Unnamed;
+using frames::RoleSource;
+using frames::Selection;
+using frames::Unnamed;
 using log::Role;
 
 namespace {
@@ -38,7 +38,7 @@ bool is_optimizer_state(const std::vector<std::string_view>& parts) {
 }
 
 bool speaks_of_gradients(std::string_view text) {
-  const auto role = readers::role_in_words(text);
+  const auto role = readers::common::role_in_words(text);
   return role == Role::weight_grad || role == Role::activation_grad;
 }
 
@@ -59,7 +59,7 @@ bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
 std::pair<Role, RoleSource> role_of(const Selection& s, const std::string& name,
                                     std::optional<Unnamed> unnamed) {
   for (const auto& [glob, role] : s.roles) {
-    if (analyzers::matches(glob, name)) return {role, RoleSource::option};
+    if (frames::matches(glob, name)) return {role, RoleSource::option};
   }
   if (const auto role = log::role_in_name(name)) return {*role, RoleSource::name};
   // Who names roles does not want the others guessed.
@@ -73,7 +73,7 @@ Role role_of_unnamed(std::string_view name, Unnamed unnamed) {
   if (is_optimizer_state(parts)) return Role::optimizer_state;
   if (unnamed == Unnamed::gradients) return Role::weight_grad;
   if (!parts.empty() && is_one_of(parts.front(), kNeither)) return Role::unknown;
-  return speaks_of_gradients(name) ? *readers::role_in_words(name) : Role::weight;
+  return speaks_of_gradients(name) ? *readers::common::role_in_words(name) : Role::weight;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -11,7 +11,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// A role by the words of a tag: "gradients/conv1.weight", "conv1.weight.grad", "grad_norm/..." say
 /// weight_grad, "parameters/fc.bias" and "weights/fc" say weight, "activations/relu" activation,
@@ -33,13 +33,13 @@ bool is_optimizer_state(const std::vector<std::string_view>& parts);
 
 /// The role a name has: by --role, by itself, or (`unnamed`: no name of its file carries one) by
 /// what its file holds, unless --role is given at all.
-std::pair<log::Role, analyzers::RoleSource> role_of(
-    const analyzers::Selection& selection, const std::string& name,
-    std::optional<analyzers::Unnamed> unnamed = std::nullopt);
+std::pair<log::Role, frames::RoleSource> role_of(
+    const frames::Selection& selection, const std::string& name,
+    std::optional<frames::Unnamed> unnamed = std::nullopt);
 
 /// What a tensor of such a file is: by default what the file holds; what is called as an
 /// optimizer's state ("exp_avg", "optimizer.state.0.step") is that. Beside weights, names may say
 /// "grad", and what a checkpoint holds of callbacks and schedulers is neither.
-log::Role role_of_unnamed(std::string_view name, analyzers::Unnamed unnamed);
+log::Role role_of_unnamed(std::string_view name, frames::Unnamed unnamed);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

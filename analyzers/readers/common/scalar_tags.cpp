@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 namespace {
 
 /// The parts of a tag between slashes and dots, in lower case, words joined by '_'.
@@ -89,4 +89,4 @@ void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
   }
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -11,7 +11,7 @@
 
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 enum class ScalarMeaning : std::uint8_t {
   loss,
@@ -41,4 +41,4 @@ class ScalarTags {
   std::array<std::string, 5> chosen_;  // by meaning; empty: none yet
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -10,7 +10,7 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr std::size_t kBytesATell = std::size_t{1} << 20;
@@ -80,7 +80,7 @@ std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   return bytes;
 }
 
-TextLines::TextLines(const std::filesystem::path& file, analyzers::Progress progress,
+TextLines::TextLines(const std::filesystem::path& file, frames::Progress progress,
                      std::uint64_t before, std::uint64_t in_all)
     : file_(file), progress_(std::move(progress)), before_(before), in_all_(in_all) {
   const auto bytes = file_.bytes();
@@ -107,7 +107,7 @@ void BadLines::add(std::uint64_t line, std::string_view why) {
   why_ = why;
 }
 
-void BadLines::tell(const std::string& file, analyzers::Notes& notes) const {
+void BadLines::tell(const std::string& file, frames::Notes& notes) const {
   if (count_ == 0) return;
   notes.push_back(fmt::format("{}: {} left out; the first is line {}: {}", file,
                               count_ == 1 ? "a line is" : fmt::format("{} lines are", count_),
@@ -148,4 +148,4 @@ Bounds magnitude_bounds(const Bounds& value) {
   return {holds_zero ? 0 : std::min(low, high), std::max(low, high)};
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

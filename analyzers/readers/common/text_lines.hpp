@@ -12,7 +12,7 @@
 #include "analyzers/frames/source.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// The regular files of a folder and of the folders in it, so many levels down, that `is_one`
 /// takes: by path. The file itself where it is one. Hidden ones and links to folders are left out.
@@ -30,7 +30,7 @@ class TextLines {
  public:
   /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
   /// the file cannot be read.
-  explicit TextLines(const std::filesystem::path& file, analyzers::Progress progress = {},
+  explicit TextLines(const std::filesystem::path& file, frames::Progress progress = {},
                      std::uint64_t before = 0, std::uint64_t in_all = 0);
 
   /// The next line without its end (LF or CRLF); empty after the last one.
@@ -47,7 +47,7 @@ class TextLines {
   std::string_view text_;
   std::size_t at_ = 0;
   std::uint64_t number_ = 0;
-  analyzers::Progress progress_;
+  frames::Progress progress_;
   std::uint64_t before_, in_all_;
   std::size_t tell_at_ = 0;
 };
@@ -57,7 +57,7 @@ class BadLines {
  public:
   void add(std::uint64_t line, std::string_view why);
   /// Nothing where there are none.
-  void tell(const std::string& file, analyzers::Notes& notes) const;
+  void tell(const std::string& file, frames::Notes& notes) const;
 
  private:
   std::uint64_t count_ = 0, first_ = 0;
@@ -83,4 +83,4 @@ Bounds printed_bounds(double printed, int last_digit);
 /// Where the magnitude of such a number lies.
 Bounds magnitude_bounds(const Bounds& value);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -11,13 +11,16 @@
 
 #include "analyzers/readers/common/roles.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
+
+using frames::SkippedSteps;
+
 namespace {
 
-using analyzers::Frame;
-using analyzers::Notes;
-using analyzers::RoleSource;
-using analyzers::StepPeak;
+using frames::Frame;
+using frames::Notes;
+using frames::RoleSource;
+using frames::StepPeak;
 using log::BadInput;
 using log::printable;
 using log::Role;
@@ -109,7 +112,7 @@ std::optional<double> ScaleSeries::at(std::int64_t step) const {
 }
 
 Timeline::Timeline(std::string log, const TimelineSelection& selection,
-                   const analyzers::Visitor& visit)
+                   const frames::Visitor& visit)
     : log_(std::move(log)),
       selection_(selection),
       visit_(visit),
@@ -126,32 +129,32 @@ log::StepScalars& Timeline::scalars_at(std::int64_t step) {
 }
 
 void Timeline::loss(std::int64_t step, double value) {
-  if (in_steps(selection_, step)) scalars_at(step).loss = value;
+  if (frames::in_steps(selection_, step)) scalars_at(step).loss = value;
 }
 
 void Timeline::learning_rate(std::int64_t step, double value) {
-  if (in_steps(selection_, step)) scalars_at(step).learning_rate = value;
+  if (frames::in_steps(selection_, step)) scalars_at(step).learning_rate = value;
 }
 
 void Timeline::loss_scale(std::int64_t step, double value) {
   state_->of_steps.add(step, value);  // of a step between selected ones too
-  if (in_steps(selection_, step)) scalars_at(step).loss_scale = value;
+  if (frames::in_steps(selection_, step)) scalars_at(step).loss_scale = value;
 }
 
 void Timeline::found_inf(std::int64_t step, bool value) {
-  if (in_steps(selection_, step)) scalars_at(step).found_inf = value;
+  if (frames::in_steps(selection_, step)) scalars_at(step).found_inf = value;
 }
 
 void Timeline::gradient_norm(std::int64_t step, double value) {
-  keep_once_broken(analyzers::kGradientNorm, step, value);
+  keep_once_broken(frames::kGradientNorm, step, value);
 }
 
 void Timeline::evaluation_loss(std::int64_t step, double value) {
-  keep_once_broken(analyzers::kEvaluationLoss, step, value);
+  keep_once_broken(frames::kEvaluationLoss, step, value);
 }
 
 void Timeline::keep_once_broken(std::string_view tag, std::int64_t step, double value) {
-  if (!in_steps(selection_, step)) return;
+  if (!frames::in_steps(selection_, step)) return;
   std::string name(tag);
   if (std::isfinite(value) && !state_->broken.contains(name)) return;
   state_->broken.insert(name);
@@ -159,13 +162,13 @@ void Timeline::keep_once_broken(std::string_view tag, std::int64_t step, double 
 }
 
 void Timeline::nan_iterations(std::int64_t step, std::int64_t count) {
-  if (count <= 0 || !in_steps(selection_, step)) return;
-  scalars_at(step).more.insert_or_assign(std::string(analyzers::kNanIterations),
+  if (count <= 0 || !frames::in_steps(selection_, step)) return;
+  scalars_at(step).more.insert_or_assign(std::string(frames::kNanIterations),
                                          static_cast<double>(count));
 }
 
 void Timeline::reached(std::int64_t step) {
-  if (in_steps(selection_, step)) scalars_at(step);
+  if (frames::in_steps(selection_, step)) scalars_at(step);
 }
 
 void Timeline::restart(std::int64_t step) {
@@ -173,7 +176,7 @@ void Timeline::restart(std::int64_t step) {
   state_->last_told = state_->scalars.end();
   state_->of_steps.restart(step);
   std::erase_if(state_->skips, [&](const auto& steps) { return steps.first >= step; });
-  for (analyzers::SkippedSteps& steps : state_->skips) {
+  for (SkippedSteps& steps : state_->skips) {
     if (!steps.last || *steps.last < step) continue;
     const auto gone = static_cast<std::uint64_t>(*steps.last - step + 1);
     const auto left = static_cast<std::uint64_t>(step - steps.first);
@@ -183,18 +186,18 @@ void Timeline::restart(std::int64_t step) {
   }
 }
 
-void Timeline::skipped(const analyzers::SkippedSteps& steps) {
+void Timeline::skipped(const SkippedSteps& steps) {
   const bool before = steps.last && *steps.last < selection_.first_step;
   if (!before && steps.first < selection_.end_step) state_->skips.push_back(steps);
 }
 
 bool Timeline::wants(const std::string& name, std::int64_t step) const {
-  if (!in_steps(selection_, step)) return false;
-  if (selects(selection_, name)) return true;
+  if (!frames::in_steps(selection_, step)) return false;
+  if (frames::selects(selection_, name)) return true;
   // "gradients/conv1.weight" is selected by what comes after the role, as "weight_grad/..." is.
   const std::size_t slash = name.find('/');
   return slash != std::string::npos && role_in_words(name.substr(0, slash)) &&
-         analyzers::matches(*selection_.tensor_glob, name.substr(slash + 1));
+         frames::matches(*selection_.tensor_glob, name.substr(slash + 1));
 }
 
 void Timeline::names(const std::vector<std::string>& all) {
@@ -204,21 +207,20 @@ void Timeline::names(const std::vector<std::string>& all) {
 }
 
 std::pair<Role, RoleSource> Timeline::role_of(const std::string& name, Role known) const {
-  const auto [role, source] = readers::role_of(selection_, name);
+  const auto [role, source] = readers::common::role_of(selection_, name);
   if (source == RoleSource::option) return {role, source};
   if (known != Role::unknown) return {known, RoleSource::name};
   if (source == RoleSource::name) return {role, source};
   if (const auto said = role_in_words(name)) return {*said, RoleSource::name};
-  return readers::role_of(
-      selection_, name,
-      assume_roles_ ? std::optional(analyzers::Unnamed::gradients) : std::nullopt);
+  return readers::common::role_of(
+      selection_, name, assume_roles_ ? std::optional(frames::Unnamed::gradients) : std::nullopt);
 }
 
 std::optional<double> Timeline::scale_of(std::int64_t step) {
   if (selection_.recorded_scale) return *selection_.recorded_scale;
   if (!selection_.scale_tag) return 1.0;
   const auto scale = state_->carried.at(step);
-  if (scale && analyzers::usable_scale(*scale)) return scale;
+  if (scale && frames::usable_scale(*scale)) return scale;
   state_->without_scale.insert(step);
   ++state_->left_out;
   return std::nullopt;
@@ -256,7 +258,7 @@ void Timeline::pass_on(Frame&& frame, bool scale_told) {
   frame.run_scale = 1.0;
   if (frame.counted) {
     const double told = state_->of_steps.at(frame.step).value_or(0);
-    frame.run_scale = scale_told || !analyzers::usable_scale(told) ? frame.scale : told;
+    frame.run_scale = scale_told || !frames::usable_scale(told) ? frame.scale : told;
     add_extreme(frame.role, frame.step, extreme_of(frame.table, frame.scale));
   }
   visit_.frame(std::move(frame));
@@ -358,10 +360,10 @@ void Timeline::finish(Notes& notes) {
   }
   std::stable_sort(state_->skips.begin(), state_->skips.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const analyzers::SkippedSteps& steps : state_->skips) {
+  for (const SkippedSteps& steps : state_->skips) {
     if (visit_.skipped) visit_.skipped(steps);
   }
   tell_assumptions(notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

@@ -15,7 +15,7 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::common {
 
 /// The loss scale that recorded values carry at each step, told by a scalar.
 class ScaleSeries {
@@ -49,8 +49,8 @@ struct TimelineState {
   std::map<std::int64_t, log::StepScalars> scalars;
   std::map<std::int64_t, log::StepScalars>::iterator last_told = scalars.end();
   std::map<std::int64_t, std::array<Extreme, 2>> extremes;  ///< of weights, of activations
-  std::vector<analyzers::StepPeak> peaks;                   ///< of single tensors, unscaled
-  std::vector<analyzers::SkippedSteps> skips;
+  std::vector<frames::StepPeak> peaks;                      ///< of single tensors, unscaled
+  std::vector<frames::SkippedSteps> skips;
   std::set<std::string> broken;  ///< tags of which some value was NaN or infinite
   std::set<std::int64_t> without_scale;
   std::uint64_t left_out = 0;  ///< tables and magnitudes of these steps
@@ -58,10 +58,10 @@ struct TimelineState {
 };
 
 /// What is wanted of a log.
-struct TimelineSelection : analyzers::Selection {
+struct TimelineSelection : frames::Selection {
   TimelineSelection() = default;
-  TimelineSelection(const analyzers::Selection& selection)  // NOLINT(google-explicit-constructor)
-      : Selection(selection) {}
+  TimelineSelection(const frames::Selection& selection)  // NOLINT(google-explicit-constructor)
+      : frames::Selection(selection) {}
   /// Set while the logs of a folder that holds several kinds are read: one timeline of all.
   std::shared_ptr<TimelineState> joined = nullptr;
 };
@@ -71,7 +71,7 @@ struct TimelineSelection : analyzers::Selection {
 /// and tensors are told.
 class Timeline {
  public:
-  Timeline(std::string log, const TimelineSelection& selection, const analyzers::Visitor& visit);
+  Timeline(std::string log, const TimelineSelection& selection, const frames::Visitor& visit);
 
   /// Scalars of a step; those that are there already are replaced.
   void loss(std::int64_t step, double value);
@@ -91,19 +91,19 @@ class Timeline {
   /// skipped steps.
   void restart(std::int64_t step);
   /// Steps among which some were skipped, nobody knows which.
-  void skipped(const analyzers::SkippedSteps& steps);
+  void skipped(const frames::SkippedSteps& steps);
 
   /// Whether a tensor of this step is wanted: before its table is made.
   bool wants(const std::string& name, std::int64_t step) const;
   /// A tensor's counts at a step. The timeline sets the role (unless it is known), its source,
   /// `counted`, the shape, and the scales, and takes the largest magnitude for the step's scalars.
   /// Tables of a name and step that come again are told again: readers keep the last.
-  void tensor(analyzers::Frame&& frame);
+  void tensor(frames::Frame&& frame);
   /// The same of a frame that is complete but for `counted` and Frame::run_scale. scale_told:
   /// somebody said which scale its values carry.
-  void pass_on(analyzers::Frame&& frame, bool scale_told);
+  void pass_on(frames::Frame&& frame, bool scale_told);
   /// A tensor's largest magnitude where there are no counts; as recorded: role and scales as above.
-  void peak(analyzers::StepPeak peak);
+  void peak(frames::StepPeak peak);
 
   /// Whether some name carries a role; otherwise all are taken as weight_grad. Tell it before the
   /// first tensor: all names, selected or not.
@@ -116,24 +116,23 @@ class Timeline {
 
   /// Tells peaks and scalars, and notes what was assumed. Throws log::BadInput where
   /// --recorded-scale names a scalar that was not there, listing those that were.
-  void finish(analyzers::Notes& notes);
+  void finish(frames::Notes& notes);
 
  private:
-  std::pair<log::Role, analyzers::RoleSource> role_of(const std::string& name,
-                                                      log::Role known) const;
+  std::pair<log::Role, frames::RoleSource> role_of(const std::string& name, log::Role known) const;
   /// The scale that values of a gradient carry. Empty where nobody knows: then it is counted.
   std::optional<double> scale_of(std::int64_t step);
   log::StepScalars& scalars_at(std::int64_t step);
   void keep_once_broken(std::string_view tag, std::int64_t step, double value);
   void add_extreme(log::Role role, std::int64_t step, const Extreme& found);
   void tell_step(log::StepScalars& scalars) const;
-  void tell_assumptions(analyzers::Notes& notes) const;
+  void tell_assumptions(frames::Notes& notes) const;
 
   std::string log_;
   TimelineSelection selection_;
-  const analyzers::Visitor& visit_;
+  const frames::Visitor& visit_;
   bool assume_roles_ = false;
   std::shared_ptr<TimelineState> state_;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::common

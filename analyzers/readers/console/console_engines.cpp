@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 std::optional<std::size_t> EngineSplit::fitting(double attempted) const {
   std::optional<std::size_t> same, grown;
@@ -77,4 +77,4 @@ bool EngineSurvey::two() const {
 
 bool EngineSurvey::swapped() const { return off_[0][1] + off_[1][0] < off_[0][0] + off_[1][1]; }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -10,7 +10,7 @@
 
 #include "analyzers/readers/console/console_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 inline constexpr std::size_t kEngines = 2;
 
@@ -73,4 +73,4 @@ class EngineSurvey {
   std::array<std::array<std::int64_t, kEngines>, kEngines> since_{}, off_{};
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -12,7 +12,10 @@
 
 #include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
+
+using frames::Notes;
+
 namespace {
 
 using log::printable;
@@ -32,7 +35,7 @@ std::optional<RankName> rank_name(const std::string& name) {
     at = name.find_first_not_of("-_.=", at + word.size());
     if (at == std::string::npos) continue;
     const std::size_t end = std::min(name.find_first_not_of("0123456789", at), name.size());
-    const auto rank = integer_in(std::string_view(name).substr(at, end - at));
+    const auto rank = common::integer_in(std::string_view(name).substr(at, end - at));
     if (rank) return RankName{name.substr(0, at) + "#" + name.substr(end), *rank};
   }
   return std::nullopt;
@@ -57,7 +60,7 @@ bool tells_more(const Survey& file, const Survey& before) {
 }
 
 /// Leaves the first rank's file of each run, or a later one's that tells more.
-void keep_first_rank(std::vector<ConsoleFile>& files, analyzers::Notes& notes) {
+void keep_first_rank(std::vector<ConsoleFile>& files, Notes& notes) {
   struct OfRank {
     std::int64_t rank;
     std::filesystem::path path;
@@ -97,7 +100,7 @@ bool goes_on(const Survey& before, const Survey& file) {
 
 bool tells_steps(const ConsoleFile& file) { return file.survey.first.has_value(); }
 
-void tell_runs(const std::vector<ConsoleRun>& runs, analyzers::Notes& notes) {
+void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
   for (const ConsoleRun& run : runs) {
     for (std::size_t i = 1; i < run.size(); ++i) {
       if (!tells_steps(run[i])) continue;
@@ -120,7 +123,7 @@ void tell_runs(const std::vector<ConsoleRun>& runs, analyzers::Notes& notes) {
 
 }  // namespace
 
-std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, analyzers::Notes& notes) {
+std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, Notes& notes) {
   keep_first_rank(files, notes);
   const auto without = std::stable_partition(files.begin(), files.end(), tells_steps);
   std::stable_sort(files.begin(), without, [](const ConsoleFile& a, const ConsoleFile& b) {
@@ -149,4 +152,4 @@ std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, analyzers::
   return runs;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -8,7 +8,7 @@
 
 #include "analyzers/readers/console/console_survey.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 struct ConsoleFile {
   std::filesystem::path path;
@@ -21,6 +21,6 @@ using ConsoleRun = std::vector<ConsoleFile>;
 
 /// Several ranks' files of one run are one file, that of the first rank. Files that overlap in part
 /// or follow each other are a run that was started again; others are runs of their own.
-std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, analyzers::Notes& notes);
+std::vector<ConsoleRun> console_runs(std::vector<ConsoleFile> files, frames::Notes& notes);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

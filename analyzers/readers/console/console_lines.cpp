@@ -5,7 +5,7 @@
 
 #include "analyzers/readers/console/console_words.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
 /// 0 is what is left of a loss scale after it collapsed.
@@ -34,4 +34,4 @@ ConsoleLine console_line(std::string_view line) {
   return found;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 /// A step that was skipped. Scales that can be none are left out.
 struct Overflow {
@@ -88,4 +88,4 @@ std::optional<Bar> bar_of(std::string_view line);
 /// Of a line that tells steps, or a bar, or values between braces as Hugging Face's Trainer prints.
 LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

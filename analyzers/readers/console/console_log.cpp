@@ -9,18 +9,21 @@
 #include <iterator>
 #include <memory>
 
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/common/text_lines.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_files.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/common/contradictions.hpp"
-#include "analyzers/readers/common/log_files.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
-#include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
+
+using frames::Notes;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,8 +31,8 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning, and of the end
 
-constexpr Contradiction kCut{"the last line has no end",
-                             "what it says is kept, its last number may be cut"};
+constexpr common::Contradiction kCut{"the last line has no end",
+                                     "what it says is kept, its last number may be cut"};
 
 bool tells_any(std::string_view text) {
   std::string buffer;
@@ -57,26 +60,26 @@ std::string end_of(const fs::path& file, std::size_t most) {
 }
 
 bool is_console_file(const fs::path& file) {
-  const std::string begin = beginning_of(file, kLookedAt);
+  const std::string begin = common::beginning_of(file, kLookedAt);
   if (begin.find('\0') != std::string::npos) return false;  // no text
   return tells_any(begin) || (begin.size() == kLookedAt && tells_any(end_of(file, kLookedAt)));
 }
 
 /// What several files are read with.
 struct Reading {
-  const TimelineSelection& selection;
-  const analyzers::Visitor& visit;
-  analyzers::Notes& notes;
-  const analyzers::Progress& progress;
+  const common::TimelineSelection& selection;
+  const frames::Visitor& visit;
+  Notes& notes;
+  const frames::Progress& progress;
   std::uint64_t done = 0, in_all = 0;  // bytes; each file is read twice
 };
 
 /// What one engine printed into the files of a run.
 struct Engine {
-  Timeline timeline;
+  common::Timeline timeline;
   ConsoleSteps steps;
   std::int64_t first_step;  // that is selected
-  analyzers::LogKind kind{"console log", {analyzers::Gap::tensors}};
+  frames::LogKind kind{"console log", {frames::Gap::tensors}};
 
   Engine(const std::string& log, const Reading& reading)
       : timeline(log, reading.selection, reading.visit),
@@ -90,7 +93,7 @@ struct Engine {
     if (!kind.counted_from && from.counted_from()) {
       kind.counted_from = std::max(*from.counted_from(), first_step);
     }
-    for (const analyzers::OtherScaler& other : from.other_scalers()) {
+    for (const frames::OtherScaler& other : from.other_scalers()) {
       kind.other_scalers.push_back(other);
     }
   }
@@ -120,7 +123,7 @@ class LineSplit {
 
 void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engines,
                 Reading& reading) {
-  Contradictions contradictions;
+  common::Contradictions contradictions;
   LineSplit split(file.survey);
   for (ConsoleSteps* steps : engines) steps->begin(file.survey, contradictions);
   const auto see = [&](const ConsoleLine& line, std::uint64_t number, bool cut) {
@@ -128,11 +131,11 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     split.give(line, number, engines);
   };
   for_each_console_line(file.path, see, reading.progress, reading.done, reading.in_all);
-  reading.done += bytes_of({file.path});
+  reading.done += common::bytes_of({file.path});
   contradictions.tell(printable(file.path.string()), reading.notes);
 }
 
-void tell_remarks(const ConsoleSteps& steps, const fs::path& of, analyzers::Notes& notes) {
+void tell_remarks(const ConsoleSteps& steps, const fs::path& of, Notes& notes) {
   for (const std::string& remark : steps.remarks()) {
     notes.push_back(printable(of.string()) + ": " + remark);
   }
@@ -191,8 +194,8 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;
     if ((several || two) && reading.visit.run) reading.visit.run(name);
-    analyzers::LogKind& kind = engines[i]->kind;
-    if (engines[i]->steps.numbered()) kind.gaps.push_back(analyzers::Gap::steps);
+    frames::LogKind& kind = engines[i]->kind;
+    if (engines[i]->steps.numbered()) kind.gaps.push_back(frames::Gap::steps);
     if (reading.visit.kind) reading.visit.kind(kind);
     engines[i]->timeline.finish(reading.notes);
   }
@@ -200,18 +203,18 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
 
 }  // namespace
 
-bool is_console_log(const fs::path& log) { return any_file_below(log, 0, is_console_file); }
+bool is_console_log(const fs::path& log) { return common::any_file_below(log, 0, is_console_file); }
 
-void read_console_log(const fs::path& log, const TimelineSelection& selection,
-                      const analyzers::Visitor& visit, analyzers::Notes& notes,
-                      const analyzers::Progress& progress) {
-  std::vector<fs::path> paths = files_of(log);
+void read_console_log(const fs::path& log, const common::TimelineSelection& selection,
+                      const frames::Visitor& visit, Notes& notes,
+                      const frames::Progress& progress) {
+  std::vector<fs::path> paths = common::files_of(log);
   std::erase_if(paths, [](const fs::path& file) { return !is_console_file(file); });
-  Reading reading{selection, visit, notes, progress, 0, 2 * bytes_of(paths)};
+  Reading reading{selection, visit, notes, progress, 0, 2 * common::bytes_of(paths)};
   std::vector<ConsoleFile> files;
   for (const fs::path& path : paths) {
     files.push_back({path, survey_of(path, selection.ranks)});
-    reading.done += bytes_of({path});
+    reading.done += common::bytes_of({path});
     if (progress) progress(reading.done, std::max(reading.done, reading.in_all));
   }
   std::vector<ConsoleRun> runs = console_runs(std::move(files), notes);
@@ -227,4 +230,4 @@ void read_console_log(const fs::path& log, const TimelineSelection& selection,
   }
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

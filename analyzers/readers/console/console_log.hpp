@@ -5,12 +5,12 @@
 
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 bool is_console_log(const std::filesystem::path& log);
 
-void read_console_log(const std::filesystem::path& log, const TimelineSelection& selection,
-                      const analyzers::Visitor& visit, analyzers::Notes& notes,
-                      const analyzers::Progress& progress);
+void read_console_log(const std::filesystem::path& log, const common::TimelineSelection& selection,
+                      const frames::Visitor& visit, frames::Notes& notes,
+                      const frames::Progress& progress);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

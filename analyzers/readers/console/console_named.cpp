@@ -7,7 +7,7 @@
 
 #include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 void NamedOverflows::name(const OverflowIteration& named) {
   open_ = true;
@@ -39,8 +39,8 @@ void NamedOverflows::other() {
 bool NamedOverflows::is_torn(std::int64_t iteration, std::uint64_t times) const {
   const std::string digits = std::to_string(iteration);
   for (std::size_t at = 1; at < digits.size(); ++at) {
-    const auto first = integer_in(std::string_view(digits).substr(0, at));
-    const auto second = integer_in(std::string_view(digits).substr(at));
+    const auto first = common::integer_in(std::string_view(digits).substr(0, at));
+    const auto second = common::integer_in(std::string_view(digits).substr(at));
     const auto known = first ? named_.find(*first) : named_.end();
     // Ranks are at one iteration, or one apart.
     if (known == named_.end() || !second || std::abs(*first - *second) > 1) continue;
@@ -62,4 +62,4 @@ std::map<std::int64_t, Overflow> NamedOverflows::since_last() {
   return all;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

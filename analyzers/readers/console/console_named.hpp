@@ -8,7 +8,7 @@
 
 #include "analyzers/readers/console/console_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 class NamedOverflows {
  public:
@@ -45,4 +45,4 @@ class NamedOverflows {
   std::uint64_t torn_ = 0, perhaps_ = 0;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -24,11 +24,11 @@
 #include <cctype>
 #include <iterator>
 
+#include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
 constexpr std::string_view kNamed = "Grad overflow on iteration";
@@ -44,7 +44,7 @@ std::optional<std::int64_t> rank_of_label(std::string_view line) {
   if (line.starts_with('[') && mark != std::string_view::npos) {
     const std::size_t comma = line.substr(0, mark).find(',');
     if (comma != std::string_view::npos) {
-      return integer_in(line.substr(comma + 1, mark - comma - 1));
+      return common::integer_in(line.substr(comma + 1, mark - comma - 1));
     }
   }
   for (const std::string_view begin : {"[rank", "[default"}) {
@@ -53,7 +53,7 @@ std::optional<std::int64_t> rank_of_label(std::string_view line) {
   const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t end = std::min(line.find_first_not_of("0123456789", start), line.size());
   if (end > start && line.substr(end).starts_with(": ")) {
-    return integer_in(line.substr(start, end - start));
+    return common::integer_in(line.substr(start, end - start));
   }
   return std::nullopt;
 }
@@ -70,10 +70,10 @@ std::optional<double> product_after(std::string_view line, std::string_view mark
   const auto rest = after(line, mark);
   if (!rest) return std::nullopt;
   const std::size_t end = end_of_number(*rest);
-  const auto first = number_in(rest->substr(0, end));
+  const auto first = common::number_in(rest->substr(0, end));
   if (!first || !rest->substr(end).starts_with('*')) return first;
   const std::string_view factor = rest->substr(end + 1);
-  const auto second = number_in(factor.substr(0, end_of_number(factor)));
+  const auto second = common::number_in(factor.substr(0, end_of_number(factor)));
   return second ? std::optional(*first * *second) : std::nullopt;
 }
 
@@ -198,4 +198,4 @@ std::vector<std::string_view> messages_in(std::string_view line) {
   return messages;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

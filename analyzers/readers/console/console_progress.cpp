@@ -21,11 +21,11 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
 constexpr std::string_view kSkipped = "number of skipped iterations:";
@@ -158,8 +158,8 @@ std::optional<Bar> bar_of(std::string_view line) {
   counts.remove_prefix(std::min(counts.size(), counts.find_first_not_of(' ')));
   const std::size_t slash = counts.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  const auto done = integer_in(counts.substr(0, slash)),
-             total = integer_in(counts.substr(slash + 1));
+  const auto done = common::integer_in(counts.substr(0, slash)),
+             total = common::integer_in(counts.substr(slash + 1));
   if (!done || !total || *done < 0 || *total > kMostSteps || *done > *total) return std::nullopt;
   return Bar{*done, *total, line.substr(0, percent)};
 }
@@ -179,4 +179,4 @@ LineScalars scalars_of(std::string_view line, bool tells_steps, bool has_bar) {
   return found;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

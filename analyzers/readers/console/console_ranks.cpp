@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
-using analyzers::PrintingRanks;
+using frames::PrintingRanks;
 using Lengths = std::map<std::uint64_t, std::uint64_t>;
 
 constexpr std::size_t kMessagesThatTell = 3;     // as long each, or multiples of it, by no chance
@@ -115,4 +115,4 @@ PrintingRanks RankRuns::found() {
   return ranks;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

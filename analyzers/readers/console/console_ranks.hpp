@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 /// Takes the messages of a log in order. Ranks reduce their scale to the same at the same step:
 /// their messages are equal and follow each other. A rank of its own prints equal messages only
@@ -22,7 +22,7 @@ class RankRuns {
   /// A line of something else, which ends what was printed at one time.
   void other() { adjacent_ = false; }
   /// After the last line.
-  analyzers::PrintingRanks found();
+  frames::PrintingRanks found();
   /// Whether that number is told by most runs, and lines of the others were torn or lost.
   bool some_torn() const { return some_torn_; }
   /// Whether it is uncertain, and no more is sure than a step for each run with nothing between.
@@ -47,4 +47,4 @@ class RankRuns {
   std::map<Scales, Lengths> bursts_;  // by message
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -4,10 +4,10 @@
 
 #include "analyzers/readers/console/console_steps.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
-std::vector<analyzers::OtherScaler> ConsoleSteps::other_scalers() const {
-  std::vector<analyzers::OtherScaler> all;
+std::vector<frames::OtherScaler> ConsoleSteps::other_scalers() const {
+  std::vector<frames::OtherScaler> all;
   for (const auto& [scaler, other] : other_scalers_) all.push_back(other);
   return all;
 }
@@ -76,4 +76,4 @@ std::vector<std::string> ConsoleSteps::remarks() const {
   return remarks;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

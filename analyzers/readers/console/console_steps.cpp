@@ -8,7 +8,10 @@
 #include <limits>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
+
+using common::Contradiction;
+
 namespace {
 
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
@@ -40,7 +43,7 @@ std::uint64_t natural(std::int64_t count) {
 
 }  // namespace
 
-void ConsoleSteps::begin(const Survey& survey, Contradictions& contradictions) {
+void ConsoleSteps::begin(const Survey& survey, common::Contradictions& contradictions) {
   survey_ = survey;
   if (survey.rank) rank_ = survey.rank;
   contradictions_ = &contradictions;
@@ -105,7 +108,7 @@ bool ConsoleSteps::of_other_rank(const Overflow& overflow) {
 void ConsoleSteps::take(const Overflow& overflow) {
   if (of_other_rank(overflow)) return;
   if (scaler_.value_or(overflow.scaler) != overflow.scaler) {
-    analyzers::OtherScaler& other = other_scalers_[overflow.scaler];
+    frames::OtherScaler& other = other_scalers_[overflow.scaler];
     other.scaler = overflow.scaler;
     ++other.messages;
     if (overflow.next) other.scale_last = overflow.next;
@@ -158,7 +161,7 @@ void ConsoleSteps::tell_at(std::int64_t step, const Overflow& overflow) {
 
 void ConsoleSteps::tell_range(std::int64_t first, std::optional<std::int64_t> last,
                               const Interval& count, std::optional<double> then) {
-  analyzers::SkippedSteps steps{first, last, count, scale_, then};
+  frames::SkippedSteps steps{first, last, count, scale_, then};
   if (!pending_.empty() && pending_.front().attempted)
     steps.scale_from = pending_.front().attempted;
   for (const Overflow& overflow : pending_) {
@@ -381,12 +384,12 @@ void ConsoleSteps::finish(const Untold& untold) {
   }
 }
 
-analyzers::PrintingRanks ConsoleSteps::ranks() const {
-  return counted_messages_ ? survey_.ranks : analyzers::PrintingRanks();
+frames::PrintingRanks ConsoleSteps::ranks() const {
+  return counted_messages_ ? survey_.ranks : frames::PrintingRanks();
 }
 
 std::uint64_t ConsoleSteps::perhaps_skipped() const {
   return perhaps_ + of_either_run_ + named_.perhaps();
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/readers/console/console_named.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
-#include "analyzers/readers/common/contradictions.hpp"
-#include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 /// Takes one run's lines in order. The nth step is n. A line that says how many steps are done and
 /// skipped bounds the skipped steps since the line before; where it leaves no choice they have
@@ -26,8 +26,8 @@ class ConsoleSteps {
  public:
   /// What a run prints may be in several files, each with its own survey and contradictions, which
   /// outlive the taking of its lines.
-  explicit ConsoleSteps(Timeline& timeline) : timeline_(timeline) {}
-  void begin(const Survey& survey, Contradictions& contradictions);
+  explicit ConsoleSteps(common::Timeline& timeline) : timeline_(timeline) {}
+  void begin(const Survey& survey, common::Contradictions& contradictions);
 
   /// `number`: of the line, from 1.
   void take(const ConsoleLine& line, std::uint64_t number);
@@ -42,10 +42,10 @@ class ConsoleSteps {
   bool numbered() const { return numbered_; }
   bool at_minimum() const { return at_minimum_; }
   /// How many processes were taken to print each message, where messages were counted by it.
-  analyzers::PrintingRanks ranks() const;
+  frames::PrintingRanks ranks() const;
   /// The first step whose skips a counter tells; empty where there is none.
   std::optional<std::int64_t> counted_from() const { return counted_from_; }
-  std::vector<analyzers::OtherScaler> other_scalers() const;
+  std::vector<frames::OtherScaler> other_scalers() const;
   /// Steps that may have been skipped beyond those told.
   std::uint64_t perhaps_skipped() const;
   /// What was odd, one line each, without the file's name.
@@ -80,8 +80,8 @@ class ConsoleSteps {
   std::vector<std::string> rank_remarks() const;
   void forget_pending();
 
-  Timeline& timeline_;
-  Contradictions* contradictions_ = nullptr;
+  common::Timeline& timeline_;
+  common::Contradictions* contradictions_ = nullptr;
   Survey survey_;
   std::uint64_t line_ = 0;  // that is taken
   NamedOverflows named_;
@@ -99,7 +99,7 @@ class ConsoleSteps {
   std::int64_t entry_ = 0;                      // the next one of scalars that have no step
   std::optional<std::int64_t> bar_done_;
   std::optional<int> rank_, scaler_;
-  std::map<int, analyzers::OtherScaler> other_scalers_;
+  std::map<int, frames::OtherScaler> other_scalers_;
   using Scales = std::pair<double, double>;
   std::set<Scales> scales_of_rank_;                 // that its messages name; -1: none
   std::map<Scales, std::uint64_t> of_other_ranks_;  // messages
@@ -111,4 +111,4 @@ class ConsoleSteps {
   bool counted_messages_ = false, adjacent_ = false, counts_updates_ = false;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_ranks.hpp"
 #include "analyzers/readers/console/console_words.hpp"
-#include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
 bool is_blank(std::string_view text) {
@@ -110,9 +110,9 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
 }
 
 void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
-                           const analyzers::Progress& progress, std::uint64_t before,
+                           const frames::Progress& progress, std::uint64_t before,
                            std::uint64_t in_all) {
-  TextLines lines(file, progress, before, in_all);
+  common::TextLines lines(file, progress, before, in_all);
   std::string buffer;
   while (const auto line = lines.next()) {
     for_each_part(*line, [&](std::string_view part) {
@@ -155,7 +155,7 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   const auto bar = bars.found();
   if (survey.steps == StepSource::none && bar) survey.steps = StepSource::bar;
   survey.bar = bar.value_or("");
-  survey.ranks = ranks ? analyzers::PrintingRanks{*ranks, true, true} : runs.found();
+  survey.ranks = ranks ? frames::PrintingRanks{*ranks, true, true} : runs.found();
   survey.torn_runs = ranks || runs.some_torn();
   survey.by_bursts = !ranks && runs.by_bursts();
   survey.rank = by_rank.most();
@@ -165,4 +165,4 @@ Survey survey_of(const std::filesystem::path& file, const std::optional<std::uin
   return survey;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "analyzers/readers/console/console_lines.hpp"
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/console/console_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 /// What tells steps.
 enum class StepSource : std::uint8_t {
@@ -27,7 +27,7 @@ std::string bar_name(const Bar& bar);
 
 struct Survey {
   StepSource steps = StepSource::none;
-  analyzers::PrintingRanks ranks;
+  frames::PrintingRanks ranks;
   bool torn_runs = false;  ///< lines of some runs are missing: RankRuns::some_torn(), or --ranks
   bool by_bursts = false;  ///< RankRuns::by_bursts()
   bool two_engines = false, swapped = false;  ///< EngineSurvey
@@ -45,7 +45,7 @@ struct Survey {
 /// has no end.
 using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
 void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
-                           const analyzers::Progress& progress = {}, std::uint64_t before = 0,
+                           const frames::Progress& progress = {}, std::uint64_t before = 0,
                            std::uint64_t in_all = 0);
 
 /// The parts of a line that progress bars overwrite, after a carriage return.
@@ -53,4 +53,4 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
 
 Survey survey_of(const std::filesystem::path& file, const std::optional<std::uint64_t>& ranks);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

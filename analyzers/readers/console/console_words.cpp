@@ -10,7 +10,7 @@
 
 #include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 namespace {
 
 bool is_word(char c) {
@@ -55,7 +55,7 @@ std::optional<double> windows_nonfinite(std::string_view text) {
 /// The number that a text begins with.
 std::optional<double> printed_number(std::string_view text) {
   const auto found = windows_nonfinite(text);
-  return found ? found : number_in(text.substr(0, end_of_number(text)));
+  return found ? found : common::number_in(text.substr(0, end_of_number(text)));
 }
 
 /// The text of a field's value; nothing where the name is missing.
@@ -75,7 +75,7 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 }
 
 std::optional<std::int64_t> count_in(std::string_view text) {
-  const auto count = integer_in(text.substr(0, text.find_first_not_of("0123456789")));
+  const auto count = common::integer_in(text.substr(0, text.find_first_not_of("0123456789")));
   return count && *count <= kMostSteps ? count : std::nullopt;
 }
 
@@ -139,4 +139,4 @@ std::optional<std::int64_t> count_field(std::string_view line, std::string_view 
   return value ? count_in(*value) : std::nullopt;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

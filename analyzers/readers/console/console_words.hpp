@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
 
 /// The line without ANSI escape sequences, which colour any part of it; `buffer` holds it where it
 /// had some.
@@ -34,4 +34,4 @@ std::optional<std::int64_t> count_field(std::string_view line, std::string_view 
 /// processes share a log, are more.
 inline constexpr std::int64_t kMostSteps = 1'000'000'000;
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

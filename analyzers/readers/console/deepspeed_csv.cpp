@@ -19,7 +19,12 @@
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::console {
+
+using common::ScalarMeaning;
+using common::Timeline;
+using frames::Notes;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,14 +50,14 @@ struct Row {
 std::optional<Row> row_of(std::string_view line) {
   const std::size_t comma = line.find(',');
   if (comma == std::string_view::npos) return std::nullopt;
-  const auto at = integer_in(line.substr(0, comma));
-  const auto value = number_in(line.substr(comma + 1));
+  const auto at = common::integer_in(line.substr(0, comma));
+  const auto value = common::number_in(line.substr(comma + 1));
   if (!at || !value || *at < 0 || *at > kMostSteps) return std::nullopt;
   return Row{*at, *value};
 }
 
 bool is_metric_file(const fs::path& file) {
-  const std::string text = beginning_of(file, 512);
+  const std::string text = common::beginning_of(file, 512);
   const std::size_t end = text.find('\n');
   if (end == std::string::npos) return false;
   std::string_view line = std::string_view(text).substr(0, end);
@@ -64,8 +69,8 @@ bool is_metric_file(const fs::path& file) {
 }
 
 constexpr std::string_view kOfSamples = "Train_Samples_";
-constexpr Contradiction kNoScale{"what stands for a loss scale is infinite, nan or negative",
-                                 "such rows are left out"};
+constexpr common::Contradiction kNoScale{
+    "what stands for a loss scale is infinite, nan or negative", "such rows are left out"};
 
 /// Train/Samples/loss_scale of Train_Samples_loss_scale and of Train_Samples_loss_scale_0.
 std::string tag_of(std::string name) {
@@ -83,21 +88,21 @@ struct Metric {
   std::map<std::int64_t, double> values;
 };
 
-Metric read_metric(const fs::path& file, const analyzers::Progress& progress, std::uint64_t before,
-                   std::uint64_t in_all, analyzers::Notes& notes) {
+Metric read_metric(const fs::path& file, const frames::Progress& progress, std::uint64_t before,
+                   std::uint64_t in_all, Notes& notes) {
   Metric metric;
   metric.file = file.stem().string();
   const auto says_samples = [](const std::string& text) {
     return text.find("_Samples_") != std::string::npos;
   };
   metric.counts_samples = says_samples(metric.file);
-  TextLines lines(file, progress, before, in_all);
-  BadLines bad;
-  Contradictions contradictions;
+  common::TextLines lines(file, progress, before, in_all);
+  common::BadLines bad;
+  common::Contradictions contradictions;
   while (const auto line = lines.next()) {
     if (const auto name = header_name(*line)) {
       metric.name = *name;
-      metric.meaning = scalar_meaning(tag_of(*name));
+      metric.meaning = common::scalar_meaning(tag_of(*name));
       metric.counts_samples |= says_samples(*name);
     } else if (const auto row = row_of(*line)) {
       const bool scale = metric.meaning == ScalarMeaning::loss_scale;
@@ -185,7 +190,7 @@ void tell(const Metric& metric, Timeline& timeline) {
 
 /// Says what is left out where nothing is of use, and which metrics are there twice.
 void tell_names(const std::string& shown, const std::vector<Metric>& used,
-                const std::set<std::string>& left_out, analyzers::Notes& notes) {
+                const std::set<std::string>& left_out, Notes& notes) {
   if (used.empty() && !left_out.empty()) {
     notes.push_back(fmt::format(
         "{}: no column is a loss, a learning rate or a loss scale by its name, the first is '{}'; "
@@ -203,8 +208,7 @@ void tell_names(const std::string& shown, const std::vector<Metric>& used,
   }
 }
 
-void tell_steps(const std::string& shown, std::optional<std::int64_t> samples,
-                analyzers::Notes& notes) {
+void tell_steps(const std::string& shown, std::optional<std::int64_t> samples, Notes& notes) {
   notes.push_back(
       samples ? fmt::format("{}: counts samples, {} a step: step n is the nth", shown, *samples)
               : fmt::format("{}: counts samples, and rows are not one number of samples apart: "
@@ -214,20 +218,22 @@ void tell_steps(const std::string& shown, std::optional<std::int64_t> samples,
 
 }  // namespace
 
-bool is_deepspeed_csv(const fs::path& log) { return any_file_below(log, kLevels, is_metric_file); }
+bool is_deepspeed_csv(const fs::path& log) {
+  return common::any_file_below(log, kLevels, is_metric_file);
+}
 
-void read_deepspeed_csv(const fs::path& log, const TimelineSelection& selection,
-                        const analyzers::Visitor& visit, analyzers::Notes& notes,
-                        const analyzers::Progress& progress) {
-  const std::vector<fs::path> files = files_below(log, kLevels, is_metric_file);
-  const std::uint64_t in_all = bytes_of(files);
+void read_deepspeed_csv(const fs::path& log, const common::TimelineSelection& selection,
+                        const frames::Visitor& visit, Notes& notes,
+                        const frames::Progress& progress) {
+  const std::vector<fs::path> files = common::files_below(log, kLevels, is_metric_file);
+  const std::uint64_t in_all = common::bytes_of(files);
   std::uint64_t before = 0;
   std::vector<Metric> metrics;
   std::set<std::string> left_out;
   bool any_samples = false;
   for (const fs::path& file : files) {
     Metric metric = read_metric(file, progress, before, in_all, notes);
-    before += bytes_of({file});
+    before += common::bytes_of({file});
     const auto& tag = selection.scale_tag;
     if (!metric.meaning && tag != metric.name && tag != metric.file) {  // of no use here
       left_out.insert(metric.name);
@@ -245,11 +251,11 @@ void read_deepspeed_csv(const fs::path& log, const TimelineSelection& selection,
   }
   if (any_samples) tell_steps(printable(log.string()), samples, notes);
   if (visit.kind) {
-    analyzers::LogKind kind{"DeepSpeed CSV metrics", {analyzers::Gap::tensors}, true};
-    if (any_samples && !samples) kind.gaps.push_back(analyzers::Gap::steps);
+    frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
+    if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);
     visit.kind(kind);
   }
   timeline.finish(notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::console

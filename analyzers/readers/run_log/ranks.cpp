@@ -10,7 +10,12 @@
 
 #include "analyzers/readers/run_log/read_run_log.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
+
+using frames::Frame;
+using frames::Notes;
+using frames::Selection;
+
 namespace {
 
 using Key = std::tuple<std::int64_t, std::string>;  // step, name
@@ -37,7 +42,7 @@ double peak_of(const Frame& frame) {
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 /// Another rank's gradients are not counted, but a scale must hold for them too.
-void tell_peak(const Frame& frame, const PeakVisitor& peak) {
+void tell_peak(const Frame& frame, const frames::PeakVisitor& peak) {
   if (!peak || !frame.counted) return;
   const bool scaled = frame.scale != 1.0;
   peak({.role = frame.role,
@@ -47,7 +52,7 @@ void tell_peak(const Frame& frame, const PeakVisitor& peak) {
 }
 
 void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::path& rank,
-              const PeakVisitor& peak, Notes& notes) {
+              const frames::PeakVisitor& peak, Notes& notes) {
   const auto [at, is_new] = all.index.try_emplace({frame.step, frame.name}, all.frames.size());
   if (is_new) {
     all.frames.push_back(std::move(frame));
@@ -73,7 +78,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
 
 std::vector<log::StepScalars> selected(const log::RunLog& log, const Selection& selection) {
   std::vector<log::StepScalars> scalars = log.scalars();
-  std::erase_if(scalars, [&](const auto& step) { return !in_steps(selection, step.step); });
+  std::erase_if(scalars, [&](const auto& step) { return !frames::in_steps(selection, step.step); });
   return scalars;
 }
 
@@ -89,7 +94,7 @@ void require_all_ranks(const std::vector<std::filesystem::path>& ranks,
 }  // namespace
 
 void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection& selection,
-                const Visitor& visit, Notes& notes, const Progress& progress) {
+                const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
   Frames all;
   std::vector<log::Role> sharded;
   for (const std::filesystem::path& rank : ranks) {
@@ -102,7 +107,7 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
       const bool adds = std::find(sharded.begin(), sharded.end(), frame.role) != sharded.end();
       add_rank(all, std::move(frame), adds, rank, visit.peak, notes);
     };
-    Visitor of_rank{take, visit.peak, {}, {}};
+    frames::Visitor of_rank{take, visit.peak, {}, {}};
     if (rank == ranks.front()) {
       of_rank.manifest = visit.manifest;
       of_rank.scalars = visit.scalars;
@@ -132,4 +137,4 @@ void for_each_rank_frame(const std::filesystem::path& log, const Selection& sele
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

@@ -14,7 +14,12 @@
 #include "analyzers/readers/run_log/run_samples.hpp"
 #include "analyzers/readers/run_log/scale_tag.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
+
+using frames::Frame;
+using frames::Notes;
+using frames::Selection;
+
 namespace {
 
 using log::printable;
@@ -25,12 +30,13 @@ std::optional<double> magnitude(std::optional<double> x) {
 }
 
 /// Before gradients are added up they may be larger than their sum; they carry the step's scale.
-void visit_microbatches(const log::StepScalars& scalars, bool scaled, const PeakVisitor& visit) {
-  const double scale = microbatch_scale(scalars, scaled);
-  if (!usable_scale(scale)) return;
+void visit_microbatches(const log::StepScalars& scalars, bool scaled,
+                        const frames::PeakVisitor& visit) {
+  const double scale = frames::microbatch_scale(scalars, scaled);
+  if (!frames::usable_scale(scale)) return;
   for (const auto& [tag, value] : scalars.more) {
     for (const Role role : {Role::weight_grad, Role::activation_grad}) {
-      if (!is_microbatch(tag, role)) continue;
+      if (!frames::is_microbatch(tag, role)) continue;
       visit({role, scalars.step, std::abs(value) / scale, scalars.loss_scale});
     }
   }
@@ -39,17 +45,18 @@ void visit_microbatches(const log::StepScalars& scalars, bool scaled, const Peak
 /// What FP16 holds of a step's weight gradients: no finite sum in FP32 whose parts are visited.
 std::optional<double> weight_peak(const log::StepScalars& scalars, bool scaled, bool sums_in_fp32) {
   const std::optional<double> max_abs = scalars.max_abs_weight_grad;
-  const bool visited = usable_scale(microbatch_scale(scalars, scaled)) && largest_part(scalars);
+  const bool visited = frames::usable_scale(frames::microbatch_scale(scalars, scaled)) &&
+                       frames::largest_part(scalars);
   const bool parts = sums_in_fp32 && max_abs && std::isfinite(*max_abs) && visited;
   return parts ? std::nullopt : max_abs;
 }
 
 void visit_peaks(const log::RunLog& log, const Selection& s, bool sums_in_fp32,
-                 const PeakVisitor& visit) {
+                 const frames::PeakVisitor& visit) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
   const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
   for (const log::StepScalars& scalars : log.scalars()) {
-    if (!in_steps(s, scalars.step)) continue;
+    if (!frames::in_steps(s, scalars.step)) continue;
     const std::pair<Role, std::optional<double>> peaks[] = {
         {Role::weight_grad, weight_peak(scalars, scaled, sums_in_fp32)},
         {Role::activation_grad, scalars.max_abs_activation_grad},
@@ -68,7 +75,7 @@ std::map<std::int64_t, double> loss_scales(const log::RunLog& log) {
   std::map<std::int64_t, double> scales;
   for (const log::StepScalars& scalars : log.scalars()) {
     const double scale = scalars.loss_scale.value_or(0);
-    if (usable_scale(scale)) scales[scalars.step] = scale;
+    if (frames::usable_scale(scale)) scales[scalars.step] = scale;
   }
   return scales;
 }
@@ -83,9 +90,9 @@ std::uint64_t event_bytes(const std::filesystem::path& folder) {
 }
 
 /// Of a run log that has sampled tensors and no tables: what its tables would be.
-void read_samples(const log::RunLog& log, const Selection& s, const FrameVisitor& visit,
-                  Notes& notes, const Progress& progress) {
-  const WholeVisitor see = [&](const WholeTensor& whole) {
+void read_samples(const log::RunLog& log, const Selection& s, const frames::FrameVisitor& visit,
+                  Notes& notes, const frames::Progress& progress) {
+  const frames::WholeVisitor see = [&](const frames::WholeTensor& whole) {
     std::uint64_t done = 0;
     const auto read = [&](std::uint64_t bytes) {
       done += bytes;
@@ -95,20 +102,20 @@ void read_samples(const log::RunLog& log, const Selection& s, const FrameVisitor
       }
     };
     Frame frame;
-    std::tie(frame.role, frame.role_source) = readers::role_of(s, whole.name);
+    std::tie(frame.role, frame.role_source) = readers::common::role_of(s, whole.name);
     frame.name = whole.name;
     frame.step = whole.step;
     frame.source_dtype = whole.view.dtype;
     frame.scale = whole.scale;
     frame.shape = whole.shape;
-    frame.table = count_values(whole.view, s, whole.scale, read);
+    frame.table = frames::count_values(whole.view, s, whole.scale, read);
     visit(std::move(frame));
   };
   notes.push_back(printable(log.folder().string()) +
                   ": holds sampled tensors and no tables; tables are made of them, of the sampled "
                   "steps alone");
-  TensorsOfSteps tensors(s, see);
-  const auto take = [&](const WholeStep& step) { tensors.take(step); };
+  frames::TensorsOfSteps tensors(s, see);
+  const auto take = [&](const frames::WholeStep& step) { tensors.take(step); };
   visit_run_samples(log.folder(), s, take, notes, progress);
   tensors.finish(log.folder(), notes);
 }
@@ -119,7 +126,7 @@ class LeftOut {
  public:
   bool takes(log::TensorRecord& record, const Selection& s) {
     if (record.state == log::ScaleState::unscaled || s.recorded_scale) return false;
-    if (!record.scale_known || usable_scale(record.scale)) {
+    if (!record.scale_known || frames::usable_scale(record.scale)) {
       any_usable_ = any_usable_ || record.scale_known;
       return false;
     }
@@ -132,7 +139,7 @@ class LeftOut {
   void tell(const std::filesystem::path& log, const Selection& s, bool run_has_scale,
             Notes& notes) const {
     if (!first_) return;
-    if (!any_usable_ && !run_has_scale) scale_of(*first_, s, log);
+    if (!any_usable_ && !run_has_scale) frames::scale_of(*first_, s, log);
     notes.push_back(fmt::format(
         "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
         "positive normal binary32 number ({} first); the scale collapsed, or is not what the log "
@@ -149,8 +156,8 @@ class LeftOut {
 
 }  // namespace
 
-void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& visit, Notes& notes,
-                  const Progress& progress) {
+void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visitor& visit,
+                  Notes& notes, const frames::Progress& progress) {
   const bool half_loss = log.manifest().loss_dtype == Dtype::f16;
   const std::uint64_t bytes = event_bytes(log.folder());
   std::uint64_t records = 0;
@@ -158,7 +165,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   const auto wanted = [&](const std::string& name, std::int64_t step) {
     ++records;
     if (progress) progress(bytes * records / log.record_count(), bytes);
-    return selects(s, name) && in_steps(s, step);
+    return frames::selects(s, name) && frames::in_steps(s, step);
   };
   const auto pass_on = [&](Frame&& frame, bool carried) {
     frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
@@ -169,18 +176,18 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
     visit.frame(std::move(frame));
   };
   LeftOut left_out;
-  SumFormat sums;
+  frames::SumFormat sums;
   const ScaleTag tag(log, s);
   const auto take = [&](log::TensorRecord&& record) {
     tag.set(record);
     if (left_out.takes(record, s)) return;
     Frame frame;
-    std::tie(frame.role, frame.role_source) = readers::role_of(s, record.name);
+    std::tie(frame.role, frame.role_source) = readers::common::role_of(s, record.name);
     if (frame.role == Role::weight_grad) sums.add(record.source_dtype);
     frame.step = record.step;
     frame.source_dtype = record.source_dtype;
     frame.computed_dtype = record.computed_dtype;
-    frame.scale = scale_of(record, s, log.folder());
+    frame.scale = frames::scale_of(record, s, log.folder());
     frame.name = std::move(record.name);
     frame.shape = std::move(record.shape);
     frame.table = std::move(record.table);
@@ -200,7 +207,7 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   if (visit.peak && !s.tensor_glob) visit_peaks(log, s, sums.is_fp32(), visit.peak);
   if (visit.manifest) visit.manifest(log.manifest());
   for (const log::StepScalars& scalars : log.scalars()) {
-    if (visit.scalars && in_steps(s, scalars.step)) visit.scalars(scalars);
+    if (visit.scalars && frames::in_steps(s, scalars.step)) visit.scalars(scalars);
   }
   if (s.recorded_scale || s.scale_tag) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
@@ -213,4 +220,4 @@ void read_run_log(const log::RunLog& log, const Selection& s, const Visitor& vis
   notes.insert(notes.end(), log.notes().begin(), log.notes().end());
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

@@ -4,10 +4,11 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
 
-/// As readers::for_each_frame.
-void read_run_log(const log::RunLog& log, const Selection& selection, const Visitor& visit,
-                  Notes& notes, const Progress& progress);
+/// As for_each_frame().
+void read_run_log(const log::RunLog& log, const frames::Selection& selection,
+                  const frames::Visitor& visit, frames::Notes& notes,
+                  const frames::Progress& progress);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

@@ -8,7 +8,10 @@
 #include "analyzers/readers/common/roles.hpp"
 #include "halfscope/log/safetensors.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
+
+using frames::Selection;
+
 namespace {
 
 using log::printable;
@@ -23,7 +26,7 @@ struct Rank {
     for (log::StepScalars& s : run.scalars()) scalars.emplace(s.step, std::move(s));
     const auto samples = run.samples();
     const auto wanted = [&](const std::string&, std::int64_t step) {
-      return in_steps(selection, step) && samples.contains(step);
+      return frames::in_steps(selection, step) && samples.contains(step);
     };
     const auto keep = [&](log::TensorRecord&& record) {
       record.table = BinadeTable();  // the values are at hand
@@ -56,7 +59,7 @@ std::vector<Sample> samples_of(const std::vector<Rank>& ranks, const Selection& 
   std::vector<Sample> samples;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const auto& [step, file] : ranks[rank].run.samples()) {
-      if (in_steps(selection, step)) samples.push_back({step, rank, file});
+      if (frames::in_steps(selection, step)) samples.push_back({step, rank, file});
     }
   }
   std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
@@ -71,10 +74,11 @@ std::uint64_t bytes_of(const std::filesystem::path& file) {
   return error ? 0 : bytes;
 }
 
-void note_skipped(const std::filesystem::path& file, const log::TensorFile& tensors, Notes& notes) {
+void note_skipped(const std::filesystem::path& file, const log::TensorFile& tensors,
+                  frames::Notes& notes) {
   for (const log::SkippedTensor& skipped : tensors.skipped()) {
-    note_once(notes, printable(file.string()) + ": tensor '" + printable(skipped.name) +
-                         "' skipped: " + skipped.reason);
+    frames::note_once(notes, printable(file.string()) + ": tensor '" + printable(skipped.name) +
+                                 "' skipped: " + skipped.reason);
   }
 }
 
@@ -89,9 +93,10 @@ std::optional<double> scale_in(const std::map<std::string, std::string>& metadat
   return scale;
 }
 
-double scale_in_sample(const WholeStep& step, const Selection& selection, const std::string& name) {
+double scale_in_sample(const frames::WholeStep& step, const Selection& selection,
+                       const std::string& name) {
   const auto record = step.records.find(name);
-  if (record != step.records.end()) return scale_of(record->second, selection, step.log);
+  if (record != step.records.end()) return frames::scale_of(record->second, selection, step.log);
   if (!step.says_scaled(step.role_of(selection, name))) return 1.0;
   log::TensorRecord stand_in;
   stand_in.name = name;
@@ -101,13 +106,14 @@ double scale_in_sample(const WholeStep& step, const Selection& selection, const 
   if (!scale && step.scalars != nullptr) scale = step.scalars->loss_scale;
   stand_in.scale_known = scale.has_value();
   stand_in.scale = scale.value_or(1.0);
-  return scale_of(stand_in, selection, step.file);
+  return frames::scale_of(stand_in, selection, step.file);
 }
 
 }  // namespace
 
 void visit_run_samples(const std::filesystem::path& log, const Selection& selection,
-                       const WholeStepVisitor& visit, Notes& notes, const Progress& progress) {
+                       const frames::WholeStepVisitor& visit, frames::Notes& notes,
+                       const frames::Progress& progress) {
   std::vector<Rank> ranks;
   for (const std::filesystem::path& folder : sampled_folders(log)) {
     ranks.emplace_back(folder, selection);
@@ -119,7 +125,7 @@ void visit_run_samples(const std::filesystem::path& log, const Selection& select
     Rank& rank = ranks[sample.rank];
     const log::Safetensors tensors(sample.file);
     note_skipped(sample.file, tensors, notes);
-    WholeStep step;
+    frames::WholeStep step;
     step.log = rank.run.folder();
     step.file = sample.file;
     step.step = sample.step;
@@ -132,9 +138,9 @@ void visit_run_samples(const std::filesystem::path& log, const Selection& select
     if (scalars != rank.scalars.end()) step.scalars = &scalars->second;
     step.records = std::move(rank.records[sample.step]);
     step.bytes = bytes_of(sample.file);
-    step.tell = within(progress, done, step.bytes, all);
+    step.tell = frames::within(progress, done, step.bytes, all);
     step.role_of = [](const Selection& s, const std::string& name) {
-      return readers::role_of(s, name).first;
+      return readers::common::role_of(s, name).first;
     };
     step.scale_of = [&](const Selection& s, const std::string& name) {
       return scale_in_sample(step, s, name);
@@ -145,4 +151,4 @@ void visit_run_samples(const std::filesystem::path& log, const Selection& select
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

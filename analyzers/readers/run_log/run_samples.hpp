@@ -6,11 +6,12 @@
 
 #include "analyzers/frames/whole_tensors.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
 
 /// Calls `visit` for every selected sampled step of a run log, or of its ranks: by step, then rank.
 /// Throws log::BadInput.
-void visit_run_samples(const std::filesystem::path& log, const Selection& selection,
-                       const WholeStepVisitor& visit, Notes& notes, const Progress& progress);
+void visit_run_samples(const std::filesystem::path& log, const frames::Selection& selection,
+                       const frames::WholeStepVisitor& visit, frames::Notes& notes,
+                       const frames::Progress& progress);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

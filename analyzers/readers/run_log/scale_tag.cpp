@@ -5,9 +5,9 @@
 
 #include <set>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
 
-ScaleTag::ScaleTag(const log::RunLog& log, const Selection& selection) {
+ScaleTag::ScaleTag(const log::RunLog& log, const frames::Selection& selection) {
   if (!selection.scale_tag) return;
   constexpr const char* kLossScale = "loss_scale";  // docs/run-log.md
   scales_.emplace();
@@ -42,4 +42,4 @@ void ScaleTag::set(log::TensorRecord& record) const {
   if (record.scale_known) record.scale = of_step->second;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

@@ -9,13 +9,13 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::run_log {
 
 class ScaleTag {
  public:
   /// Throws log::BadInput, with the scalars there are, where the selection names one that the log
   /// does not have at any step.
-  ScaleTag(const log::RunLog& log, const Selection& selection);
+  ScaleTag(const log::RunLog& log, const frames::Selection& selection);
 
   /// Gives a record that is scaled the scale of its step: not known where the step has no such
   /// scalar.
@@ -25,4 +25,4 @@ class ScaleTag {
   std::optional<std::map<std::int64_t, double>> scales_;  // empty: no tag is given
 };
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::run_log

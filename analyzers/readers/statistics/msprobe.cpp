@@ -24,7 +24,13 @@
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::statistics {
+
+using common::Contradiction;
+using common::Magnitudes;
+using common::PeakTable;
+using common::PrintedExtremes;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,15 +83,15 @@ struct Column {
   }
   void see(const std::vector<std::string_view>& cells) {
     const auto cell = in(cells);
-    const auto digit = cell ? last_digit_of(*cell) : std::nullopt;
+    const auto digit = cell ? common::last_digit_of(*cell) : std::nullopt;
     if (digit) last_digit = std::min(last_digit, *digit);
   }
   /// Empty where there is no number.
-  std::optional<Bounds> bounds(const std::vector<std::string_view>& cells) const {
+  std::optional<common::Bounds> bounds(const std::vector<std::string_view>& cells) const {
     const auto cell = in(cells);
-    const auto number = cell ? number_in(*cell) : std::nullopt;
+    const auto number = cell ? common::number_in(*cell) : std::nullopt;
     if (!number) return std::nullopt;
-    return printed_bounds(*number, last_digit);
+    return common::printed_bounds(*number, last_digit);
   }
 };
 
@@ -99,11 +105,11 @@ class MsprobeFile {
   explicit MsprobeFile(const fs::path& file)
       : file_(file), what_(what_is_in(file)), role_(role_of(what_)) {}
 
-  void read(std::uint64_t before, std::uint64_t in_all, PeakTable& peaks, analyzers::Notes& notes,
-            const analyzers::Progress& progress) {
+  void read(std::uint64_t before, std::uint64_t in_all, PeakTable& peaks, frames::Notes& notes,
+            const frames::Progress& progress) {
     see_decimals();
-    TextLines lines(file_, progress, before, in_all);
-    BadLines bad;
+    common::TextLines lines(file_, progress, before, in_all);
+    common::BadLines bad;
     lines.next();  // the header
     while (const auto line = lines.next()) {
       if (line->empty()) continue;
@@ -119,7 +125,7 @@ class MsprobeFile {
 
  private:
   void see_decimals() {
-    TextLines lines(file_);
+    common::TextLines lines(file_);
     split(lines.next().value_or(""), cells_);
     const auto column = [this](std::string_view name) {
       const auto found = std::find(cells_.begin(), cells_.end(), name);
@@ -149,7 +155,7 @@ class MsprobeFile {
     split(line, cells_);
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
-    const auto step = integer_in(*step_text);
+    const auto step = common::integer_in(*step_text);
     if (!step) return "its step is no integer";
     const PrintedExtremes printed = extremes();
     if (printed.norm && printed.norm->high < 0) return "its norm is negative";
@@ -157,9 +163,9 @@ class MsprobeFile {
     const std::optional<Magnitudes> found = magnitudes(printed, wrong);
     const std::string tensor = tensor_name(*stage, *name);
     for (const Contradiction* kind : wrong) {
-      contradictions_.add(
-          *kind, number,
-          fmt::format("'{}', step {}: {}", log::printable(tensor), *step, text_of(printed)));
+      contradictions_.add(*kind, number,
+                          fmt::format("'{}', step {}: {}", log::printable(tensor), *step,
+                                      common::text_of(printed)));
     }
     if (found) peaks.add(tensor, role_, *step, *found);
     // nan in every cell stands for an input or output that is no tensor.
@@ -186,7 +192,7 @@ class MsprobeFile {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     const auto nans = nans_.bounds(cells_);
     if (nans && nans->low > 0) return Magnitudes{{kNan, kNan}, {}};
-    std::optional<Magnitudes> found = magnitudes_of(printed, wrong);
+    std::optional<Magnitudes> found = common::magnitudes_of(printed, wrong);
     if (!found && printed.norm) {
       // No value is larger. An infinite norm is that of an infinite value.
       const double most = printed.norm->high * (1 + kNormError);
@@ -203,26 +209,28 @@ class MsprobeFile {
   Role role_;
   Column stage_, name_, step_, min_, max_, norm_, nans_;
   std::vector<std::string_view> cells_;
-  Contradictions contradictions_;
+  common::Contradictions contradictions_;
 };
 
-bool is_one_file(const fs::path& file) { return beginning_of(file, kHeader.size()) == kHeader; }
+bool is_one_file(const fs::path& file) {
+  return common::beginning_of(file, kHeader.size()) == kHeader;
+}
 
 constexpr int kLevels = 2;  // MONITOR_OUTPUT_DIR/TIME-rankR-X/WHAT_A-B.csv
 
 }  // namespace
 
-bool is_msprobe(const fs::path& log) { return any_file_below(log, kLevels, is_one_file); }
+bool is_msprobe(const fs::path& log) { return common::any_file_below(log, kLevels, is_one_file); }
 
-void read_msprobe(const fs::path& log, const TimelineSelection& selection,
-                  const analyzers::Visitor& visit, analyzers::Notes& notes,
-                  const analyzers::Progress& progress) {
+void read_msprobe(const fs::path& log, const common::TimelineSelection& selection,
+                  const frames::Visitor& visit, frames::Notes& notes,
+                  const frames::Progress& progress) {
   const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
     MsprobeFile(file).read(before, in_all, peaks, notes, progress);
   };
-  read_peaks("msprobe monitor tables", log, files_below(log, kLevels, is_one_file), read, selection,
-             visit, notes);
+  common::read_peaks("msprobe monitor tables", log, common::files_below(log, kLevels, is_one_file),
+                     read, selection, visit, notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::statistics

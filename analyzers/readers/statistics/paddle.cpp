@@ -23,11 +23,16 @@
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::statistics {
+
+using common::Bounds;
+using common::Contradiction;
+using common::Timeline;
+
 namespace {
 
 namespace fs = std::filesystem;
-using analyzers::Gap;
+using frames::Gap;
 using log::Role;
 
 constexpr std::string_view kMark = "[PRECISION]";
@@ -63,7 +68,7 @@ std::optional<std::string_view> text_of(std::string_view line, std::string_view 
 
 std::optional<std::uint64_t> count_of(std::string_view line, std::string_view key) {
   const auto text = text_of(line, key);
-  const auto number = text ? integer_in(*text) : std::nullopt;
+  const auto number = text ? common::integer_in(*text) : std::nullopt;
   if (!number || *number < 0) return std::nullopt;
   return static_cast<std::uint64_t>(*number);
 }
@@ -72,10 +77,11 @@ std::optional<std::uint64_t> count_of(std::string_view line, std::string_view ke
 /// number as 0.
 std::optional<Bounds> extreme_of(std::string_view line, std::string_view key) {
   const auto text = text_of(line, key);
-  const auto number = text ? number_in(*text) : std::nullopt;
+  const auto number = text ? common::number_in(*text) : std::nullopt;
   if (!number) return std::nullopt;
-  const auto digit = last_digit_of(*text);
-  return *number == 0 || !digit ? Bounds{*number, *number} : printed_bounds(*number, *digit);
+  const auto digit = common::last_digit_of(*text);
+  return *number == 0 || !digit ? Bounds{*number, *number}
+                                : common::printed_bounds(*number, *digit);
 }
 
 /// What is printed of a binary64 number is that number rounded to binary32.
@@ -137,7 +143,9 @@ constexpr Contradiction kZeros{
 bool is_nan(const Bounds& b) { return std::isnan(b.low); }
 bool is_inf(const Bounds& b) { return std::isinf(b.low); }
 /// A finite value that surely is not zero.
-bool is_nonzero(const Bounds& b) { return std::isfinite(b.low) && magnitude_bounds(b).low > 0; }
+bool is_nonzero(const Bounds& b) {
+  return std::isfinite(b.low) && common::magnitude_bounds(b).low > 0;
+}
 
 bool specials_fit(const Entry& e) {
   if (e.nan == 0 && (is_nan(e.max) || is_nan(e.min))) return false;
@@ -151,7 +159,7 @@ bool specials_fit(const Entry& e) {
 
 bool format_fits(const Entry& e) {
   const auto fits = [&e](const Bounds& extreme) {
-    const Bounds m = magnitude_bounds(extreme);
+    const Bounds m = common::magnitude_bounds(extreme);
     return !is_nonzero(extreme) ||
            (m.low <= to_double(e.held->most) && m.high >= to_double(e.held->least));
   };
@@ -214,7 +222,8 @@ BoundedTable table_in_doubt(const Entry& e, const Contradiction* kind) {
 class Filler {
  public:
   explicit Filler(const Entry& entry) : entry_(entry), least_(entry.held->least) {
-    const Bounds max = magnitude_bounds(entry.max), min = magnitude_bounds(entry.min);
+    const Bounds max = common::magnitude_bounds(entry.max),
+                 min = common::magnitude_bounds(entry.min);
     const bool known = entry.nan == 0;
     const bool ends = std::isfinite(max.high) && std::isfinite(min.high);
     most_ = known && ends ? clipped(std::max(max.high, min.high)) : entry.held->most;
@@ -243,7 +252,7 @@ class Filler {
   }
   void take_one(const Bounds& extreme, std::uint64_t& left, BoundedTable& table) const {
     if (left == 0) return;
-    const Bounds m = magnitude_bounds(extreme);
+    const Bounds m = common::magnitude_bounds(extreme);
     table.add({clipped(m.low), clipped(m.high), false, 1});
     --left;
   }
@@ -274,11 +283,11 @@ class Worker {
   Worker(std::string prefix, Timeline& timeline)
       : prefix_(std::move(prefix)), timeline_(timeline) {}
 
-  void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all,
-            analyzers::Notes& notes, const analyzers::Progress& progress) {
-    TextLines lines(file, progress, before, in_all);
-    BadLines bad;
-    Contradictions contradictions;
+  void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all, frames::Notes& notes,
+            const frames::Progress& progress) {
+    common::TextLines lines(file, progress, before, in_all);
+    common::BadLines bad;
+    common::Contradictions contradictions;
     while (const auto line = lines.next()) {
       const std::size_t mark = line->substr(0, kLongestLine).find(kMark);
       if (mark == std::string_view::npos) continue;
@@ -293,12 +302,12 @@ class Worker {
 
  private:
   std::string_view take(std::string_view line, std::uint64_t number,
-                        Contradictions& contradictions) {
+                        common::Contradictions& contradictions) {
     Entry entry;
     const std::string_view why = parse(line, entry);
     if (!why.empty()) return why;
     const std::string slash = entry.tensor.empty() ? "" : "/";
-    analyzers::Frame frame;
+    frames::Frame frame;
     frame.name = fmt::format("{}{}{}{}", prefix_, entry.op, slash, entry.tensor);
     frame.step = entries_[frame.name]++;
     const Contradiction* const wrong = contradiction_in(entry);
@@ -311,7 +320,7 @@ class Worker {
     return {};
   }
 
-  static std::string found_text(const analyzers::Frame& frame, const Entry& e) {
+  static std::string found_text(const frames::Frame& frame, const Entry& e) {
     return fmt::format(
         "'{}', entry {}: dtype={}, numel={}, num_nan={}, num_inf={}, num_zero={}, max={}, min={}",
         log::printable(frame.name), frame.step, e.held->name, e.numel, e.nan, e.inf, e.zero,
@@ -324,29 +333,29 @@ class Worker {
 };
 
 bool is_one_file(const fs::path& file) {
-  const std::string text = beginning_of(file, kLookedAt);
+  const std::string text = common::beginning_of(file, kLookedAt);
   const std::size_t mark = text.find(kMark);
   return mark != std::string::npos && text.find("numel=", mark) != std::string::npos;
 }
 
 }  // namespace
 
-bool is_paddle(const fs::path& log) { return any_file_below(log, 0, is_one_file); }
+bool is_paddle(const fs::path& log) { return common::any_file_below(log, 0, is_one_file); }
 
-void read_paddle(const fs::path& log, const TimelineSelection& selection,
-                 const analyzers::Visitor& visit, analyzers::Notes& notes,
-                 const analyzers::Progress& progress) {
-  const std::vector<fs::path> files = files_below(log, 0, is_one_file);
+void read_paddle(const fs::path& log, const common::TimelineSelection& selection,
+                 const frames::Visitor& visit, frames::Notes& notes,
+                 const frames::Progress& progress) {
+  const std::vector<fs::path> files = common::files_below(log, 0, is_one_file);
   Timeline timeline(log.string(), selection, visit);
-  const std::uint64_t in_all = bytes_of(files);
+  const std::uint64_t in_all = common::bytes_of(files);
   std::uint64_t before = 0;
   for (const fs::path& file : files) {
     const std::string prefix = files.size() > 1 ? file.filename().string() + "/" : "";
     Worker(prefix, timeline).read(file, before, in_all, notes, progress);
-    before += bytes_of({file});
+    before += common::bytes_of({file});
   }
   if (visit.kind) {
-    analyzers::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};
+    frames::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};
     if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
     for (const Gap gap : {Gap::counts, Gap::updates, Gap::steps}) kind.gaps.push_back(gap);
     visit.kind(kind);
@@ -354,4 +363,4 @@ void read_paddle(const fs::path& log, const TimelineSelection& selection,
   timeline.finish(notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::statistics

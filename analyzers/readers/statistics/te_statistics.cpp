@@ -22,7 +22,12 @@
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::statistics {
+
+using common::Contradiction;
+using common::PeakTable;
+using frames::Notes;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,9 +98,9 @@ Role role_of(std::string_view tensor) {
 
 /// What one file says of one tensor at one step, by statistic.
 struct Statistics {
-  std::array<std::optional<Bounds>, kStatistics.size()> of;
+  std::array<std::optional<common::Bounds>, kStatistics.size()> of;
   std::uint64_t line = 0;  ///< of the last one
-  const std::optional<Bounds>& operator[](Statistic which) const {
+  const std::optional<common::Bounds>& operator[](Statistic which) const {
     return of[static_cast<std::size_t>(which)];
   }
 };
@@ -108,14 +113,14 @@ constexpr double kLogErrors = 0x1p-14;
 
 constexpr Contradiction kNegativeRange{"dynamic_range is negative", "it is not used"};
 
-PrintedExtremes extremes_of(const Statistics& found) {
+common::PrintedExtremes extremes_of(const Statistics& found) {
   return {found[Statistic::min], found[Statistic::max], found[Statistic::amax],
           found[Statistic::norm], kNormError};
 }
 
-std::optional<Magnitudes> magnitudes_of(const Statistics& found,
-                                        std::vector<const Contradiction*>& wrong) {
-  std::optional<Magnitudes> known = magnitudes_of(extremes_of(found), wrong);
+std::optional<common::Magnitudes> magnitudes_of(const Statistics& found,
+                                                std::vector<const Contradiction*>& wrong) {
+  std::optional<common::Magnitudes> known = common::magnitudes_of(extremes_of(found), wrong);
   const auto& range = found[Statistic::dynamic_range];
   if (range && range->high < 0 && std::isfinite(range->high)) wrong.push_back(&kNegativeRange);
   if (!known || !range || known->smallest_nonzero || range->high < 0) return known;
@@ -129,9 +134,9 @@ std::optional<Magnitudes> magnitudes_of(const Statistics& found,
 class RankFile {
  public:
   void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all, PeakTable& peaks,
-            analyzers::Notes& notes, const analyzers::Progress& progress) {
-    TextLines lines(file, progress, before, in_all);
-    BadLines bad;
+            Notes& notes, const frames::Progress& progress) {
+    common::TextLines lines(file, progress, before, in_all);
+    common::BadLines bad;
     while (const auto line = lines.next()) {
       if (const auto why = take(*line, lines.number()); !why.empty()) bad.add(lines.number(), why);
     }
@@ -140,8 +145,8 @@ class RankFile {
   }
 
  private:
-  void tell(PeakTable& peaks, const std::string& file, analyzers::Notes& notes) const {
-    Contradictions contradictions;
+  void tell(PeakTable& peaks, const std::string& file, Notes& notes) const {
+    common::Contradictions contradictions;
     for (const auto& [name, steps] : tensors_) {
       for (const auto& [step, found] : steps) {
         std::vector<const Contradiction*> wrong;
@@ -160,8 +165,8 @@ class RankFile {
                                 const Statistics& found) {
     const auto& range = found[Statistic::dynamic_range];
     return fmt::format("'{}', iteration {}: {}{}", log::printable(name), step,
-                       text_of(extremes_of(found)),
-                       range ? ", dynamic_range=" + text_of(*range) : "");
+                       common::text_of(extremes_of(found)),
+                       range ? ", dynamic_range=" + common::text_of(*range) : "");
   }
 
   /// What is wrong with a line; empty where nothing is.
@@ -171,13 +176,13 @@ class RankFile {
     if (!entry) return {};  // other messages
     const auto of = split(entry->name);
     if (!of) return {};
-    const std::optional<std::int64_t> step = integer_in(entry->step);
-    const std::optional<double> value = number_in(entry->value);
+    const std::optional<std::int64_t> step = common::integer_in(entry->step);
+    const std::optional<double> value = common::number_in(entry->value);
     if (!step) return "its iteration is no integer";
     if (!value) return "its value is no number";
     if (of->second == Statistic::amax && *value < 0) return "its amax is negative";
     Statistics& found = tensors_[std::string(of->first)][*step];
-    found.of[static_cast<std::size_t>(of->second)] = printed_bounds(*value, kLastDigit);
+    found.of[static_cast<std::size_t>(of->second)] = common::printed_bounds(*value, kLastDigit);
     found.line = number;
     return {};
   }
@@ -186,11 +191,11 @@ class RankFile {
 };
 
 bool is_one_file(const fs::path& file) {
-  const std::string text = beginning_of(file, kLookedAt);
+  const std::string text = common::beginning_of(file, kLookedAt);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const auto entry = entry_in(std::string_view(text).substr(at, end - at));
-    if (entry && integer_in(entry->step) && number_in(entry->value)) return true;
+    if (entry && common::integer_in(entry->step) && common::number_in(entry->value)) return true;
     at = end + 1;
   }
   return false;
@@ -200,17 +205,19 @@ constexpr int kLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
 
 }  // namespace
 
-bool is_te_statistics(const fs::path& log) { return any_file_below(log, kLevels, is_one_file); }
+bool is_te_statistics(const fs::path& log) {
+  return common::any_file_below(log, kLevels, is_one_file);
+}
 
-void read_te_statistics(const fs::path& log, const TimelineSelection& selection,
-                        const analyzers::Visitor& visit, analyzers::Notes& notes,
-                        const analyzers::Progress& progress) {
+void read_te_statistics(const fs::path& log, const common::TimelineSelection& selection,
+                        const frames::Visitor& visit, Notes& notes,
+                        const frames::Progress& progress) {
   const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
     RankFile().read(file, before, in_all, peaks, notes, progress);
   };
-  read_peaks("Transformer Engine statistics", log, files_below(log, kLevels, is_one_file), read,
-             selection, visit, notes);
+  common::read_peaks("Transformer Engine statistics", log,
+                     common::files_below(log, kLevels, is_one_file), read, selection, visit, notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::statistics

@@ -9,18 +9,21 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_index.hpp"
-#include "analyzers/readers/common/timeline.hpp"
 #include "halfscope/log/event_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
+
+using common::Timeline;
+
 namespace {
 
 namespace fs = std::filesystem;
-using analyzers::Gap;
-using analyzers::Notes;
+using frames::Gap;
+using frames::Notes;
 using log::BadInput;
 using log::printable;
 using What = KnownScalar::What;
@@ -30,7 +33,7 @@ class FrameReader {
  public:
   FrameReader(const TensorBoardIndex& index, Timeline& timeline) : index_(index), to_(timeline) {}
 
-  void read(const analyzers::Progress& progress) {
+  void read(const frames::Progress& progress) {
     std::uint64_t done = 0;
     for (const TensorBoardIndex::Place& place : index_.histograms()) {
       const std::uint64_t all = index_.histograms().size();
@@ -59,7 +62,7 @@ class FrameReader {
  private:
   void pass_on(const TensorBoardIndex::Place& place) {
     const TensorBoardIndex::Tag& tag = index_.tags()[place.tag];
-    analyzers::Frame frame;
+    frames::Frame frame;
     try {
       frame.table = table_at(place, tag.of_run_log);
     } catch (const std::invalid_argument& error) {
@@ -105,7 +108,7 @@ class FrameReader {
     if (std::any_of(table.spans().begin(), table.spans().end(), may_be_zero)) {
       gaps_.insert(Gap::zeros);
     }
-    if (hides_underflow(table)) gaps_.insert(Gap::underflow);
+    if (common::hides_underflow(table)) gaps_.insert(Gap::underflow);
     if (!table.nonfinite_known()) gaps_.insert(Gap::nonfinite);
   }
 
@@ -196,9 +199,9 @@ void refuse_empty(const TensorBoardIndex& index, const fs::path& log) {
 
 bool is_tensorboard(const fs::path& log) { return !event_files_of(log).empty(); }
 
-void read_tensorboard(const fs::path& log, const TimelineSelection& selection,
-                      const analyzers::Visitor& visit, Notes& notes,
-                      const analyzers::Progress& progress) {
+void read_tensorboard(const fs::path& log, const common::TimelineSelection& selection,
+                      const frames::Visitor& visit, Notes& notes,
+                      const frames::Progress& progress) {
   const TensorBoardIndex index(event_files_of(log), selection.scale_tag, progress);
   refuse_empty(index, log);
   Timeline timeline(log.string(), selection, visit);
@@ -234,4 +237,4 @@ void read_tensorboard(const fs::path& log, const TimelineSelection& selection,
   timeline.finish(notes);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

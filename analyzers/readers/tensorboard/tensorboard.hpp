@@ -6,15 +6,15 @@
 
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 
 /// Whether a file begins with a record of an event, or a folder holds such files.
 bool is_tensorboard(const std::filesystem::path& log);
 
 /// As for_each_frame. A folder's files are one run. Folders in it are other runs: one is
 /// named, none is added.
-void read_tensorboard(const std::filesystem::path& log, const TimelineSelection& selection,
-                      const analyzers::Visitor& visit, analyzers::Notes& notes,
-                      const analyzers::Progress& progress);
+void read_tensorboard(const std::filesystem::path& log, const common::TimelineSelection& selection,
+                      const frames::Visitor& visit, frames::Notes& notes,
+                      const frames::Progress& progress);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

@@ -9,7 +9,7 @@
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/event_outline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,11 +19,12 @@ namespace fs = std::filesystem;
 bool begins_with_event(const fs::path& file) {
   constexpr std::size_t kHeaderBytes = 12;
   constexpr std::uint64_t kMost = 1 << 20;
-  const std::string header = beginning_of(file, kHeaderBytes);
+  const std::string header = common::beginning_of(file, kHeaderBytes);
   const auto length = log::record_length(header);
   if (!length) return false;
   if (*length > kMost) return true;  // a record to be sure, and too large to look into
-  const std::string begin = beginning_of(file, kHeaderBytes + static_cast<std::size_t>(*length));
+  const std::string begin =
+      common::beginning_of(file, kHeaderBytes + static_cast<std::size_t>(*length));
   log::EventOutline event;
   return begin.size() == kHeaderBytes + *length &&
          event.read(std::string_view(begin).substr(kHeaderBytes));
@@ -36,7 +37,7 @@ bool is_named_as_one(const fs::path& file) {
 }  // namespace
 
 std::vector<fs::path> event_files_of(const fs::path& log) {
-  std::vector<fs::path> files = files_of(log);
+  std::vector<fs::path> files = common::files_of(log);
   const bool alone = files.size() == 1 && files.front() == log;
   std::erase_if(files, [alone](const fs::path& file) {
     return !begins_with_event(file) && (alone || !is_named_as_one(file));
@@ -57,7 +58,7 @@ std::optional<fs::path> folder_with_events_in(const fs::path& folder) {
     if (!entry->is_directory(unreadable)) continue;
     if (++seen > kMostFolders) break;
     const bool hidden = entry->path().filename().string().starts_with('.');
-    if (hidden || is_run_log(entry->path())) {
+    if (hidden || common::is_run_log(entry->path())) {
       entry.disable_recursion_pending();
       continue;
     }
@@ -68,4 +69,4 @@ std::optional<fs::path> folder_with_events_in(const fs::path& folder) {
   return first;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 
 /// The event files of a folder, in the order of their names; the file itself where it is one. By
 /// what they begin with; and those of a folder whose names say so, since their beginning may be
@@ -17,4 +17,4 @@ std::vector<std::filesystem::path> event_files_of(const std::filesystem::path& l
 /// looked for among so many that it takes no time.
 std::optional<std::filesystem::path> folder_with_events_in(const std::filesystem::path& folder);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

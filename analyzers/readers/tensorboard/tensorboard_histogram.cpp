@@ -10,7 +10,10 @@
 
 #include "halfscope/log/tensor_value.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
+
+using common::Histogram;
+
 namespace {
 
 using log::proto::HistogramProto;
@@ -95,7 +98,7 @@ BoundedTable table_of(const HistogramProto& proto) {
     h.min = proto.min();
     h.max = proto.max();
   }
-  return table_of(h);
+  return common::table_of(h);
 }
 
 BoundedTable table_of_run_log(const HistogramProto& proto) {
@@ -121,7 +124,7 @@ BoundedTable table_of_run_log(const HistogramProto& proto) {
   }
   if (h.edges.back() < kLargest) add(kLargest, 0);
   h.total = proto.num();
-  BoundedTable table = table_of(h);
+  BoundedTable table = common::table_of(h);
   const double largest = std::max(std::abs(proto.min()), std::abs(proto.max()));
   if (largest > 0 && std::isfinite(largest)) table.limit_largest(magnitude_of(largest));
   return table;
@@ -171,7 +174,7 @@ BoundedTable table_without_edges(const Histogram& h) {
   anywhere.edges = {-kLargest, kLargest};
   anywhere.counts = {sum};
   anywhere.nonfinite_known = false;
-  BoundedTable table = table_of(anywhere);
+  BoundedTable table = common::table_of(anywhere);
   const Magnitude beyond_finite{std::numeric_limits<double>::max_exponent, 0};
   table.add({beyond_finite, std::nullopt, true, 1});
   return table;
@@ -194,7 +197,7 @@ BoundedTable table_of(const TensorProto& tensor) {
     h.min = h.edges.front();
     h.max = h.edges.back();
   }
-  return table_of(h);
+  return common::table_of(h);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

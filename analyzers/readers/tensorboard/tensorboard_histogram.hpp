@@ -7,7 +7,7 @@
 #include "analyzers/readers/common/histogram.hpp"
 #include "halfscope/log/event_file.pb.h"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 
 /// A legacy histogram: of torch, tensorboardX, TensorFlow, or anybody's add_histogram_raw. Throws
 /// std::invalid_argument saying what is wrong, as table_of.
@@ -20,4 +20,4 @@ BoundedTable table_of_run_log(const log::proto::HistogramProto& histogram);
 /// A tensor of TensorFlow 2's summaries: rows of left edge, right edge and count.
 BoundedTable table_of(const log::proto::TensorProto& tensor);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

@@ -11,7 +11,7 @@
 #include "halfscope/log/event_file.hpp"
 #include "halfscope/log/tensor_value.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 namespace {
 
 using log::ValueOutline;
@@ -59,7 +59,7 @@ void keep_last_of(std::vector<Entry>& entries, const std::vector<std::int64_t>& 
 
 TensorBoardIndex::TensorBoardIndex(std::vector<std::filesystem::path> files,
                                    const std::optional<std::string>& recorded_scale,
-                                   const analyzers::Progress& progress)
+                                   const frames::Progress& progress)
     : files_(std::move(files)), recorded_scale_(recorded_scale), bytes_(size_of(files_)) {
   for (std::uint32_t file = 0; file < files_.size(); ++file) read(file, progress);
   keep_last();
@@ -70,7 +70,7 @@ TensorBoardIndex::TensorBoardIndex(std::vector<std::filesystem::path> files,
   }
 }
 
-void TensorBoardIndex::read(std::uint32_t file, const analyzers::Progress& progress) {
+void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress) {
   log::EventReader reader(files_[file]);
   log::EventOutline event;
   std::uint64_t told = 0;
@@ -167,4 +167,4 @@ void TensorBoardIndex::keep_last() {
   });
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

@@ -10,15 +10,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analyzers/readers/tensorboard/tensorboard_tags.hpp"
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/tensorboard/tensorboard_tags.hpp"
 #include "halfscope/log/event_outline.hpp"
 
 namespace halfscope::log {
 class EventReader;
 }
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 
 /// Reads all files, in order, as one run: of a tag and step that are there twice the last value
 /// holds, and where the run went on from a step (SessionLog START), what came before of that step
@@ -28,7 +28,7 @@ class TensorBoardIndex {
   /// recorded_scale: a tag that is wanted beside those known_scalar() knows. Throws log::BadInput.
   TensorBoardIndex(std::vector<std::filesystem::path> files,
                    const std::optional<std::string>& recorded_scale,
-                   const analyzers::Progress& progress);
+                   const frames::Progress& progress);
 
   enum class Form : std::uint8_t { none, histogram, tensor };
   enum class Plugin : std::uint8_t { unknown, scalars, histograms, halfscope, other };
@@ -61,10 +61,10 @@ class TensorBoardIndex {
   const std::vector<Scalar>& scalars() const { return scalars_; }   ///< by tag and step
   std::uint64_t bytes() const { return bytes_; }                    ///< of all files
   bool any_record() const { return any_record_; }
-  const analyzers::Notes& notes() const { return notes_; }
+  const frames::Notes& notes() const { return notes_; }
 
  private:
-  void read(std::uint32_t file, const analyzers::Progress& progress);
+  void read(std::uint32_t file, const frames::Progress& progress);
   void take(const log::ValueOutline& value, std::int64_t step, const log::EventReader& reader,
             std::string_view message, std::uint32_t file);
   void take_tensor(const log::ValueOutline& value, std::uint32_t tag, Place place);
@@ -85,7 +85,7 @@ class TensorBoardIndex {
   std::uint64_t bytes_ = 0, bytes_before_ = 0;
   std::uint64_t unnamed_ = 0;  ///< tensors of tags whose plugin nothing names
   bool any_record_ = false;
-  analyzers::Notes notes_;
+  frames::Notes notes_;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

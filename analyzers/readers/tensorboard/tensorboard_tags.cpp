@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 namespace {
 
 using What = KnownScalar::What;
@@ -74,4 +74,4 @@ std::optional<KnownScalar> known_scalar(std::string_view tag) {
   return std::nullopt;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

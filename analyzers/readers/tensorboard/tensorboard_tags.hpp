@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensorboard {
 
 struct KnownScalar {
   enum class What : std::uint8_t { loss, learning_rate, loss_scale, found_inf };
@@ -21,4 +21,4 @@ std::string_view name_of(KnownScalar::What what);
 /// Letters' case, and whether words are joined by '_', '-' or a space, make no difference.
 std::optional<KnownScalar> known_scalar(std::string_view tag);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensorboard

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 struct Axis {
@@ -89,4 +89,4 @@ std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data
   return ours;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

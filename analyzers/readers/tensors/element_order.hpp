@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Where elements lie: along each axis so many, so many elements apart. Nothing is checked.
 struct ElementOrder {
@@ -28,4 +28,4 @@ bool is_contiguous(const ElementOrder& order);
 /// Copies all elements into little-endian bytes and C order; `data` is where the first one lies.
 std::vector<std::byte> gathered(const ElementOrder& order, const std::byte* data);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -9,7 +9,11 @@
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/unnamed_roles.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
+
+using frames::Selection;
+using frames::WholeStep;
+
 namespace {
 
 using log::Role;
@@ -53,7 +57,7 @@ std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
                                              const Selection& selection) {
   std::map<std::int64_t, std::vector<StepFile>> by_step;
   for (const StepFile& file : files) {
-    if (in_steps(selection, file.step)) by_step[file.step].push_back(file);
+    if (frames::in_steps(selection, file.step)) by_step[file.step].push_back(file);
   }
   std::vector<std::vector<StepFile>> groups;
   for (auto& [step, of_step] : by_step) {
@@ -69,7 +73,7 @@ std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
 
 TensorFolder folder_of(const std::filesystem::path& log, std::optional<Dtype> as) {
   if (std::filesystem::is_directory(log)) return list_tensor_folder(log, as);
-  return readers::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
+  return readers::tensors::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
 }
 
 using Files = std::map<std::string, StepFile>;  // where each tensor lies
@@ -93,7 +97,7 @@ WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group
   step.step = group.front().step;
   step.tensors = &tensors;
   step.role_of = [&](const Selection& s, const std::string& name) {
-    return readers::role_of(s, name, unnamed_in(folder, files.at(name))).first;
+    return readers::common::role_of(s, name, unnamed_in(folder, files.at(name))).first;
   };
   step.scale_of = [&files, role_of = step.role_of](const Selection& s, const std::string& name) {
     return scale_of(files.at(name), role_of(s, name), s);
@@ -104,7 +108,7 @@ WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group
 }  // namespace
 
 void visit_file_samples(const std::filesystem::path& log, const Selection& selection,
-                        const WholeStepVisitor& visit, const Progress& progress) {
+                        const frames::WholeStepVisitor& visit, const frames::Progress& progress) {
   const TensorFolder folder = folder_of(log, selection.read_as);
   std::uint64_t all = 0, done = 0;
   const auto groups = groups_of(folder.files, selection);
@@ -115,11 +119,11 @@ void visit_file_samples(const std::filesystem::path& log, const Selection& selec
     StepTensors tensors;
     Files files;
     WholeStep step = step_of(folder, group, tensors, files);
-    step.tell = within(progress, done, step.bytes, all);
+    step.tell = frames::within(progress, done, step.bytes, all);
     visit(step);
     done += step.bytes;
     if (progress) progress(std::min(done, all), all);
   }
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -6,11 +6,11 @@
 
 #include "analyzers/frames/whole_tensors.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Calls `visit` for every selected step of a tensor file, an index of shards, or a folder of
 /// files. What reading them has to say, for_each_frame has said already. Throws log::BadInput.
-void visit_file_samples(const std::filesystem::path& log, const Selection& selection,
-                        const WholeStepVisitor& visit, const Progress& progress);
+void visit_file_samples(const std::filesystem::path& log, const frames::Selection& selection,
+                        const frames::WholeStepVisitor& visit, const frames::Progress& progress);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

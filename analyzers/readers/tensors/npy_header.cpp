@@ -12,7 +12,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using log::BadInput;
@@ -222,4 +222,4 @@ NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream
   return array;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

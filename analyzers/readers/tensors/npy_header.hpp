@@ -12,7 +12,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Bytes that say how long the header is: magic, version, length (one 16 or 32 bits wide).
 inline constexpr std::size_t kNpyPreamble = 12;
@@ -39,4 +39,4 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
 NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream_bytes,
                          const std::string& place, std::optional<Dtype> as = std::nullopt);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

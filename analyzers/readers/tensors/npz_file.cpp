@@ -8,7 +8,7 @@
 #include "analyzers/readers/tensors/numpy_file.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using log::NamedTensor;
@@ -116,4 +116,4 @@ std::unique_ptr<log::TensorFile> open_npz(std::unique_ptr<ZipArchive> archive,
   return std::make_unique<NpzFile>(std::move(archive), as);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

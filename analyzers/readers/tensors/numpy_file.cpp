@@ -9,7 +9,7 @@
 #include "analyzers/readers/tensors/npy_header.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using log::NamedTensor;
@@ -82,4 +82,4 @@ std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path,
   return std::make_unique<NpyFile>(path, as);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

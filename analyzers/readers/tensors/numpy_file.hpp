@@ -11,7 +11,7 @@
 #include "analyzers/readers/tensors/npy_header.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 class ZipArchive;
 
@@ -37,4 +37,4 @@ bool is_foreign(const NpyArray& array);
 /// Copies the elements of such an array into little-endian bytes and C order.
 std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::byte> data);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

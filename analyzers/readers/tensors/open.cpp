@@ -13,7 +13,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/safetensors.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using Opener = std::unique_ptr<log::TensorFile> (*)(const std::filesystem::path&,
@@ -69,7 +69,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& p
     return open_safetensors(path, as);  // it says what is wrong
   throw log::BadInput(log::printable(path.string()) +
                       ": its first bytes are those of no known log; want one of " +
-                      names_of_kinds());
+                      common::names_of_kinds());
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

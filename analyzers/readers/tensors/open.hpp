@@ -8,11 +8,11 @@
 
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Opens a safetensors, NPY, NPZ or torch.save file. `as` (f16 or bf16): what NPY elements of 2
 /// bytes without a type stand for. Throws log::BadInput that lists what is understood.
 std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& path,
                                                   std::optional<Dtype> as = std::nullopt);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -8,7 +8,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 PythonLiteral::PythonLiteral(std::string_view text, std::string place)
     : text_(text), place_(std::move(place)) {}
@@ -112,4 +112,4 @@ void PythonLiteral::refuse(std::string_view wanted) const {
       place_, found, at_, text_.size(), wanted));
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

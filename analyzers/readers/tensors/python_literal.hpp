@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Reads literals off the front of a text. `place` begins messages. Throws log::BadInput at the
 /// first byte that does not fit.
@@ -42,4 +42,4 @@ class PythonLiteral {
   std::string place_;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

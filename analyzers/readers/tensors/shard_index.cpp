@@ -12,7 +12,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/mapped_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using Json = nlohmann::json;
@@ -124,7 +124,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 bool is_shard_index(const std::filesystem::path& path) {
-  const std::string start = beginning_of(path, std::size_t{1} << 14);
+  const std::string start = common::beginning_of(path, std::size_t{1} << 14);
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   return first != std::string::npos && start[first] == '{' &&
          start.find("\"weight_map\"") != std::string::npos;
@@ -146,4 +146,4 @@ ShardIndex read_shard_index(const std::filesystem::path& path) {
   return index;
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 struct ShardIndex {
   std::filesystem::path path;
@@ -25,4 +25,4 @@ bool is_shard_index(const std::filesystem::path& path);
 /// Files are names beside the index: one that leads elsewhere is refused. Throws log::BadInput.
 ShardIndex read_shard_index(const std::filesystem::path& path);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

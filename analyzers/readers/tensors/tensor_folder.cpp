@@ -15,14 +15,14 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/tensors/open.hpp"
-#include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/tensor_shards.hpp"
 #include "analyzers/readers/tensors/tensor_views.hpp"
+#include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/unnamed_roles.hpp"
 #include "halfscope/log/folder.hpp"
 #include "halfscope/log/safetensors.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,13 +101,14 @@ bool is_tensor_file(const fs::path& path) {
 /// Many things have these endings, so the content has a say too.
 bool is_torch_file(const fs::path& path) {
   if (!has_extension(path, kTorchFiles) || !is_visible_file(path)) return false;
-  const std::string start = readers::beginning_of(path, readers::kOldTorchStart.size());
-  return start.starts_with("PK\x03\x04") || start == readers::kOldTorchStart;
+  const std::string start =
+      readers::common::beginning_of(path, readers::tensors::kOldTorchStart.size());
+  return start.starts_with("PK\x03\x04") || start == readers::tensors::kOldTorchStart;
 }
 
 bool is_index(const fs::path& path) {
   return path.filename().string().ends_with(".index.json") && is_visible_file(path) &&
-         readers::is_shard_index(path);
+         readers::tensors::is_shard_index(path);
 }
 
 template <typename T>
@@ -169,7 +170,7 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   const std::string stem = found.path.stem().string();
   const std::int64_t step = step_in_name(stem).value_or(found.folder_step.value_or(0));
   if (found.index) require_shard(found.path, *found.index);
-  const auto opened = readers::open_tensor_file(found.path, as);
+  const auto opened = readers::tensors::open_tensor_file(found.path, as);
   StepFile file = described(found.path, as, step, *opened);
   if (found.index) {
     if (file.shows_weights.empty()) file.shows_weights = "is a shard of a checkpoint";
@@ -358,7 +359,8 @@ TensorFolder list_tensor_folder(const fs::path& folder, std::optional<Dtype> as)
 TensorFolder list_tensor_index(const fs::path& path, std::optional<Dtype> as) {
   TensorFolder all;
   all.folder = path;
-  const auto index = std::make_shared<readers::ShardIndex>(readers::read_shard_index(path));
+  const auto index =
+      std::make_shared<readers::tensors::ShardIndex>(readers::tensors::read_shard_index(path));
   std::vector<Found> found;
   for (const auto& [name, unused] : index->shards) {
     found.push_back({path.parent_path() / name, std::nullopt, index});
@@ -368,7 +370,7 @@ TensorFolder list_tensor_index(const fs::path& path, std::optional<Dtype> as) {
 }
 
 std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
-  auto opened = readers::open_tensor_file(file.path, file.as);
+  auto opened = readers::tensors::open_tensor_file(file.path, file.as);
   if (file.index) {
     const auto& names = file.index->shards.at(file.path.filename().string());
     opened = chosen(std::move(opened), {file.index, &names});
@@ -377,7 +379,7 @@ std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
 }
 
 TensorFolder single_file(const fs::path& path, std::optional<Dtype> as) {
-  const auto opened = readers::open_tensor_file(path, as);
+  const auto opened = readers::tensors::open_tensor_file(path, as);
   TensorFolder alone;
   alone.folder = path;
   alone.roles_in_names = any_role_in(opened->names());
@@ -386,7 +388,7 @@ TensorFolder single_file(const fs::path& path, std::optional<Dtype> as) {
   return alone;
 }
 
-double scale_of(const StepFile& file, log::Role role, const Selection& selection) {
+double scale_of(const StepFile& file, log::Role role, const frames::Selection& selection) {
   if (selection.recorded_scale) return *selection.recorded_scale;
   if (!file.scaled || !is_gradient(role)) return 1.0;
   if (file.scale) return *file.scale;
@@ -395,4 +397,4 @@ double scale_of(const StepFile& file, log::Role role, const Selection& selection
                  "positive number; give it with --recorded-scale S");
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

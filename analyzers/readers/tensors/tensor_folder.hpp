@@ -13,11 +13,11 @@
 
 #include "analyzers/frames/source.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 struct ShardIndex;
 }
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// One file of tensors, with what its metadata and its name say of it.
 struct StepFile {
@@ -31,7 +31,7 @@ struct StepFile {
   std::optional<double> scale;  ///< metadata "scale", a positive finite number
   bool among_steps = false;     ///< files of other steps are read beside it
   /// Of a shard of a checkpoint: it names the tensors to read.
-  std::shared_ptr<const readers::ShardIndex> index;
+  std::shared_ptr<const readers::tensors::ShardIndex> index;
   std::optional<std::uint64_t> tensor_bytes;  ///< of a shard: what all its tensors take
 };
 
@@ -41,7 +41,7 @@ struct TensorFolder {
   std::vector<std::filesystem::path> again;  ///< links to files that are listed already
   bool roles_in_names = false;               ///< some tensor's name carries a role
   bool names_cut = false;  ///< some tensor that is called by its file has less than the file's stem
-  Notes notes;             ///< what listing had to say
+  frames::Notes notes;     ///< what listing had to say
 };
 
 /// The step in a file's or folder's name: the last of "step-000012", "step_12", "step=12",
@@ -74,6 +74,6 @@ TensorFolder single_file(const std::filesystem::path& path, std::optional<Dtype>
 
 /// The loss scale that a tensor's values carry: --recorded-scale, else of gradients the metadata's.
 /// Throws log::BadInput where the metadata says "scaled" and nobody knows the scale.
-double scale_of(const StepFile& file, log::Role role, const Selection& selection);
+double scale_of(const StepFile& file, log::Role role, const frames::Selection& selection);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

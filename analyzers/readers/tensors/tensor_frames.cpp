@@ -16,7 +16,15 @@
 #include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/tensors/unnamed_roles.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
+
+using frames::Frame;
+using frames::Notes;
+using frames::Progress;
+using frames::RoleSource;
+using frames::Selection;
+using frames::Visitor;
+
 namespace {
 
 using log::BadInput;
@@ -49,35 +57,35 @@ struct FileFrames {
 };
 
 Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selection& s,
-               std::optional<Unnamed> unnamed, const Read& read) {
+               std::optional<frames::Unnamed> unnamed, const frames::Read& read) {
   Frame frame;
   frame.name = tensor.name;
-  std::tie(frame.role, frame.role_source) = readers::role_of(s, frame.name, unnamed);
+  std::tie(frame.role, frame.role_source) = readers::common::role_of(s, frame.name, unnamed);
   frame.counted = is_gradient(frame.role);
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
   frame.scale = scale_of(file, frame.role, s);
   frame.run_scale = frame.counted ? frame.scale : 1.0;
   frame.shape = tensor.shape;
-  frame.table = count_values(tensor.view, s, frame.scale, read);
+  frame.table = frames::count_values(tensor.view, s, frame.scale, read);
   // For clipped.hpp, which compares steps: a second pass over the values.
   if (file.among_steps && frame.role == Role::weight_grad) frame.moments = moments(tensor.view);
   return frame;
 }
 
 /// `take` is handed each frame; what else there is to say goes to `out`.
-void read_file(const StepFile& file, const Selection& s, std::optional<Unnamed> unnamed,
-               Meter& meter, const FrameVisitor& take, FileFrames& out) {
+void read_file(const StepFile& file, const Selection& s, std::optional<frames::Unnamed> unnamed,
+               Meter& meter, const frames::FrameVisitor& take, FileFrames& out) {
   const auto opened = open_step_file(file);
   out.skipped = opened->skipped();
   std::uint64_t told = 0;
-  const Read read = [&](std::uint64_t bytes) {  // packed data is more than its file
+  const frames::Read read = [&](std::uint64_t bytes) {  // packed data is more than its file
     bytes = std::min(bytes, file.bytes - told);
     told += bytes;
     meter.add(bytes);
   };
   opened->for_each([&](const log::NamedTensor& tensor) {
-    if (!selects(s, tensor.name)) {
+    if (!frames::selects(s, tensor.name)) {
       read(tensor.view.bytes());
       return;
     }
@@ -223,7 +231,7 @@ std::vector<FileFrames> read_files(const TensorFolder& folder, std::span<const S
 std::vector<StepFile> selected_files(const TensorFolder& folder, const Selection& s) {
   std::vector<StepFile> files;
   for (const StepFile& file : folder.files) {
-    if (in_steps(s, file.step)) files.push_back(file);
+    if (frames::in_steps(s, file.step)) files.push_back(file);
   }
   const bool several = !files.empty() && files.front().step != files.back().step;
   for (StepFile& file : files) file.among_steps = several;
@@ -291,13 +299,13 @@ class FolderFrames {
 
 void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
                       Notes& notes, const Progress& progress) {
-  if (readers::is_shard_index(path)) {
+  if (readers::tensors::is_shard_index(path)) {
     read_tensor_folder(list_tensor_index(path, s.read_as), s, visit, notes, progress);
     return;
   }
   const TensorFolder alone = single_file(path, s.read_as);
   const StepFile& file = alone.files.front();
-  if (!in_steps(s, 0)) return;
+  if (!frames::in_steps(s, 0)) return;
   Meter meter(progress, file.bytes);
   FileFrames read;
   read_file(file, s, unnamed_in(alone, file), meter, visit.frame, read);
@@ -328,4 +336,4 @@ void read_tensor_folder(const TensorFolder& folder, const Selection& s, const Vi
   frames.finish(folder, s);
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -6,15 +6,17 @@
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 
-void read_tensor_file(const std::filesystem::path& path, const Selection& selection,
-                      const Visitor& visit, Notes& notes, const Progress& progress);
+void read_tensor_file(const std::filesystem::path& path, const frames::Selection& selection,
+                      const frames::Visitor& visit, frames::Notes& notes,
+                      const frames::Progress& progress);
 
 /// Step by step; files of a step are read in parallel, and the tables of a name that several of
 /// them have are added. Holds one step's tables at a time. The frames and notes are the same for
 /// any number of threads.
-void read_tensor_folder(const TensorFolder& folder, const Selection& selection,
-                        const Visitor& visit, Notes& notes, const Progress& progress);
+void read_tensor_folder(const TensorFolder& folder, const frames::Selection& selection,
+                        const frames::Visitor& visit, frames::Notes& notes,
+                        const frames::Progress& progress);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -9,22 +9,24 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
+
+using frames::Notes;
+using readers::tensors::ShardIndex;
+
 namespace {
 
 namespace fs = std::filesystem;
 using log::BadInput;
 using log::printable;
 
-bool is_safetensors(const readers::ShardIndex& index) {
+bool is_safetensors(const ShardIndex& index) {
   return std::all_of(index.shards.begin(), index.shards.end(), [](const auto& shard) {
     return fs::path(shard.first).extension() == ".safetensors";
   });
 }
 
-std::string shown(const readers::ShardIndex& index) {
-  return printable(index.path.filename().string());
-}
+std::string shown(const ShardIndex& index) { return printable(index.path.filename().string()); }
 
 std::vector<std::string> all_names(const log::TensorFile& file) {
   std::vector<std::string> names = file.names();
@@ -33,8 +35,8 @@ std::vector<std::string> all_names(const log::TensorFile& file) {
 }
 
 /// A file's tensors are of one index.
-void require_own_files(const readers::ShardIndex& index,
-                       std::unordered_map<std::string_view, const readers::ShardIndex*>& files) {
+void require_own_files(const ShardIndex& index,
+                       std::unordered_map<std::string_view, const ShardIndex*>& files) {
   for (const auto& [file, unused] : index.shards) {
     const auto [at, is_new] = files.try_emplace(file, &index);
     if (is_new) continue;
@@ -49,12 +51,12 @@ void require_own_files(const readers::ShardIndex& index,
 std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& notes) {
   std::vector<Index> all, read;
   for (const fs::path& path : paths) {
-    all.push_back(std::make_shared<readers::ShardIndex>(readers::read_shard_index(path)));
+    all.push_back(std::make_shared<ShardIndex>(readers::tensors::read_shard_index(path)));
   }
   std::stable_partition(all.begin(), all.end(), [](const Index& i) { return is_safetensors(*i); });
-  std::unordered_map<std::string_view, const readers::ShardIndex*> named, files;
+  std::unordered_map<std::string_view, const ShardIndex*> named, files;
   for (const Index& index : all) {
-    const readers::ShardIndex* before = nullptr;
+    const ShardIndex* before = nullptr;
     std::string_view tensor;
     for (const auto& [file, tensors] : index->shards) {
       for (const std::string& name : tensors) {
@@ -84,7 +86,7 @@ std::string unnamed_note(const std::vector<fs::path>& files) {
                          : fmt::format(" and {} more tensor files: are named", files.size() - 1));
 }
 
-void require_shard(const fs::path& shard, const readers::ShardIndex& index) {
+void require_shard(const fs::path& shard, const ShardIndex& index) {
   std::error_code unreadable;
   if (fs::exists(shard, unreadable)) return;
   throw BadInput(fmt::format(
@@ -93,8 +95,8 @@ void require_shard(const fs::path& shard, const readers::ShardIndex& index) {
       printable(index.path.string()), printable(shard.filename().string())));
 }
 
-void check_shard(const fs::path& shard, const log::TensorFile& opened,
-                 const readers::ShardIndex& index, Notes& notes) {
+void check_shard(const fs::path& shard, const log::TensorFile& opened, const ShardIndex& index,
+                 Notes& notes) {
   const auto& wanted = index.shards.at(shard.filename().string());
   const std::vector<std::string> names = all_names(opened);
   const std::unordered_set<std::string_view> held(names.begin(), names.end());
@@ -132,4 +134,4 @@ void check_size(const Index& index, const std::vector<StepFile>& files, Notes& n
       printable(index->path.string()), *index->total_size, bytes));
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 class RenamedFile final : public log::TensorFile {
@@ -86,4 +86,4 @@ std::unique_ptr<log::TensorFile> chosen(std::unique_ptr<log::TensorFile> file,
   return std::make_unique<ChosenFile>(std::move(file), std::move(names));
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

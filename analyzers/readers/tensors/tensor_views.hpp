@@ -9,7 +9,7 @@
 
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// A file whose one tensor has another name.
 std::unique_ptr<log::TensorFile> renamed(std::unique_ptr<log::TensorFile> file, std::string name);
@@ -18,4 +18,4 @@ std::unique_ptr<log::TensorFile> renamed(std::unique_ptr<log::TensorFile> file, 
 std::unique_ptr<log::TensorFile> chosen(std::unique_ptr<log::TensorFile> file,
                                         std::shared_ptr<const std::set<std::string>> names);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

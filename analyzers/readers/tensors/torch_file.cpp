@@ -14,7 +14,7 @@
 #include "analyzers/readers/tensors/zip_archive.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 using log::BadInput;
@@ -269,4 +269,4 @@ std::unique_ptr<log::TensorFile> refuse_old_torch(const std::filesystem::path& p
       log::printable(path.string()), convert_advice(path, kLoad)));
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -11,7 +11,7 @@
 
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 class ZipArchive;
 
@@ -33,4 +33,4 @@ std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
 std::unique_ptr<log::TensorFile> refuse_old_torch(const std::filesystem::path& path,
                                                   std::optional<Dtype> as);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 constexpr std::string_view kNoFloat = "is no floating-point type";
@@ -81,4 +81,4 @@ std::optional<TorchGlobal> find_torch_global(std::string_view module, std::strin
   return type == nullptr ? std::nullopt : std::optional(TorchGlobal{TorchName::dtype, type});
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

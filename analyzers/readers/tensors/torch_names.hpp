@@ -9,7 +9,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// An element type of PyTorch: c10/core/ScalarType.h.
 struct TorchType {
@@ -43,4 +43,4 @@ struct TorchGlobal {
 /// Empty for a name that is not known.
 std::optional<TorchGlobal> find_torch_global(std::string_view module, std::string_view name);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

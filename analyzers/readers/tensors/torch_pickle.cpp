@@ -10,7 +10,7 @@
 #include "analyzers/readers/tensors/torch_values.hpp"
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 /// The unpickler's stack, as Python's: marks cut it, and nothing below the last mark can be taken.
@@ -341,4 +341,4 @@ PickleValues read_torch_pickle(std::span<const std::byte> pickle, const std::str
       .run();
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

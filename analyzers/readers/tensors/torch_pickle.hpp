@@ -15,7 +15,7 @@
 
 #include "analyzers/readers/tensors/torch_names.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// The longest pickle that is read. Values take some 40 times its bytes at most.
 inline constexpr std::uint64_t kLongestPickle = std::uint64_t{1} << 28;
@@ -86,4 +86,4 @@ struct PickleValues {
 PickleValues read_torch_pickle(std::span<const std::byte> pickle, const std::string& place,
                                const std::string& advice);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

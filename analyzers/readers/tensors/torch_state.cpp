@@ -8,7 +8,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 constexpr int kDeepest = 200;
@@ -127,4 +127,4 @@ TorchState torch_state(const PickleValues& values, const std::string& alone,
   return Walk(values, alone, pickle_bytes, place, advice).run();
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

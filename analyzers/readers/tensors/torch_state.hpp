@@ -10,7 +10,7 @@
 #include "analyzers/readers/tensors/torch_pickle.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// A tensor's name, and its index in PickleValues.
 struct NamedTorchTensor {
@@ -30,4 +30,4 @@ TorchState torch_state(const PickleValues& values, const std::string& alone,
                        std::uint64_t pickle_bytes, const std::string& place,
                        const std::string& advice);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

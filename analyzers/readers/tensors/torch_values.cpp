@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 /// PyTorch's own limit is 64.
@@ -192,4 +192,4 @@ ValueId TorchValues::persistent(ValueId id) {
   return put(ValueKind::storage, result.storages, storage);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -4,7 +4,7 @@
 
 #include "analyzers/readers/tensors/torch_pickle.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// Makes values. Nothing here throws at what a pickle says: what is no tensor or container as
 /// PyTorch describes them is opaque.
@@ -48,4 +48,4 @@ class TorchValues {
   bool has_metadata(Items arguments, std::size_t at) const;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

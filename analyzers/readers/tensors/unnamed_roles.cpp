@@ -10,13 +10,16 @@
 
 #include "analyzers/readers/common/roles.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
+
+using frames::Unnamed;
+
 namespace {
 
-using readers::is_one_of;
-using readers::is_optimizer_state;
-using readers::parts_of;
-using readers::speaks_of_gradients;
+using readers::common::is_one_of;
+using readers::common::is_optimizer_state;
+using readers::common::parts_of;
+using readers::common::speaks_of_gradients;
 
 /// Buffers that modules of PyTorch and transformers register. No gradient has these names: a
 /// buffer has none.
@@ -112,4 +115,4 @@ std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& fi
   return file.shows_weights.empty() ? Unnamed::gradients : Unnamed::weights;
 }
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -12,7 +12,7 @@
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::analyzers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// What shows that a file holds a model's weights, as the end of "it ..."; empty where nothing
 /// does, and where its name speaks of gradients, unless these have a branch of their own.
@@ -23,6 +23,6 @@ bool any_role_in(const std::vector<std::string>& names);
 
 /// What the tensors of one of a folder's files are whose names carry no role; empty where others'
 /// do.
-std::optional<Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
+std::optional<frames::Unnamed> unnamed_in(const TensorFolder& folder, const StepFile& file);
 
-}  // namespace halfscope::analyzers
+}  // namespace halfscope::analyzers::readers::tensors

@@ -14,7 +14,7 @@
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 using log::BadInput;
 
@@ -281,4 +281,4 @@ void ZipArchive::refuse_data(std::string_view found, const ZipMember& member) co
                   place(member), log::printable(found), member.unpacked));
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

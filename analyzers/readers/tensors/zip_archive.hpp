@@ -18,7 +18,7 @@ struct zip;
 struct zip_error;
 struct zip_file;
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::tensors {
 
 /// A member as the directory describes it, its sizes checked against the file.
 struct ZipMember {
@@ -88,4 +88,4 @@ class ZipArchive {
   std::vector<ZipMember> members_;
 };
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::tensors

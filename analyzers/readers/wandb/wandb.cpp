@@ -26,27 +26,33 @@
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/wandb/wandb_rows.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::wandb {
+
+using common::TimelineSelection;
+using frames::Notes;
+using frames::Progress;
+using frames::Visitor;
+
 namespace {
 
 namespace fs = std::filesystem;
-using analyzers::Gap;
+using frames::Gap;
 using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;
 constexpr double kInexactFrom = 0x1p24;
-constexpr Contradiction kNoStep{"\"_step\" is no whole number",
-                                "such a row is numbered by its place in the file, from 0"};
+constexpr common::Contradiction kNoStep{"\"_step\" is no whole number",
+                                        "such a row is numbered by its place in the file, from 0"};
 
 /// A bucket's place, (x - min) * 64 / (max - min) in binary32, is off by three roundings of at most
 /// 64 * 2^-24; its edge in linspace by three more; all of a range of at most twice the larger end.
-double slack_of(const Histogram& h) {
+double slack_of(const common::Histogram& h) {
   if (h.edges.empty()) return 0;
   return 0x1p-20 * std::max(std::abs(h.edges.front()), std::abs(h.edges.back()));
 }
 
 bool is_one_file(const fs::path& file) {
-  const std::string text = beginning_of(file, kLookedAt);
+  const std::string text = common::beginning_of(file, kLookedAt);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) return false;
   constexpr std::string_view signs[] = {"\"_step\"", "\"packedBins\"", "\"_type\":\"histogram\"",
@@ -58,15 +64,14 @@ bool is_one_file(const fs::path& file) {
 
 class WandbReader {
  public:
-  WandbReader(const fs::path& log, const TimelineSelection& selection,
-              const analyzers::Visitor& visit, analyzers::Notes& notes,
-              const analyzers::Progress& progress)
+  WandbReader(const fs::path& log, const TimelineSelection& selection, const Visitor& visit,
+              Notes& notes, const Progress& progress)
       : log_(log),
         selection_(selection),
         visit_(visit),
         notes_(notes),
         progress_(progress),
-        files_(files_below(log, 0, is_one_file)),
+        files_(common::files_below(log, 0, is_one_file)),
         timeline_(log.string(), selection, visit),
         tags_(timeline_) {}
 
@@ -78,8 +83,8 @@ class WandbReader {
     for_each_row(1, [this](const HistoryRow& row, std::int64_t step) { take_tensors(row, step); });
     tell_notes();
     if (visit_.kind) {
-      visit_.kind(
-          {"Weights & Biases history", gaps(), false, tags_.chosen(ScalarMeaning::loss_scale)});
+      visit_.kind({"Weights & Biases history", gaps(), false,
+                   tags_.chosen(common::ScalarMeaning::loss_scale)});
     }
     timeline_.finish(notes_);
   }
@@ -88,14 +93,14 @@ class WandbReader {
   /// pass: 0 and 1, for the progress and so that notes come once.
   template <typename Take>
   void for_each_row(int pass, const Take& take) {
-    const std::uint64_t in_all = bytes_of(files_);
+    const std::uint64_t in_all = common::bytes_of(files_);
     std::uint64_t before = 0;
-    const analyzers::Progress half = [&](std::uint64_t done, std::uint64_t) {
+    const Progress half = [&](std::uint64_t done, std::uint64_t) {
       if (progress_) progress_((done + (pass == 0 ? 0 : in_all)) / 2, in_all);
     };
     for (const fs::path& file : files_) {
-      BadLines bad;
-      Contradictions contradictions;
+      common::BadLines bad;
+      common::Contradictions contradictions;
       std::int64_t rows = 0;
       const auto visit = [&](HistoryRow&& row) {
         counted_steps_ |= !row.step;
@@ -109,7 +114,7 @@ class WandbReader {
       for_each_history_row(file, visit, bad, half, before, in_all);
       if (pass == 0) bad.tell(printable(file.string()), notes_);
       if (pass == 0) contradictions.tell(printable(file.string()), notes_);
-      before += bytes_of({file});
+      before += common::bytes_of({file});
     }
   }
 
@@ -132,7 +137,7 @@ class WandbReader {
     }
   }
 
-  void take(const std::string& name, std::int64_t step, Histogram histogram) {
+  void take(const std::string& name, std::int64_t step, common::Histogram histogram) {
     histogram.nonfinite_known = false;
     histogram.slack = slack_of(histogram);
     try {
@@ -145,7 +150,7 @@ class WandbReader {
             "its edges are not finite, as the extremes of finite values are");
       }
       // The outer edges are the extremes, rounded to binary32 where the tensor is of binary64.
-      BoundedTable table = table_of(histogram);
+      BoundedTable table = common::table_of(histogram);
       if (end > 0) table.limit_largest(magnitude_of(end * (1 + 0x1p-24)));
       const double most = *std::max_element(histogram.counts.begin(), histogram.counts.end());
       most < kInexactFrom ? tell_counts(name, step, std::move(table))
@@ -158,8 +163,8 @@ class WandbReader {
   }
 
   void tell_counts(const std::string& name, std::int64_t step, BoundedTable table) {
-    hides_underflow_ |= hides_underflow(table);
-    analyzers::Frame frame;
+    hides_underflow_ |= common::hides_underflow(table);
+    frames::Frame frame;
     frame.name = name;
     frame.step = step;
     frame.table = std::move(table);
@@ -170,7 +175,7 @@ class WandbReader {
     ++inexact_;
     const auto most = table.largest();
     if (!most) return;
-    analyzers::StepPeak peak;
+    frames::StepPeak peak;
     peak.step = step;
     peak.tensor = name;
     peak.max_abs = to_double(*most);
@@ -219,12 +224,12 @@ class WandbReader {
 
   const fs::path& log_;
   const TimelineSelection& selection_;
-  const analyzers::Visitor& visit_;
-  analyzers::Notes& notes_;
-  const analyzers::Progress& progress_;
+  const Visitor& visit_;
+  Notes& notes_;
+  const Progress& progress_;
   std::vector<fs::path> files_;
-  Timeline timeline_;
-  ScalarTags tags_;
+  common::Timeline timeline_;
+  common::ScalarTags tags_;
   std::set<std::int64_t> steps_;                        // that have histograms
   std::map<std::string, std::set<std::int64_t>> seen_;  // all names, and the steps that were told
   bool counted_steps_ = false;                          // rows without "_step"
@@ -235,12 +240,11 @@ class WandbReader {
 
 }  // namespace
 
-bool is_wandb(const fs::path& log) { return any_file_below(log, 0, is_one_file); }
+bool is_wandb(const fs::path& log) { return common::any_file_below(log, 0, is_one_file); }
 
-void read_wandb(const fs::path& log, const TimelineSelection& selection,
-                const analyzers::Visitor& visit, analyzers::Notes& notes,
-                const analyzers::Progress& progress) {
+void read_wandb(const fs::path& log, const TimelineSelection& selection, const Visitor& visit,
+                Notes& notes, const Progress& progress) {
   WandbReader(log, selection, visit, notes, progress).read();
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::wandb

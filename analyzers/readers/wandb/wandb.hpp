@@ -6,13 +6,13 @@
 
 #include "analyzers/readers/common/timeline.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::wandb {
 
 bool is_wandb(const std::filesystem::path& log);
 
 /// As Kind::read: a file, or a folder of files of one run.
-void read_wandb(const std::filesystem::path& log, const TimelineSelection& selection,
-                const analyzers::Visitor& visit, analyzers::Notes& notes,
-                const analyzers::Progress& progress);
+void read_wandb(const std::filesystem::path& log, const common::TimelineSelection& selection,
+                const frames::Visitor& visit, frames::Notes& notes,
+                const frames::Progress& progress);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::wandb

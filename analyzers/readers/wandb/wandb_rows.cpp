@@ -13,7 +13,7 @@
 
 #include "halfscope/log/error.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::wandb {
 namespace {
 
 constexpr std::size_t kMostBins = std::size_t{1} << 16;     // W&B has 512 at most
@@ -105,7 +105,7 @@ struct Object {
   std::string key;     ///< of the value that comes
   bool is_histogram = false;
   std::vector<std::pair<std::string, double>> numbers;
-  Histogram histogram;
+  common::Histogram histogram;
 };
 
 double number_of(const Object& packed, std::string_view key) {
@@ -282,7 +282,7 @@ bool is_blank(std::string_view line) {
 
 /// Whether the file has one object a line.
 bool has_lines_of_objects(const std::filesystem::path& file) {
-  TextLines lines(file);
+  common::TextLines lines(file);
   auto line = lines.next();
   while (line && is_blank(*line)) line = lines.next();
   if (!line) return true;
@@ -294,11 +294,11 @@ bool has_lines_of_objects(const std::filesystem::path& file) {
 }  // namespace
 
 void for_each_history_row(const std::filesystem::path& file,
-                          const std::function<void(HistoryRow&&)>& visit, BadLines& bad,
-                          const analyzers::Progress& progress, std::uint64_t before,
+                          const std::function<void(HistoryRow&&)>& visit, common::BadLines& bad,
+                          const frames::Progress& progress, std::uint64_t before,
                           std::uint64_t in_all) {
   if (has_lines_of_objects(file)) {
-    TextLines lines(file, progress, before, in_all);
+    common::TextLines lines(file, progress, before, in_all);
     const std::function<void(HistoryRow &&)> visit_line = [&](HistoryRow&& row) {
       row.line = lines.number();
       visit(std::move(row));
@@ -318,4 +318,4 @@ void for_each_history_row(const std::filesystem::path& file,
   if (progress) progress(before + text.size(), in_all);
 }
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::wandb

@@ -13,7 +13,7 @@
 #include "analyzers/readers/common/histogram.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers::wandb {
 
 /// What was logged at one step. Names of nested values are joined by dots, as W&B does.
 struct HistoryRow {
@@ -22,7 +22,7 @@ struct HistoryRow {
   std::uint64_t line = 0;            ///< of a file with one row a line, from 1
   std::vector<std::pair<std::string, double>> scalars;
   /// Edges and counts alone, not checked.
-  std::vector<std::pair<std::string, Histogram>> histograms;
+  std::vector<std::pair<std::string, common::Histogram>> histograms;
 };
 
 /// A file of one object a line, or one array of objects, or one object, as the Python module json
@@ -30,8 +30,8 @@ struct HistoryRow {
 /// nothing is kept, however deep they are. Holds one row at a time. Throws log::BadInput where the
 /// file cannot be read; what is no JSON goes to `bad`, and of an array all that follows it.
 void for_each_history_row(const std::filesystem::path& file,
-                          const std::function<void(HistoryRow&&)>& visit, BadLines& bad,
-                          const analyzers::Progress& progress, std::uint64_t before,
+                          const std::function<void(HistoryRow&&)>& visit, common::BadLines& bad,
+                          const frames::Progress& progress, std::uint64_t before,
                           std::uint64_t in_all);
 
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers::wandb

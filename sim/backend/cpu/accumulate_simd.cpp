@@ -18,7 +18,7 @@
 #include "sim/backend/cpu/product.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace halfscope::sim::HWY_NAMESPACE {
+namespace halfscope::sim::backend::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -195,11 +195,11 @@ void by_dtype(Dtype dtype, const ProductShape& shape, StridedAt a, MatrixAt<cons
 }
 
 }  // namespace
-}  // namespace halfscope::sim::HWY_NAMESPACE
+}  // namespace halfscope::sim::backend::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 HWY_EXPORT(by_dtype);
 
@@ -208,5 +208,5 @@ void accumulate_narrow(Dtype dtype, const ProductShape& shape, StridedAt a, Matr
   HWY_DYNAMIC_DISPATCH(by_dtype)(dtype, shape, a, b, c);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu
 #endif

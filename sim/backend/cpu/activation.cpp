@@ -3,7 +3,7 @@
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 void CpuBackend::relu_forward(const Tensor& x, Tensor& y) {
   require_same_size("relu", x, y);
   const float* in = data(x);
@@ -79,4 +79,4 @@ void CpuBackend::split(const Tensor& dy, std::span<Tensor> parts) {
   });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -11,7 +11,7 @@
 
 #include "sim/backend/cpu/product.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 TensorView view(const Tensor& tensor) {
@@ -170,8 +170,9 @@ BinadeTable CpuBackend::count(const Tensor& tensor) {
 
 Moments CpuBackend::moments(const Tensor& tensor) { return halfscope::moments(view(tensor)); }
 
-std::unique_ptr<Backend> make_cpu_backend(Accumulation accumulation, int threads) {
-  return std::make_unique<CpuBackend>(accumulation, threads);
-}
+}  // namespace halfscope::sim::backend::cpu
 
-}  // namespace halfscope::sim
+std::unique_ptr<halfscope::sim::backend::Backend> halfscope::sim::backend::make_cpu_backend(
+    Accumulation accumulation, int threads) {
+  return std::make_unique<cpu::CpuBackend>(accumulation, threads);
+}

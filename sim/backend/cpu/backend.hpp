@@ -13,7 +13,7 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/cpu/memory.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 class CpuBackend final : public Backend {
  public:
@@ -134,4 +134,4 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Threads> threads_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -9,7 +9,7 @@
 
 #include "sim/backend/cpu/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 256;
@@ -191,4 +191,4 @@ void CpuBackend::batch_norm_backward(const Tensor& x, const Tensor& dy,
   store(of_beta, dbeta, add);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -7,7 +7,7 @@
 #include "sim/backend/cpu/store.hpp"
 #include "sim/backend/cpu/window.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 Window windows_of(const Convolution& conv, const ConvolutionExtents& e) {
@@ -82,13 +82,14 @@ void CpuBackend::conv_forward(const Convolution& conv, const Tensor& x, const Te
   float* out = data(y);
   const std::vector<float> weights = transposed(data(w), e.k, depth);
   const bool narrow = narrow_sums(x, w, y);
-  parallel_parts(
-      e.n * e.p * e.q, windows_at_a_time(depth), [&](std::int64_t first, std::int64_t count) {
-        float* rows = out + first * e.k;
-        sim::multiply(narrow ? y.dtype : Dtype::f32, {count, e.k, depth},
-                      rows_of(window, in, first, count), {weights.data(), e.k}, {rows, e.k});
-        finish({rows, e.k}, count, e.k, bias, y.dtype);
-      });
+  parallel_parts(e.n * e.p * e.q, windows_at_a_time(depth),
+                 [&](std::int64_t first, std::int64_t count) {
+                   float* rows = out + first * e.k;
+                   backend::cpu::multiply(narrow ? y.dtype : Dtype::f32, {count, e.k, depth},
+                                          rows_of(window, in, first, count), {weights.data(), e.k},
+                                          {rows, e.k});
+                   finish({rows, e.k}, count, e.k, bias, y.dtype);
+                 });
 }
 
 void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, const Tensor& w,
@@ -105,14 +106,14 @@ void CpuBackend::conv_data_gradient(const Convolution& conv, const Tensor& dy, c
     const Window window = {e.p, e.q,        e.k,          down.count, across.count,
                            1,   down.start, across.start, down.taps,  across.taps};
     const std::int64_t depth = window.depth();
-    parallel_parts(e.n * window.grid(), windows_at_a_time(depth),
-                   [&](std::int64_t first, std::int64_t count) {
-                     float* rows = conv.stride == 1 ? out + first * e.c : scratch(1, count * e.c);
-                     sim::multiply(sums, {count, e.c, depth}, rows_of(window, in, first, count),
-                                   {taken.data(), e.c}, {rows, e.c});
-                     round_values(dx.dtype, rows, count * e.c);
-                     if (conv.stride > 1) scatter(conv, e, down, across, rows, first, count, out);
-                   });
+    parallel_parts(
+        e.n * window.grid(), windows_at_a_time(depth), [&](std::int64_t first, std::int64_t count) {
+          float* rows = conv.stride == 1 ? out + first * e.c : scratch(1, count * e.c);
+          backend::cpu::multiply(sums, {count, e.c, depth}, rows_of(window, in, first, count),
+                                 {taken.data(), e.c}, {rows, e.c});
+          round_values(dx.dtype, rows, count * e.c);
+          if (conv.stride > 1) scatter(conv, e, down, across, rows, first, count, out);
+        });
   }
 }
 
@@ -145,4 +146,4 @@ void CpuBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x, 
   store_gradient(sum, add, dw);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

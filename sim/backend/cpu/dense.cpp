@@ -6,7 +6,7 @@
 #include "sim/backend/cpu/store.hpp"
 #include "sim/backend/cpu/window.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 64, kColumns = 128;  // of a part of a product
@@ -24,7 +24,7 @@ void CpuBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor& b
     const MatrixAt<const float> a = {in + t.row * e.c, e.c};
     const MatrixAt<float> c = {out + t.row * e.k + t.column, e.k};
     if (narrow) {
-      sim::multiply(y.dtype, shape, a, {turned.data() + t.column, e.k}, c);
+      backend::cpu::multiply(y.dtype, shape, a, {turned.data() + t.column, e.k}, c);
     } else {
       product_kernels().right_transposed(shape, a, {weights + t.column * e.c, e.c}, c);
     }
@@ -39,8 +39,8 @@ void CpuBackend::dense_data_gradient(const Tensor& dy, const Tensor& w, Tensor& 
   const Dtype sums = narrow_sums(dy, w, dx) ? dx.dtype : Dtype::f32;
   parallel_tiles(e.n, e.c, kRows, kColumns, [&](const Tile& t) {
     const MatrixAt<float> c = {out + t.row * e.c + t.column, e.c};
-    sim::multiply(sums, {t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
-                  {weights + t.column, e.c}, c);
+    backend::cpu::multiply(sums, {t.rows, t.columns, e.k}, {in + t.row * e.k, e.k},
+                           {weights + t.column, e.c}, c);
     finish(c, t.rows, t.columns, nullptr, dx.dtype);
   });
 }
@@ -79,4 +79,4 @@ void CpuBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
   store_gradient(sum, add, db);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

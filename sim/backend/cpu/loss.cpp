@@ -8,7 +8,7 @@
 #include "sim/backend/cpu/backend.hpp"
 #include "sim/backend/cpu/transcendental.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 64;
@@ -107,4 +107,4 @@ double CpuBackend::smooth_l1(const Tensor& x, std::span<const float> target,
   return in_order(losses);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -7,7 +7,7 @@
 #include "sim/backend/cpu/backend.hpp"
 #include "sim/backend/cpu/transcendental.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 4;
@@ -86,4 +86,4 @@ void CpuBackend::lstm_backward(const Tensor& gates, const Tensor& c_before, cons
   });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -13,7 +13,7 @@
 #include "halfscope/number/format.hpp"
 #include "sim/backend/tensor.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 struct CpuStorage final : Storage {
   explicit CpuStorage(std::int64_t count) : values(static_cast<std::size_t>(count)) {}
@@ -42,4 +42,4 @@ inline void round_values(Dtype dtype, float* values, std::int64_t count) {
   quantise(format_of(dtype), {values, static_cast<std::size_t>(count)}, {.threads = 1});
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

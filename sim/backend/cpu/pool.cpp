@@ -4,7 +4,7 @@
 
 #include "sim/backend/cpu/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 /// Windows of one image; channels are innermost everywhere.
@@ -118,4 +118,4 @@ void CpuBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor& 
   });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

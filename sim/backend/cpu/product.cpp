@@ -12,7 +12,7 @@
 
 #include "halfscope/device/vector_target.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 namespace any {
 ProductKernels kernels();
@@ -94,4 +94,4 @@ std::string eigen_version() {
                      EIGEN_MINOR_VERSION);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -13,7 +13,7 @@
 
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 /// The extents of C (rows x columns), and what is summed over.
 struct ProductShape {
@@ -55,4 +55,4 @@ struct StridedAt {
 void accumulate_narrow(Dtype dtype, const ProductShape& shape, StridedAt a, MatrixAt<const float> b,
                        MatrixAt<float> c);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -18,7 +18,7 @@
 #endif
 #include "sim/backend/cpu/product.hpp"
 
-namespace halfscope::sim::HALFSCOPE_PRODUCT_SET {
+namespace halfscope::sim::backend::cpu::HALFSCOPE_PRODUCT_SET {
 namespace {
 
 using Scalar = HALFSCOPE_PRODUCT_NUMBER;
@@ -58,4 +58,4 @@ ProductKernels kernels() {
   return {HALFSCOPE_PRODUCT_NAME, plain, right_transposed, add_left_transposed};
 }
 
-}  // namespace halfscope::sim::HALFSCOPE_PRODUCT_SET
+}  // namespace halfscope::sim::backend::cpu::HALFSCOPE_PRODUCT_SET

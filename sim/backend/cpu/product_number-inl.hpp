@@ -11,7 +11,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 struct Number {
@@ -94,24 +94,24 @@ Packet<kLanes> fused(const Packet<kLanes>& a, const Packet<kLanes>& b, const Pac
 #endif
 
 }  // namespace
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu
 
 namespace Eigen {
 
 template <>
-struct NumTraits<halfscope::sim::Number> : GenericNumTraits<float> {
-  using Real = halfscope::sim::Number;
-  using NonInteger = halfscope::sim::Number;
-  using Nested = halfscope::sim::Number;
-  using Literal = halfscope::sim::Number;
+struct NumTraits<halfscope::sim::backend::cpu::Number> : GenericNumTraits<float> {
+  using Real = halfscope::sim::backend::cpu::Number;
+  using NonInteger = halfscope::sim::backend::cpu::Number;
+  using Nested = halfscope::sim::backend::cpu::Number;
+  using Literal = halfscope::sim::backend::cpu::Number;
 };
 
 namespace internal {
 
-using halfscope::sim::each;
-using halfscope::sim::Number;
-using Packet8 = halfscope::sim::Packet<8>;
-using Packet4 = halfscope::sim::Packet<4>;
+using halfscope::sim::backend::cpu::each;
+using halfscope::sim::backend::cpu::Number;
+using Packet8 = halfscope::sim::backend::cpu::Packet<8>;
+using Packet4 = halfscope::sim::backend::cpu::Packet<4>;
 
 template <>
 struct packet_traits<Number> : default_packet_traits {
@@ -120,7 +120,7 @@ struct packet_traits<Number> : default_packet_traits {
   enum { Vectorizable = 1, AlignedOnScalar = 1, size = 8, HasHalfPacket = 1 };
 };
 template <int kLanes>
-struct unpacket_traits<halfscope::sim::Packet<kLanes>> {
+struct unpacket_traits<halfscope::sim::backend::cpu::Packet<kLanes>> {
   using type = Number;
   using half = Packet4;
   enum {
@@ -178,7 +178,7 @@ struct unpacket_traits<halfscope::sim::Packet<kLanes>> {
   }                                                                                                \
   template <>                                                                                      \
   inline P pmadd(const P& a, const P& b, const P& c) {                                             \
-    return halfscope::sim::fused(a, b, c);                                                         \
+    return halfscope::sim::backend::cpu::fused(a, b, c);                                           \
   }                                                                                                \
   template <>                                                                                      \
   inline P pconj(const P& a) {                                                                     \
@@ -208,12 +208,12 @@ inline Number predux(const Packet8& a) {
 
 template <>
 inline Number pmadd(const Number& a, const Number& b, const Number& c) {
-  return halfscope::sim::fused(a.value, b.value, c.value);
+  return halfscope::sim::backend::cpu::fused(a.value, b.value, c.value);
 }
 
 /// Of kRows vectors, which hold kLanes / kRows blocks of as many columns.
 template <int kLanes, int kRows>
-void ptranspose(PacketBlock<halfscope::sim::Packet<kLanes>, kRows>& block) {
+void ptranspose(PacketBlock<halfscope::sim::backend::cpu::Packet<kLanes>, kRows>& block) {
   const auto old = block;
   for (std::size_t i = 0; i < std::size_t{kRows} * kLanes; ++i) {
     block.packet[i / kLanes].lane[i % kLanes] = old.packet[i % kRows].lane[i / kRows];

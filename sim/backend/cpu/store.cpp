@@ -5,7 +5,7 @@
 
 #include "sim/backend/check_shapes.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
               MatrixAt<const float> b, MatrixAt<float> c) {
@@ -61,4 +61,4 @@ void store_gradient(const std::vector<float>& sums, bool add, Tensor& to) {
   round_values(to.dtype, values, count);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

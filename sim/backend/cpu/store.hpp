@@ -9,7 +9,7 @@
 #include "sim/backend/cpu/memory.hpp"
 #include "sim/backend/cpu/product.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 /// C = A B; sums of products in `sums`: F32, or in sequence in F16 or BF16.
 void multiply(Dtype sums, const ProductShape& shape, MatrixAt<const float> a,
@@ -28,4 +28,4 @@ std::vector<float> transposed(const float* from, std::int64_t rows, std::int64_t
 /// Sums into a gradient, which is added where `add`; one rounding. On the calling thread.
 void store_gradient(const std::vector<float>& sums, bool add, Tensor& to);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 constexpr std::int64_t kLanes = 16;
@@ -56,4 +56,4 @@ void logistic_functions(const float* in, float* out, std::int64_t count) {
       [](float x) { return 1.0F / (1.0F + std::exp(-x)); });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

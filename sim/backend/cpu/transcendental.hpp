@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 // `out` may be `in`.
 void exponentials(const float* in, float* out, std::int64_t count);
 void hyperbolic_tangents(const float* in, float* out, std::int64_t count);
 void logistic_functions(const float* in, float* out, std::int64_t count);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -11,7 +11,7 @@
 #include "sim/backend/cpu/backend.hpp"
 #include "sim/backend/update_constants.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 /// Elements a pass works on: their intermediate values stay in the first cache.
@@ -111,4 +111,4 @@ void CpuBackend::update(const UpdateRule& rule, const Tensor& gradient, double u
   });
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 namespace {
 
 /// One window whose first pixel is (y, x).
@@ -56,4 +56,4 @@ float* scratch(int use, std::int64_t count) {
   return mine.data();
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

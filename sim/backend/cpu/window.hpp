@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cpu {
 
 /// Windows of kernel_h x kernel_w pixels of (height, width, channels) images, one for each pixel of
 /// a rows x columns grid; `step` apart, the first at (top, left). What lies outside is zero.
@@ -33,4 +33,4 @@ std::int64_t windows_at_a_time(std::int64_t depth);
 /// Uninitialised memory of the calling thread that it keeps; one for each `use`.
 float* scratch(int use, std::int64_t count);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cpu

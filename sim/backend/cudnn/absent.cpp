@@ -2,7 +2,7 @@
 // Instead of the backend, where the program is built without CUDA or without cuDNN's headers.
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 std::string why_no_cudnn() {
   return "this program was built without CUDA and cuDNN; build it where both are found";
@@ -10,4 +10,4 @@ std::string why_no_cudnn() {
 
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation) { throw BackendMissing(why_no_cudnn()); }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend

@@ -10,7 +10,7 @@
 
 #include "sim/backend/cudnn/find_library.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 template <class Function>
@@ -72,4 +72,4 @@ void check(const CublasApi& api, cublasStatus_t status, const char* call) {
   throw std::runtime_error(fmt::format("cuBLAS: {}: {}", call, api.cublasGetStatusString(status)));
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -10,7 +10,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 #define HALFSCOPE_CUBLAS_FUNCTIONS(X) \
   X(cublasCreate_v2)                  \
@@ -88,4 +88,4 @@ const CudaLibraries& load_cuda_libraries();
 void check(const CudnnApi& api, cudnnStatus_t status, const char* call);
 void check(const CublasApi& api, cublasStatus_t status, const char* call);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

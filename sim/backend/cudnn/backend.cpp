@@ -9,7 +9,7 @@
 #include "halfscope/array/array.hpp"
 #include "sim/backend/check_shapes.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 std::size_t width_of(Dtype dtype) { return static_cast<std::size_t>(format_of(dtype).width / 8); }
@@ -124,11 +124,11 @@ void CudnnBackend::copy(const Tensor& from, Tensor& to) {
     throw std::invalid_argument(
         fmt::format("sim: a copy wants {} values, found {}", to.size(), from.size()));
   }
-  kernels::copy(elements_of(from), elements_of(to), to.size(), stream());
+  backend::cudnn::kernels::copy(elements_of(from), elements_of(to), to.size(), stream());
 }
 
 void CudnnBackend::fill(Tensor& to, float value) {
-  kernels::fill(elements_of(to), to.size(), value, stream());
+  backend::cudnn::kernels::fill(elements_of(to), to.size(), value, stream());
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -15,7 +15,7 @@
 #include "sim/backend/cudnn/device.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 class CudnnBackend final : public Backend {
  public:
@@ -103,8 +103,8 @@ class CudnnBackend final : public Backend {
 };
 
 /// The memory of a tensor for kernels.
-inline kernels::Elements elements_of(const Tensor& tensor) {
+inline backend::cudnn::kernels::Elements elements_of(const Tensor& tensor) {
   return {tensor.dtype, device_data(tensor)};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

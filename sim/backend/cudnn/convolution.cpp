@@ -4,7 +4,7 @@
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;  // of narrow tensors, too, these are binary32
@@ -29,7 +29,8 @@ void CudnnBackend::conv_forward(const Convolution& conv, const Tensor& x, const 
   const auto& chosen = plan.forward();
   if (b) {
     require_bias(b, w.shape[0]);
-    kernels::fill_rows(elements_of(b), elements_of(y), y.size() / w.shape[0], w.shape[0], stream());
+    backend::cudnn::kernels::fill_rows(elements_of(b), elements_of(y), y.size() / w.shape[0],
+                                       w.shape[0], stream());
   }
   const ConvolutionDescriptor descriptor(api(), conv, chosen.compute, chosen.math);
   device_->check(api().cudnnConvolutionForward(
@@ -63,4 +64,4 @@ void CudnnBackend::conv_weight_gradient(const Convolution& conv, const Tensor& x
                  "cudnnConvolutionBackwardFilter");
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

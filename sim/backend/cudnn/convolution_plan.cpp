@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{1} << 30;
@@ -229,4 +229,4 @@ nlohmann::json ConvolutionPlan::to_json() {
           {"wgrad", told([&] { return json_of(weight_gradient()); })}};
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

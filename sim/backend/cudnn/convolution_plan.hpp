@@ -13,7 +13,7 @@
 #include "sim/backend/cudnn/descriptors.hpp"
 #include "sim/backend/precision.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 /// One of the three operations of a convolution.
 template <class Algorithm>
@@ -67,4 +67,4 @@ class ConvolutionPlan {
   std::optional<ChosenAlgorithm<cudnnConvolutionBwdFilterAlgo_t>> weight_gradient_;
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

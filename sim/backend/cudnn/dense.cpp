@@ -6,7 +6,7 @@
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 /// c (m x n) = a (m x k) b (k x n), plus c where `add`; as cuBLAS sees them. A matrix that is not
 /// transposed has its rows next to each other.
@@ -60,7 +60,7 @@ void CudnnBackend::dense_forward(const Tensor& x, const Tensor& w, const Tensor&
   const DenseExtents e = require_dense(x.shape, w.shape, y.shape);
   if (b) {
     require_bias(b, e.k);
-    kernels::fill_rows(elements_of(b), elements_of(y), e.n, e.k, stream());
+    backend::cudnn::kernels::fill_rows(elements_of(b), elements_of(y), e.n, e.k, stream());
   }
   // y^T (K x N) = w (K x C) x^T (C x N)
   multiply({e.k, e.n, e.c, CUBLAS_OP_T, w, e.c, CUBLAS_OP_N, x, e.c, y, static_cast<bool>(b)});
@@ -81,9 +81,11 @@ void CudnnBackend::dense_weight_gradient(const Tensor& x, const Tensor& dy, Tens
 void CudnnBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
   const std::int64_t width = require_bias_gradient(dy.shape, db.shape);
   const std::int64_t rows = dy.size() / width;
-  const auto bytes = static_cast<std::size_t>(kernels::partial_sums(rows) * width) * sizeof(float);
-  kernels::sum_rows(elements_of(dy), rows, width, static_cast<float*>(device_->workspace(bytes)),
-                    elements_of(db), add, stream());
+  const auto bytes =
+      static_cast<std::size_t>(backend::cudnn::kernels::partial_sums(rows) * width) * sizeof(float);
+  backend::cudnn::kernels::sum_rows(elements_of(dy), rows, width,
+                                    static_cast<float*>(device_->workspace(bytes)), elements_of(db),
+                                    add, stream());
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

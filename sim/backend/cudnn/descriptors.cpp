@@ -6,7 +6,7 @@
 
 #include <limits>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 /// cuDNN's dimensions are ints.
@@ -74,4 +74,4 @@ PoolingDescriptor::PoolingDescriptor(const CudnnApi& api, const Pool& pool) : Po
         "cudnnSetPooling2dDescriptor");
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -8,7 +8,7 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/cudnn/api.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 cudnnDataType_t cudnn_type(Dtype dtype);
 
@@ -58,4 +58,4 @@ struct PoolingDescriptor : PoolingHandle {
   PoolingDescriptor(const CudnnApi& api, const Pool& pool);
 };
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
@@ -75,4 +75,4 @@ void* device_data(const Tensor& tensor) {
   return storage->memory.data();
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -11,7 +11,7 @@
 #include "sim/backend/cudnn/api.hpp"
 #include "sim/backend/tensor.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 class Device {
  public:
@@ -28,10 +28,10 @@ class Device {
 
   /// Throws where a call fails, naming it.
   void check(cudnnStatus_t status, const char* call) const {
-    sim::check(libraries_.cudnn, status, call);
+    backend::cudnn::check(libraries_.cudnn, status, call);
   }
   void check(cublasStatus_t status, const char* call) const {
-    sim::check(libraries_.cublas, status, call);
+    backend::cudnn::check(libraries_.cublas, status, call);
   }
 
   /// Room for `bytes` bytes that lasts until the next call.
@@ -60,4 +60,4 @@ struct DeviceStorage final : Storage {
 /// one, and for a handle whose shape does not fit its memory.
 void* device_data(const Tensor& tensor);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

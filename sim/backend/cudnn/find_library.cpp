@@ -10,7 +10,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 /// Folders that match, in the order of their names, latest first.
@@ -79,4 +79,4 @@ LoadedLibrary open_library(const char* name, const std::vector<std::string>& fol
       name, why, kLibraryFolders));
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 
 /// The variable that names more folders, as PATH does.
 inline constexpr const char* kLibraryFolders = "HALFSCOPE_CUDA_LIBRARIES";
@@ -21,4 +21,4 @@ struct LoadedLibrary {
 /// From the first folder that has it. Never unloaded. Throws BackendMissing.
 LoadedLibrary open_library(const char* name, const std::vector<std::string>& folders);
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

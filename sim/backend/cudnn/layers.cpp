@@ -7,7 +7,7 @@
 #include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 constexpr float kOne = 1, kZero = 0;
@@ -83,11 +83,12 @@ void CudnnBackend::pool_forward(const Pool& pool, const Tensor& x, Tensor& y) {
 void CudnnBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor& y,
                                  const Tensor& dy, Tensor& dx) {
   if (pool.kind == Pool::Kind::max) {
-    const kernels::Windows windows{pool.kernel, pool.stride, x.shape[0],  x.shape[1],
-                                   x.shape[2],  x.shape[3],  dy.shape[1], dy.shape[2]};
+    const backend::cudnn::kernels::Windows windows{pool.kernel, pool.stride, x.shape[0],
+                                                   x.shape[1],  x.shape[2],  x.shape[3],
+                                                   dy.shape[1], dy.shape[2]};
     require_same_dtype("a pool", {x, dy, dx});
-    return kernels::max_pool_backward(windows, elements_of(x), elements_of(dy), elements_of(dx),
-                                      stream());
+    return backend::cudnn::kernels::max_pool_backward(windows, elements_of(x), elements_of(dy),
+                                                      elements_of(dx), stream());
   }
   const TensorDescriptor in(api(), x.dtype, x.shape), out(api(), y.dtype, y.shape);
   const PoolingDescriptor pooling(api(), pool);
@@ -97,4 +98,4 @@ void CudnnBackend::pool_backward(const Pool& pool, const Tensor& x, const Tensor
       "cudnnPoolingBackward");
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

@@ -7,7 +7,7 @@
 #include "halfscope/table/count/count_cuda.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend::cudnn {
 namespace {
 
 std::vector<cuda::DeviceTensor> views(std::span<const Tensor> tensors) {
@@ -69,4 +69,4 @@ Moments CudnnBackend::moments(const Tensor& tensor) {
   return statistics_later(std::span(&tensor, 1))().front().moments;
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::cudnn

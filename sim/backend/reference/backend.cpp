@@ -8,13 +8,7 @@
 
 #include "sim/backend/reference/sums.hpp"
 
-namespace halfscope::sim {
-
-std::unique_ptr<Backend> make_reference_backend() {
-  return std::make_unique<reference::ReferenceBackend>();
-}
-
-namespace reference {
+namespace halfscope::sim::backend::reference {
 
 std::span<double> values(const Tensor& tensor) {
   auto* reals = dynamic_cast<Reals*>(tensor.storage.get());
@@ -79,5 +73,9 @@ Moments ReferenceBackend::moments(const Tensor& tensor) {
   return halfscope::moments(view_of(std::span<const double>(values(tensor))));
 }
 
-}  // namespace reference
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend::reference
+
+std::unique_ptr<halfscope::sim::backend::Backend>
+halfscope::sim::backend::make_reference_backend() {
+  return std::make_unique<reference::ReferenceBackend>();
+}

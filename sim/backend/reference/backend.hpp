@@ -10,7 +10,7 @@
 
 #include "sim/backend/backend.hpp"
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 
 struct Reals final : Storage {
   explicit Reals(std::size_t count) : values(count) {}
@@ -73,4 +73,4 @@ class ReferenceBackend final : public Backend {
   Moments moments(const Tensor& tensor) override;
 };
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

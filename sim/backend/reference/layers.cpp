@@ -10,7 +10,7 @@
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 namespace {
 
 using Index = std::int64_t;
@@ -178,4 +178,4 @@ void ReferenceBackend::split(const Tensor& dy, std::span<Tensor> parts) {
   }
 }
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

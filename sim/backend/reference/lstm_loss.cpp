@@ -9,7 +9,7 @@
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -121,4 +121,4 @@ double ReferenceBackend::smooth_l1(const Tensor& x, std::span<const float> targe
   return loss.value();
 }
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

@@ -9,7 +9,7 @@
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 namespace {
 
 using Index = std::int64_t;
@@ -174,4 +174,4 @@ void ReferenceBackend::bias_gradient(const Tensor& dy, Tensor& db, bool add) {
   }
 }
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 
 /// The upper half of a's significand; a minus it is the lower half, exactly.
 inline double upper_half(double a) {
@@ -63,4 +63,4 @@ inline void add_products(double a, const double* __restrict b, double* __restric
   }
 }
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

@@ -5,7 +5,7 @@
 
 #include "sim/backend/reference/backend.hpp"
 
-namespace halfscope::sim::reference {
+namespace halfscope::sim::backend::reference {
 namespace {
 
 /// Kingma, Ba 2015, algorithm 1.
@@ -42,4 +42,4 @@ void ReferenceBackend::update(const UpdateRule& rule, const Tensor& gradient, do
   }
 }
 
-}  // namespace halfscope::sim::reference
+}  // namespace halfscope::sim::backend::reference

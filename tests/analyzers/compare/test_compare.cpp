@@ -3,73 +3,12 @@
 
 #include <cmath>
 
-#include "analyzers/logs.hpp"
+#include "analyzers/compared.hpp"
 #include "catch.hpp"
-#include "halfscope/number/convert.hpp"
 
 using namespace halfscope;
 using namespace halfscope::analyzers;
 using namespace halfscope::test;
-
-namespace {
-
-/// A run log: gradients of one tensor at some steps, with scalars.
-struct Run {
-  std::filesystem::path folder;
-  log::RunLogWriter writer;
-  explicit Run(const std::filesystem::path& path) : folder(path), writer(path, {}) {}
-
-  void step(std::int64_t step, const Values& values, double loss_scale, double loss,
-            std::optional<bool> found_inf = {}) {
-    log::StepScalars scalars;
-    scalars.step = step;
-    scalars.loss = loss;
-    scalars.loss_scale = loss_scale;
-    scalars.found_inf = found_inf;
-    writer.write(scalars);
-    writer.write(record_of("weight_grad/w", step, values));
-  }
-};
-
-Comparison compared(const std::filesystem::path& a, const std::filesystem::path& b,
-                    const Selection& selection = {}) {
-  const Analysis of_a = analyze({a}, {}, selection), of_b = analyze({b}, {}, selection);
-  const Both<Selection> selections = {selection, selection};
-  Comparison c = compare(of_a, of_b, selections);
-  add_elements(c, of_a, of_b, selections);
-  return c;
-}
-
-Selection own_scale() {
-  Selection selection;
-  selection.at_run_scale = true;
-  return selection;
-}
-
-std::filesystem::path write_file(const TempFolder& folder, const std::string& name,
-                                 const std::vector<std::pair<std::string, Values>>& tensors) {
-  std::vector<log::NamedTensor> named;
-  for (const auto& [its_name, values] : tensors) {
-    named.push_back({its_name, {values.size()}, view_of(values)});
-  }
-  log::write_safetensors(folder / name, named);
-  return folder / name;
-}
-
-/// FP16 as stored in binary32: x times scale, rounded, divided again.
-Values through_fp16(const Values& values, double scale) {
-  Values out;
-  for (const float x : values) {
-    const std::uint64_t bits = from_double(kBinary16, double{x} * scale).bits;
-    out.push_back(static_cast<float>(to_double(kBinary16, bits) / scale));
-  }
-  return out;
-}
-
-const Values kValues = {1.0f,     -0x1p-20f, 0x1.8p-25f, 0x1p-25f, 0x1p-26f, 0.0f,
-                        70000.0f, 0x1p-30f,  -0x1p-25f,  0.1f,     -0.0f,    0x1p-14f};
-
-}  // namespace
 
 TEST_CASE("compare: what FP16 made of every element, exactly") {
   const TempFolder folder;
@@ -78,9 +17,9 @@ TEST_CASE("compare: what FP16 made of every element, exactly") {
   const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", values}});
   const auto b =
       write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(values, 1.0)}});
-  const Comparison c = compared(a, b);
+  const compare::Comparison c = compared(a, b);
   REQUIRE(c.tensors.size() == 1);
-  const ComparedTensor& t = c.tensors[0];
+  const compare::ComparedTensor& t = c.tensors[0];
   // 2^-25 (twice), 2^-26 and 2^-30 become zero; 1.5 * 2^-25 becomes 2^-24.
   CHECK(t.counts.a.zero == 2);
   CHECK(t.counts.b.zero == 6);
@@ -100,7 +39,7 @@ TEST_CASE("compare: what FP16 made of every element, exactly") {
   CHECK(t.elements->largest_ulps == 0.5);            // ties at 2^-25
   CHECK(t.elements->exact);
   // Both are zero or become zero: FP16 loses nothing twice.
-  CHECK(c.underflow == Change::same);
+  CHECK(c.underflow == compare::Change::same);
   CHECK(c.zero_difference == 4);
 }
 
@@ -112,7 +51,7 @@ TEST_CASE("compare: subnormals are those of the format a run computed in") {
       folder, "a.safetensors",
       {{"weight_grad/w", {0.1f, 0x1p-20f, 0x1.8p-25f, 0x1p-14f, 0x1.998p-4f, 0x1.334p-2f}}});
   const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", values}});
-  const Comparison c = compared(a, b);
+  const compare::Comparison c = compared(a, b);
   REQUIRE(c.tensors[0].elements);
   CHECK(c.tensors[0].elements->became_subnormal == 2);
   CHECK(compared(b, b).tensors[0].elements->became_subnormal == 0);
@@ -126,7 +65,7 @@ TEST_CASE("compare: a loss scale keeps what one without loses") {
     after.step(step, kValues, 1024.0, step == 10 ? 1.5 : 2.0, step == 10);
   }
   after.step(20, kValues, 1024.0, 1.0);
-  const Comparison c = compared(before.folder, after.folder, own_scale());
+  const compare::Comparison c = compared(before.folder, after.folder, own_scale());
   REQUIRE(c.tensors.size() == 1);
   CHECK(c.tensors[0].steps == std::vector<std::int64_t>{0, 10});
   CHECK(c.tensors[0].left_out.a.empty());
@@ -137,16 +76,16 @@ TEST_CASE("compare: a loss scale keeps what one without loses") {
   CHECK(c.runs.b.gradients.classes.overflow == Interval(2));
   CHECK(c.runs.a.loss_scales == std::pair(1.0, 1.0));
   CHECK(c.runs.b.loss_scales == std::pair(1024.0, 1024.0));
-  CHECK(c.underflow == Change::less);
-  CHECK(c.overflow == Change::same);
+  CHECK(c.underflow == compare::Change::less);
+  CHECK(c.overflow == compare::Change::same);
   CHECK(c.runs.b.skipped == std::vector<std::int64_t>{10});
   REQUIRE(c.last_loss);
   CHECK(c.last_loss->step == 10);
   CHECK(c.last_loss->a == 2.0);
   CHECK(c.last_loss->b == 1.5);
   // Asked for one scale, both are counted at it.
-  CHECK(compared(before.folder, after.folder).underflow == Change::same);
-  CHECK(compared(after.folder, before.folder, own_scale()).underflow == Change::more);
+  CHECK(compared(before.folder, after.folder).underflow == compare::Change::same);
+  CHECK(compared(after.folder, before.folder, own_scale()).underflow == compare::Change::more);
 }
 
 TEST_CASE("compare: where the losses and the loss scales of runs part") {
@@ -159,7 +98,7 @@ TEST_CASE("compare: where the losses and the loss scales of runs part") {
     b.step(step, kValues, step < 3 ? 1024 : 512, of_b[step], step == 2);
     other.step(step, kValues, 1, step == 0 ? std::nan("") : of_a[step]);
   }
-  const Comparison c = compared(a.folder, b.folder, own_scale());
+  const compare::Comparison c = compared(a.folder, b.folder, own_scale());
   CHECK(c.parting.losses == 5);
   CHECK(c.parting.same_until == 1);
   CHECK(c.parting.first_other == 2);
@@ -169,12 +108,12 @@ TEST_CASE("compare: where the losses and the loss scales of runs part") {
   CHECK(!c.parting.other_scale_at_first);
   CHECK(c.runs.b.scales.size() == 5);
   CHECK(c.runs.b.scales[3] == std::pair<std::int64_t, double>(3, 512));
-  const Parting none = compared(a.folder, a.folder).parting;
+  const compare::Parting none = compared(a.folder, a.folder).parting;
   CHECK(none.same_until == 4);
   CHECK(!none.first_other);
   CHECK(!none.first_far);
   CHECK(!none.first_other_scale);
-  const Parting broken = compared(a.folder, other.folder).parting;
+  const compare::Parting broken = compared(a.folder, other.folder).parting;
   CHECK(!broken.same_until);
   CHECK(broken.first_other == 0);
   CHECK(broken.first_far == 0);
@@ -183,65 +122,11 @@ TEST_CASE("compare: where the losses and the loss scales of runs part") {
   CHECK(compared(other.folder, other.folder).parting.same_until == 4);  // NaN with NaN
 }
 
-TEST_CASE("compare: of runs that both hold zeros for what they flushed, zeros tell who lost more") {
-  const TempFolder folder;
-  const auto half = [&](const std::string& name, const Values& values) {
-    log::RunLogWriter writer(folder / name, {});
-    log::TensorRecord record = record_of("weight_grad/w", 0, values);
-    record.computed_dtype = Dtype::f16;
-    writer.write(record);
-    return folder / name;
-  };
-  const auto a = half("a", {0, 0, 1, 2, 3, 4}), b = half("b", {0, 0, 1, 0, 3, 4});
-  const Comparison c = compared(a, b);
-  CHECK(c.zeros_tell);
-  CHECK(c.runs.b.lost == Interval(1, 3));
-  CHECK(c.runs.a.lost == Interval(0, 2));
-  CHECK(c.underflow == Change::more);
-  CHECK(compared(b, a).underflow == Change::less);
-  CHECK(compared(a, half("c", {1, 0, 0, 2, 3, 4})).underflow == Change::same);
-  CHECK(!compared(a, half("d", {1, 0, 0, 2, 3})).zeros_tell);          // of another size
-  const Comparison none = compared(a, half("f", {5, 6, 1, 2, 3, 4}));  // B holds no zero
-  CHECK(none.zeros_tell);
-  CHECK(none.runs.b.underflow_identifiable);
-  CHECK(none.runs.b.lost == Interval(0));
-  CHECK(none.runs.a.lost == Interval(2));
-  CHECK(none.underflow == Change::less);
-  Run exact(folder / "e");
-  exact.step(0, {0, 0, 1, 2, 3, 4 + 0x1p-20f}, 1, 1);
-  CHECK(!compared(a, exact.folder).zeros_tell);
-}
-
-TEST_CASE("compare: zeros that are new are bounded step by step") {
-  const TempFolder folder;
-  Run a(folder / "a"), b(folder / "b");
-  // Step 0: one more zero in B; step 1: one fewer. Over both steps at least one zero is new.
-  a.step(0, {1, 2, 0, 4}, 1, 1);
-  b.step(0, {0, 2, 0, 4}, 1, 1);
-  a.step(1, {0, 0, 3, 4}, 1, 1);
-  b.step(1, {1, 0, 3, 4}, 1, 1);
-  const Comparison c = compared(a.folder, b.folder);
-  CHECK(c.tensors[0].zero_difference == 0);
-  CHECK(c.tensors[0].new_zeros == Interval(1, 2 + 1));
-  CHECK(c.new_zeros == Interval(1, 3));
-}
-
-TEST_CASE("compare: tensors of another size have no new zeros and no elements") {
-  const TempFolder folder;
-  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1, 0, 3}}});
-  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", {1, 0}}});
-  const Comparison c = compared(a, b);
-  CHECK(!c.tensors[0].new_zeros);
-  CHECK(!c.new_zeros);
-  CHECK(!c.tensors[0].elements);
-  CHECK(c.tensors[0].zero_difference == 0);
-}
-
 TEST_CASE("compare: shifts of the magnitudes") {
   const TempFolder folder;
   const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", {1, 2, 4, 8, 0}}});
   const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", {4, 8, 64, 128, 0}}});
-  const ComparedTensor t = compared(a, b).tensors[0];
+  const compare::ComparedTensor t = compared(a, b).tensors[0];
   CHECK(t.max_abs_shift == 4.0);
   CHECK(t.median_shift == 2);                                       // lower medians 2 and 8
   CHECK(t.largest_share_difference == Approx(0.4).epsilon(1e-15));  // below 4: 3 of 5 and 1 of 5
@@ -260,14 +145,14 @@ TEST_CASE("compare: worst first, and what only one run has") {
                              {"weight_grad/zeros", {0, 0}},
                              {"weight_grad/inf", {1, inf}},
                              {"activation/new", {1}}});
-  const Comparison c = compared(a, b);
+  const compare::Comparison c = compared(a, b);
   REQUIRE(c.tensors.size() == 3);
   CHECK(c.tensors[0].name == "weight_grad/inf");
   CHECK(c.tensors[1].name == "weight_grad/zeros");
   CHECK(c.tensors[2].name == "weight_grad/same");
   CHECK(c.only.a == std::vector<std::string>{"weight_grad/gone"});
   CHECK(c.only.b == std::vector<std::string>{"activation/new"});
-  CHECK(c.overflow == Change::more);
+  CHECK(c.overflow == compare::Change::more);
 }
 
 TEST_CASE("compare: names meet by the roles the user gives") {
@@ -304,7 +189,7 @@ TEST_CASE("compare: whole tensors of two runs meet step by step, scaled or not")
   a.write_sample(7, {{"weight_grad/w", {3}, view_of(grads)}});
   b.write(record_of("weight_grad/w", 7, held, 4096));
   b.write_sample(7, {{"weight_grad/w", {3}, view_of(held)}}, {{"scale", "4096"}});
-  const Comparison c = compared(folder / "a", folder / "b", own_scale());
+  const compare::Comparison c = compared(folder / "a", folder / "b", own_scale());
   REQUIRE(c.tensors[0].elements);
   CHECK(c.tensors[0].elements->steps == std::vector<std::int64_t>{7});
   CHECK(c.tensors[0].elements->equal == 3);
@@ -322,20 +207,21 @@ TEST_CASE("compare: one large tensor is told of while it is read and compared") 
   values.front() = 0;
   const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", values}});
   std::vector<double> told;
-  const Progress hear = [&](std::uint64_t done, std::uint64_t all) {
+  const frames::Progress hear = [&](std::uint64_t done, std::uint64_t all) {
     told.push_back(static_cast<double>(done) / static_cast<double>(all));
   };
   const auto heard_within = [&](double low, double high) {
     return std::count_if(told.begin(), told.end(), [&](double x) { return x > low && x < high; });
   };
-  const Analysis of_a = analyze({a}, {}, {}, hear), of_b = analyze({b}, {}, {});
+  const underflow::Analysis of_a = underflow::analyze({a}, {}, {}, hear),
+                            of_b = underflow::analyze({b}, {}, {});
   CHECK(heard_within(0.9, 0.9999999));  // the first 2^24 of the elements
   CHECK(of_a.tensors[0].counts.total == large);
   CHECK(of_a.tensors[0].counts.classes.flushed_to_zero == Interval(1));
   CHECK(of_a.tensors[0].counts.classes.normal == Interval(large - 1));
   told.clear();
-  Comparison c = compare(of_a, of_b, {});
-  add_elements(c, of_a, of_b, {}, hear);
+  compare::Comparison c = compare::compare(of_a, of_b, {});
+  compare::add_elements(c, of_a, of_b, {}, hear);
   CHECK(heard_within(0.2, 0.3) == 1);
   CHECK(heard_within(0.7, 0.8) == 1);
   CHECK(std::is_sorted(told.begin(), told.end()));
@@ -353,7 +239,7 @@ TEST_CASE("compare: folders of tensor files meet element by element, shard by sh
       log::write_safetensors(folder / run / shard, {{"w", {2}, view_of(second)}});
     }
   }
-  const Comparison c = compared(folder / "a", folder / "b");
+  const compare::Comparison c = compared(folder / "a", folder / "b");
   REQUIRE(c.tensors[0].elements);
   CHECK(c.tensors[0].elements->elements == 4);
   CHECK(c.tensors[0].elements->became_zero == 2);
@@ -361,38 +247,23 @@ TEST_CASE("compare: folders of tensor files meet element by element, shard by sh
   CHECK(c.tensors[0].new_zeros == Interval(2));
 }
 
-TEST_CASE("compare: true zeros are no loss, zeros that FP16 made are") {
-  const TempFolder folder;
-  // 0.1 in the other elements shows that the first run was not computed in FP16.
-  const Values wide = {0.1f, 0.0f, 0.0f, 0x1p-30f, 0x1p-20f, 0.3f, 0.7f};
-  const auto a = write_file(folder, "a.safetensors", {{"weight_grad/w", wide}});
-  const auto b = write_file(folder, "b.safetensors", {{"weight_grad/w", through_fp16(wide, 1.0)}});
-  for (const auto& [x, y] : {std::pair(a, b), {b, a}}) {
-    const Comparison c = compared(x, y);
-    CHECK(c.runs.a.lost == Interval(1));
-    CHECK(c.runs.b.lost == Interval(1));
-    CHECK(c.underflow == Change::same);
-    CHECK(!c.tensors[0].harmed);
-  }
-  // Other true zeros in a run that could have held smaller values: none is lost.
-  const auto other =
-      write_file(folder, "c.safetensors", {{"weight_grad/w", {0, 0, 0, 0, 0, 0.3f, 0.7f}}});
-  CHECK(compared(a, other).runs.b.lost == Interval(0));
-}
-
 TEST_CASE("compare: what makes no real difference is said to be similar") {
-  CHECK(change_of(630, 10000, 629, 10000) == Change::less);
-  CHECK(real_change_of(630, 10000, 629, 10000) == Change::similar);
-  CHECK(real_change_of(629, 10000, 630, 10000) == Change::similar);
-  CHECK(real_change_of(630, 10000, 620, 10000) == Change::less);      // 0.1 percentage points
-  CHECK(real_change_of(80, 100000, 89, 100000) == Change::more);      // over a tenth of 89
-  CHECK(real_change_of(81, 100000, 89, 100000) == Change::similar);   // less than one
-  CHECK(real_change_of(0, 1000000, 99, 1000000) == Change::similar);  // below 0.01 %
-  CHECK(real_change_of(0, 1000000, 100, 1000000) == Change::more);
-  CHECK(real_change_of(630, 10000, Interval(628, 631), 10000) == Change::similar);
-  CHECK(real_change_of(630, 10000, Interval(600, 631), 10000) == Change::unknown);
-  CHECK(real_change_of(5, 10, 5, 10) == Change::same);
-  CHECK(real_change_of(0, 0, 5, 10) == Change::unknown);
+  CHECK(compare::change_of(630, 10000, 629, 10000) == compare::Change::less);
+  CHECK(compare::real_change_of(630, 10000, 629, 10000) == compare::Change::similar);
+  CHECK(compare::real_change_of(629, 10000, 630, 10000) == compare::Change::similar);
+  CHECK(compare::real_change_of(630, 10000, 620, 10000) ==
+        compare::Change::less);  // 0.1 percentage points
+  CHECK(compare::real_change_of(80, 100000, 89, 100000) ==
+        compare::Change::more);  // over a tenth of 89
+  CHECK(compare::real_change_of(81, 100000, 89, 100000) ==
+        compare::Change::similar);  // less than one
+  CHECK(compare::real_change_of(0, 1000000, 99, 1000000) ==
+        compare::Change::similar);  // below 0.01 %
+  CHECK(compare::real_change_of(0, 1000000, 100, 1000000) == compare::Change::more);
+  CHECK(compare::real_change_of(630, 10000, Interval(628, 631), 10000) == compare::Change::similar);
+  CHECK(compare::real_change_of(630, 10000, Interval(600, 631), 10000) == compare::Change::unknown);
+  CHECK(compare::real_change_of(5, 10, 5, 10) == compare::Change::same);
+  CHECK(compare::real_change_of(0, 0, 5, 10) == compare::Change::unknown);
 }
 
 TEST_CASE("compare: NaN and overflow of every role and step are told, common or not") {
@@ -406,9 +277,9 @@ TEST_CASE("compare: NaN and overflow of every role and step are told, common or 
     b.write(record_of("activation/x", step, {0.1f, step == 0 ? 0.1f : 70000.0f}));
   }
   b.write(record_of("activation/x", 15, {nan, 70000.0f}));
-  const Comparison c = compared(folder / "a", folder / "b", own_scale());
-  CHECK(c.overflow == Change::same);  // of the gradients
-  CHECK(c.not_finite == Change::more);
+  const compare::Comparison c = compared(folder / "a", folder / "b", own_scale());
+  CHECK(c.overflow == compare::Change::same);  // of the gradients
+  CHECK(c.not_finite == compare::Change::more);
   CHECK(c.tensors[0].name == "activation/x");
   CHECK(c.tensors[0].harmed);
   CHECK(!c.tensors[1].harmed);

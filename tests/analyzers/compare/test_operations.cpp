@@ -42,9 +42,9 @@ json file_of(const json& operations) {
           {"operations", operations}};
 }
 
-Operations read(const TempFolder& folder, const std::string& text) {
-  std::ofstream(folder / kOperationsFile) << text;
-  return read_operations(folder / ".").value();
+compare::Operations read(const TempFolder& folder, const std::string& text) {
+  std::ofstream(folder / compare::kOperationsFile) << text;
+  return compare::read_operations(folder / ".").value();
 }
 
 std::string error_of(const TempFolder& folder, const json& file) {
@@ -64,7 +64,7 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST_CASE("operations: worst first by what is not finite, then by relative error, not by ulps") {
   const TempFolder folder;
-  const Operations found = read(
+  const compare::Operations found = read(
       folder,
       file_of({operation("copy of 3, F32", 1, 0, 1e-3),
                operation("cancels of 3, F16", 60, 50, 1e-6), operation("fits of 3, F16", 0),
@@ -72,12 +72,12 @@ TEST_CASE("operations: worst first by what is not finite, then by relative error
                operation("rounds of 3, BF16", 30, 0, 0x1p-9)})
           .dump());
   std::vector<std::string> names;
-  for (const Operation& o : found.all) names.push_back(o.name);
+  for (const compare::Operation& o : found.all) names.push_back(o.name);
   CHECK(names == std::vector<std::string>{"rounds of 3", "breaks of 3", "far of 3", "cancels of 3",
                                           "fits of 3", "copy of 3"});
   CHECK(found.first_step == 0);
   CHECK(found.last_step == 9);
-  const Operation& cancels = found.all[3];
+  const compare::Operation& cancels = found.all[3];
   CHECK(cancels.dtype == Dtype::f16);
   CHECK(cancels.calls == 2);
   CHECK(cancels.different() == 60);
@@ -90,12 +90,12 @@ TEST_CASE("operations: worst first by what is not finite, then by relative error
 
 TEST_CASE("operations: formats are summed apart") {
   const TempFolder folder;
-  const Operations found =
+  const compare::Operations found =
       read(folder, file_of({operation("a of 3, F32", 1), operation("b of 3, F16", 7, 2, 0x1p-9),
                             operation("c of 3, F16", 0), operation("d of 3, F16", 4, 0, 0, 3)})
                        .dump());
   REQUIRE(found.formats.size() == 2);
-  const OperationSums& half = found.formats[0];
+  const compare::OperationSums& half = found.formats[0];
   CHECK(half.dtype == Dtype::f16);
   CHECK(half.operations == 3);
   CHECK(half.identical_operations == 1);
@@ -110,32 +110,32 @@ TEST_CASE("operations: formats are summed apart") {
 }
 
 TEST_CASE("operations: what a last rounding explains") {
-  Operation o;
+  compare::Operation o;
   o.dtype = Dtype::f16;
   o.elements = 10;
   o.identical = 5;
   o.within_one_ulp = 10;
   o.largest_relative_error = 0.1;  // of subnormals: all are neighbours
-  CHECK(!beyond_rounding(o));
+  CHECK(!compare::beyond_rounding(o));
   o.within_one_ulp = 9;
-  CHECK(beyond_rounding(o));
+  CHECK(compare::beyond_rounding(o));
   o.largest_relative_error = 0x1p-10;  // sums that cancel
-  CHECK(!beyond_rounding(o));
+  CHECK(!compare::beyond_rounding(o));
   o.dtype = Dtype::bf16;
   o.largest_relative_error = 0x1.01p-7;
-  CHECK(beyond_rounding(o));
+  CHECK(compare::beyond_rounding(o));
   o.dtype = Dtype::f32;
-  CHECK(!beyond_rounding(o));
-  CHECK(spacing(Dtype::f16) == 0x1p-10);
-  CHECK(spacing(Dtype::bf16) == 0x1p-7);
+  CHECK(!compare::beyond_rounding(o));
+  CHECK(compare::spacing(Dtype::f16) == 0x1p-10);
+  CHECK(compare::spacing(Dtype::bf16) == 0x1p-7);
 }
 
 TEST_CASE("operations: runs without the file have none") {
   const TempFolder folder;
-  CHECK(!read_operations(folder / "."));
-  CHECK(!read_operations(folder / "nowhere"));
+  CHECK(!compare::read_operations(folder / "."));
+  CHECK(!compare::read_operations(folder / "nowhere"));
   std::ofstream(folder / "a.safetensors") << "x";
-  CHECK(!read_operations(folder / "a.safetensors"));
+  CHECK(!compare::read_operations(folder / "a.safetensors"));
 }
 
 TEST_CASE("operations: what is no such file is refused, with its place") {

@@ -17,13 +17,13 @@ using namespace halfscope::test;
 
 namespace {
 
-void check_fit(const TensorFindings& t, const std::vector<double>& values, std::string_view format,
-               bool flush) {
+void check_fit(const underflow::TensorFindings& t, const std::vector<double>& values,
+               std::string_view format, bool flush) {
   CAPTURE(format, flush);
-  const FormatFit& fit = fit_in(t, format);
+  const underflow::FormatFit& fit = fit_in(t, format);
   REQUIRE(fit.at_1 == judge(values, format, 0, flush).classes);
   REQUIRE(fit.best_log2);
-  const bool is_most = *fit.best_log2 == kLastOwnLog2;
+  const bool is_most = *fit.best_log2 == formats::kLastOwnLog2;
   REQUIRE((is_most || judge(values, format, *fit.best_log2 + 1).classes.overflow.low != 0));
   const Judged best = judge(values, format, *fit.best_log2, flush);
   REQUIRE(best.classes.overflow == Interval(0));
@@ -44,10 +44,12 @@ TEST_CASE("fits equal rounding every value by the oracle", "[oracle]") {
     values.push_back(x);
   }
   const bool flush = GENERATE(false, true);
-  const TensorFindings t = fitted(write_one(folder, values), {.flush = flush});
+  const underflow::TensorFindings t = fitted(write_one(folder, values), {.flush = flush});
   CHECK(t.fits.size() == 7);
   CHECK(t.whole_steps == std::vector<std::int64_t>{0});
-  for (const std::string_view format : kFitFormats) check_fit(t, widen(values), format, flush);
+  for (const std::string_view format : formats::kFitFormats) {
+    check_fit(t, widen(values), format, flush);
+  }
 }
 
 TEST_CASE("fits of values that must be made smaller, or were recorded scaled", "[oracle]") {
@@ -57,10 +59,10 @@ TEST_CASE("fits of values that must be made smaller, or were recorded scaled", "
   values.push_back(std::numeric_limits<float>::max());  // not even a bfloat16 number
   values.push_back(0x1.01p-133f);                       // halved, no binary32 number
   values.push_back(0x1.018p-126f);
-  const TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = scale});
+  const underflow::TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = scale});
   std::vector<double> unscaled = widen(values);
   for (double& x : unscaled) x /= scale;
-  for (const std::string_view format : kFitFormats) check_fit(t, unscaled, format, false);
+  for (const std::string_view format : formats::kFitFormats) check_fit(t, unscaled, format, false);
 }
 
 TEST_CASE("fits of a binary64 source: rounded once, not by way of binary32", "[oracle]") {
@@ -70,21 +72,22 @@ TEST_CASE("fits of a binary64 source: rounded once, not by way of binary32", "[o
   for (double& x : values) x *= 1 + static_cast<double>(random() >> 11) * 0x1p-53;
   // Just above a tie of each format: binary32 has only the tie.
   for (const double half : {0x1p-11, 0x1p-8, 0x1p-4, 0x1p-3}) values.push_back(1 + half + 0x1p-50);
-  const TensorFindings t = fitted(write_one(folder, values));
-  for (const std::string_view format : kFitFormats) check_fit(t, values, format, false);
+  const underflow::TensorFindings t = fitted(write_one(folder, values));
+  for (const std::string_view format : formats::kFitFormats) check_fit(t, values, format, false);
 }
 
 TEST_CASE("noise of values far below every format: all of it is lost, and that is 0 dB",
           "[oracle]") {
   const TempFolder folder;
   const double tiny = GENERATE(1e-200, 1e-170, 0x1p-1060);
-  const TensorFindings t = fitted(write_one<double>(folder, {tiny, -3 * tiny, 0.5 * tiny}));
-  for (const std::string_view format : kFitFormats) {
+  const underflow::TensorFindings t =
+      fitted(write_one<double>(folder, {tiny, -3 * tiny, 0.5 * tiny}));
+  for (const std::string_view format : formats::kFitFormats) {
     CAPTURE(format, tiny);
     REQUIRE(fit_in(t, format).noise_at_best);
     CHECK(fit_in(t, format).noise_at_best->db == 0);
   }
-  for (const BlockFit& fit : t.block_fits) {
+  for (const underflow::BlockFit& fit : t.block_fits) {
     REQUIRE(fit.noise);
     CHECK(fit.noise->db == 0);
     CHECK(fit.flushed_to_zero == 3);
@@ -95,7 +98,7 @@ TEST_CASE("the noise never grows up to the best scale", "[oracle]") {
   const std::vector<double> values = widen(gradients(400, 4, -9, 3));
   const TempFolder folder;
   const Values narrow(values.begin(), values.end());
-  const TensorFindings t = fitted(write_one(folder, narrow));
+  const underflow::TensorFindings t = fitted(write_one(folder, narrow));
   for (const std::string_view format : {"e4m3", "e5m2", "binary16"}) {
     const int best = *fit_in(t, format).best_log2;
     double last = -1e9;
@@ -109,10 +112,10 @@ TEST_CASE("the noise never grows up to the best scale", "[oracle]") {
 
 TEST_CASE("E4M3 ends at 464, which still rounds down", "[table]") {
   const TempFolder folder;
-  const FormatFit tie = fit_in(fitted(write_one<float>(folder, {464.0f, 1.0f})), "e4m3");
+  const underflow::FormatFit tie = fit_in(fitted(write_one<float>(folder, {464.0f, 1.0f})), "e4m3");
   CHECK(tie.fits_at_1);
   CHECK(tie.best_log2 == 0);
-  const TensorFindings above = fitted(write_one<float>(folder, {0x1.d00002p8f, 1.0f}));
+  const underflow::TensorFindings above = fitted(write_one<float>(folder, {0x1.d00002p8f, 1.0f}));
   CHECK_FALSE(fit_in(above, "e4m3").fits_at_1);
   CHECK(fit_in(above, "e4m3").at_1.overflow == Interval(1));
   CHECK(fit_in(above, "e4m3").best_log2 == -1);
@@ -128,7 +131,7 @@ TEST_CASE("a saturating cast may clamp as many values as it may flush", "[table]
   const TempFolder folder;
   Values values(1999, 1.0f);
   values.push_back(1e6f);
-  const TensorFindings t = fitted(write_one(folder, values));
+  const underflow::TensorFindings t = fitted(write_one(folder, values));
   CHECK_FALSE(fit_in(t, "e5m2").fits_at_1);
   CHECK(fit_in(t, "e5m2", true).fits_at_1);  // 1 of 2000 is below 0.1 %
   CHECK(fit_in(t, "e5m2", true).at_1.overflow == Interval(1));
@@ -138,7 +141,7 @@ TEST_CASE("a saturating cast may clamp as many values as it may flush", "[table]
 
 TEST_CASE("the lower limits of bfloat16 and TF32 lie among binary32's subnormals", "[table]") {
   const TempFolder folder;
-  const TensorFindings t = fitted(write_one<float>(
+  const underflow::TensorFindings t = fitted(write_one<float>(
       folder, {0x1p-134f, 0x1.8p-134f, 0x1p-133f, 0x1p-137f, 0x1.8p-137f, 0x1p-136f, 1.0f}));
   CHECK(fit_in(t, "bfloat16").at_1 == Classes{4, 2, 1, 0});
   CHECK(fit_in(t, "tf32").at_1 == Classes{1, 5, 1, 0});
@@ -146,7 +149,8 @@ TEST_CASE("the lower limits of bfloat16 and TF32 lie among binary32's subnormals
 
 TEST_CASE("exact numbers of a format have no noise", "[table]") {
   const TempFolder folder;
-  const TensorFindings t = fitted(write_one<float>(folder, {1.0f, 1.5f, -448.0f, 0x1p-9f}));
+  const underflow::TensorFindings t =
+      fitted(write_one<float>(folder, {1.0f, 1.5f, -448.0f, 0x1p-9f}));
   CHECK(std::isinf(fit_in(t, "e4m3").noise_at_best->db));
   CHECK(fit_in(t, "e4m3").noise_at_best->exact);
   CHECK(std::isinf(fit_in(t, "binary16").noise_at_best->low_db));
@@ -155,8 +159,8 @@ TEST_CASE("exact numbers of a format have no noise", "[table]") {
 TEST_CASE("any number of threads gives the same bits", "[table]") {
   const TempFolder folder;
   const auto log = write_one(folder, gradients(300'000, 5), {100, 3000});
-  const TensorFindings one = fitted(log, {.options = {.threads = 1}});
-  const TensorFindings many = fitted(log, {.options = {.threads = 0}});
+  const underflow::TensorFindings one = fitted(log, {.options = {.threads = 1}});
+  const underflow::TensorFindings many = fitted(log, {.options = {.threads = 0}});
   for (std::size_t i = 0; i < one.fits.size(); ++i) {
     REQUIRE(one.fits[i].noise_at_best->db == many.fits[i].noise_at_best->db);
   }
@@ -175,9 +179,9 @@ TEST_CASE("MX blocks of whole tensors, by the definition", "[oracle]") {
   values[2 * row] = 0x1p-140f;                          // near E8M0's least scale
   values[5 * row] = INFINITY;
   values.back() = NAN;
-  const TensorFindings t = fitted(write_one(folder, values, {3, 4, row}));
-  REQUIRE(t.block_fits.size() == kMxElements.size());
-  for (const BlockFit& fit : t.block_fits) {
+  const underflow::TensorFindings t = fitted(write_one(folder, values, {3, 4, row}));
+  REQUIRE(t.block_fits.size() == formats::kMxElements.size());
+  for (const underflow::BlockFit& fit : t.block_fits) {
     CAPTURE(row, fit.element);
     const JudgedBlocks j = judge_blocks(widen(values), row, fit.element);
     REQUIRE(fit.values == j.values);
@@ -196,8 +200,8 @@ TEST_CASE("MX: where elements begin to saturate", "[oracle]") {
   for (const float x : {464.0f, 0x1.d00002p8f, 61440.0f, 30.0f, 7.75f, 7.0f}) {
     values.insert(values.end(), {x, std::nextafter(x, 0.0f), 1.0f, 0.0f});
   }
-  const TensorFindings t = fitted(write_one(folder, values, {6, 4}));
-  for (const BlockFit& fit : t.block_fits) {
+  const underflow::TensorFindings t = fitted(write_one(folder, values, {6, 4}));
+  for (const underflow::BlockFit& fit : t.block_fits) {
     CAPTURE(fit.element);
     CHECK(fit.saturated == judge_blocks(widen(values), 4, fit.element).saturated);
   }
@@ -206,10 +210,10 @@ TEST_CASE("MX: where elements begin to saturate", "[oracle]") {
 TEST_CASE("blocks are of unscaled values", "[oracle]") {
   const TempFolder folder;
   const Values values = gradients(320, 7, -125, 6);  // unscaled: below E8M0's least scale
-  const TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = 4096.0});
+  const underflow::TensorFindings t = fitted(write_one(folder, values), {.recorded_scale = 4096.0});
   std::vector<double> unscaled = widen(values);
   for (double& x : unscaled) x /= 4096;
-  for (const BlockFit& fit : t.block_fits) {
+  for (const underflow::BlockFit& fit : t.block_fits) {
     const JudgedBlocks j = judge_blocks(unscaled, 320, fit.element);
     REQUIRE(fit.flushed_to_zero == j.flushed);
     REQUIRE(fit.noise->low_db <= j.db());
@@ -220,7 +224,7 @@ TEST_CASE("blocks are of unscaled values", "[oracle]") {
 TEST_CASE("the narrowest format that serves", "[table]") {
   const TempFolder folder;
   const auto of = [&](const Values& values) {
-    const auto narrow = narrowest(fitted(write_one(folder, values)));
+    const auto narrow = formats::narrowest(fitted(write_one(folder, values)));
     return narrow ? std::string(narrow->format) + (narrow->needs_scale ? "*" : "") : "none";
   };
   CHECK(of({1.0f, 2.0f, 3.1f}) == "e4m3");
@@ -233,9 +237,10 @@ TEST_CASE("the narrowest format that serves", "[table]") {
   CHECK(of({0x1p-135f, 0x1p100f}) == "bfloat16*");
   CHECK(of({0x1p-148f, 0x1p127f}) == "binary32");
   CHECK(of({0.0f, -0.0f}) == "none");
-  CHECK(narrowest(fitted(write_one<double>(folder, {1e-300, 1e300})))->format == "binary64");
-  CHECK(narrowest(fitted(write_one<double>(folder, {1e-44, 3e38})))->format == "binary32");
-  CHECK_FALSE(narrowest(TensorFindings()));
+  CHECK(formats::narrowest(fitted(write_one<double>(folder, {1e-300, 1e300})))->format ==
+        "binary64");
+  CHECK(formats::narrowest(fitted(write_one<double>(folder, {1e-44, 3e38})))->format == "binary32");
+  CHECK_FALSE(formats::narrowest(underflow::TensorFindings()));
 }
 
 TEST_CASE("infinities of FP16 hide how large values were: nothing is known to fit", "[table]") {
@@ -246,9 +251,9 @@ TEST_CASE("infinities of FP16 hide how large values were: nothing is known to fi
     record.computed_dtype = Dtype::f16;
     writer.write(record);
   }
-  const TensorFindings t = fitted(folder / "run");
-  for (const FormatFit& fit : t.fits) CHECK_FALSE((fit.fits_at_1 || fit.fits_at_best));
-  CHECK(narrowest(t)->format == "binary32");
+  const underflow::TensorFindings t = fitted(folder / "run");
+  for (const underflow::FormatFit& fit : t.fits) CHECK_FALSE((fit.fits_at_1 || fit.fits_at_best));
+  CHECK(formats::narrowest(t)->format == "binary32");
 }
 
 TEST_CASE("sums want the whole tensor of every step", "[table]") {
@@ -264,12 +269,12 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
         if (step == 0 || both) writer.write_sample(step, {{"weight_grad/w", {600}, view}});
       }
     }
-    const TensorFindings t = fitted(run);
+    const underflow::TensorFindings t = fitted(run);
     CHECK(t.sums.has_value() == both);
     CHECK(t.whole_steps.size() == (both ? 2u : 1u));
     CHECK(fit_in(t, "e5m2").noise_at_best->exact);
-    Analysis a = analyze({run}, {}, {});
-    add_sums(a, {});
+    underflow::Analysis a = underflow::analyze({run}, {}, {});
+    formats::add_sums(a, {});
     CHECK(a.tensors[0].sums == t.sums);
     CHECK(a.tensors[0].fits.empty());
   }
@@ -278,7 +283,7 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
 TEST_CASE("a recorded scale that is no power of two leaves the estimate", "[table]") {
   const TempFolder folder;
   const auto log = write_one(folder, gradients(600, 11));
-  const TensorFindings t = fitted(log, {.recorded_scale = 1000.0});
+  const underflow::TensorFindings t = fitted(log, {.recorded_scale = 1000.0});
   CHECK_FALSE(t.sums);
   CHECK(t.whole_steps.empty());
   CHECK_FALSE(fit_in(t, "e5m2").noise_at_best->exact);
@@ -287,10 +292,10 @@ TEST_CASE("a recorded scale that is no power of two leaves the estimate", "[tabl
 TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
   const TempFolder folder;
   const auto log = write_one(folder, gradients(600, 12));
-  Analysis a = analyze({log, log}, {}, {});
-  add_fits(a, {});
+  underflow::Analysis a = underflow::analyze({log, log}, {}, {});
+  formats::add_fits(a, {});
   REQUIRE(a.tensors.size() == 2);
-  for (const TensorFindings& t : a.tensors) {
+  for (const underflow::TensorFindings& t : a.tensors) {
     CHECK(t.whole_steps.size() == 1);
     CHECK(t.sums);
     CHECK(t.fits[0].noise_at_best->db == a.tensors[0].fits[0].noise_at_best->db);
@@ -299,13 +304,13 @@ TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
 
 TEST_CASE("empty tensors and scalars fit without trouble", "[table]") {
   const TempFolder folder;
-  const TensorFindings empty = fitted(write_one<float>(folder, {}, {0, 7}));
+  const underflow::TensorFindings empty = fitted(write_one<float>(folder, {}, {0, 7}));
   CHECK_FALSE(fit_in(empty, "e4m3").best_log2);
   CHECK_FALSE(fit_in(empty, "e4m3").noise_at_best);
   const auto path = folder / "scalar.safetensors";
   const Values one = {3.0f};
   log::write_safetensors(path, {{"loss/l", {}, halfscope::test::view_of(one)}});
-  const TensorFindings scalar = fitted(path);
+  const underflow::TensorFindings scalar = fitted(path);
   CHECK(scalar.block_fits.at(0).values == 1);
   CHECK(std::isinf(scalar.block_fits.at(0).noise->db));
 }

@@ -24,12 +24,12 @@ TEST_CASE("from tables alone the noise is an estimate with true bounds", "[oracl
     log::RunLogWriter writer(folder / "run", {});
     writer.write(record_of("weight_grad/w", 0, recorded, scale));
   }
-  const TensorFindings t = fitted(folder / "run", {.flush = flush});
+  const underflow::TensorFindings t = fitted(folder / "run", {.flush = flush});
   CHECK(t.whole_steps.empty());
   CHECK(t.block_fits.empty());
   CHECK_FALSE(t.sums);
-  for (const std::string_view format : kFitFormats) {
-    const FormatFit& fit = fit_in(t, format);
+  for (const std::string_view format : formats::kFitFormats) {
+    const underflow::FormatFit& fit = fit_in(t, format);
     CAPTURE(format, flush, deviation, scale);
     REQUIRE_FALSE(fit.noise_at_best->exact);
     // 48 * x was rounded to binary32: far below the bounds' width, but not for exact formats.
@@ -54,14 +54,14 @@ TEST_CASE("bounds from tables hold at their worst, and are of use at their best"
   SECTION("all values half an ulp away from a number") {
     Values values(1000, 1.0625f);  // E4M3: 1, 1.125
     values.insert(values.end(), {1.03f, 1.1f});
-    const FormatFit fit = fit_in(recorded(values, false), "e4m3");
+    const underflow::FormatFit fit = fit_in(recorded(values, false), "e4m3");
     const double db = judge(widen(values), "e4m3", *fit.best_log2).db();
     CHECK(fit.noise_at_best->low_db <= db);
     CHECK(fit.noise_at_best->low_db > db - 1);
   }
   SECTION("one value, which the table knows exactly") {
     for (const float x : {1.0625f, 1.01f, 1.3f, 0x1.fp-20f}) {
-      const FormatFit fit = fit_in(recorded({x}, false), "e4m3");
+      const underflow::FormatFit fit = fit_in(recorded({x}, false), "e4m3");
       const double db = judge({static_cast<double>(x)}, "e4m3", *fit.best_log2).db();
       CHECK(fit.noise_at_best->db == Approx(db).epsilon(1e-9));
       CHECK(fit.noise_at_best->high_db - fit.noise_at_best->low_db < 1e-8);
@@ -69,7 +69,7 @@ TEST_CASE("bounds from tables hold at their worst, and are of use at their best"
   }
   SECTION("flushed subnormals are noise, whole") {
     const Values values = {1.5f, 0x1.8p-30f, 0x1.9p-30f};
-    const FormatFit fit = fit_in(recorded(values, true), "e5m2");
+    const underflow::FormatFit fit = fit_in(recorded(values, true), "e5m2");
     const double db = judge(widen(values), "e5m2", *fit.best_log2, true).db();
     CHECK(fit.noise_at_best->low_db <= db);
     CHECK(fit.noise_at_best->high_db >= db);
@@ -87,7 +87,7 @@ TEST_CASE("tables know where nothing is rounded", "[table]") {
     log::RunLogWriter writer(folder / "run", {});
     writer.write(record_of("weight_grad/w", 0, values));
   }
-  const TensorFindings t = fitted(folder / "run");
+  const underflow::TensorFindings t = fitted(folder / "run");
   CHECK(std::isinf(fit_in(t, "binary16").noise_at_best->low_db));
   CHECK(std::isinf(fit_in(t, "tf32").noise_at_best->low_db));
   CHECK(std::isfinite(fit_in(t, "bfloat16").noise_at_best->db));

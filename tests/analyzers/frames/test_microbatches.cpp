@@ -6,8 +6,8 @@
 #include "catch.hpp"
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/series_logs.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/series_logs.hpp"
 #include "analyzers/study.hpp"
 
 namespace halfscope::analyzers {
@@ -28,29 +28,29 @@ log::TensorRecord held_in(Dtype dtype, float value, std::int64_t number = 0) {
   return record;
 }
 
-Study study_of(const Scalars& scalars, const Records& records, const Selection& selection = {},
-               log::Manifest manifest = {}) {
+Study study_of(const Scalars& scalars, const Records& records,
+               const frames::Selection& selection = {}, log::Manifest manifest = {}) {
   const TempFolder folder;
   {
     log::RunLogWriter writer(folder / "run", std::move(manifest));
     for (const auto& s : scalars) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  return study(analyze({folder / "run"}, {}, selection), selection, {});
+  return study(underflow::analyze({folder / "run"}, {}, selection), selection, {});
 }
 
 TEST_CASE("The largest part is over the weight gradients of microbatches, infinity and NaN too") {
   log::StepScalars s;
-  CHECK_FALSE(largest_part(s));
+  CHECK_FALSE(frames::largest_part(s));
   s.more = {{"max_abs/weight_grad/microbatch-0", 2},
             {"max_abs/weight_grad/microbatch-10", 8},
             {"max_abs/weight_grad/attempt-0", 64},
             {"max_abs/activation_grad/microbatch-0", 16}};
-  CHECK(largest_part(s) == 8);
+  CHECK(frames::largest_part(s) == 8);
   s.more["max_abs/weight_grad/microbatch-1"] = kInf;
-  CHECK(largest_part(s) == kInf);
+  CHECK(frames::largest_part(s) == kInf);
   s.more["max_abs/weight_grad/microbatch-11"] = NAN;
-  CHECK(std::isnan(*largest_part(s)));
+  CHECK(std::isnan(*frames::largest_part(s)));
 }
 
 TEST_CASE("A policy skips a step by what FP16 holds: parts of an FP32 sum, else the sum",
@@ -74,8 +74,8 @@ TEST_CASE("A policy skips a step by what FP16 holds: parts of an FP32 sum, else 
       {"an infinite sum", {held_in(Dtype::f32, 1)}, accumulated(1, kInf, {50, 50}), true},
   }));
   CAPTURE(row.what);
-  const StepSeries series = read({accumulated(0, 2, {1, 1}), row.last}, row.records);
-  const Trace trace = at_scale(series, "1024");
+  const replay::StepSeries series = read({accumulated(0, 2, {1, 1}), row.last}, row.records);
+  const replay::Trace trace = at_scale(series, "1024");
   CHECK(trace.unknown.empty());
   CHECK(trace.skipped == (row.overflows ? Steps{1} : Steps{}));
   // Policies that follow weight gradients see the sum, whatever holds it.
@@ -95,8 +95,9 @@ TEST_CASE("Of several ranks parts count where all of them tell theirs") {
 TEST_CASE("Parts whose scale is not known leave the sum as the bound") {
   log::StepScalars last = accumulated(1, 100, {50, 50});
   last.loss_scale.reset();
-  const StepSeries series = read({accumulated(0, 2, {1, 1}), last}, {held_in(Dtype::f32, 1)},
-                                 manifest_of(log::ScaleState::scaled));
+  const replay::StepSeries series =
+      read({accumulated(0, 2, {1, 1}), last}, {held_in(Dtype::f32, 1)},
+           manifest_of(log::ScaleState::scaled));
   CHECK(at_scale(series, "1024").skipped == Steps{1});
 }
 
@@ -107,11 +108,11 @@ TEST_CASE("The recommended scale is bounded by parts, and by the sum for paramet
   CHECK(fp32.advice.highest_if_half_log2 == 8);  // 100 * 2^9 < 65520
   CHECK(fp32.advice.limited_by->max_abs == 30);
   CHECK(fp32.advice.limited_by->from_scalars);
-  for (const LogMaxima& log : step_maxima(fp32.analysis)) {
+  for (const recommend::LogMaxima& log : recommend::step_maxima(fp32.analysis)) {
     CHECK(log.steps[0].log2_max == std::log2(30));
     CHECK(log.highest_log2 == std::vector{11, 11});
   }
-  for (const ScaleEvidence& at : fp32.advice.scales) {
+  for (const recommend::ScaleEvidence& at : fp32.advice.scales) {
     CHECK(at.overflow_steps == Interval(at.log2_scale > 11 ? 2 : 0));
   }
   // As before where FP16 holds the sum, and where there is one microbatch.
@@ -133,7 +134,7 @@ TEST_CASE("Parts carry the scale of their step where gradients do") {
 }
 
 TEST_CASE("Sums that are selected by name are judged as they are") {
-  Selection selection;
+  frames::Selection selection;
   selection.tensor_glob = "weight_grad/*";
   const Study all =
       study_of({accumulated(0, 100, {20, 30})}, {held_in(Dtype::f32, 100)}, selection);
@@ -144,7 +145,7 @@ TEST_CASE("What would overflow at a scale is what FP16 holds") {
   const Scalars scalars = {accumulated(0, 100, {20, 30})};
   const Records records = {held_in(Dtype::f32, 100)};
   const auto events_at = [&](double scale) {
-    Selection selection;
+    frames::Selection selection;
     selection.loss_scale = scale;
     return study_of(scalars, records, selection).overflow.events;
   };

@@ -10,13 +10,14 @@ using namespace halfscope::analyzers;
 
 namespace {
 
-Verdict judge(const char* text, const Measured& value, Subject subject = Subject::tensor) {
-  return test(parse_condition(text, subject), value);
+gates::Verdict judge(const char* text, const gates::Measured& value,
+                     gates::Subject subject = gates::Subject::tensor) {
+  return gates::test(gates::parse_condition(text, subject), value);
 }
 
 /// 10 values: 2 zero, 1 NaN, 1 infinite, 6 finite and nonzero, of which 1 to 3 become zero.
-TensorFindings sample() {
-  TensorFindings t;
+underflow::TensorFindings sample() {
+  underflow::TensorFindings t;
   t.name = "weight_grad/conv1/weight";
   t.role = log::Role::weight_grad;
   t.counts = {10, 2, 1, 1, 6, {{1, 3}, 2, {1, 3}, 0}};
@@ -29,19 +30,20 @@ TensorFindings sample() {
 TEST_CASE("shares and counts are compared with the decimal as written", "[table]") {
   struct Row {
     const char* condition;
-    Measured value;
-    Verdict wanted;
+    gates::Measured value;
+    gates::Verdict wanted;
   };
-  constexpr Verdict kNo = Verdict::fails, kYes = Verdict::holds, kOpen = Verdict::undecided;
+  constexpr gates::Verdict kNo = gates::Verdict::fails, kYes = gates::Verdict::holds,
+                           kOpen = gates::Verdict::undecided;
   constexpr std::uint64_t kBig = 0xFFFFFFFFFFFFFFFF;
   const Row row = GENERATE(values<Row>({
-      {"flushed_to_zero > 0.1%", Share{1, 1000}, kNo},
-      {"flushed_to_zero >= 0.1%", Share{1, 1000}, kYes},
-      {"flushed_to_zero == 0.1%", Share{1, 1000}, kYes},
-      {"flushed_to_zero > 0.1%", Share{1001, 1000000}, kYes},
-      {"flushed_to_zero > 0.1%", Share{999, 1000000}, kNo},
-      {"flushed_to_zero == 33.333333333333333333333%", Share{1, 3}, kNo},
-      {"flushed_to_zero < 100%", Share{kBig - 1, kBig}, kYes},
+      {"flushed_to_zero > 0.1%", underflow::Share{1, 1000}, kNo},
+      {"flushed_to_zero >= 0.1%", underflow::Share{1, 1000}, kYes},
+      {"flushed_to_zero == 0.1%", underflow::Share{1, 1000}, kYes},
+      {"flushed_to_zero > 0.1%", underflow::Share{1001, 1000000}, kYes},
+      {"flushed_to_zero > 0.1%", underflow::Share{999, 1000000}, kNo},
+      {"flushed_to_zero == 33.333333333333333333333%", underflow::Share{1, 3}, kNo},
+      {"flushed_to_zero < 100%", underflow::Share{kBig - 1, kBig}, kYes},
       {"total == 18446744073709551615", Interval(kBig), kYes},
       {"total < 18446744073709551615", Interval(kBig - 1), kYes},
       {"total > 9007199254740992", Interval(9007199254740993), kYes},
@@ -63,8 +65,8 @@ TEST_CASE("shares and counts are compared with the decimal as written", "[table]
       {"overflow == 8", Interval(5, 7), kNo},
       {"overflow != 8", Interval(5, 7), kYes},
       {"overflow < 5.5", Interval(5, 6), kOpen},
-      {"overflow > 10%", Share{{1, 2}, 10}, kOpen},
-      {"overflow >= 10%", Share{{1, 2}, 10}, kYes},
+      {"overflow > 10%", underflow::Share{{1, 2}, 10}, kOpen},
+      {"overflow >= 10%", underflow::Share{{1, 2}, 10}, kYes},
       {"max_abs > 0.1", 0.1, kNo},
       {"max_abs == 0.1", 0.1, kYes},
       {"max_abs > 0.1", 0.10000000149011612, kYes},
@@ -75,48 +77,51 @@ TEST_CASE("shares and counts are compared with the decimal as written", "[table]
 
 TEST_CASE("the ends of a recommendation's share belong together", "[table]") {
   // 1 of 10, or with 10 perhaps flushed zeros 11 of 20; never 1 of 20.
-  const Measured share = Share{{1, 11}, {10, 20}};
-  CHECK(judge("flushed_at_1 < 10%", share, Subject::recommendation) == Verdict::fails);
-  CHECK(judge("flushed_at_1 <= 0.55", share, Subject::recommendation) == Verdict::holds);
-  CHECK(judge("flushed_at_1 > 54.99%", share, Subject::recommendation) == Verdict::undecided);
+  const gates::Measured share = underflow::Share{{1, 11}, {10, 20}};
+  CHECK(judge("flushed_at_1 < 10%", share, gates::Subject::recommendation) ==
+        gates::Verdict::fails);
+  CHECK(judge("flushed_at_1 <= 0.55", share, gates::Subject::recommendation) ==
+        gates::Verdict::holds);
+  CHECK(judge("flushed_at_1 > 54.99%", share, gates::Subject::recommendation) ==
+        gates::Verdict::undecided);
 }
 
 TEST_CASE("a percentage is of the finite nonzero values, for zero, nan and inf of all", "[table]") {
-  const TensorFindings t = sample();
+  const underflow::TensorFindings t = sample();
   const auto on = [&](const char* text) {
-    const Condition c = parse_condition(text, Subject::tensor);
-    return test(c, *measure(c, t));
+    const gates::Condition c = gates::parse_condition(text, gates::Subject::tensor);
+    return gates::test(c, *gates::measure(c, t));
   };
-  CHECK(on("zero == 20%") == Verdict::holds);
-  CHECK(on("nan == 10 %") == Verdict::holds);
-  CHECK(on("inf>9.99%") == Verdict::holds);
-  CHECK(on("subnormal > 33.4%") == Verdict::fails);
-  CHECK(on("subnormal > 33.3%") == Verdict::holds);
-  CHECK(on("flushed_to_zero > 20%") == Verdict::undecided);
-  CHECK(on("flushed_to_zero <= 50%") == Verdict::holds);
-  CHECK(on("total == 10") == Verdict::holds);
-  CHECK(on("normal < 4") == Verdict::holds);
-  CHECK(on("overflow == 0") == Verdict::holds);
+  CHECK(on("zero == 20%") == gates::Verdict::holds);
+  CHECK(on("nan == 10 %") == gates::Verdict::holds);
+  CHECK(on("inf>9.99%") == gates::Verdict::holds);
+  CHECK(on("subnormal > 33.4%") == gates::Verdict::fails);
+  CHECK(on("subnormal > 33.3%") == gates::Verdict::holds);
+  CHECK(on("flushed_to_zero > 20%") == gates::Verdict::undecided);
+  CHECK(on("flushed_to_zero <= 50%") == gates::Verdict::holds);
+  CHECK(on("total == 10") == gates::Verdict::holds);
+  CHECK(on("normal < 4") == gates::Verdict::holds);
+  CHECK(on("overflow == 0") == gates::Verdict::holds);
 }
 
 TEST_CASE("what has no value is not measured", "[edge]") {
-  const auto value = [](const char* text, const TensorFindings& t) {
-    return measure(parse_condition(text, Subject::tensor), t);
+  const auto value = [](const char* text, const underflow::TensorFindings& t) {
+    return gates::measure(gates::parse_condition(text, gates::Subject::tensor), t);
   };
   CHECK_FALSE(value("min_abs_nonzero > 0", sample()));
-  TensorFindings zeros;
+  underflow::TensorFindings zeros;
   zeros.counts.total = 3;
   zeros.counts.zero = 3;
   CHECK_FALSE(value("overflow > 0%", zeros));
   CHECK(value("overflow > 0", zeros));
   CHECK(value("zero > 0%", zeros));
-  const auto lowest = parse_condition("lowest > 2^10", Subject::recommendation);
-  CHECK_FALSE(measure(lowest, Recommendation{}));
+  const auto lowest = gates::parse_condition("lowest > 2^10", gates::Subject::recommendation);
+  CHECK_FALSE(gates::measure(lowest, recommend::Recommendation{}));
 }
 
 TEST_CASE("'for' takes a role, or a glob over names with or without the role", "[table]") {
   const auto meant = [](const char* text) {
-    return applies(parse_condition(text, Subject::tensor), sample());
+    return gates::applies(gates::parse_condition(text, gates::Subject::tensor), sample());
   };
   CHECK(meant("nan > 0"));
   CHECK(meant("nan > 0 for weight_grad"));
@@ -131,24 +136,27 @@ TEST_CASE("conditions that mean nothing are refused", "[edge]") {
                               "nan > 1e999", "nan > 1 for ", "nans > 0", "max_abs > 1%",
                               "total > 1%", "static_scale > 1", "nan > inf", "nan > --1");
   CAPTURE(text);
-  CHECK_THROWS_AS(parse_condition(text, Subject::tensor), std::invalid_argument);
+  CHECK_THROWS_AS(gates::parse_condition(text, gates::Subject::tensor), std::invalid_argument);
 }
 
 TEST_CASE("a number beyond binary64 is refused by name, not taken as 0 or infinity", "[edge]") {
   const std::string number = GENERATE("1e-400", "1e-324", "1e400", "-1e999");
-  CHECK_THROWS_WITH(parse_condition("max_abs > " + number, Subject::tensor),
+  CHECK_THROWS_WITH(gates::parse_condition("max_abs > " + number, gates::Subject::tensor),
                     Catch::Contains("number " + number) && Catch::Contains("4.94e-324"));
-  CHECK_NOTHROW(parse_condition("max_abs > 5e-324", Subject::tensor));
-  CHECK_NOTHROW(parse_condition("max_abs > 0e-999", Subject::tensor));
+  CHECK_NOTHROW(gates::parse_condition("max_abs > 5e-324", gates::Subject::tensor));
+  CHECK_NOTHROW(gates::parse_condition("max_abs > 0e-999", gates::Subject::tensor));
 }
 
 TEST_CASE("a recommendation has fields of its own and no tensors", "[edge]") {
-  const auto parse = [](const char* text) { parse_condition(text, Subject::recommendation); };
+  const auto parse = [](const char* text) {
+    gates::parse_condition(text, gates::Subject::recommendation);
+  };
   CHECK_NOTHROW(parse("static_scale < 1024"));
-  Recommendation broken;  // counted even where no scale can be given
+  recommend::Recommendation broken;  // counted even where no scale can be given
   broken.nonfinite_steps = {130, 131};
-  const Condition c = parse_condition("nonfinite_steps > 1", Subject::recommendation);
-  CHECK(test(c, *measure(c, broken)) == Verdict::holds);
+  const gates::Condition c =
+      gates::parse_condition("nonfinite_steps > 1", gates::Subject::recommendation);
+  CHECK(gates::test(c, *gates::measure(c, broken)) == gates::Verdict::holds);
   CHECK_THROWS_AS(parse("nan > 0"), std::invalid_argument);
   CHECK_THROWS_AS(parse("lowest > 4%"), std::invalid_argument);
   CHECK_THROWS_AS(parse("lowest > 4 for weight_grad"), std::invalid_argument);

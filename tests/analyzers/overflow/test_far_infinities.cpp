@@ -31,7 +31,7 @@ SmallRun falling(int first, int last, int neighbours) {
   return run;
 }
 
-OverflowEvent only(const OverflowFindings& found) {
+overflow::OverflowEvent only(const overflow::OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
   return found.events.front();
 }
@@ -42,31 +42,33 @@ TEST_CASE("infinities at scales far below and above: what each leaves known", "[
   struct Row {
     const char* what;
     int first, last, neighbours;
-    Cause wanted;
+    overflow::Cause wanted;
     bool at_every_scale;
   };
   const Row row = GENERATE(values<Row>({
-      {"down to 2^-18, no scale cures it", 16, -18, -10, Cause::nan_in_model, true},
-      {"down to 1: 26 binades of room", 16, 0, -10, Cause::nan_in_model, true},
-      {"down to 2^5: 21 binades of room", 20, 5, -10, Cause::nan_in_model, true},
-      {"17 binades of room, lowered by 8", 8, 0, -1, Cause::nan_in_model, true},
-      {"lowered by 7 only", 7, 0, -1, Cause::undetermined, false},
-      {"15.9996 binades of room", 16, 0, 0, Cause::undetermined, false},
-      {"8.9996 binades of room at scale 1", 16, 0, 7, Cause::undetermined, false},
-      {"7.9996: gradients that reach 256 may reach 65520", 8, 0, 8, Cause::at_scale_1, false},
-      {"one infinity, 25 binades of room", 1, 1, -10, Cause::undetermined, false},
-      {"one infinity, 8.9996 binades of room", 10, 10, -3, Cause::undetermined, false},
-      {"one infinity, 7.9996 binades of room", 10, 10, -2, Cause::by_scale, false},
-      {"a scale that starts too high", 16, 10, 5, Cause::by_scale, false},
+      {"down to 2^-18, no scale cures it", 16, -18, -10, overflow::Cause::nan_in_model, true},
+      {"down to 1: 26 binades of room", 16, 0, -10, overflow::Cause::nan_in_model, true},
+      {"down to 2^5: 21 binades of room", 20, 5, -10, overflow::Cause::nan_in_model, true},
+      {"17 binades of room, lowered by 8", 8, 0, -1, overflow::Cause::nan_in_model, true},
+      {"lowered by 7 only", 7, 0, -1, overflow::Cause::undetermined, false},
+      {"15.9996 binades of room", 16, 0, 0, overflow::Cause::undetermined, false},
+      {"8.9996 binades of room at scale 1", 16, 0, 7, overflow::Cause::undetermined, false},
+      {"7.9996: gradients that reach 256 may reach 65520", 8, 0, 8, overflow::Cause::at_scale_1,
+       false},
+      {"one infinity, 25 binades of room", 1, 1, -10, overflow::Cause::undetermined, false},
+      {"one infinity, 8.9996 binades of room", 10, 10, -3, overflow::Cause::undetermined, false},
+      {"one infinity, 7.9996 binades of room", 10, 10, -2, overflow::Cause::by_scale, false},
+      {"a scale that starts too high", 16, 10, 5, overflow::Cause::by_scale, false},
   }));
   CAPTURE(row.what);
   const SmallRun run = falling(row.first, row.last, row.neighbours);
-  const OverflowEvent event = only(run.find());
+  const overflow::OverflowEvent event = only(run.find());
   CAPTURE(event.why);
   CHECK(event.cause == row.wanted);
   CHECK(event.at_every_scale == row.at_every_scale);
-  CHECK(event.safe_log2.has_value() == (row.wanted == Cause::by_scale));
-  CHECK((row.wanted != Cause::undetermined || event.why.find("FP32") != std::string::npos));
+  CHECK(event.safe_log2.has_value() == (row.wanted == overflow::Cause::by_scale));
+  CHECK(
+      (row.wanted != overflow::Cause::undetermined || event.why.find("FP32") != std::string::npos));
 }
 
 TEST_CASE("infinities that no scale cured bound no recommendation", "[table]") {
@@ -82,7 +84,7 @@ TEST_CASE("infinities that no scale cured bound no recommendation", "[table]") {
   CHECK_FALSE(found.advice.nan_in_model->nan);
   REQUIRE(found.advice.dynamic);
   CHECK(found.advice.dynamic->init_log2 == 25);
-  for (const Headroom& h : found.overflow.headroom) CHECK_FALSE(h.censored);
+  for (const overflow::Headroom& h : found.overflow.headroom) CHECK_FALSE(h.censored);
   // One that may have been by the scale still bounds it.
   const Study one = study(falling(1, 1, -10).analyze_at(), {}, {});
   CHECK(one.advice.limited_by->censored);
@@ -100,7 +102,7 @@ TEST_CASE("the same by scalars alone", "[table]") {
   }
   run.put_step(60, 0x1p-19, 0x1p-10f);
   const Study found = study(run.analyze_at(), {}, {});
-  CHECK(only(found.overflow).cause == Cause::nan_in_model);
+  CHECK(only(found.overflow).cause == overflow::Cause::nan_in_model);
   CHECK(found.advice.static_log2 == 24);
   CHECK(found.advice.steps_left_out == 35);
 }
@@ -113,9 +115,9 @@ TEST_CASE("no finite step at all: what FP16 can hold is compared with", "[table]
     run.put_step(16 - k, scale);
     run.replace("weight_grad/b.weight", 16 - k, {INFINITY}, scale);
   }
-  const Cause wanted = last == -18   ? Cause::nan_in_model
-                       : last == -12 ? Cause::undetermined
-                                     : Cause::at_scale_1;
+  const overflow::Cause wanted = last == -18   ? overflow::Cause::nan_in_model
+                                 : last == -12 ? overflow::Cause::undetermined
+                                               : overflow::Cause::at_scale_1;
   CHECK(only(run.find()).cause == wanted);
 }
 
@@ -125,8 +127,8 @@ TEST_CASE("no scale cures it, but the forward pass may have overflowed", "[table
     const double scale = std::ldexp(1.0, k);
     run.put("weight_grad/b.weight", 16 - k, {k == 16 ? 1.0f : INFINITY}, scale);
   }
-  const OverflowEvent event = only(run.find());
-  CHECK(event.cause == Cause::undetermined);
+  const overflow::OverflowEvent event = only(run.find());
+  CHECK(event.cause == overflow::Cause::undetermined);
   CHECK(event.at_every_scale);
   CHECK(event.why.find("neither its loss nor its activations") != std::string::npos);
 }

@@ -13,11 +13,11 @@ using namespace halfscope::test;
 TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") {
   SmallRun run;
   for (const int step : {0, 1, 2}) run.put_step(step, 1.0, step == 1 ? 2.0f : 1.0f);
-  const Analysis analysis = run.analyze_at(1024);
+  const underflow::Analysis analysis = run.analyze_at(1024);
   const double overflow = std::log2(65520.0);
   bool seen_gradient = false, seen_activation = false;
-  for (const Headroom& h : find_headroom(analysis)) {
-    const TensorFindings& tensor = analysis.tensors[h.tensor];
+  for (const overflow::Headroom& h : overflow::find_headroom(analysis)) {
+    const underflow::TensorFindings& tensor = analysis.tensors[h.tensor];
     if (tensor.name == "weight_grad/b.weight") {
       seen_gradient = true;
       CHECK(h.scale == 1024);
@@ -33,7 +33,7 @@ TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") 
     }
   }
   CHECK((seen_gradient && seen_activation));
-  const OverflowFindings found = find_overflow(analysis);
+  const overflow::OverflowFindings found = overflow::find_overflow(analysis);
   CHECK(std::is_sorted(found.headroom.begin(), found.headroom.end(),
                        [](const auto& a, const auto& b) { return a.least < b.least; }));
 }
@@ -43,7 +43,7 @@ TEST_CASE("room at scale 1, and growth over the recorded steps", "[table]") {
   for (const int step : {0, 100, 200}) {
     run.put("weight_grad/b.weight", step, {static_cast<float>(std::exp2(step / 100.0))});
   }
-  const Headroom h = find_headroom(run.analyze_at(1024)).front();
+  const overflow::Headroom h = overflow::find_headroom(run.analyze_at(1024)).front();
   CHECK(h.least == Approx(std::log2(65520.0) - 12));
   CHECK(h.least_at_1 == Approx(std::log2(65520.0) - 2));
   CHECK(h.last_at_1 == h.least_at_1);
@@ -56,7 +56,7 @@ TEST_CASE("an infinity computed in FP16 leaves at most the room of 65520 over it
           "[table]") {
   SmallRun run(Dtype::f16);
   run.put("weight_grad/b.weight", 0, {1.0f, INFINITY}, 1024.0);
-  const auto rooms = find_headroom(run.analyze_at());
+  const auto rooms = overflow::find_headroom(run.analyze_at());
   REQUIRE(rooms.size() == 1);
   CHECK(rooms[0].censored);
   CHECK(rooms[0].least == Approx(10));  // 65520 against 65520 / 1024
@@ -68,10 +68,10 @@ TEST_CASE("overflow is expected where a clear trend reaches it soon", "[table]")
     for (int step = 0; step < steps; ++step) {
       run.put("activation/b", 10 * step, {static_cast<float>(std::exp2(log2_max(step)))});
     }
-    return find_headroom(run.analyze_at()).front();
+    return overflow::find_headroom(run.analyze_at()).front();
   };
   const double overflow = std::log2(65520.0);
-  const Headroom line = expected([](int i) { return 8.0 + 0.25 * i; }, 20);
+  const overflow::Headroom line = expected([](int i) { return 8.0 + 0.25 * i; }, 20);
   CHECK(line.trend.value() == Approx(25));  // 0.25 binades in 10 steps
   CHECK(line.overflow_expected_at == 10 * static_cast<std::int64_t>(4 * (overflow - 8)) + 10);
   CHECK_FALSE(expected([](int i) { return 0.25 * i; }, 20).overflow_expected_at);  // too far ahead

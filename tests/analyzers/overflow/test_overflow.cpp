@@ -12,18 +12,18 @@ using namespace halfscope::test;
 
 namespace {
 
-OverflowEvent only(const OverflowFindings& found) {
+overflow::OverflowEvent only(const overflow::OverflowFindings& found) {
   REQUIRE(found.events.size() == 1);
-  const OverflowEvent& event = found.events.front();
+  const overflow::OverflowEvent& event = found.events.front();
   // A sentence, or two, that stands alone and does not repeat the cause.
   CHECK_THAT(event.why, Catch::Matches("[A-Z0-9].*[^.]\\."));
   CHECK_THAT(event.why, !Catch::Contains("no loss scale") && !Catch::Contains("would have held"));
   return event;
 }
 
-std::vector<std::string> relations(const OverflowEvent& event) {
+std::vector<std::string> relations(const overflow::OverflowEvent& event) {
   std::vector<std::string> all;
-  for (const Lead& lead : event.leads) all.push_back(lead.relation + ": " + lead.name);
+  for (const overflow::Lead& lead : event.leads) all.push_back(lead.relation + ": " + lead.name);
   return all;
 }
 
@@ -39,8 +39,8 @@ TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[tabl
   SECTION("gradients by the scale: a smaller one holds") {
     run.replace("activation_grad/b", 1, {INFINITY, 1.0f}, 65536.0);
     run.replace("activation_grad/a", 1, {NAN, INFINITY}, 65536.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::by_scale);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::by_scale);
     CHECK(event.tensor == "activation_grad/b");
     CHECK(event.inf == 1);
     CHECK(event.loss_scale == 65536.0);
@@ -51,16 +51,16 @@ TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[tabl
   SECTION("gradients by the scale: the neighbours' magnitude bounds it") {
     run.replace("weight_grad/b.weight", 0, {1000.0f}, 1.0);
     run.replace("activation_grad/b", 1, {INFINITY}, 65536.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::by_scale);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::by_scale);
     CHECK(event.safe_log2 == 6);  // 1000 * 2^6 < 65520 < 1000 * 2^7
   }
   SECTION("an activation: no scale acts on it") {
     run.replace("activation/b", 1, {INFINITY});
     run.replace("activation/c", 1, {NAN});
     run.replace("activation_grad/c", 1, {NAN}, 65536.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::at_scale_1);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::at_scale_1);
     CHECK(event.tensor == "activation/b");
     CHECK_FALSE(event.safe_log2);
   }
@@ -68,20 +68,20 @@ TEST_CASE("three different answers to an infinity or NaN in an FP16 run", "[tabl
     run.replace("activation/b", 1, {NAN});
     run.replace("activation/c", 1, {INFINITY});
     run.replace("activation_grad/c", 1, {INFINITY}, 65536.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::nan_in_model);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::nan_in_model);
     CHECK(event.tensor == "activation/b");
   }
   SECTION("NaN in a weight") {
     run.replace("weight/c.weight", 1, {NAN});
     run.replace("activation/c", 1, {NAN});
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::nan_in_model);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::nan_in_model);
     CHECK(event.tensor == "weight/c.weight");
   }
   SECTION("an infinite weight overflows as it is held") {
     run.replace("weight/c.weight", 1, {INFINITY});
-    CHECK(only(run.find()).cause == Cause::at_scale_1);
+    CHECK(only(run.find()).cause == overflow::Cause::at_scale_1);
   }
 }
 
@@ -94,10 +94,10 @@ TEST_CASE("a scale that collapses to 1 without help was not the cause", "[table]
     run.replace("activation_grad/c", step, {INFINITY}, scale);
     run.scalars(step).loss_scale = scale;
   }
-  const OverflowEvent event = only(run.find());
+  const overflow::OverflowEvent event = only(run.find());
   CHECK(event.step == 1);
   CHECK(event.last_step == 3);
-  CHECK(event.cause == Cause::at_scale_1);
+  CHECK(event.cause == overflow::Cause::at_scale_1);
 }
 
 TEST_CASE("neighbours that overflow without a scale too: no smaller scale of 1 or more helps",
@@ -106,12 +106,12 @@ TEST_CASE("neighbours that overflow without a scale too: no smaller scale of 1 o
   run.put_step(0, 0.5, 100000.0f);  // recorded at half: 50000
   run.put_step(1, 2.0);
   run.replace("activation_grad/c", 1, {INFINITY}, 2.0);
-  const OverflowFindings found = run.find();
+  const overflow::OverflowFindings found = run.find();
   REQUIRE(found.events.size() == 2);  // what step 0 would do at scale 1 is an event of its own
   CHECK(found.events[0].what_if);
   CHECK(found.events[0].step == 0);
   CHECK_FALSE(found.events[1].what_if);
-  CHECK(found.events[1].cause == Cause::at_scale_1);
+  CHECK(found.events[1].cause == overflow::Cause::at_scale_1);
 }
 
 TEST_CASE("infinities and NaN of wide formats are the model's", "[table]") {
@@ -121,8 +121,8 @@ TEST_CASE("infinities and NaN of wide formats are the model's", "[table]") {
     CAPTURE(name);
     SmallRun bad = run;
     bad.replace(name, 1, {INFINITY});
-    const OverflowEvent event = only(bad.find(1024));
-    CHECK(event.cause == Cause::nan_in_model);
+    const overflow::OverflowEvent event = only(bad.find(1024));
+    CHECK(event.cause == overflow::Cause::nan_in_model);
     CHECK_FALSE(event.what_if);
     CHECK(event.tensor == name);
   }
@@ -132,14 +132,14 @@ TEST_CASE("a wide gradient in an FP16 run: what came into it decides", "[table]"
   SmallRun run(Dtype::f16);
   for (const int step : {0, 1}) run.put_step(step, 1024.0);
   run.put_wide("weight_grad/b.bias", 1, {NAN});
-  CHECK(only(run.find()).cause == Cause::nan_in_model);  // activation_grad/b is finite
+  CHECK(only(run.find()).cause == overflow::Cause::nan_in_model);  // activation_grad/b is finite
 
   SmallRun blind(Dtype::f16);
   blind.put("weight_grad/b.weight", 1, {1.0f}, 1024.0);
   blind.put_wide("weight_grad/b.bias", 1, {NAN});
   blind.scalars(1).loss = 1.0;
-  const OverflowEvent event = only(blind.find());
-  CHECK(event.cause == Cause::undetermined);
+  const overflow::OverflowEvent event = only(blind.find());
+  CHECK(event.cause == overflow::Cause::undetermined);
   CHECK(event.why.find("activation_grad") != std::string::npos);
 }
 
@@ -148,33 +148,33 @@ TEST_CASE("what is missing is said", "[table]") {
     SmallRun run(Dtype::f16);
     run.put("weight_grad/b.weight", 0, {512.0f}, 1024.0);
     run.put("weight_grad/b.weight", 1, {INFINITY}, 1024.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::undetermined);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::undetermined);
     CHECK(event.why.find("neither its loss nor its activations") != std::string::npos);
   }
   SECTION("finite steps") {
     SmallRun run(Dtype::f16);
     run.put_step(0, 1024.0);
     run.replace("weight_grad/b.weight", 0, {INFINITY}, 1024.0);
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::undetermined);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::undetermined);
     CHECK(event.why.find("no other step") != std::string::npos);
   }
   SECTION("the scale") {
     SmallRun run(Dtype::f16);
     run.put("weight_grad/b.weight", 0, {1.0f});
     run.put("weight_grad/b.weight", 1, {INFINITY, 1.0f});
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::undetermined);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::undetermined);
     CHECK(event.why.find("--recorded-scale") != std::string::npos);
   }
   SECTION("NaN alone at a scale, with no retry") {
     SmallRun run(Dtype::f16);
     for (const int step : {0, 1, 2}) run.put_step(step, 1024.0);
     run.replace("weight_grad/b.weight", 1, {NAN}, 1024.0);
-    CHECK(only(run.find()).cause == Cause::undetermined);
+    CHECK(only(run.find()).cause == overflow::Cause::undetermined);
     run.put_step(2, 512.0);  // the last record of a step holds
-    CHECK(only(run.find()).cause == Cause::by_scale);
+    CHECK(only(run.find()).cause == overflow::Cause::by_scale);
   }
 }
 
@@ -182,9 +182,9 @@ TEST_CASE("what an FP32 run would do at the scale asked about", "[table]") {
   SmallRun run;
   for (const int step : {0, 1, 2, 3}) run.put_step(step, 1.0, step == 2 ? 70.1f : 0.5f);
   CHECK(run.find(512).events.empty());  // 70.1 * 512 < 65520
-  const OverflowEvent event = only(run.find(1024));
+  const overflow::OverflowEvent event = only(run.find(1024));
   CHECK(event.what_if);
-  CHECK(event.cause == Cause::by_scale);
+  CHECK(event.cause == overflow::Cause::by_scale);
   CHECK(event.step == 2);
   CHECK(event.last_step == 2);
   CHECK(event.tensor == "activation_grad/c");
@@ -192,7 +192,7 @@ TEST_CASE("what an FP32 run would do at the scale asked about", "[table]") {
   CHECK(event.safe_log2 == 9);
   CHECK_FALSE(event.estimated);
   run.replace("weight_grad/b.weight", 2, {65520.0f});  // the most restrictive holds for the step
-  CHECK(only(run.find(1024)).cause == Cause::at_scale_1);
+  CHECK(only(run.find(1024)).cause == overflow::Cause::at_scale_1);
   run.replace("weight_grad/b.weight", 2, {std::nextafter(65520.0f, 0.0f)});
   CHECK(only(run.find(1024)).safe_log2 == 0);
 }
@@ -203,9 +203,9 @@ TEST_CASE("activations overflow without a scale, whatever scale is asked about",
   run.replace("activation/b", 1, {65504.0f, 1.0f});
   CHECK(run.find(1024).events.empty());
   run.replace("activation/b", 1, {65520.0f, 1.0f, 9000.0f});
-  const OverflowEvent event = only(run.find(16));
+  const overflow::OverflowEvent event = only(run.find(16));
   CHECK(event.what_if);
-  CHECK(event.cause == Cause::at_scale_1);
+  CHECK(event.cause == overflow::Cause::at_scale_1);
   CHECK(event.tensor == "activation/b");
   CHECK(event.overflow == Interval(1));  // 9000 * 16 is no matter
   CHECK_FALSE(event.loss_scale);
@@ -217,7 +217,7 @@ TEST_CASE("consecutive recorded steps are one event, others are others", "[table
   for (const int step : {10, 20, 40}) {
     run.replace("weight_grad/b.weight", step, {INFINITY}, 1024.0);
   }
-  const OverflowFindings found = run.find();
+  const overflow::OverflowFindings found = run.find();
   REQUIRE(found.events.size() == 2);
   CHECK(found.events[0].step == 10);
   CHECK(found.events[0].last_step == 20);
@@ -232,12 +232,12 @@ TEST_CASE("frames lead to the first tensor in the order of computation", "[table
   for (int step = 0; step < 6; ++step) run.put_step(step, 1024.0);
   SECTION("of a weight gradient") {
     run.replace("weight_grad/b.weight", 5, {INFINITY}, 1024.0);
-    const OverflowEvent event = only(run.find());
+    const overflow::OverflowEvent event = only(run.find());
     CHECK(relations(event) == Names{"itself: weight_grad/b.weight",
                                     "output gradient: activation_grad/b", "input: activation/a",
                                     "weight: weight/b.weight"});
     std::vector<std::int64_t> steps;
-    for (const Glimpse& glimpse : event.leads[1].glimpses) steps.push_back(glimpse.step);
+    for (const overflow::Glimpse& glimpse : event.leads[1].glimpses) steps.push_back(glimpse.step);
     CHECK(steps == std::vector<std::int64_t>{2, 3, 4, 5});
     CHECK(event.leads[0].glimpses.back().inf == 1);
     CHECK(event.leads[1].glimpses.back().max_abs == 0.5);
@@ -264,31 +264,31 @@ TEST_CASE("steps that have scalars alone", "[table]") {
   SECTION("found_inf with a finite loss") {
     s.loss = 2.0;
     s.found_inf = true;
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::by_scale);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::by_scale);
     CHECK(event.from_scalars);
     CHECK(event.tensor == "weight_grad");
     CHECK(event.safe_log2 == 13);  // 4 * 2^13 < 65520 < 4 * 2^14
   }
   SECTION("an infinite gradient, its loss not recorded") {
     s.max_abs_activation_grad = INFINITY;
-    const OverflowEvent event = only(run.find());
-    CHECK(event.cause == Cause::undetermined);
+    const overflow::OverflowEvent event = only(run.find());
+    CHECK(event.cause == overflow::Cause::undetermined);
     CHECK(event.tensor == "activation_grad");
   }
   SECTION("a NaN loss without that step's activations") {
     s.loss = NAN;
     s.max_abs_activation_grad = NAN;
-    const OverflowEvent event = only(run.find());
+    const overflow::OverflowEvent event = only(run.find());
     CHECK(event.tensor == "loss");
-    CHECK(event.cause == Cause::undetermined);
+    CHECK(event.cause == overflow::Cause::undetermined);
   }
   SECTION("a NaN loss, activations finite") {
     run.scalars(4).loss = NAN;
     run.replace("activation_grad/c", 4, {INFINITY}, 1024.0);  // a consequence
-    const OverflowEvent event = only(run.find());
+    const overflow::OverflowEvent event = only(run.find());
     CHECK(event.tensor == "loss");
-    CHECK(event.cause == Cause::nan_in_model);
+    CHECK(event.cause == overflow::Cause::nan_in_model);
   }
 }
 
@@ -298,10 +298,10 @@ TEST_CASE("scalars of gradients that would overflow at the scale asked about", "
   run.scalars(1).max_abs_weight_grad = 100.0;
   run.scalars(2).max_abs_weight_grad = 1.0;
   CHECK(run.find(512).events.empty());
-  const OverflowEvent event = only(run.find(1024));
+  const overflow::OverflowEvent event = only(run.find(1024));
   CHECK(event.step == 1);
   CHECK(event.last_step == 1);
-  CHECK(event.cause == Cause::by_scale);
+  CHECK(event.cause == overflow::Cause::by_scale);
   CHECK(event.safe_log2 == 9);
   CHECK(event.from_scalars);
 }
@@ -313,12 +313,12 @@ TEST_CASE("a log of one bad step in two stays one event each, and fast", "[table
     run.put_step(step, 1024.0);
     if (step % 2 == 1) run.replace("weight_grad/b.weight", step, {INFINITY}, 1024.0);
   }
-  const OverflowFindings found = run.find();
+  const overflow::OverflowFindings found = run.find();
   REQUIRE(found.events.size() == kSteps / 2);
-  CHECK(found.events.back().cause == Cause::by_scale);
-  for (const OverflowEvent& event : found.events) {
+  CHECK(found.events.back().cause == overflow::Cause::by_scale);
+  for (const overflow::OverflowEvent& event : found.events) {
     CHECK(event.leads.size() <= 6);
-    for (const Lead& lead : event.leads) CHECK(lead.glimpses.size() <= 4);
+    for (const overflow::Lead& lead : event.leads) CHECK(lead.glimpses.size() <= 4);
   }
 }
 
@@ -329,13 +329,13 @@ TEST_CASE("a loss held in FP16 that would overflow at the scale asked about", "[
     for (const int step : {0, 1}) run.put_step(step);
     run.scalars(1).loss = -100.0;
     CHECK(run.find(512).events.empty());
-    const OverflowFindings found = run.find(1024);
+    const overflow::OverflowFindings found = run.find(1024);
     REQUIRE(found.events.size() == (half ? 1 : 0));
     if (!half) continue;
-    const OverflowEvent event = only(found);
+    const overflow::OverflowEvent event = only(found);
     CHECK(event.step == 1);
     CHECK(event.tensor == "loss");
-    CHECK(event.cause == Cause::by_scale);
+    CHECK(event.cause == overflow::Cause::by_scale);
     CHECK(event.safe_log2 == 9);
   }
 }

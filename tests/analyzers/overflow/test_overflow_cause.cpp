@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "analyzers/overflow/overflow.hpp"
-#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/small_run.hpp"
 #include "analyzers/study.hpp"
 #include "catch.hpp"
@@ -16,8 +16,8 @@ using namespace halfscope::test;
 namespace {
 
 Study study_with_series(const std::filesystem::path& run) {
-  LogSeries series;
-  Analysis analysis = analyze({run}, {}, {}, Passes(), Phases(), &series);
+  replay::LogSeries series;
+  underflow::Analysis analysis = analyze({run}, {}, {}, Passes(), Phases(), &series);
   return study(std::move(analysis), {}, {}, std::move(series));
 }
 
@@ -66,24 +66,24 @@ TEST_CASE("an infinity of wide gradients bounds a scale for all or for none", "[
     const char* what;
     CastRun run;
     bool rounded;
-    Cause cause;
+    overflow::Cause cause;
   };
   const Row row = GENERATE(values<Row>({
-      {"FP16", {0, true, Dtype::f16}, true, Cause::by_scale},
-      {"FP32, 3.9996 binades below 65520", {0}, true, Cause::undetermined},
-      {"FP32, 4.9996 binades below", {-1}, false, Cause::nan_in_model},
+      {"FP16", {0, true, Dtype::f16}, true, overflow::Cause::by_scale},
+      {"FP32, 3.9996 binades below 65520", {0}, true, overflow::Cause::undetermined},
+      {"FP32, 4.9996 binades below", {-1}, false, overflow::Cause::nan_in_model},
       {"the same, the infinity in scalars alone",
        {0, true, Dtype::f32, 9},
        true,
-       Cause::undetermined},
-      {"FP32 weights alone", {-1, false}, true, Cause::undetermined},
-      {"FP32 weights alone, far below", {-14, false}, true, Cause::undetermined},
+       overflow::Cause::undetermined},
+      {"FP32 weights alone", {-1, false}, true, overflow::Cause::undetermined},
+      {"FP32 weights alone, far below", {-14, false}, true, overflow::Cause::undetermined},
   }));
   CAPTURE(row.what);
   const TempFolder folder;
   Study found = row.run.study_of(folder);
   REQUIRE(found.overflow.events.size() == 1);
-  const OverflowEvent event = found.overflow.events.front();
+  const overflow::OverflowEvent event = found.overflow.events.front();
   CAPTURE(event.why);
   CHECK(event.cause == row.cause);
   CHECK(event.maybe_rounded == (row.rounded && row.run.computed == Dtype::f32));
@@ -94,7 +94,8 @@ TEST_CASE("an infinity of wide gradients bounds a scale for all or for none", "[
   const int free = 15 - row.run.neighbours - 1;
   CHECK(found.advice.static_log2 == (row.rounded ? 10 : free));
   CHECK(found.advice.steps_left_out == (row.rounded ? 0 : 1));
-  const PolicyStudy policies = study_policies(std::move(found.series.series[0]), {});
+  const replay::PolicyStudy policies =
+      replay::study_policies(std::move(found.series.series[0]), {});
   REQUIRE(policies.fixed);
   CHECK(policies.fixed->final_scale == std::ldexp(1.0, *found.advice.static_log2));
 }
@@ -124,7 +125,7 @@ TEST_CASE("lowering the scale far in vain clears FP16 of wide infinities, too", 
   Study found = study_with_series(folder / "run");
   REQUIRE(found.overflow.events.size() == 1);
   CAPTURE(found.overflow.events[0].why);
-  CHECK(found.overflow.events[0].cause == Cause::nan_in_model);
+  CHECK(found.overflow.events[0].cause == overflow::Cause::nan_in_model);
   CHECK_FALSE(found.overflow.events[0].maybe_rounded);
   CHECK(found.series.series.at(0).seen[1].overflow_from == 0);
   CHECK_FALSE(found.advice.overflow_not_identifiable);
@@ -135,7 +136,7 @@ TEST_CASE("tables alone show that a cast may have made an infinity", "[table]") 
     SmallRun run(Dtype::f32);
     for (const int step : {0, 1, 2}) run.put_step(step, 1024.0, largest);
     run.replace("weight_grad/b.weight", 1, {INFINITY}, 1024.0);
-    const OverflowFindings found = run.find();
+    const overflow::OverflowFindings found = run.find();
     REQUIRE(found.events.size() == 1);
     CHECK(found.events[0].maybe_rounded == (largest == 16));
   }
@@ -162,7 +163,7 @@ TEST_CASE("infinities at scale 1 of wide gradients bound no recommendation", "[t
   }
   const Study found = study(run.analyze_at(), {}, {});
   REQUIRE(found.overflow.events.size() == 1);
-  CHECK(found.overflow.events[0].cause == Cause::undetermined);
+  CHECK(found.overflow.events[0].cause == overflow::Cause::undetermined);
   CHECK_FALSE(found.overflow.events[0].maybe_rounded);
   CHECK_FALSE(found.advice.overflow_not_identifiable);
   CHECK(found.advice.static_log2 == 15);

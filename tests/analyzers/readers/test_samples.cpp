@@ -30,14 +30,14 @@ void sample(log::RunLogWriter& writer, std::int64_t step, const Named& tensors,
 
 /// "step name[count]/scale" of every tensor visited.
 std::vector<std::string> visited(const std::filesystem::path& log,
-                                 const Selection& selection = {}) {
+                                 const frames::Selection& selection = {}) {
   std::vector<std::string> seen;
-  Notes notes;
-  const auto visit = [&](const WholeTensor& t) {
+  frames::Notes notes;
+  const auto visit = [&](const frames::WholeTensor& t) {
     seen.push_back(std::to_string(t.step) + " " + t.name + "[" + std::to_string(t.view.count) +
                    "]/" + std::to_string(static_cast<int>(t.scale)));
   };
-  for_each_whole_tensor(log, selection, visit, notes);
+  readers::for_each_whole_tensor(log, selection, visit, notes);
   return seen;
 }
 
@@ -54,19 +54,19 @@ TEST_CASE("whole tensors come step by step, with their values and roles", "[tabl
   }
   CHECK(visited(folder / "run") ==
         Sampled{"2 activation/x[3]/1", "10 weight/a[1]/1", "10 weight/b[2]/1"});
-  Selection some;
+  frames::Selection some;
   some.first_step = 3;
   some.tensor_glob = "b";
   CHECK(visited(folder / "run", some) == Sampled{"10 weight/b[2]/1"});
-  Notes notes;
+  frames::Notes notes;
   float value = 0;
   std::uint64_t last = 0, all = 0;
   some.first_step = 0;
   some.tensor_glob = "weight/a";
   some.roles = {{"weight/a", Role::master_weight}};
-  for_each_whole_tensor(
+  readers::for_each_whole_tensor(
       folder / "run", some,
-      [&](const WholeTensor& t) {
+      [&](const frames::WholeTensor& t) {
         std::memcpy(&value, t.view.data, sizeof value);
         CHECK(t.role == Role::master_weight);
       },
@@ -109,7 +109,7 @@ TEST_CASE("the scale of a sample: record, metadata, scalars, --recorded-scale", 
   const std::string refused = message_of([&] { visited(folder / "lost"); });
   CHECK(refused.find("tensor 'weight_grad/a', step 4: is recorded as scaled, but without its loss "
                      "scale; give it with --recorded-scale S") != std::string::npos);
-  Selection told;
+  frames::Selection told;
   told.recorded_scale = 64;
   CHECK(visited(folder / "lost", told) == Sampled{"4 weight_grad/a[1]/64"});
 }
@@ -133,7 +133,7 @@ TEST_CASE("files of tensors, and folders of them", "[table]") {
   const TempFolder folder;
   const auto file = write_tensors(folder, {{"weight/a", {1, 2}}, {"weight_grad/a", {1}}});
   CHECK(visited(file) == Sampled{"0 weight/a[2]/1", "0 weight_grad/a[1]/1"});
-  Selection later;
+  frames::Selection later;
   later.first_step = 1;
   CHECK(visited(file, later).empty());
 
@@ -152,18 +152,18 @@ TEST_CASE("files of tensors, and folders of them", "[table]") {
         Sampled{"1 weight_grad/a[1]/1", "1 weight/a[2]/1", "2 weight/a[1]/1", "2 weight/a[2]/1"});
   // Files of one step are one step: pairs may lie in two files.
   std::vector<std::size_t> names;
-  Notes notes;
-  for_each_whole_step(
+  frames::Notes notes;
+  readers::for_each_whole_step(
       folder / "many", {},
-      [&](const WholeStep& step) { names.push_back(step.tensors->names().size()); }, notes);
+      [&](const frames::WholeStep& step) { names.push_back(step.tensors->names().size()); }, notes);
   CHECK(names == std::vector<std::size_t>{2, 1, 1});
 }
 
 TEST_CASE("a note is added once", "[table]") {
-  Notes notes = {"a"};
-  note_once(notes, "a");
-  note_once(notes, "b");
-  CHECK(notes == Notes{"a", "b"});
+  frames::Notes notes = {"a"};
+  frames::note_once(notes, "a");
+  frames::note_once(notes, "b");
+  CHECK(notes == frames::Notes{"a", "b"});
 }
 
 TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") {
@@ -183,12 +183,12 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
     tables.write(record_of("weight_grad/w", 4, scaled, 1024));
     tables.write(record_of("weight/w", 4, weights));
   }
-  Selection selection;
-  const Analysis made = analyze({folder / "alone"}, {}, selection);
-  const Analysis recorded = analyze({folder / "tables"}, {}, selection);
+  frames::Selection selection;
+  const underflow::Analysis made = underflow::analyze({folder / "alone"}, {}, selection);
+  const underflow::Analysis recorded = underflow::analyze({folder / "tables"}, {}, selection);
   REQUIRE(made.tensors.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
-    const TensorFindings &of_made = made.tensors[i], &of_recorded = recorded.tensors[i];
+    const underflow::TensorFindings &of_made = made.tensors[i], &of_recorded = recorded.tensors[i];
     CHECK(of_made.name == of_recorded.name);
     CHECK(of_made.counted == of_recorded.counted);
     CHECK(of_made.tables[0].table == of_recorded.tables[0].table);
@@ -200,9 +200,9 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
   CHECK(made.notes[0].find("holds sampled tensors and no tables; tables are made of them") !=
         std::string::npos);
   selection.tensor_glob = "weight/*";
-  CHECK(analyze({folder / "alone"}, {}, selection).tensors.size() == 1);
+  CHECK(underflow::analyze({folder / "alone"}, {}, selection).tensors.size() == 1);
   selection.first_step = 5;
   CHECK(message_of([&] {
-          analyze({folder / "alone"}, {}, selection);
+          underflow::analyze({folder / "alone"}, {}, selection);
         }).find("no recorded step is selected by --step; it has 1 step, 4") != std::string::npos);
 }

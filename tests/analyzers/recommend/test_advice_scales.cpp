@@ -37,10 +37,11 @@ std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<do
   return folder / "run";
 }
 
-Recommendation completed(const std::filesystem::path& log, const Target& target = {}) {
-  const Analysis analysis = analyze({log}, target, {});
-  Recommendation advice = recommend(analysis, {});
-  complete(advice, analysis, {}, {});
+recommend::Recommendation completed(const std::filesystem::path& log,
+                                    const underflow::Target& target = {}) {
+  const underflow::Analysis analysis = underflow::analyze({log}, target, {});
+  recommend::Recommendation advice = recommend::recommend(analysis, {});
+  recommend::complete(advice, analysis, {}, {});
   return advice;
 }
 
@@ -58,10 +59,10 @@ TEST_CASE("evidence by scale is what rounding says", "[oracle]") {
     steps.push_back(values);
   }
   const TempFolder folder;
-  const Recommendation advice = completed(write_steps(folder, steps));
+  const recommend::Recommendation advice = completed(write_steps(folder, steps));
   REQUIRE(advice.scales.size() > 8);
   bool some_overflow = false, some_flushed = false;
-  for (const ScaleEvidence& scale : advice.scales) {
+  for (const recommend::ScaleEvidence& scale : advice.scales) {
     std::uint64_t flushed = 0, overflow_steps = 0;
     for (const Values& values : steps) {
       bool overflow = false;
@@ -90,16 +91,18 @@ TEST_CASE("evidence by scale is what rounding says", "[oracle]") {
 TEST_CASE("65520 is a limit to the last bit", "[table]") {
   const TempFolder folder;
   const float at = 65520.0f, below = std::nextafter(65520.0f, 0.0f);
-  const Analysis analysis = analyze({write_steps(folder, {{at}, {below}})}, {}, {});
-  const auto maxima = step_maxima(analysis);
+  const underflow::Analysis analysis =
+      underflow::analyze({write_steps(folder, {{at}, {below}})}, {}, {});
+  const auto maxima = recommend::step_maxima(analysis);
   REQUIRE(maxima.size() == 1);
   CHECK(maxima[0].highest_log2 == std::vector<int>{-1, 0});
 }
 
 TEST_CASE("steps without tables count by their scalars, the larger of both holds", "[table]") {
   const TempFolder folder;
-  const Analysis analysis = analyze({write_peaks(folder, {1.0, 4.0, 0.0, 0.5})}, {}, {});
-  const auto maxima = step_maxima(analysis);
+  const underflow::Analysis analysis =
+      underflow::analyze({write_peaks(folder, {1.0, 4.0, 0.0, 0.5})}, {}, {});
+  const auto maxima = recommend::step_maxima(analysis);
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
   CHECK(maxima[0].steps[1].log2_max == 2);
@@ -115,7 +118,7 @@ TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others lef
     writer.write(record);
     writer.write(record_of("weight_grad/v", 1, {1.0f, INFINITY}));
   }
-  const auto maxima = step_maxima(analyze({folder / "run"}, {}, {}));
+  const auto maxima = recommend::step_maxima(underflow::analyze({folder / "run"}, {}, {}));
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 1);
   CHECK(maxima[0].left_out == std::vector<std::int64_t>{1});
@@ -135,9 +138,9 @@ TEST_CASE("steps whose infinities hide the largest magnitude overflow perhaps", 
       writer.write(record);
     }
   }
-  const Recommendation advice = completed(folder / "run");
+  const recommend::Recommendation advice = completed(folder / "run");
   CHECK(advice.overflow_not_identifiable);
-  for (const ScaleEvidence& scale : advice.scales) {
+  for (const recommend::ScaleEvidence& scale : advice.scales) {
     const std::uint64_t surely = scale.log2_scale > 9 ? 2 : 0;
     CHECK(scale.overflow_steps == Interval(surely, 2));
   }
@@ -149,7 +152,7 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
     peaks.push_back(i < 130 ? std::exp2(random_word(7, i) * 0x1p-32) : NAN);
   }
   const TempFolder folder;
-  const Recommendation advice = completed(write_peaks(folder, peaks));
+  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
   CHECK(advice.steps_left_out == 70);
   CHECK(advice.nonfinite_steps.size() == 70);
   REQUIRE(advice.skip);
@@ -173,7 +176,7 @@ TEST_CASE("rare NaN steps add to the steps that a dynamic policy skips", "[oracl
     peaks.push_back(i % 500 == 250 ? NAN : std::exp2(4 * random_word(11, i) * 0x1p-32));
   }
   const TempFolder folder;
-  const Recommendation advice = completed(write_peaks(folder, peaks));
+  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
   REQUIRE(advice.dynamic);
   REQUIRE(advice.dynamic->expected_skip_rate);
   double log2_scale = advice.dynamic->init_log2;
@@ -199,7 +202,7 @@ TEST_CASE("rare NaN steps add to the steps that a dynamic policy skips", "[oracl
 TEST_CASE("few steps: no number of skipped ones is expected, their bound is the skip's",
           "[table]") {
   const TempFolder folder;
-  const Recommendation advice = completed(write_steps(folder, {{1.0f}}));
+  const recommend::Recommendation advice = completed(write_steps(folder, {{1.0f}}));
   REQUIRE(advice.dynamic);
   CHECK_FALSE(advice.dynamic->expected_skip_rate);
   CHECK(advice.dynamic->skip_low == 0);
@@ -208,7 +211,8 @@ TEST_CASE("few steps: no number of skipped ones is expected, their bound is the 
 
 TEST_CASE("steady gradients: the usual growth interval", "[table]") {
   const TempFolder folder;
-  const Recommendation advice = completed(write_peaks(folder, std::vector<double>(60, 1.0)));
+  const recommend::Recommendation advice =
+      completed(write_peaks(folder, std::vector<double>(60, 1.0)));
   REQUIRE(advice.dynamic);
   CHECK(advice.dynamic->init_log2 == 15);  // without headroom: 2^15 holds, 2^16 does not
   CHECK(advice.dynamic->growth_interval == 2000);
@@ -238,10 +242,11 @@ TEST_CASE("the long-run rate is what torch's rule skips", "[oracle]") {
   }
   REQUIRE(visited >= 0b1111);
   const double rate = static_cast<double>(skipped) / kSteps;
-  CHECK(long_run_skip_rate(chances, kGrowth) == Approx(rate).epsilon(0.05));
-  CHECK(long_run_skip_rate(chances, kGrowth) < 1.0 / (kGrowth + 1));
+  CHECK(recommend::long_run_skip_rate(chances, kGrowth) == Approx(rate).epsilon(0.05));
+  CHECK(recommend::long_run_skip_rate(chances, kGrowth) < 1.0 / (kGrowth + 1));
   // Sure at one scale, never below it: the probe alone.
-  CHECK(long_run_skip_rate(std::vector<double>{0.0, 0.0, 1.0}, kGrowth) == 1.0 / (kGrowth + 1));
+  CHECK(recommend::long_run_skip_rate(std::vector<double>{0.0, 0.0, 1.0}, kGrowth) ==
+        1.0 / (kGrowth + 1));
 }
 
 TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]") {
@@ -250,7 +255,7 @@ TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]"
     peaks.push_back(std::exp2(-static_cast<double>(i) / 500 + random_word(3, i) * 0x1p-34));
   }
   const TempFolder folder;
-  const Recommendation advice = completed(write_peaks(folder, peaks));
+  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
   REQUIRE(advice.dynamic);
   CHECK(advice.dynamic->growth_interval > 400);  // a binade in 500 steps
   CHECK(advice.dynamic->growth_interval < 600);
@@ -262,7 +267,7 @@ TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]"
 
 TEST_CASE("without a static scale there is no evidence and no dynamic advice", "[table]") {
   const TempFolder folder;
-  const Recommendation advice = completed(write_steps(folder, {{0.0f}}));
+  const recommend::Recommendation advice = completed(write_steps(folder, {{0.0f}}));
   CHECK(advice.scales.empty());
   CHECK_FALSE(advice.dynamic);
   CHECK_FALSE(advice.skip);

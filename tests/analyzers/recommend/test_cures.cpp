@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "analyzers/logs.hpp"
 #include "analyzers/recommend/advice.hpp"
-#include "analyzers/underflow/modules.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/underflow/modules.hpp"
 #include "catch.hpp"
-#include "logs.hpp"
 
 using namespace halfscope;
 using namespace halfscope::analyzers;
@@ -38,7 +38,7 @@ log::Manifest manifest_with_text(const std::string& text) {
 /// A run log of one step, analysed.
 struct Run {
   TempFolder folder;
-  Analysis analysis;
+  underflow::Analysis analysis;
 
   Run(const log::Manifest& manifest, const std::vector<log::TensorRecord>& records,
       const log::StepScalars& scalars = {}) {
@@ -47,20 +47,23 @@ struct Run {
       for (const log::TensorRecord& record : records) writer.write(record);
       writer.write(scalars);
     }
-    analysis = analyze({folder / "run"}, {}, {});
+    analysis = underflow::analyze({folder / "run"}, {}, {});
   }
 };
 
-const LayerScale& layer_called(const std::vector<LayerScale>& layers, const std::string& name) {
-  const auto found = std::find_if(layers.begin(), layers.end(),
-                                  [&](const LayerScale& layer) { return layer.layer == name; });
+const recommend::LayerScale& layer_called(const std::vector<recommend::LayerScale>& layers,
+                                          const std::string& name) {
+  const auto found =
+      std::find_if(layers.begin(), layers.end(),
+                   [&](const recommend::LayerScale& layer) { return layer.layer == name; });
   REQUIRE(found != layers.end());
   return *found;
 }
 
-std::vector<std::string> names_of(const std::vector<KeepInFp32>& found, const std::string& kind) {
+std::vector<std::string> names_of(const std::vector<recommend::KeepInFp32>& found,
+                                  const std::string& kind) {
   std::vector<std::string> names;
-  for (const KeepInFp32& keep : found) {
+  for (const recommend::KeepInFp32& keep : found) {
     if (keep.kind == kind) names.push_back(keep.name);
   }
   return names;
@@ -75,9 +78,9 @@ TEST_CASE("A tensor belongs to the module that its path begins with", "[advice]"
                                                record_of("activation_grad/elsewhere.3", 0, {1}),
                                                record_of("local_weight_grad/own.bias", 0, {1}),
                                                record_of("weight_grad/other.bias", 0, {1})});
-  const Modules modules(run.analysis, run.analysis.logs.front());
+  const underflow::Modules modules(run.analysis, run.analysis.logs.front());
   std::vector<std::string> names;
-  for (const TensorFindings& t : run.analysis.tensors) names.push_back(modules.of(t));
+  for (const underflow::TensorFindings& t : run.analysis.tensors) names.push_back(modules.of(t));
   CHECK(names ==
         std::vector<std::string>{"body.0", "other", "body.0", "body.1", "elsewhere", "own"});
   CHECK(modules.class_of("body.1") == "BatchNorm2d");
@@ -91,7 +94,8 @@ TEST_CASE("A network text of any shape is read without harm", "[advice]") {
   for (const char* text : {"", "(", "  (", "  (a): ", "      (deep): Deep(\n  (a): A(",
                            "\n\n  (): X(", "  (a): B(\n        (much): C(\n  (b): D("}) {
     const Run run(manifest_with_text(text), {record_of("weight_grad/a.weight", 0, {1})});
-    CHECK(Modules(run.analysis, run.analysis.logs.front()).of(run.analysis.tensors[0]) == "a");
+    CHECK(underflow::Modules(run.analysis, run.analysis.logs.front()).of(run.analysis.tensors[0]) ==
+          "a");
   }
 }
 
@@ -99,28 +103,28 @@ TEST_CASE("Layers get scales of their own where no single one serves", "[advice]
   // 2^10 allows 2^4 at most (one binade spared); 2^-40 needs 2^16 to reach above 2^-25.
   const Run run({}, {record_of("weight_grad/big.weight", 0, {0x1p10f, 0x1p9f}),
                      record_of("weight_grad/small.weight", 0, {0x1p-40f, -0x1p-41f})});
-  const RecommendOptions options;
-  const Recommendation advice = recommend(run.analysis, options);
+  const underflow::RecommendOptions options;
+  const recommend::Recommendation advice = recommend::recommend(run.analysis, options);
   REQUIRE(advice.static_log2 == 4);
-  const auto layers = per_layer(run.analysis, advice, options);
+  const auto layers = recommend::per_layer(run.analysis, advice, options);
   REQUIRE(layers.size() == 2);
-  const LayerScale& small = layer_called(layers, "small");
+  const recommend::LayerScale& small = layer_called(layers, "small");
   CHECK(small.lowest_log2 == 17);  // the tie 2^-25 is flushed, so 2^-41 must reach above it
-  CHECK(small.highest_log2 == kLastLog2Scale);
+  CHECK(small.highest_log2 == underflow::kLastLog2Scale);
   CHECK(small.flushed_at_static == Interval(2));
   CHECK(small.flushed_at_own == Interval(0));
   CHECK(small.of == Interval(2));
-  const LayerScale& big = layer_called(layers, "big");
+  const recommend::LayerScale& big = layer_called(layers, "big");
   CHECK(big.highest_log2 == 4);
   CHECK(big.flushed_at_static == Interval(0));
 
   SECTION("and the layer that holds the scale down is named, with what the others gain") {
-    const auto found = keep_in_fp32(run.analysis, advice, options);
+    const auto found = recommend::keep_in_fp32(run.analysis, advice, options);
     REQUIRE(found.size() == 1);
     CHECK(found[0].name == "big");
     CHECK(found[0].kind == "tensor");
-    CHECK(found[0].highest_log2_without == kLastLog2Scale);
-    CHECK(found[0].binades_gained == kLastLog2Scale - 4);
+    CHECK(found[0].highest_log2_without == underflow::kLastLog2Scale);
+    CHECK(found[0].binades_gained == underflow::kLastLog2Scale - 4);
   }
 }
 
@@ -128,8 +132,8 @@ TEST_CASE("Layers that hold the scale down alike are named together", "[advice]"
   const Run run({}, {record_of("weight_grad/a.weight", 0, {3e4f}),
                      record_of("weight_grad/b.weight", 0, {3e4f}),
                      record_of("weight_grad/c.weight", 0, {1e-9f})});
-  const Recommendation advice = recommend(run.analysis, {});
-  const auto found = keep_in_fp32(run.analysis, advice, {});
+  const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
+  const auto found = recommend::keep_in_fp32(run.analysis, advice, {});
   REQUIRE(found.size() == 1);
   CHECK(found[0].name == "a, b");
   CHECK(found[0].binades_gained > 0);
@@ -138,9 +142,9 @@ TEST_CASE("Layers that hold the scale down alike are named together", "[advice]"
 TEST_CASE("One scale that serves all leaves layers alone", "[advice]") {
   const Run run({}, {record_of("weight_grad/a.weight", 0, {1.0f}),
                      record_of("weight_grad/b.weight", 0, {0.001f})});
-  const Recommendation advice = recommend(run.analysis, {});
-  CHECK(per_layer(run.analysis, advice, {}).empty());
-  CHECK(keep_in_fp32(run.analysis, advice, {}).empty());
+  const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
+  CHECK(recommend::per_layer(run.analysis, advice, {}).empty());
+  CHECK(recommend::keep_in_fp32(run.analysis, advice, {}).empty());
 }
 
 namespace {
@@ -156,7 +160,10 @@ std::optional<double> adaptive_factor(double mean_g, double dev_g, double mean_w
   weight.shape = {rows, 1000 / rows};
   const Run run({}, {gradient, weight, record_of("weight_grad/big.weight", 0, {0x1p14f}),
                      record_of("weight_grad/tiny.weight", 0, {0x1p-60f})});
-  return layer_called(per_layer(run.analysis, recommend(run.analysis, {}), {}), "layer").als;
+  return layer_called(
+             recommend::per_layer(run.analysis, recommend::recommend(run.analysis, {}), {}),
+             "layer")
+      .als;
 }
 
 }  // namespace
@@ -193,7 +200,7 @@ TEST_CASE("Operations are kept in FP32 by what their inputs were", "[advice]") {
   };
   const auto found = [&](float norm_input, float soft_input) {
     const Run run(manifest_with_text(kNetwork), log_of(norm_input, soft_input));
-    return keep_in_fp32(run.analysis, recommend(run.analysis, {}), {});
+    return recommend::keep_in_fp32(run.analysis, recommend::recommend(run.analysis, {}), {});
   };
   CHECK(found(255.0f, 11.0f).empty());  // 255^2 < 65504, e^11 = 59874
   CHECK(names_of(found(256.0f, 11.0f), "normalization") == std::vector<std::string>{"body.1"});
@@ -208,13 +215,13 @@ TEST_CASE("A loss that the recommended scale drives beyond FP16 is named", "[adv
     scalars.loss = loss;
     // 2^-1 allows 2^15: 2 * 2^15 = 65536 is beyond 65504; half of it is not.
     const Run run({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
-    const Recommendation advice = recommend(run.analysis, {});
+    const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
     REQUIRE(advice.static_log2 == 15);
-    CHECK(names_of(keep_in_fp32(run.analysis, advice, {}), "loss") ==
+    CHECK(names_of(recommend::keep_in_fp32(run.analysis, advice, {}), "loss") ==
           std::vector<std::string>{"loss"});
     scalars.loss = loss / 4;
     const Run half({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
-    CHECK(names_of(keep_in_fp32(half.analysis, advice, {}), "loss").empty());
+    CHECK(names_of(recommend::keep_in_fp32(half.analysis, advice, {}), "loss").empty());
   }
 }
 
@@ -228,7 +235,7 @@ TEST_CASE("Memory is counted from shapes, and odd extents are named", "[advice]"
   auto activation = record_of("activation/a", 0, {1});
   activation.shape = {32, 64, 5, 5};
   const Run run({}, {weight, even, bias, activation});
-  const auto found = footprint(run.analysis);
+  const auto found = recommend::footprint(run.analysis);
   REQUIRE(found);
   CHECK(found->weights == 64 * 3 * 49 + 16 * 8 + 17);
   CHECK(found->activations == 32 * 64 * 25);
@@ -246,7 +253,7 @@ TEST_CASE("ResNet-50's estimate: 26 M weights and 16 M activations are 168 MB, a
   auto activation = record_of("activation/all", 0, {1});
   activation.shape = {16'000'000};
   const Run run({}, {weight, activation});
-  const auto found = footprint(run.analysis);
+  const auto found = recommend::footprint(run.analysis);
   REQUIRE(found);
   CHECK(found->bytes_fp32 == 168'000'000);
   CHECK(found->bytes_fp16 == 84'000'000);

@@ -26,10 +26,11 @@ std::filesystem::path write_ranks(const TempFolder& folder, const std::vector<Va
   return folder / "run";
 }
 
-std::optional<RankSum> sum_of(const std::vector<Values>& ranks, int world_size) {
+std::optional<recommend::RankSum> sum_of(const std::vector<Values>& ranks, int world_size) {
   const TempFolder folder;
-  const Analysis analysis = analyze({write_ranks(folder, ranks, world_size)}, {}, {});
-  return rank_sum(analysis, recommend(analysis, {}), {});
+  const underflow::Analysis analysis =
+      underflow::analyze({write_ranks(folder, ranks, world_size)}, {}, {});
+  return recommend::rank_sum(analysis, recommend::recommend(analysis, {}), {});
 }
 
 /// Values over many binades, different from rank to rank.
@@ -47,9 +48,9 @@ std::vector<Values> three_ranks() {
 TEST_CASE("dividing before the sum flushes what rounding each rank says", "[oracle]") {
   const std::vector<Values> ranks = three_ranks();
   const TempFolder folder;
-  const Analysis analysis = analyze({write_ranks(folder, ranks, 3)}, {}, {});
-  const Recommendation advice = recommend(analysis, {});
-  const auto sum = rank_sum(analysis, advice, {});
+  const underflow::Analysis analysis = underflow::analyze({write_ranks(folder, ranks, 3)}, {}, {});
+  const recommend::Recommendation advice = recommend::recommend(analysis, {});
+  const auto sum = recommend::rank_sum(analysis, advice, {});
   REQUIRE(sum);
   std::uint64_t alone = 0, before = 0;
   for (const Values& rank : ranks) {
@@ -91,20 +92,23 @@ TEST_CASE("without ranks that differ there is nothing to say", "[table]") {
   CHECK_FALSE(sum_of({same, {2.0f, 0.5f}}, 3));  // a rank is missing
   CHECK(sum_of({same, {2.0f, 0.5f}}, 2));
   const TempFolder folder;
-  const Analysis one = analyze({write_tensors(folder, {{"weight_grad/w", same}})}, {}, {});
-  CHECK_FALSE(rank_sum(one, recommend(one, {}), {}));
+  const underflow::Analysis one =
+      underflow::analyze({write_tensors(folder, {{"weight_grad/w", same}})}, {}, {});
+  CHECK_FALSE(recommend::rank_sum(one, recommend::recommend(one, {}), {}));
 }
 
 TEST_CASE("a scale must hold for every rank, whichever is counted", "[advice]") {
   const TempFolder folder;
-  const Analysis analysis = analyze({write_ranks(folder, {{1.0f}, {1e4f}}, 2)}, {}, {});
-  const Recommendation advice = recommend(analysis, {});
+  const underflow::Analysis analysis =
+      underflow::analyze({write_ranks(folder, {{1.0f}, {1e4f}}, 2)}, {}, {});
+  const recommend::Recommendation advice = recommend::recommend(analysis, {});
   CHECK(advice.static_log2 == 1);  // 1e4 * 2^2 < 65520 and one binade spared
   REQUIRE(advice.limited_by);
   CHECK(advice.limited_by->max_abs == 1e4);
 
   const float infinity = std::numeric_limits<float>::infinity();
   const TempFolder other;
-  const Analysis broken = analyze({write_ranks(other, {{1.0f}, {infinity}}, 2)}, {}, {});
-  CHECK(recommend(broken, {}).nonfinite_steps == std::vector<std::int64_t>{0});
+  const underflow::Analysis broken =
+      underflow::analyze({write_ranks(other, {{1.0f}, {infinity}}, 2)}, {}, {});
+  CHECK(recommend::recommend(broken, {}).nonfinite_steps == std::vector<std::int64_t>{0});
 }

@@ -13,12 +13,14 @@ using namespace halfscope::test;
 
 namespace {
 
-Recommendation recommend_for(const std::vector<std::pair<std::string, Values>>& tensors,
-                             const RecommendOptions& options = {}, double recorded = 1.0) {
+recommend::Recommendation recommend_for(const std::vector<std::pair<std::string, Values>>& tensors,
+                                        const underflow::RecommendOptions& options = {},
+                                        double recorded = 1.0) {
   const TempFolder folder;
-  Selection selection;
+  frames::Selection selection;
   if (recorded != 1.0) selection.recorded_scale = recorded;
-  return recommend(analyze({write_tensors(folder, tensors)}, {}, selection), options);
+  return recommend::recommend(underflow::analyze({write_tensors(folder, tensors)}, {}, selection),
+                              options);
 }
 
 }  // namespace
@@ -41,7 +43,7 @@ TEST_CASE("the highest scale leaves the headroom asked for", "[table]") {
       {"tiny: at most 2^40", 0x1p-60f, 1, 40},
   }));
   CAPTURE(row.what);
-  const Recommendation r =
+  const recommend::Recommendation r =
       recommend_for({{"weight_grad/w", {row.largest, row.largest / 4}}}, {row.headroom, 1.0});
   CHECK(r.static_log2 == row.log2_scale);
   CHECK(r.limited_by->max_abs == row.largest);
@@ -50,7 +52,7 @@ TEST_CASE("the highest scale leaves the headroom asked for", "[table]") {
 TEST_CASE("highest and lowest agree with rounding at every scale", "[oracle]") {
   Values values;
   for (int i = 0; i < 4000; ++i) values.push_back(static_cast<float>(std::exp2(-30 + 0.004 * i)));
-  const Recommendation r = recommend_for({{"weight_grad/w", values}}, {0, 0.01});
+  const recommend::Recommendation r = recommend_for({{"weight_grad/w", values}}, {0, 0.01});
   int highest = -100, lowest = 100;
   for (int k = -24; k <= 40; ++k) {
     int flushed = 0, overflow = 0;
@@ -75,7 +77,8 @@ TEST_CASE("the tensor and step with the largest gradient limit the scale", "[tab
     writer.write(record_of("weight/w", 4, {500.0f}));  // not counted
     writer.write(record_of("weight_grad/a", 9, {2.0f}));
   }
-  const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   CHECK(r.limited_by->name == "activation_grad/b");
   CHECK(r.limited_by->step == 4);
   CHECK(r.static_log2 == 11);
@@ -83,7 +86,7 @@ TEST_CASE("the tensor and step with the largest gradient limit the scale", "[tab
 }
 
 TEST_CASE("when no scale serves, the highest stays and the tensors lost are named", "[table]") {
-  const Recommendation r =
+  const recommend::Recommendation r =
       recommend_for({{"weight_grad/wide", {16384.0f, 0x1p-40f}}, {"weight_grad/fine", {1.0f}}});
   CHECK(r.static_log2 == 0);
   CHECK(*r.lowest_log2 > *r.highest_log2);
@@ -106,22 +109,24 @@ TEST_CASE("no scale is needed where nothing underflows, a wide format wants none
   CHECK_FALSE(recommend_for({{"weight_grad/w", {65520.0f}}}).none_needed);
   const TempFolder folder;
   const auto path = write_tensors(folder, {{"weight_grad/w", {1.0f, 0x1p-30f}}});
-  const Recommendation wide = recommend(analyze({path}, {"bfloat16", kBfloat16}, {}), {});
+  const recommend::Recommendation wide =
+      recommend::recommend(underflow::analyze({path}, {"bfloat16", kBfloat16}, {}), {});
   CHECK(wide.none_needed);
   CHECK(wide.static_log2 == 0);
-  CHECK(wide.highest_log2 == kLastLog2Scale);
+  CHECK(wide.highest_log2 == underflow::kLastLog2Scale);
 }
 
 TEST_CASE("who names roles does not get the others guessed", "[table]") {
   const TempFolder folder;
   const auto path = write_tensors(folder, {{"w.grad", {0.5f}}, {"w", {8.0f}}});
-  Selection selection;
-  CHECK(recommend(analyze({path}, {}, selection), {}).limited_by->name == "w");
+  frames::Selection selection;
+  CHECK(recommend::recommend(underflow::analyze({path}, {}, selection), {}).limited_by->name ==
+        "w");
   selection.roles = {{"*.grad", log::Role::weight_grad}};
-  const Analysis analysis = analyze({path}, {}, selection);
-  CHECK(recommend(analysis, {}).limited_by->name == "w.grad");
-  for (const TensorFindings& t : analysis.tensors) {
-    CHECK((t.role_source == RoleSource::none) == (t.name == "w"));
+  const underflow::Analysis analysis = underflow::analyze({path}, {}, selection);
+  CHECK(recommend::recommend(analysis, {}).limited_by->name == "w.grad");
+  for (const underflow::TensorFindings& t : analysis.tensors) {
+    CHECK((t.role_source == frames::RoleSource::none) == (t.name == "w"));
   }
 }
 
@@ -134,7 +139,8 @@ TEST_CASE("steps with NaN or infinity are listed", "[table]") {
     writer.write(record_of("activation/x", 5, {INFINITY}));  // no gradient
     writer.write(record_of("weight_grad/a", 8, {INFINITY}));
   }
-  const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   CHECK(r.nonfinite_steps == std::vector<std::int64_t>{3, 8});
   CHECK(r.static_log2 == 15);  // binary32 infinities say nothing about magnitude
 }
@@ -145,7 +151,8 @@ TEST_CASE("binary16 data is censored: zeros and infinities become bounds", "[tab
       record_of("weight_grad/a", 2, {0.0f, 0.0f, 0x1p-24f, 1.0f, INFINITY}, 1024.0);
   record.computed_dtype = Dtype::f16;
   { log::RunLogWriter(folder / "run", {}).write(record); }
-  const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   CHECK(r.limited_by->censored);
   CHECK(r.limited_by->max_abs == 65520.0 / 1024);
   CHECK(r.static_log2 == 8);  // 65520 / 1024 * 2^(k + 1) < 65520
@@ -164,11 +171,13 @@ TEST_CASE("an infinity does not hide a larger finite magnitude", "[table]") {
   { log::RunLogWriter(folder / "run", {}).write(record); }
   // 1e6 is no binary16 value: it was computed at a scale that is not known, and so was the
   // infinity.
-  CHECK(recommend(analyze({folder / "run"}, {}, {}), {}).reason == "scale_unknown");
+  CHECK(recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {}).reason ==
+        "scale_unknown");
   log::TensorRecord scaled = record_of("weight_grad/a", 0, {1e6f, INFINITY}, 2.0);
   scaled.computed_dtype = Dtype::f16;
   { log::RunLogWriter(folder / "scaled", {}).write(scaled); }
-  const Recommendation r = recommend(analyze({folder / "scaled"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "scaled"}, {}, {}), {});
   CHECK(r.limited_by->max_abs == 5e5);
   CHECK(r.static_log2 == -4);
 }
@@ -186,7 +195,8 @@ TEST_CASE("an infinity divided by a scale stands for 65520 over it", "[table]") 
     writer.write(scalars);
     writer.write(record);
   }
-  const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   CHECK(r.limited_by->censored);
   CHECK(r.limited_by->max_abs == 65520.0 / 65536);
   CHECK(r.static_log2 == 14);
@@ -205,15 +215,17 @@ TEST_CASE("the scalars of every step limit the scale, also between recorded step
     }
     writer.write(record_of("weight_grad/a", 0, {1.0f}));
   }
-  const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+  const recommend::Recommendation r =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   CHECK(r.static_log2 == 8);
   CHECK(r.limited_by->name == "weight_grad");
   CHECK(r.limited_by->step == 2);
   CHECK(r.limited_by->from_scalars);
   CHECK(r.nonfinite_steps == std::vector<std::int64_t>{3});
-  Selection before;
+  frames::Selection before;
   before.end_step = 2;
-  const Recommendation early = recommend(analyze({folder / "run"}, {}, before), {});
+  const recommend::Recommendation early =
+      recommend::recommend(underflow::analyze({folder / "run"}, {}, before), {});
   CHECK(early.static_log2 == 14);
   CHECK(early.limited_by->name == "weight_grad/a");
 }
@@ -231,7 +243,8 @@ TEST_CASE("where steps differ in provenance, the coarsest holds", "[table]") {
       writer.write(half_first ? half : wide);
       writer.write(half_first ? wide : half);
     }
-    const Recommendation r = recommend(analyze({folder / "run"}, {}, {}), {});
+    const recommend::Recommendation r =
+        recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
     CHECK(r.underflow_not_identifiable);
     CHECK(r.limited_by->censored);
     CHECK(r.static_log2 == -2);
@@ -248,7 +261,7 @@ TEST_CASE("a recorded scale that is no power of two is divided out exactly", "[t
 
 TEST_CASE("overflow of activations and weights is found, and no scale is said to cure it",
           "[table]") {
-  const Recommendation r = recommend_for(
+  const recommend::Recommendation r = recommend_for(
       {{"weight_grad/w", {1.0f}}, {"activation/x", {70000.0f}}, {"weight/w", {65504.0f}}});
   CHECK(r.overflow_without_cure == std::vector<std::string>{"activation/x"});
   CHECK(r.static_log2 == 14);
@@ -256,8 +269,8 @@ TEST_CASE("overflow of activations and weights is found, and no scale is said to
   log::TensorRecord half = record_of("activation/h", 0, {1.0f, INFINITY});
   half.computed_dtype = Dtype::f16;
   { log::RunLogWriter(folder / "run", {}).write(half); }
-  CHECK(recommend(analyze({folder / "run"}, {}, {}), {}).overflow_without_cure ==
-        std::vector<std::string>{"activation/h"});
+  CHECK(recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {})
+            .overflow_without_cure == std::vector<std::string>{"activation/h"});
 }
 
 TEST_CASE("a loss held in FP16 limits the scale, known by scalars alone", "[table]") {
@@ -278,10 +291,10 @@ TEST_CASE("a loss held in FP16 limits the scale, known by scalars alone", "[tabl
       record.computed_dtype = Dtype::f16;
       writer.write(record);
     }
-    return recommend(analyze({folder / "run"}, {}, {}), {});
+    return recommend::recommend(underflow::analyze({folder / "run"}, {}, {}), {});
   };
   for (const double loss : {100.0, -100.0}) {  // 100 * 2^8 * 2 < 65520
-    const Recommendation half = advice_of(Dtype::f16, loss);
+    const recommend::Recommendation half = advice_of(Dtype::f16, loss);
     CHECK(half.static_log2 == 8);
     CHECK(half.limited_by->name == "loss");
     CHECK(half.limited_by->step == 1);
@@ -291,7 +304,7 @@ TEST_CASE("a loss held in FP16 limits the scale, known by scalars alone", "[tabl
   CHECK(advice_of(Dtype::f32, 100.0).static_log2 == 24);
   CHECK(advice_of({}, 100.0).static_log2 == 24);
   // It is recorded before the scale multiplies it: an infinite one is no scale's doing.
-  const Recommendation infinite = advice_of(Dtype::f16, INFINITY);
+  const recommend::Recommendation infinite = advice_of(Dtype::f16, INFINITY);
   CHECK(infinite.static_log2 == 13);  // of the loss of 2
   CHECK(infinite.nonfinite_steps == std::vector<std::int64_t>{1});
   CHECK_FALSE(infinite.limited_by->censored);
@@ -308,7 +321,7 @@ TEST_CASE("a loss scale that training cannot apply is refused", "[table]") {
       log::RunLogWriter(folder / "run", {}).write(record);
     }
     CHECK_THROWS_WITH(
-        analyze({folder / "run"}, {}, {}),
+        underflow::analyze({folder / "run"}, {}, {}),
         Catch::Contains("'weight_grad/a', step 0") && Catch::Contains("--recorded-scale"));
   }
 }

@@ -43,9 +43,9 @@ std::vector<int> inside(const Family& family, std::int64_t steps, const std::vec
   std::vector<int> found(rates.size());
   for (int run = 0; run < runs; ++run) {
     const std::uint64_t seed = 1000 + static_cast<std::uint64_t>(run);
-    const auto risks = skip_risks(run_of(family, steps, seed), limits);
+    const auto risks = recommend::skip_risks(run_of(family, steps, seed), limits);
     for (std::size_t i = 0; i < rates.size(); ++i) {
-      REQUIRE(risks[i].method == RiskMethod::extreme_value);
+      REQUIRE(risks[i].method == recommend::RiskMethod::extreme_value);
       found[i] += risks[i].low <= rates[i] && rates[i] <= risks[i].high;
     }
   }

@@ -20,20 +20,21 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// The traps of one policy, by id.
-std::vector<Trap> found(const StepSeries& series, const std::string& policy, const char* id) {
-  std::vector<Trace> traces;
-  if (!policy.empty()) traces.push_back(replay(policy::make(policy), series));
-  std::vector<Trap> all = traps(series, traces);
-  std::erase_if(all, [&](const Trap& trap) { return trap.id != id; });
+std::vector<replay::Trap> found(const replay::StepSeries& series, const std::string& policy,
+                                const char* id) {
+  std::vector<replay::Trace> traces;
+  if (!policy.empty()) traces.push_back(replay::replay(policy::make(policy), series));
+  std::vector<replay::Trap> all = replay::traps(series, traces);
+  std::erase_if(all, [&](const replay::Trap& trap) { return trap.id != id; });
   return all;
 }
 
-bool says(const std::vector<Trap>& traps, std::string_view part) {
+bool says(const std::vector<replay::Trap>& traps, std::string_view part) {
   return traps.size() == 1 && traps[0].text.find(part) != std::string::npos;
 }
 
 TEST_CASE("Trap: a floor above the scale that is needed") {
-  const StepSeries series = series_of(std::vector<double>(60, 1e6));
+  const replay::StepSeries series = series_of(std::vector<double>(60, 1e6));
   const auto tf = found(series, "tf1", "floor");
   CHECK(says(tf, "a scale of 2^-4 would hold them"));
   CHECK(says(found(series, "megatron,initial_scale=1024", "floor"), "Set min_scale to 2^-4"));
@@ -47,7 +48,7 @@ TEST_CASE("Trap: a floor counts no step that no scale cures") {
   std::vector<double> magnitudes(60, NAN);
   for (const std::size_t i : {40, 50, 59}) magnitudes[i] = 1e6;
   CHECK(says(found(series_of(magnitudes), "tf1", "floor"), "and 3 steps overflow there"));
-  StepSeries unsure = series_of(std::vector<double>(60, NAN));
+  replay::StepSeries unsure = series_of(std::vector<double>(60, NAN));
   unsure.seen[59] = {1e6, 0};
   CHECK(says(found(unsure, "tf1", "floor"), "and 1 step overflows there"));
 }
@@ -61,7 +62,7 @@ TEST_CASE("Trap: infinities of the model drag the scale below what gradients nee
   CHECK(says(trap, "At 40 steps after that"));
   CHECK(says(trap, "at 40 of them every gradient is flushed to zero"));
   CHECK(says(trap, "one with a floor"));
-  StepSeries run = series_of(magnitudes);  // of the run itself too
+  replay::StepSeries run = series_of(magnitudes);  // of the run itself too
   for (std::size_t i = 0; i < 100; ++i) {
     run.recorded_scale.emplace_back(i < 20   ? 65536
                                     : i < 60 ? std::exp2(35.0 - double(i))
@@ -85,11 +86,11 @@ TEST_CASE("Trap: an exception at the floor") {
 }
 
 TEST_CASE("Traps name no scale that nobody knows to hold, and rest on no unknown step") {
-  StepSeries series = series_of(std::vector<double>(60, kInf));
-  for (Seen& seen : series.seen) seen.overflow_from = 0x1p-3;
+  replay::StepSeries series = series_of(std::vector<double>(60, kInf));
+  for (replay::Seen& seen : series.seen) seen.overflow_from = 0x1p-3;
   CHECK(says(found(series, "tf1", "floor"), "a scale of at most 2^-4 (how much less"));
   CHECK(says(found(series, "deepspeed", "exception"), "A scale of at most 2^-4 (how much less"));
-  for (Seen& seen : series.seen) seen.overflow_from = 4;  // below it nobody knows
+  for (replay::Seen& seen : series.seen) seen.overflow_from = 4;  // below it nobody knows
   for (const policy::Policy& policy : policy::all()) {
     const std::string name(policy::info_of(policy).name);
     INFO(name);
@@ -111,7 +112,7 @@ TEST_CASE("Trap: an exception without a floor names what there is") {
 }
 
 TEST_CASE("Trap: hysteresis that refills only at growth") {
-  const StepSeries series = series_of(std::vector<double>(40, 0.5));
+  const replay::StepSeries series = series_of(std::vector<double>(40, 0.5));
   const auto trap = found(series, "megatron,initial_scale=65536,growth_interval=4", "hysteresis");
   CHECK(says(trap, "Set hysteresis=1."));
   CHECK(trap.at(0).step == 4);
@@ -132,27 +133,27 @@ TEST_CASE("Trap: hysteresis that no second overflow followed is none") {
 }
 
 TEST_CASE("Trap: collapse to zero, and NaN that no scale cures") {
-  const StepSeries series = series_of(std::vector<double>(400, NAN));
+  const replay::StepSeries series = series_of(std::vector<double>(400, NAN));
   CHECK(says(found(series, "torch", "zero"), "The model makes them"));
   CHECK(says(found(series, "torch", "nan_in_model"), "no loss scale cures"));
   CHECK(found(series_of({1, 1}), "torch", "nan_in_model").empty());
 }
 
 TEST_CASE("Trap: stuck at infinity") {
-  const StepSeries series = series_of(std::vector<double>(400, 0.0));
+  const replay::StepSeries series = series_of(std::vector<double>(400, 0.0));
   CHECK(says(found(series, "keras3,dynamic_growth_steps=1", "infinity"), "stays there"));
   CHECK(found(series, "torch,growth_interval=1", "infinity").empty());
 }
 
 TEST_CASE("Trap: infinities applied") {
-  const StepSeries series = series_of(std::vector<double>(20, NAN));
+  const replay::StepSeries series = series_of(std::vector<double>(20, NAN));
   CHECK(says(found(series, "fastai1,loss_scale=4", "applied"), "At a scale of 1 or less"));
   CHECK(says(found(series, "mxnet-static", "applied"), "It never checks"));
   CHECK(found(series, "torch", "applied").empty());
 }
 
 TEST_CASE("Trap: a run that applied what no scale cures is told to look for the origin") {
-  StepSeries series = series_of({0.5, NAN, NAN});
+  replay::StepSeries series = series_of({0.5, NAN, NAN});
   series.recorded_scale = {1.0, 1.0, 1.0};
   series.recorded_skip = {false, false, false};
   CHECK(says(found(series, "", "applied"), "No loss scale cures them"));
@@ -168,7 +169,7 @@ TEST_CASE("Trap: NNabla's retries cost what no run wins back") {
 }
 
 TEST_CASE("Trap: a scale that was not in the checkpoint") {
-  StepSeries series = series_of(std::vector<double>(6, 0.01));
+  replay::StepSeries series = series_of(std::vector<double>(6, 0.01));
   series.recorded_scale = {128.0, 256.0, 256.0, 65536.0, 65536.0, 131072.0};
   const auto trap = found(series, "", "not_in_checkpoint");
   CHECK(says(trap, "from 256 to 65536 at step 3"));
@@ -177,7 +178,7 @@ TEST_CASE("Trap: a scale that was not in the checkpoint") {
 }
 
 TEST_CASE("Trap: a scale that comes back from zero, or from infinity, was set anew") {
-  StepSeries series = series_of(std::vector<double>(6, 0.01));
+  replay::StepSeries series = series_of(std::vector<double>(6, 0.01));
   series.recorded_scale = {128.0, 0.0, 0.0, 65536.0, 65536.0, 131072.0};
   CHECK(says(found(series, "", "not_in_checkpoint"),
              "from 0 to 65536 at step 3, where no policy comes back from"));
@@ -192,8 +193,8 @@ TEST_CASE("Trap: a scale that comes back from zero, or from infinity, was set an
 }
 
 /// A run of torch, or of a rule that is not known, by its scales; nothing overflows.
-StepSeries clean_run(const std::vector<double>& scales, const std::string& settings = "") {
-  StepSeries series = series_of(std::vector<double>(scales.size(), 0.001));
+replay::StepSeries clean_run(const std::vector<double>& scales, const std::string& settings = "") {
+  replay::StepSeries series = series_of(std::vector<double>(scales.size(), 0.001));
   series.recorded_scale.assign(scales.begin(), scales.end());
   series.recorded_skip.assign(scales.size(), false);
   if (!settings.empty()) {
@@ -206,7 +207,7 @@ StepSeries clean_run(const std::vector<double>& scales, const std::string& setti
 TEST_CASE("Trap: a scale that falls to its start without an overflow was not in the checkpoint") {
   const char* const torch = R"({"policy":"torch","init_scale":65536.0})";
   const std::vector<double> scales = {0x1p18, 0x1p18, 0x1p18, 0x1p18, 0x1p16, 0x1p16};
-  StepSeries series = clean_run(scales, torch);
+  replay::StepSeries series = clean_run(scales, torch);
   const auto trap = found(series, "", "not_in_checkpoint");
   CHECK(says(trap, "falls from 262144 to 65536, where it starts, at step 4, although no step"));
   CHECK(trap.at(0).step == 4);
@@ -234,7 +235,7 @@ TEST_CASE("Trap: of a rule that is not known, a fall to the first scale alone is
   CHECK(says(found(clean_run(reset), "", "not_in_checkpoint"), "falls from 256 to 64"));
   const std::vector<double> lowered = {64, 128, 256, 256, 256, 64, 64, 64, 32};
   CHECK(found(clean_run(lowered), "", "not_in_checkpoint").empty());
-  StepSeries late = clean_run(reset);
+  replay::StepSeries late = clean_run(reset);
   for (std::int64_t& step : late.steps) step += 100;  // nobody knows where it started
   CHECK(found(late, "", "not_in_checkpoint").empty());
 }
@@ -271,7 +272,7 @@ TEST_CASE("Trap: a scale at its floor is no sign of hysteresis") {
 }
 
 TEST_CASE("Trap: an overflow that no recorded gradient explains") {
-  StepSeries series = series_of({0.5, kInf, 0.5});
+  replay::StepSeries series = series_of({0.5, kInf, 0.5});
   series.seen[1].overflow_from = 1024;
   series.recorded_scale = {1024.0, 1024.0, 512.0};
   series.unexplained = {{1, 0.5}};

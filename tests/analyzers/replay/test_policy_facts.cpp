@@ -19,8 +19,8 @@ double below(double x) { return std::nextafter(x, 0.0); }
 double above(double x) { return std::nextafter(x, kInf); }
 
 /// A series of steps 10, 20, ...
-StepSeries tens(const std::vector<Seen>& seen) {
-  StepSeries series;
+replay::StepSeries tens(const std::vector<replay::Seen>& seen) {
+  replay::StepSeries series;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     series.steps.push_back(static_cast<std::int64_t>(10 * i + 10));
   }
@@ -47,28 +47,28 @@ TEST_CASE("A scale is written as a power of two where it is a large or a small o
       {-2, "-2"},
       {0x1p20 - 1, "1048575"},
   };
-  for (const auto& [scale, words] : rows) CHECK(scale_words(scale) == words);
+  for (const auto& [scale, words] : rows) CHECK(replay::scale_words(scale) == words);
 }
 
 TEST_CASE("Steps are counted in words, one of them without an s") {
-  CHECK(steps_words(0) == "0 steps");
-  CHECK(steps_words(1) == "1 step");
-  CHECK(steps_words(2) == "2 steps");
-  CHECK(steps_words(12) == "12 steps");
+  CHECK(replay::steps_words(0) == "0 steps");
+  CHECK(replay::steps_words(1) == "1 step");
+  CHECK(replay::steps_words(2) == "2 steps");
+  CHECK(replay::steps_words(12) == "12 steps");
 }
 
 TEST_CASE("A setting of DeepSpeed has the name of the configuration file beside its own") {
   for (const char* const name : {"deepspeed", "deepspeed-fused"}) {
     const policy::Policy policy = policy::make(name);
-    CHECK(setting_words(policy, "delayed_shift") ==
+    CHECK(replay::setting_words(policy, "delayed_shift") ==
           "delayed_shift (hysteresis in the configuration file)");
-    CHECK(setting_words(policy, "min_scale") ==
+    CHECK(replay::setting_words(policy, "min_scale") ==
           "min_scale (min_loss_scale in the configuration file)");
-    CHECK(setting_words(policy, "init_scale") == "init_scale");
+    CHECK(replay::setting_words(policy, "init_scale") == "init_scale");
   }
   // Megatron's floor has the same name and no such file.
-  CHECK(setting_words(policy::make("megatron"), "min_scale") == "min_scale");
-  CHECK(setting_words(policy::make("megatron"), "hysteresis") == "hysteresis");
+  CHECK(replay::setting_words(policy::make("megatron"), "min_scale") == "min_scale");
+  CHECK(replay::setting_words(policy::make("megatron"), "hysteresis") == "hysteresis");
 }
 
 TEST_CASE("The smallest scale is a normal number of what a framework keeps it in", "[table]") {
@@ -77,41 +77,41 @@ TEST_CASE("The smallest scale is a normal number of what a framework keeps it in
         "keras3", "os2s-backoff", "os2s-logmax", "jmp", "flax", "paddle", "mindspore-cell",
         "nvcaffe", "als", "te-delayed"}) {
     CAPTURE(tensor);
-    CHECK(smallest_scale(policy::make(tensor)) == 0x1p-126);
+    CHECK(replay::smallest_scale(policy::make(tensor)) == 0x1p-126);
   }
   for (const char* const number :  // a number of Python
        {"static", "apex", "apex-legacy", "deepspeed", "deepspeed-fused", "fairseq", "metaseq",
         "fastai1", "fastai2", "nnabla", "nnabla-tutorial", "chainer", "mxnet", "mxnet-static",
         "mindspore"}) {
     CAPTURE(number);
-    CHECK(smallest_scale(policy::make(number)) == 0x1p-1022);
+    CHECK(replay::smallest_scale(policy::make(number)) == 0x1p-1022);
   }
 }
 
 TEST_CASE("The index of a step is that of the first step that is no earlier") {
-  const StepSeries series = tens(std::vector<Seen>(3));
-  CHECK(index_of(series, 10) == 0);
-  CHECK(index_of(series, 20) == 1);
-  CHECK(index_of(series, 30) == 2);
-  CHECK(index_of(series, 5) == 0);
-  CHECK(index_of(series, 11) == 1);
-  CHECK(index_of(series, 31) == 3);  // none
-  CHECK(index_of(StepSeries(), 10) == 0);
+  const replay::StepSeries series = tens(std::vector<replay::Seen>(3));
+  CHECK(replay::index_of(series, 10) == 0);
+  CHECK(replay::index_of(series, 20) == 1);
+  CHECK(replay::index_of(series, 30) == 2);
+  CHECK(replay::index_of(series, 5) == 0);
+  CHECK(replay::index_of(series, 11) == 1);
+  CHECK(replay::index_of(series, 31) == 3);  // none
+  CHECK(replay::index_of(replay::StepSeries(), 10) == 0);
 }
 
 TEST_CASE("A smaller scale would have helped unless gradients are infinite at every scale") {
-  const std::vector<std::pair<Seen, bool>> rows = {
+  const std::vector<std::pair<replay::Seen, bool>> rows = {
       {{1, 0}, true},          {{0, 0}, true},
       {{1e300, 0}, true},      {{kInf, 1024}, true},  // below 1024 nobody knows
       {{kNan, 0x1p-20}, true}, {{kInf, kInf}, true},  // at a scale that is not recorded
       {{kInf, 0}, false},      {{kNan, 0}, false},
   };
-  std::vector<Seen> seen;
+  std::vector<replay::Seen> seen;
   for (const auto& [one, helps] : rows) seen.push_back(one);
-  const StepSeries series = tens(seen);
+  const replay::StepSeries series = tens(seen);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CAPTURE(i);
-    CHECK(by_scale(series, series.steps[i]) == rows[i].second);
+    CHECK(replay::by_scale(series, series.steps[i]) == rows[i].second);
   }
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("The largest power of two that holds a step stays below 65520 over its
           "[table]") {
   struct Row {
     const char* what;
-    Seen seen;
+    replay::Seen seen;
     double power;
     bool sure;
   };
@@ -144,30 +144,30 @@ TEST_CASE("The largest power of two that holds a step stays below 65520 over its
       {"at a scale that is not recorded", {kInf, kInf}, kInf, false},
   }));
   CAPTURE(row.what);
-  const StepSeries series = tens({{1, 0}, row.seen, {2, 0}});
-  CHECK(holds(series, 20).power == row.power);
-  CHECK(holds(series, 20).sure == row.sure);
+  const replay::StepSeries series = tens({{1, 0}, row.seen, {2, 0}});
+  CHECK(replay::holds(series, 20).power == row.power);
+  CHECK(replay::holds(series, 20).sure == row.sure);
 }
 
 TEST_CASE("A power of two that holds is written with what is not known of it") {
-  CHECK(Holds{0x1p-4, true}.text() == "2^-4");
-  CHECK(Holds{512, true}.text() == "512");
-  CHECK(Holds{512, false}.text() ==
+  CHECK(replay::Holds{0x1p-4, true}.text() == "2^-4");
+  CHECK(replay::Holds{512, true}.text() == "512");
+  CHECK(replay::Holds{512, false}.text() ==
         "at most 512 (how much less is not known: what was recorded is infinite)");
-  CHECK(Holds().text() == "inf");
+  CHECK(replay::Holds().text() == "inf");
 }
 
 TEST_CASE("Overflow by the scale lowers it to a sixteenth of what a step needs, at least",
           "[table]") {
   struct Row {
     const char* what;
-    ScaleRuns scale;
+    replay::ScaleRuns scale;
     std::vector<std::int64_t> skipped;
     double least;
   };
   // 10: 2^10 is held at 32, as 65520 / 1024 is 63.98; 20: 1 at 2^15; 30: 512 may hold; 40, 50: no
   // scale does.
-  const StepSeries series = tens({{1024, 0}, {1, 0}, {kInf, 1024}, {kNan, 0}, {kInf, 0}});
+  const replay::StepSeries series = tens({{1024, 0}, {1, 0}, {kInf, 1024}, {kNan, 0}, {kInf, 0}});
   const Row row = GENERATE(values<Row>({
       {"nothing is skipped: the first scale", {{0, 65536}, {3, 8}}, {}, 65536},
       {"nothing was replayed", {}, {}, 0},
@@ -180,13 +180,13 @@ TEST_CASE("Overflow by the scale lowers it to a sixteenth of what a step needs, 
       {"they are not looked at", {{0, 65536}}, {20, 40, 50}, 2048},
   }));
   CAPTURE(row.what);
-  Trace trace;
+  replay::Trace trace;
   trace.scale = row.scale;
   trace.skipped = row.skipped;
-  CHECK(least_by_overflow(trace, series) == row.least);
+  CHECK(replay::least_by_overflow(trace, series) == row.least);
 }
 
-double lowest_of(const Trace& trace) {
+double lowest_of(const replay::Trace& trace) {
   double lowest = kInf;
   for (const auto& [index, scale] : trace.scale) lowest = std::min(lowest, scale);
   return lowest;
@@ -198,17 +198,17 @@ TEST_CASE("A replay that overflows by the scale alone goes no lower, one with Na
     for (const double magnitude : {1024.0, 3.0, 65520 * 0x1p-10, below(65520 * 0x1p-10)}) {
       CAPTURE(policy, magnitude);
       std::vector<double> steps(100, magnitude);
-      const StepSeries finite = series_of(steps);
-      const Trace by_scale = replay(policy::make(policy), finite);
+      const replay::StepSeries finite = series_of(steps);
+      const replay::Trace by_scale = replay::replay(policy::make(policy), finite);
       CHECK(!by_scale.skipped.empty());
-      CHECK(lowest_of(by_scale) >= least_by_overflow(by_scale, finite));
+      CHECK(lowest_of(by_scale) >= replay::least_by_overflow(by_scale, finite));
     }
   }
   std::vector<double> steps(60, 1024.0);
   std::fill(steps.begin() + 20, steps.end(), kNan);
-  const StepSeries diverging = series_of(steps);
-  const Trace dragged = replay(policy::make("torch"), diverging);
-  CHECK(least_by_overflow(dragged, diverging) == 2);
+  const replay::StepSeries diverging = series_of(steps);
+  const replay::Trace dragged = replay::replay(policy::make("torch"), diverging);
+  CHECK(replay::least_by_overflow(dragged, diverging) == 2);
   CHECK(lowest_of(dragged) == 0x1p-34);  // 2^5 at step 20, and 39 halvings after it
 }
 

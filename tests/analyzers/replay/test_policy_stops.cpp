@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/policy_series.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "catch.hpp"
 
@@ -16,26 +16,27 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-TunedPolicy tuned_from(const std::string& policy, const StepSeries& series, double target = 0.001) {
-  const auto tuned = tune(policy::make(policy), series, target);
+replay::TunedPolicy tuned_from(const std::string& policy, const replay::StepSeries& series,
+                               double target = 0.001) {
+  const auto tuned = replay::tune(policy::make(policy), series, target);
   REQUIRE(tuned);
   return *tuned;
 }
 
-bool stopped(const TunedPolicy& tuned, const char* by) {
+bool stopped(const replay::TunedPolicy& tuned, const char* by) {
   CAPTURE(tuned.text, tuned.stopped_by);
   return tuned.stopped_by.find(by) != std::string::npos;
 }
 
 TEST_CASE("A scale that is not recorded is not said to be larger") {
-  StepSeries series = series_of({1e-3, 1e-3, 1e-3, kInf, kInf});
+  replay::StepSeries series = series_of({1e-3, 1e-3, 1e-3, kInf, kInf});
   series.seen[3].overflow_from = kInf;  // as where no scale is known
   series.seen[4].overflow_from = kInf;
   CHECK(tuned_from("torch", series).stopped_by ==
         "At 2 steps the run overflowed at a scale that is not recorded: how small one has to be to "
         "hold them is not known.");
   series.seen[4].overflow_from = 2;
-  const TunedPolicy both = tuned_from("torch", series);
+  const replay::TunedPolicy both = tuned_from("torch", series);
   CHECK(stopped(both,
                 "At 1 step the run overflowed at a scale that is not recorded: how small one "
                 "has to be to hold it is not known."));
@@ -45,23 +46,23 @@ TEST_CASE("A scale that is not recorded is not said to be larger") {
 }
 
 TEST_CASE("Settings start as low as gradients of binary32 ask for") {
-  const StepSeries series = series_of(std::vector<double>(200, 0x1p127));
+  const replay::StepSeries series = series_of(std::vector<double>(200, 0x1p127));
   for (const char* const name : {"torch", "apex", "deepspeed-fused", "megatron"}) {
     CAPTURE(name);
-    const TunedPolicy tuned = tuned_from(name, series);
+    const replay::TunedPolicy tuned = tuned_from(name, series);
     CHECK((tuned.trace.skipped.empty() || policy::limits_of(tuned.trace.policy).whole_numbers));
   }
   CHECK(tuned_from("torch", series).trace.scale_at(0) == 0x1p-112);
 }
 
 TEST_CASE("Below the arithmetic of a framework no scale is tried, and it is said") {
-  const StepSeries series = series_of(std::vector<double>(50, 1.7e308));
-  const TunedPolicy torch = tuned_from("torch", series);
+  const replay::StepSeries series = series_of(std::vector<double>(50, 1.7e308));
+  const replay::TunedPolicy torch = tuned_from("torch", series);
   CHECK(torch.trace.scale_at(0) == 0x1p-126);
   CHECK(stopped(torch,
                 "need a scale of 2^-1008 or less, and its framework keeps the scale in "
                 "binary32, whose smallest normal number is 2^-126."));
-  const TunedPolicy apex = tuned_from("apex", series);  // binary64
+  const replay::TunedPolicy apex = tuned_from("apex", series);  // binary64
   CHECK(apex.trace.skipped.empty());
   CHECK(apex.stopped_by.empty());
   CHECK(!tuned_from("megatron", series).trace.skipped.empty());  // its floor is lowered, too
@@ -69,9 +70,10 @@ TEST_CASE("Below the arithmetic of a framework no scale is tried, and it is said
 
 TEST_CASE("Settings that a policy has and that keep the target are told of") {
   // 30 steps at 0x1p-5: 2^20 holds them, 2^21 overflows. The table's step needs 2^31.
-  StepSeries series = series_of(std::vector<double>(30, 0x1p-5));
+  replay::StepSeries series = series_of(std::vector<double>(30, 0x1p-5));
   series.flushed = {{0, 100, 30, {50, 0}}};
-  const TunedPolicy tuned = tuned_from("apex-legacy", series);  // starts at 2^32, and comes down
+  const replay::TunedPolicy tuned =
+      tuned_from("apex-legacy", series);  // starts at 2^32, and comes down
   CHECK(!tuned.within_target);
   REQUIRE(tuned.own_within_target);
   CHECK(tuned.own_within_target->skipped.size() == 12);
@@ -80,23 +82,23 @@ TEST_CASE("Settings that a policy has and that keep the target are told of") {
 }
 
 /// Gradients grow without end; then the model has NaN.
-StepSeries diverging(std::size_t nan_steps) {
+replay::StepSeries diverging(std::size_t nan_steps) {
   std::vector<double> magnitudes = {0.03, 0.4, 1500, 8e5, 1.9e18};
   magnitudes.resize(5 + nan_steps, NAN);
-  StepSeries series = series_of(magnitudes);
+  replay::StepSeries series = series_of(magnitudes);
   series.flushed = {{0, 100, -30, std::vector<Interval>(24, 100)}};
   for (int k = 0; k < 60; ++k) series.flushed[0].flushed.emplace_back(0);
   return series;
 }
 
-PolicyStudy study_of(StepSeries series) {
-  PolicyOptions options;
+replay::PolicyStudy study_of(replay::StepSeries series) {
+  replay::PolicyOptions options;
   options.policies = {policy::make("torch")};
-  return study_policies(std::move(series), options);
+  return replay::study_policies(std::move(series), options);
 }
 
 TEST_CASE("What a run that diverges ends with asks for no static scale") {
-  const PolicyStudy study = study_of(diverging(55));
+  const replay::PolicyStudy study = study_of(diverging(55));
   CHECK(!study.fixed);
   CHECK(study.refused_log2 == -46);
   // Nor for a dynamic one that starts so small.
@@ -109,9 +111,9 @@ TEST_CASE("What a run that diverges ends with asks for no static scale") {
 
 TEST_CASE("A scale below 1 is recommended where training goes on") {
   CHECK(study_of(series_of({0.5, 2e5, 0.5})).fixed->scale_at(0) == 0x1p-3);
-  const PolicyStudy nan_between = study_of(series_of({0.5, 2e5, NAN, 0.5}));
+  const replay::PolicyStudy nan_between = study_of(series_of({0.5, 2e5, NAN, 0.5}));
   CHECK(nan_between.fixed->scale_at(0) == 0x1p-3);
-  const PolicyStudy nan_at_last = study_of(series_of({0.5, 2e5, 0.5, NAN}));
+  const replay::PolicyStudy nan_at_last = study_of(series_of({0.5, 2e5, 0.5, NAN}));
   CHECK(nan_at_last.refused_log2 == -3);
   CHECK(study_of(series_of({0.5, 0.5, NAN})).fixed->scale_at(0) == 0x1p15);
 }

@@ -22,17 +22,17 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr float kInfF = std::numeric_limits<float>::infinity();
 
 /// A run log of these scalars and records, read.
-StepSeries read(const std::vector<log::StepScalars>& scalars,
-                const std::vector<log::TensorRecord>& records = {},
-                const log::Manifest& manifest = {}) {
+replay::StepSeries read(const std::vector<log::StepScalars>& scalars,
+                        const std::vector<log::TensorRecord>& records = {},
+                        const log::Manifest& manifest = {}) {
   const TempFolder folder;
   {
     log::RunLogWriter writer(folder / "run", manifest);
     for (const auto& s : scalars) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  Notes notes;
-  return read_series(folder / "run", {}, {}, notes);
+  frames::Notes notes;
+  return replay::read_series(folder / "run", {}, {}, notes);
 }
 
 log::StepScalars step(std::int64_t number, std::optional<double> max_abs, double scale = 1024,
@@ -50,9 +50,9 @@ log::TensorRecord computed_in(Dtype dtype, log::TensorRecord record) {
   return record;
 }
 
-StepSeries magnitudes(std::string_view text) {
+replay::StepSeries magnitudes(std::string_view text) {
   const TempFolder folder;
-  return read_magnitudes(folder.write("amax.txt", text));
+  return replay::read_magnitudes(folder.write("amax.txt", text));
 }
 
 TEST_CASE("A step's magnitude is the largest over roles, microbatches and tables") {
@@ -64,10 +64,11 @@ TEST_CASE("A step's magnitude is the largest over roles, microbatches and tables
   batches.more["max_abs/weight_grad/microbatch-0"] = 2048;  // scaled by 1024
   batches.more["max_abs/activation/microbatch-0"] = 1e9;    // no gradient
   log::StepScalars none = step(2, std::nullopt);
-  const StepSeries series = read({both, batches, none, step(3, 0.5)},
-                                 {record_of("weight_grad/a.weight", 2, {3072, 1}, 1024),
-                                  record_of("local_weight_grad/a.weight", 3, {4096, 1}, 1024)},
-                                 scaled);
+  const replay::StepSeries series =
+      read({both, batches, none, step(3, 0.5)},
+           {record_of("weight_grad/a.weight", 2, {3072, 1}, 1024),
+            record_of("local_weight_grad/a.weight", 3, {4096, 1}, 1024)},
+           scaled);
   REQUIRE(series.steps == std::vector<std::int64_t>{0, 1, 2, 3});
   CHECK(series.seen[3].max_abs == 4);
   CHECK(series.seen[0].max_abs == 0.75);
@@ -114,15 +115,16 @@ TEST_CASE("Tables of a collapsed scale are left out with one note, the steps sta
     }
     return folder / name;
   };
-  Notes notes;
-  const StepSeries series = read_series(write("run", {1024, 1024, 1e-42, 1e-43}), {}, {}, notes);
+  frames::Notes notes;
+  const replay::StepSeries series =
+      replay::read_series(write("run", {1024, 1024, 1e-42, 1e-43}), {}, {}, notes);
   CHECK(series.steps.size() == 4);
   CHECK(series.recorded_scale[3] == 1e-43);
   CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
           return note.find("2 tables are left out, from step 2 on") != std::string::npos;
         }) == 1);
   const auto dead = write("dead", {1e-42, 1e-43});
-  const std::string message = test::message_of([&] { read_series(dead, {}, {}, notes); });
+  const std::string message = test::message_of([&] { replay::read_series(dead, {}, {}, notes); });
   CHECK(message.find("positive normal binary32") != std::string::npos);
 }
 
@@ -138,7 +140,7 @@ TEST_CASE("NaN that follows an infinity limits the recommended scale as it does 
       }
       writer.write(computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {0.1f})));
     }
-    return recommend(analyze({folder / name}, {}, {}), {}).static_log2;
+    return recommend::recommend(underflow::analyze({folder / name}, {}, {}), {}).static_log2;
   };
   CHECK(static_scale("inf", kInf, 1) == 10);  // below 2^12, and a binade to spare
   CHECK(static_scale("nan", NAN, 1) == 10);
@@ -148,7 +150,7 @@ TEST_CASE("NaN that follows an infinity limits the recommended scale as it does 
 TEST_CASE("Weights that hold NaN make a step that no scale cures") {
   const auto narrow = computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {1}));
   const auto weight = record_of("weight/a.weight", 1, {NAN, 1});
-  const StepSeries series = read({step(0, 1), step(1, kInf, 4096, true)}, {narrow, weight});
+  const replay::StepSeries series = read({step(0, 1), step(1, kInf, 4096, true)}, {narrow, weight});
   CHECK(series.seen[1].overflow_from == 0);
 }
 
@@ -163,7 +165,8 @@ TEST_CASE("Lowering the scale far in vain means that no scale is to blame") {
 }
 
 TEST_CASE("found_inf without an infinity in what is recorded is kept apart") {
-  const StepSeries series = read({step(0, 0.5), step(1, 0.5, 1024, true), step(2, 64, 1024, true)});
+  const replay::StepSeries series =
+      read({step(0, 0.5), step(1, 0.5, 1024, true), step(2, 64, 1024, true)});
   CHECK(series.seen[1].max_abs == kInf);
   CHECK(series.seen[1].overflow_from == 1024);
   REQUIRE(series.unexplained.size() == 1);
@@ -174,15 +177,15 @@ TEST_CASE("found_inf without an infinity in what is recorded is kept apart") {
 TEST_CASE("A skip at a scale that is not recorded is unknown at every scale") {
   log::StepScalars blind = step(0, 0.5, 1024, true);
   blind.loss_scale.reset();
-  const StepSeries series = read({blind, step(1, 0.5)});
+  const replay::StepSeries series = read({blind, step(1, 0.5)});
   CHECK_FALSE(std::isfinite(series.seen[0].max_abs));
   CHECK(series.seen[0].overflow_from == kInf);
-  const Trace trace = replay(policy::make("static,scale=512"), series);
+  const replay::Trace trace = replay::replay(policy::make("static,scale=512"), series);
   CHECK(trace.unknown == std::vector<std::int64_t>{0});
 }
 
 TEST_CASE("A scale below 0 is none") {
-  const StepSeries series = read({step(0, 0.5, -2), step(1, 0.5, 2)});
+  const replay::StepSeries series = read({step(0, 0.5, -2), step(1, 0.5, 2)});
   CHECK_FALSE(series.recorded_scale[0].has_value());
   CHECK(series.recorded_scale[1] == 2.0);
 }
@@ -192,7 +195,7 @@ TEST_CASE("Attempts of a retried step are all kept") {
   retried.more = {{"max_abs/weight_grad/attempt-0", kInf}, {"loss_scale/attempt-0", 2048},
                   {"max_abs/weight_grad/attempt-1", kInf}, {"loss_scale/attempt-1", 1024},
                   {"max_abs/weight_grad/attempt-2", 0.5},  {"loss_scale/attempt-2", 512}};
-  const StepSeries series = read({step(0, 0.5, 2048), retried});
+  const replay::StepSeries series = read({step(0, 0.5, 2048), retried});
   REQUIRE(series.retried.count(1) == 1);
   REQUIRE(series.retried.at(1).size() == 3);
   CHECK(series.retried.at(1)[1].overflow_from == 1024);
@@ -216,9 +219,9 @@ TEST_CASE("What is flushed at every scale follows from a step's tables") {
   const auto record = computed_in(Dtype::f32, record_of("weight_grad/a.weight", 3, values));
   const auto other = computed_in(Dtype::f32, record_of("activation_grad/a", 3, {0x1p-28f}));
   const auto weight = record_of("weight/a.weight", 3, {0x1p-30f});  // no loss scale acts on it
-  const StepSeries series = read({step(3, 1)}, {record, other, weight});
+  const replay::StepSeries series = read({step(3, 1)}, {record, other, weight});
   REQUIRE(series.flushed.size() == 1);
-  const FlushedProfile& profile = series.flushed[0];
+  const replay::FlushedProfile& profile = series.flushed[0];
   CHECK(profile.step == 3);
   CHECK(profile.of == Interval(4));
   CHECK(profile.at(1) == Interval(3));
@@ -238,7 +241,7 @@ TEST_CASE("What is flushed at every scale follows from a step's tables") {
 
 TEST_CASE("Zeros of FP16 gradients are perhaps flushed") {
   const auto record = computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {0, 0, 1}));
-  const StepSeries series = read({step(0, 1)}, {record});
+  const replay::StepSeries series = read({step(0, 1)}, {record});
   REQUIRE(series.flushed.size() == 1);
   CHECK(series.flushed[0].of == Interval(1, 3));
   CHECK(series.flushed[0].at(1024) == Interval(0, 2));
@@ -247,9 +250,10 @@ TEST_CASE("Zeros of FP16 gradients are perhaps flushed") {
 TEST_CASE("Facts of tensors are unscaled") {
   log::TensorRecord record = record_of("activation_grad/a", 0, {2048, -1024, 1024, 0}, 1024);
   record.moments = {512, 2048.0 * 2048 + 2 * 1024.0 * 1024};
-  const StepSeries series = read({step(0, 2)}, {record, record_of("weight/a.weight", 0, {0.5f})});
+  const replay::StepSeries series =
+      read({step(0, 2)}, {record, record_of("weight/a.weight", 0, {0.5f})});
   REQUIRE(series.tensors.size() == 2);
-  const TensorFacts& facts = series.tensors[0].steps.at(0);
+  const replay::TensorFacts& facts = series.tensors[0].steps.at(0);
   CHECK(facts.max_abs == 2);
   CHECK(facts.mean == 0.5);
   CHECK(facts.deviation == std::sqrt(6.0 / 4 - 0.25));
@@ -257,11 +261,11 @@ TEST_CASE("Facts of tensors are unscaled") {
 }
 
 TEST_CASE("Gaps are refused, or filled with the step before") {
-  StepSeries series = read({step(0, 0.5), step(3, kInf, 4096, true), step(5, 2)});
-  const std::string message = test::message_of([&] { close_gaps(series, false); });
+  replay::StepSeries series = read({step(0, 0.5), step(3, kInf, 4096, true), step(5, 2)});
+  const std::string message = test::message_of([&] { replay::close_gaps(series, false); });
   CHECK(message.find("holds step 0 and then step 3") != std::string::npos);
   CHECK(message.find("--assume-constant-between") != std::string::npos);
-  close_gaps(series, true);
+  replay::close_gaps(series, true);
   CHECK(series.steps == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
   CHECK(series.seen[2].max_abs == 0.5);
   CHECK(series.seen[4].overflow_from == 4096);
@@ -271,12 +275,13 @@ TEST_CASE("Gaps are refused, or filled with the step before") {
 }
 
 TEST_CASE("A gap too wide to fill is refused") {
-  StepSeries series = read({step(0, 0.5), step(4'000'000'000'000, 0.5)});
-  CHECK(test::message_of([&] { close_gaps(series, true); }).find("--step") != std::string::npos);
+  replay::StepSeries series = read({step(0, 0.5), step(4'000'000'000'000, 0.5)});
+  CHECK(test::message_of([&] { replay::close_gaps(series, true); }).find("--step") !=
+        std::string::npos);
 }
 
 TEST_CASE("A plain series of magnitudes") {
-  const StepSeries series = magnitudes("0.5\n 1e-3\r\nnan\ninf\n0\n+2\n\n");
+  const replay::StepSeries series = magnitudes("0.5\n 1e-3\r\nnan\ninf\n0\n+2\n\n");
   CHECK(series.from_magnitudes);
   REQUIRE(series.seen.size() == 6);
   CHECK(series.steps.back() == 5);

@@ -12,16 +12,17 @@ namespace halfscope::analyzers {
 namespace {
 
 TEST_CASE("Of gradients that are partly recorded only overflow is known") {
-  CHECK(judge({2, 0, true}, 1024) == OverflowVerdict::unknown);
-  CHECK(judge({64, 0, true}, 1024) == OverflowVerdict::overflow);
-  CHECK(judge({2, 0, true}, 0) == OverflowVerdict::unknown);  // an infinity times 0 is NaN
-  CHECK(judge({kInf, 1024, true}, 1024) == OverflowVerdict::overflow);
+  CHECK(replay::judge({2, 0, true}, 1024) == replay::OverflowVerdict::unknown);
+  CHECK(replay::judge({64, 0, true}, 1024) == replay::OverflowVerdict::overflow);
+  CHECK(replay::judge({2, 0, true}, 0) ==
+        replay::OverflowVerdict::unknown);  // an infinity times 0 is NaN
+  CHECK(replay::judge({kInf, 1024, true}, 1024) == replay::OverflowVerdict::overflow);
 }
 
 TEST_CASE("A step that lacks one role's magnitude is unknown where other steps have it") {
-  const StepSeries series = read({step(0, 0.5, 0.5), step(1, 0.5), step(2, {}, 0.5), step(3, 64),
-                                  step(4, 0.5, 0.5), step(5, 0.5, kInf)});
-  const Trace trace = at_scale(series, "1024");
+  const replay::StepSeries series = read({step(0, 0.5, 0.5), step(1, 0.5), step(2, {}, 0.5),
+                                          step(3, 64), step(4, 0.5, 0.5), step(5, 0.5, kInf)});
+  const replay::Trace trace = at_scale(series, "1024");
   CHECK(trace.unknown == Steps{1, 2});
   CHECK(trace.skipped == Steps{3, 5});  // 64 * 1024 = 65536, whatever the other role has
   CHECK(at_scale(series, "512").unknown == Steps{1, 2, 3, 5});
@@ -41,20 +42,21 @@ TEST_CASE("Tables of all tensors of a role stand for its magnitude") {
 TEST_CASE("Every rank has to tell what a step's gradients were") {
   const Scalars rank0 = {step(0, 0.5), step(1, 0.5), step(2, 0.5), step(3, 0.5)};
   SECTION("all do") {
-    const StepSeries series =
+    const replay::StepSeries series =
         read_ranks({rank0, {step(0, 1), step(1, 2), step(2, 64), step(3, 0.5)}});
-    const Trace trace = at_scale(series, "1024");
+    const replay::Trace trace = at_scale(series, "1024");
     CHECK(trace.unknown.empty());
     CHECK(trace.skipped == Steps{2});
   }
   SECTION("one lacks a step, and one a magnitude") {
-    const StepSeries series = read_ranks({rank0, {step(0, 0.5), step(2, {}), step(3, 0.5)}});
+    const replay::StepSeries series =
+        read_ranks({rank0, {step(0, 0.5), step(2, {}), step(3, 0.5)}});
     CHECK(series.steps == Steps{0, 1, 2, 3});
     CHECK(at_scale(series, "1024").unknown == Steps{1, 2});
     CHECK(at_scale(series, "131072").skipped == Steps{0, 1, 2, 3});  // rank 0 alone overflows
   }
   SECTION("rank 0 lacks a step") {
-    const StepSeries series =
+    const replay::StepSeries series =
         read_ranks({{step(0, 0.5), step(2, 0.5)}, {step(0, 0.5), step(1, 0.5), step(2, 0.5)}});
     CHECK(series.steps == Steps{0, 1, 2});
     CHECK(at_scale(series, "1024").unknown == Steps{1});
@@ -63,10 +65,10 @@ TEST_CASE("Every rank has to tell what a step's gradients were") {
     CHECK(at_scale(read_ranks({rank0, {}}), "1024").unknown == Steps{0, 1, 2, 3});
   }
   SECTION("of the selected steps") {
-    Selection selection;
+    frames::Selection selection;
     selection.first_step = 1;
     selection.end_step = 3;
-    const StepSeries series = read_ranks({rank0, rank0}, {}, {}, selection);
+    const replay::StepSeries series = read_ranks({rank0, rank0}, {}, {}, selection);
     CHECK(series.steps == Steps{1, 2});
     CHECK(at_scale(series, "1024").unknown.empty());
   }
@@ -77,7 +79,7 @@ TEST_CASE("A step that any rank skipped for an infinity overflows") {
   Scalars rank1 = rank0;
   rank1[1].found_inf = true;
   CHECK(read_ranks({rank1, rank0}).recorded_skip[1] == true);
-  const StepSeries series = read_ranks({rank0, rank1});
+  const replay::StepSeries series = read_ranks({rank0, rank1});
   CHECK(series.recorded_skip[1] == true);
   CHECK(series.recorded_skip[2] == false);
   CHECK(at_scale(series, "1024").skipped == Steps{1});
@@ -92,14 +94,14 @@ TEST_CASE("A step that any rank skipped for an infinity overflows") {
     for (const auto& s : rank == 0 ? rank0 : rank1) writer.write(s);
     writer.write(record_of("weight_grad/a", 0, {0.5f}));
   }
-  LogSeries found;
+  replay::LogSeries found;
   analyze({folder / "run"}, {}, {}, Passes(), Phases(), &found);
   REQUIRE(found.series.size() == 1);
   CHECK(at_scale(found.series[0], "1024").skipped == Steps{1});
 }
 
 TEST_CASE("Of ranks with different scales an infinity may be that of the largest") {
-  const StepSeries series = read_ranks(
+  const replay::StepSeries series = read_ranks(
       {{step(0, 0.5), step(1, 0.5, {}, 1024.0)}, {step(0, 0.5), step(1, kInf, {}, 4096.0)}});
   CHECK(series.seen[1].overflow_from == 4096);
 }
@@ -107,14 +109,15 @@ TEST_CASE("Of ranks with different scales an infinity may be that of the largest
 TEST_CASE("Attempts of every rank count, and what a step has besides is its last attempt's") {
   const Scalars rank0 = {step(0, 0.5), retried(1, {0.5, 0.5}, 2048)};
   SECTION("on another rank") {
-    const StepSeries series = read_ranks({rank0, {step(0, 0.5), retried(1, {kInf, 1}, 2048)}});
+    const replay::StepSeries series =
+        read_ranks({rank0, {step(0, 0.5), retried(1, {kInf, 1}, 2048)}});
     REQUIRE(series.retried.count(1) == 1);
     CHECK(series.seen[1].overflow_from == 2048);
     CHECK(series.retried.at(1)[1].max_abs == 1);
     CHECK(at_scale(series, "2048").skipped == Steps{1});
   }
   SECTION("not told by another rank") {
-    const StepSeries series = read_ranks({rank0, {step(0, 0.5), step(1, 0.5)}});
+    const replay::StepSeries series = read_ranks({rank0, {step(0, 0.5), step(1, 0.5)}});
     CHECK(series.retried.at(1)[0].partial);
     CHECK_FALSE(series.retried.at(1)[1].partial);  // rank 1's tags are the last attempt's
     CHECK(at_scale(series, "1024").unknown == Steps{1});
@@ -136,12 +139,12 @@ TEST_CASE("Microbatches that carry a scale nobody says make a step unknown") {
   const log::Manifest scaled = manifest_of(log::ScaleState::scaled);
   Scalars scalars = {step(0, 0.5), step(1, 0.5, {}, std::nullopt), step(2, 0.5)};
   for (auto& s : scalars) s.more["max_abs/weight_grad/microbatch-0"] = 4096;
-  const StepSeries series = read(scalars, {}, scaled);
+  const replay::StepSeries series = read(scalars, {}, scaled);
   CHECK(series.seen[0].max_abs == 4);
   CHECK(at_scale(series, "1024").unknown == Steps{1});
-  Selection told;
+  frames::Selection told;
   told.recorded_scale = 512;
-  const StepSeries known = read(scalars, {}, scaled, told);
+  const replay::StepSeries known = read(scalars, {}, scaled, told);
   CHECK(known.seen[1].max_abs == 8);
   CHECK(known.seen[0].max_abs == 4);  // the log says 1024
   CHECK(at_scale(known, "1024").unknown.empty());
@@ -180,11 +183,11 @@ TEST_CASE("FP32 gradients of weights alone do not tell that no scale cures") {
   const auto outputs = computed_in(Dtype::f32, record_of("activation_grad/a", 0, {0.5f}));
   const auto halves = computed_in(Dtype::f16, record_of("activation/a", 0, {0.5f}));
   const Scalars scalars = {step(0, 0.5), step(1, kInf, {}, 4096.0), step(2, 0.5)};
-  const StepSeries unknown = read(scalars, {weights});
+  const replay::StepSeries unknown = read(scalars, {weights});
   CHECK(unknown.seen[1].overflow_from == 4096);
   CHECK(at_scale(unknown, "1024").unknown == Steps{1});
   CHECK(read(scalars, {weights, outputs, halves}).seen[1].overflow_from == 4096);
-  const StepSeries wide = read(scalars, {weights, outputs});
+  const replay::StepSeries wide = read(scalars, {weights, outputs});
   CHECK(wide.seen[1].overflow_from == 0);
   CHECK(at_scale(wide, "1024").model_nan_skips == 1);
 }
@@ -204,7 +207,7 @@ TEST_CASE("Steps that are partly known tell nothing of how large gradients are n
 
 TEST_CASE("A table of weights beyond the scalars refuses nothing") {
   const auto nan = record_of("weight/a.weight", 7, {NAN, 1});
-  const StepSeries series = read({step(0, 0.5), step(1, 0.5)}, {nan});
+  const replay::StepSeries series = read({step(0, 0.5), step(1, 0.5)}, {nan});
   CHECK(series.steps == Steps{0, 1});
   // At a step that has scalars it still says that the forward pass is broken.
   const auto there = record_of("weight/a.weight", 1, {NAN, 1});
@@ -212,8 +215,8 @@ TEST_CASE("A table of weights beyond the scalars refuses nothing") {
 }
 
 TEST_CASE("Scalars alone are enough for a study of policies") {
-  const PolicyStudy study =
-      study_policies(read({step(0, 0.5), step(1, 64), step(2, 0.5)}), PolicyOptions{});
+  const replay::PolicyStudy study = replay::study_policies(
+      read({step(0, 0.5), step(1, 64), step(2, 0.5)}), replay::PolicyOptions{});
   CHECK(study.traces.size() == policy::all().size());
   CHECK(study.series.flushed.empty());
 }
@@ -221,19 +224,19 @@ TEST_CASE("Scalars alone are enough for a study of policies") {
 TEST_CASE("What the run did is known where it says its scale") {
   Scalars scalars = {step(0, 0.5), step(1, 64, {}, std::nullopt), step(2, 0.5), step(3, 64)};
   scalars[3].found_inf = true;
-  std::optional<Trace> trace = recorded_trace(read(scalars));
+  std::optional<replay::Trace> trace = replay::recorded_trace(read(scalars));
   REQUIRE(trace);
   CHECK(trace->overflow == Steps{3});
   CHECK(trace->skipped == Steps{3});
   CHECK(trace->unknown.empty());
   scalars[1].found_inf.reset();  // then nobody knows whether it was skipped
-  trace = recorded_trace(read(scalars));
+  trace = replay::recorded_trace(read(scalars));
   REQUIRE(trace);
   CHECK(trace->overflow == Steps{3});
   CHECK(trace->unknown == Steps{1});
   // An FP32 run applies what would have overflowed in FP16.
   scalars = {step(0, 0.5), step(1, 64), step(2, kInf, {}, std::nullopt)};
-  trace = recorded_trace(read(scalars));
+  trace = replay::recorded_trace(read(scalars));
   REQUIRE(trace);
   CHECK(trace->overflow.empty());
   CHECK(trace->applied_nonfinite == Steps{2});

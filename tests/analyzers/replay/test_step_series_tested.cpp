@@ -21,28 +21,31 @@ log::Manifest driven_by(nlohmann::json policy) {
 TEST_CASE("A zero that FP16 made may overflow at scales far above its own") {
   const Scalars scalars = {step(0, 0.0, 0.0, 1024.0), step(1, 0.0, 0.0, 0.0),
                            step(2, 0.0, 0.0, std::nullopt)};
-  const StepSeries series = read(scalars);
+  const replay::StepSeries series = read(scalars);
   const double limit = 65520 * 0x1p25;  // times the scale at which it was made
-  CHECK(judge(series.seen[0], limit * 1024) == OverflowVerdict::unknown);
-  CHECK(judge(series.seen[0], std::nextafter(limit * 1024, 0)) == OverflowVerdict::clean);
-  CHECK(judge(series.seen[1], 0x1p-140) == OverflowVerdict::unknown);
-  CHECK(judge(series.seen[1], 0) == OverflowVerdict::clean);
-  CHECK(judge(series.seen[2], limit) == OverflowVerdict::unknown);  // as at scale 1
-  CHECK(judge(series.seen[2], limit / 2) == OverflowVerdict::clean);
+  CHECK(replay::judge(series.seen[0], limit * 1024) == replay::OverflowVerdict::unknown);
+  CHECK(replay::judge(series.seen[0], std::nextafter(limit * 1024, 0)) ==
+        replay::OverflowVerdict::clean);
+  CHECK(replay::judge(series.seen[1], 0x1p-140) == replay::OverflowVerdict::unknown);
+  CHECK(replay::judge(series.seen[1], 0) == replay::OverflowVerdict::clean);
+  CHECK(replay::judge(series.seen[2], limit) == replay::OverflowVerdict::unknown);  // as at scale 1
+  CHECK(replay::judge(series.seen[2], limit / 2) == replay::OverflowVerdict::clean);
   CHECK(at_scale(series, "65536").unknown == Steps{1});
   // Of ranks the least scale hides most.
-  const StepSeries ranks = read_ranks({{step(0, 0.0, {}, 1024.0)}, {step(0, 0.0, {}, 1.0)}});
-  CHECK(judge(ranks.seen[0], limit) == OverflowVerdict::unknown);
+  const replay::StepSeries ranks =
+      read_ranks({{step(0, 0.0, {}, 1024.0)}, {step(0, 0.0, {}, 1.0)}});
+  CHECK(replay::judge(ranks.seen[0], limit) == replay::OverflowVerdict::unknown);
   // What was computed in FP32 is 0 wherever it is 0.
   const auto wide = [](const char* name) {
     return computed_in(Dtype::f32, record_of(name, 0, {0.0f}));
   };
-  const StepSeries known = read(scalars, {wide("weight_grad/a.weight"), wide("activation_grad/a")});
+  const replay::StepSeries known =
+      read(scalars, {wide("weight_grad/a.weight"), wide("activation_grad/a")});
   CHECK(at_scale(known, "2^100").unknown.empty());
   // A series that is given as magnitudes holds true ones.
-  StepSeries plain;
+  replay::StepSeries plain;
   plain.seen.push_back({0, 0});
-  CHECK(judge(plain.seen[0], 0x1p100) == OverflowVerdict::clean);
+  CHECK(replay::judge(plain.seen[0], 0x1p100) == replay::OverflowVerdict::clean);
 }
 
 TEST_CASE("A step the run tested and applied is clean up to the run's scale") {
@@ -101,8 +104,8 @@ TEST_CASE("One rank alone of several is not the whole run") {
   const Scalars scalars = {step(0, 0.5, 0.5), step(1, 0.5, 64)};
   log::Manifest manifest;
   manifest.world_size = 8;
-  Notes notes;
-  const Trace trace = at_scale(read_ranks({scalars}, {}, manifest, {}, &notes), "1024");
+  frames::Notes notes;
+  const replay::Trace trace = at_scale(read_ranks({scalars}, {}, manifest, {}, &notes), "1024");
   CHECK(trace.unknown == Steps{0});
   CHECK(trace.skipped == Steps{1});
   REQUIRE(notes.size() == 1);
@@ -130,12 +133,12 @@ TEST_CASE("Attempts that are missing are not taken as none") {
     cut.more.erase(std::string("loss_scale/attempt-") + number);
     return read({step(0, 0.5), cut});
   };
-  const StepSeries first = without("0");
+  const replay::StepSeries first = without("0");
   CHECK(at_scale(first, "1024").unknown == Steps{1});
   CHECK_FALSE(first.recorded_scale[1].has_value());
   REQUIRE(first.retried.at(1).size() == 3);
   CHECK(first.retried.at(1)[1].overflow_from == 2048);
-  const StepSeries middle = without("1");
+  const replay::StepSeries middle = without("1");
   CHECK(at_scale(middle, "4096").skipped == Steps{1});
   CHECK(middle.retried.at(1)[1].partial);
   CHECK(middle.retried.at(1)[2].max_abs == 0.5);
@@ -146,19 +149,19 @@ TEST_CASE("Attempts that are missing are not taken as none") {
 
 TEST_CASE("Policies that follow magnitudes see those of weights") {
   const policy::Policy policy = policy::make("nvcaffe,adaptive=true");
-  const auto final_scale = [&](const StepSeries& series) {
-    return replay(policy, series).final_scale;
+  const auto final_scale = [&](const replay::StepSeries& series) {
+    return replay::replay(policy, series).final_scale;
   };
   CHECK(final_scale(read({step(0, 0.25, 8.0)})) == 16);  // 4 over it
   CHECK(final_scale(read({step(0, {}, 8.0)})) == 0.5);   // all that there is
-  const StepSeries part = read({step(0, 0.25, 8.0), step(1, {}, 8.0), step(2, 0.25, 8.0)});
-  CHECK(replay(policy, part).unknown == Steps{1});
+  const replay::StepSeries part = read({step(0, 0.25, 8.0), step(1, {}, 8.0), step(2, 0.25, 8.0)});
+  CHECK(replay::replay(policy, part).unknown == Steps{1});
   // A step that the run found clean is known, what a policy follows is not.
-  const StepSeries tested =
+  const replay::StepSeries tested =
       read({step(0, 0.25, 8.0), step(1, {}, 8.0)}, {}, driven_by({{"policy", "torch"}}));
   CHECK(at_scale(tested, "1024").unknown.empty());
-  CHECK(replay(policy, tested).unknown == Steps{1});
-  CHECK(replay(policy::make("nvcaffe"), read({step(0, 0.25, 8.0)})).unknown.empty());
+  CHECK(replay::replay(policy, tested).unknown == Steps{1});
+  CHECK(replay::replay(policy::make("nvcaffe"), read({step(0, 0.25, 8.0)})).unknown.empty());
   // Microbatches are no gradient that the weights see, and overflow all the same.
   log::StepScalars batches = step(0, 0.25);
   batches.more["max_abs/weight_grad/microbatch-0"] = 8;
@@ -170,16 +173,16 @@ TEST_CASE("Policies that follow magnitudes see those of weights") {
   const auto outputs = computed_in(Dtype::f16, record_of("activation_grad/a", 0, {8}));
   CHECK(final_scale(read({step(0, {}, {})}, {narrow, wide, outputs})) == 16);
   // Known for the weights alone, the activations' decide that the step is unknown.
-  CHECK(replay(policy, read({step(0, 0.25, 8.0), step(1, 0.25)})).unknown == Steps{1});
+  CHECK(replay::replay(policy, read({step(0, 0.25, 8.0), step(1, 0.25)})).unknown == Steps{1});
 }
 
 TEST_CASE("A zero that a policy follows is known up to the scale that made it") {
-  const StepSeries series = read({step(0, 0.0, 0.5, 1.0), step(1, 0.0, 0.5, 0.5)});
-  const Trace trace = replay(policy::make("os2s-logmax"), series);  // starts at 1
+  const replay::StepSeries series = read({step(0, 0.0, 0.5, 1.0), step(1, 0.0, 0.5, 0.5)});
+  const replay::Trace trace = replay::replay(policy::make("os2s-logmax"), series);  // starts at 1
   CHECK(trace.unknown.empty());  // minus infinity, and NaN from then on, as in the framework
   CHECK(std::isnan(trace.final_scale));
   const policy::Policy above = policy::make("nvcaffe,adaptive=true,initial_scale=2");
-  CHECK(replay(above, series).unknown == Steps{0, 1});
+  CHECK(replay::replay(above, series).unknown == Steps{0, 1});
 }
 
 TEST_CASE("Delayed scaling takes the largest value of all ranks") {
@@ -198,9 +201,9 @@ TEST_CASE("Delayed scaling takes the largest value of all ranks") {
         }
       }
     }
-    Notes notes;
-    return replay(policy::make("te-delayed,fp8_format=E4M3"),
-                  read_series(folder / name, {}, {}, notes));
+    frames::Notes notes;
+    return replay::replay(policy::make("te-delayed,fp8_format=E4M3"),
+                          replay::read_series(folder / name, {}, {}, notes));
   };
   CHECK(te("both", {1, 4}, 2).final_scale == 112);  // 448 over it
   CHECK(te("same", {4, 4}, 2).final_scale == 112);
@@ -213,8 +216,8 @@ TEST_CASE("Delayed scaling takes the largest value of all ranks") {
 
 TEST_CASE("Gaps of more than a million steps are not assumed") {
   const auto message = [](std::int64_t second, std::int64_t third) {
-    StepSeries series = read({step(0, 0.5), step(second, 0.5), step(third, 0.5)});
-    std::string said = test::message_of([&] { close_gaps(series, true); });
+    replay::StepSeries series = read({step(0, 0.5), step(second, 0.5), step(third, 0.5)});
+    std::string said = test::message_of([&] { replay::close_gaps(series, true); });
     return std::pair(said, series.steps.size());
   };
   const auto [none, all] = message(500'001, 1'000'002);

@@ -10,15 +10,15 @@ using namespace halfscope::analyzers;
 namespace {
 
 /// Ten steps of one gradient of this magnitude, at one loss scale.
-Analysis steps_of(double magnitude, double scale) {
-  Analysis analysis;
+underflow::Analysis steps_of(double magnitude, double scale) {
+  underflow::Analysis analysis;
   analysis.logs = {"run"};
-  analysis.kinds.emplace_back("run", LogKind{"TensorBoard histograms", {}});
-  TensorFindings tensor;
+  analysis.kinds.emplace_back("run", frames::LogKind{"TensorBoard histograms", {}});
+  underflow::TensorFindings tensor;
   tensor.log = "run";
   tensor.counted = true;
   for (std::int64_t step = 0; step < 10; ++step) {
-    StepFindings findings;
+    underflow::StepFindings findings;
     findings.step = step;
     findings.counts.finite_nonzero = 1;
     findings.max_abs = magnitude;
@@ -35,28 +35,28 @@ Analysis steps_of(double magnitude, double scale) {
 }  // namespace
 
 TEST_CASE("carried scale: gradients that could not have been scaled once more", "[carried_scale]") {
-  const auto found = carried_scale(steps_of(1000, 4096));
+  const auto found = scale_history::carried_scale(steps_of(1000, 4096));
   REQUIRE(found);
   CHECK(found->of == 10);
   CHECK(found->steps == 9);  // of the last one nobody knows whether it was skipped
-  CHECK_FALSE(carried_scale(steps_of(1000, 64)));
-  CHECK_FALSE(carried_scale(steps_of(1, 4096)));
-  CHECK(carried_scale(steps_of(65520.0 / 4096, 4096)));
+  CHECK_FALSE(scale_history::carried_scale(steps_of(1000, 64)));
+  CHECK_FALSE(scale_history::carried_scale(steps_of(1, 4096)));
+  CHECK(scale_history::carried_scale(steps_of(65520.0 / 4096, 4096)));
 }
 
 TEST_CASE("carried scale: not where steps were skipped, nor where it was told", "[carried_scale]") {
-  Analysis falling = steps_of(1000, 4096);
+  underflow::Analysis falling = steps_of(1000, 4096);
   for (std::size_t i = 0; i < 10; ++i) {
     falling.scalars[i].second.loss_scale = 4096.0 / static_cast<double>(1U << i);
   }
-  CHECK_FALSE(carried_scale(falling));
-  Analysis told = steps_of(1000, 4096);
-  for (StepFindings& step : told.tensors[0].per_step) step.scale = 4096;
-  CHECK_FALSE(carried_scale(told));
-  Analysis own = steps_of(1000, 4096);
+  CHECK_FALSE(scale_history::carried_scale(falling));
+  underflow::Analysis told = steps_of(1000, 4096);
+  for (underflow::StepFindings& step : told.tensors[0].per_step) step.scale = 4096;
+  CHECK_FALSE(scale_history::carried_scale(told));
+  underflow::Analysis own = steps_of(1000, 4096);
   own.kinds.clear();  // a run log says what its values carry
-  CHECK_FALSE(carried_scale(own));
-  Analysis bounded = steps_of(1000, 4096);
-  for (StepFindings& step : bounded.tensors[0].per_step) step.max_abs_at_least = 1;
-  CHECK_FALSE(carried_scale(bounded));
+  CHECK_FALSE(scale_history::carried_scale(own));
+  underflow::Analysis bounded = steps_of(1000, 4096);
+  for (underflow::StepFindings& step : bounded.tensors[0].per_step) step.max_abs_at_least = 1;
+  CHECK_FALSE(scale_history::carried_scale(bounded));
 }

@@ -14,10 +14,10 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// A run whose counter covers steps 1 to `last`.
-Analysis counted(std::int64_t last) {
-  Analysis analysis;
+underflow::Analysis counted(std::int64_t last) {
+  underflow::Analysis analysis;
   analysis.logs = {"log"};
-  LogKind kind{"console log", {Gap::tensors}};
+  frames::LogKind kind{"console log", {frames::Gap::tensors}};
   kind.counted_from = 1;
   analysis.kinds = {{"log", kind}};
   for (std::int64_t step = 10; step <= last; step += 10) {
@@ -29,60 +29,61 @@ Analysis counted(std::int64_t last) {
   return analysis;
 }
 
-void skip(Analysis& analysis, std::int64_t first, std::uint64_t count, std::optional<double> from,
-          std::optional<double> to, std::vector<double> between = {}) {
-  analysis.skips.emplace_back("log", SkippedSteps{first, first + 9, count, from, to, between});
+void skip(underflow::Analysis& analysis, std::int64_t first, std::uint64_t count,
+          std::optional<double> from, std::optional<double> to, std::vector<double> between = {}) {
+  analysis.skips.emplace_back("log",
+                              frames::SkippedSteps{first, first + 9, count, from, to, between});
 }
 
-TimelineFacts facts_of(const Analysis& analysis) {
-  const auto facts = timeline_facts(analysis);
+scale_history::TimelineFacts facts_of(const underflow::Analysis& analysis) {
+  const auto facts = scale_history::timeline_facts(analysis);
   REQUIRE(facts.size() == 1);
   return facts[0];
 }
 
 TEST_CASE("a counter says that no step was skipped, and of how many") {
-  const TimelineFacts facts = facts_of(counted(100));
+  const scale_history::TimelineFacts facts = facts_of(counted(100));
   CHECK(facts.skips_told);
   CHECK(facts.skipped_in_all == 0);
   CHECK(facts.attempts == 100);  // the first counter is of steps 1 to 10
-  CHECK(facts.state == RunState::normal);
+  CHECK(facts.state == scale_history::RunState::normal);
   CHECK(facts.clear());
 }
 
 TEST_CASE("many skipped steps are more than three and 5 %") {
-  Analysis analysis = counted(100);
+  underflow::Analysis analysis = counted(100);
   skip(analysis, 41, 5, 1024, 1024);
-  CHECK(facts_of(analysis).state == RunState::normal);
+  CHECK(facts_of(analysis).state == scale_history::RunState::normal);
   CHECK(facts_of(analysis).clear());
   skip(analysis, 51, 1, 1024, 1024);
-  CHECK(facts_of(analysis).state == RunState::skipping);
+  CHECK(facts_of(analysis).state == scale_history::RunState::skipping);
   CHECK_FALSE(facts_of(analysis).clear());
-  Analysis few = counted(10);
+  underflow::Analysis few = counted(10);
   skip(few, 1, 2, std::nullopt, std::nullopt);
-  CHECK(facts_of(few).state == RunState::normal);  // too few to judge,
-  CHECK_FALSE(facts_of(few).clear());              // and a fifth of the steps
+  CHECK(facts_of(few).state == scale_history::RunState::normal);  // too few to judge,
+  CHECK_FALSE(facts_of(few).clear());                             // and a fifth of the steps
 }
 
 TEST_CASE("steps skipped at a scale of 1 are said, and are in vain where they are most") {
-  Analysis analysis = counted(100);
+  underflow::Analysis analysis = counted(100);
   skip(analysis, 61, 3, 2, 1, {2, 1, 1, 1, 1, 1});
   CHECK(facts_of(analysis).skipped_at_one == 2);
-  CHECK(facts_of(analysis).state == RunState::skipping);
+  CHECK(facts_of(analysis).state == scale_history::RunState::skipping);
   for (const std::int64_t first : {71, 81, 91}) skip(analysis, first, 6, 1, 1);
-  const TimelineFacts facts = facts_of(analysis);
-  CHECK(facts.state == RunState::broken);
+  const scale_history::TimelineFacts facts = facts_of(analysis);
+  CHECK(facts.state == scale_history::RunState::broken);
   REQUIRE(facts.in_vain);
   CHECK(facts.in_vain->first == 61);
   CHECK(facts.in_vain->skipped == 20);
 }
 
 TEST_CASE("a slow start goes over several lines") {
-  Analysis analysis = counted(50);
+  underflow::Analysis analysis = counted(50);
   skip(analysis, 1, 10, std::nullopt, 0x1p22);
   skip(analysis, 11, 5, 0x1p22, 0x1p17);
   skip(analysis, 31, 1, 0x1p17, 0x1p16);
-  const TimelineFacts facts = facts_of(analysis);
-  CHECK(facts.state == RunState::slow_start);
+  const scale_history::TimelineFacts facts = facts_of(analysis);
+  CHECK(facts.state == scale_history::RunState::slow_start);
   REQUIRE(facts.slow_start);
   CHECK(facts.slow_start->skipped == 15);
   CHECK(facts.slow_start->last == 20);
@@ -91,10 +92,10 @@ TEST_CASE("a slow start goes over several lines") {
 }
 
 TEST_CASE("each change that lines tell counts, and a fall ends where the scale holds") {
-  Analysis analysis = counted(400);
+  underflow::Analysis analysis = counted(400);
   skip(analysis, 1, 3, 0x1p16, 0x1p13, {0x1p16, 0x1p15, 0x1p15, 0x1p14, 0x1p14, 0x1p13});
   skip(analysis, 251, 1, 0x1p13, 0x1p12, {0x1p13, 0x1p12});
-  const TimelineFacts facts = facts_of(analysis);
+  const scale_history::TimelineFacts facts = facts_of(analysis);
   REQUIRE(facts.changes.size() == 4);
   CHECK(facts.changes[1].after == 1);
   CHECK(facts.changes[1].by == 11);
@@ -105,18 +106,18 @@ TEST_CASE("each change that lines tell counts, and a fall ends where the scale h
 }
 
 TEST_CASE("NaN that ended again is not what lasts") {
-  Analysis analysis = counted(100);
+  underflow::Analysis analysis = counted(100);
   const auto norm = [&](std::size_t line, double value) {
-    analysis.scalars[line].second.more[std::string(kGradientNorm)] = value;
+    analysis.scalars[line].second.more[std::string(frames::kGradientNorm)] = value;
   };
   norm(1, kNan);
   for (const std::size_t line : {2, 4, 5}) norm(line, 1);
   norm(3, std::numeric_limits<double>::infinity());
-  CHECK(facts_of(analysis).state == RunState::normal);
+  CHECK(facts_of(analysis).state == scale_history::RunState::normal);
   CHECK(facts_of(analysis).nonfinite_since() == 20);
   for (const std::size_t line : {7, 8, 9}) norm(line, kNan);
-  const TimelineFacts facts = facts_of(analysis);
-  CHECK(facts.state == RunState::broken);
+  const scale_history::TimelineFacts facts = facts_of(analysis);
+  CHECK(facts.state == scale_history::RunState::broken);
   CHECK(facts.nonfinite_since() == 80);
   CHECK(facts.nonfinite.at(0).count == 5);
   CHECK(facts.nonfinite[0].count_since == 3);
@@ -124,24 +125,24 @@ TEST_CASE("NaN that ended again is not what lasts") {
 }
 
 TEST_CASE("an evaluation that is NaN does not say that training broke") {
-  Analysis analysis = counted(100);
-  analysis.scalars[4].second.more[std::string(kEvaluationLoss)] = kNan;
-  const TimelineFacts facts = facts_of(analysis);
+  underflow::Analysis analysis = counted(100);
+  analysis.scalars[4].second.more[std::string(frames::kEvaluationLoss)] = kNan;
+  const scale_history::TimelineFacts facts = facts_of(analysis);
   CHECK(facts.alarming());
-  CHECK(facts.state == RunState::normal);
+  CHECK(facts.state == scale_history::RunState::normal);
   CHECK_FALSE(facts.nonfinite_since());
   CHECK_FALSE(facts.clear());
 }
 
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {
-  Analysis analysis = counted(100);
+  underflow::Analysis analysis = counted(100);
   analysis.kinds[0].second.other_scalers = {{1, 40, 0x1p-24}};
   CHECK_FALSE(facts_of(analysis).clear());
-  analysis.kinds[0].second = {"console log", {Gap::tensors, Gap::steps}};
+  analysis.kinds[0].second = {"console log", {frames::Gap::tensors, frames::Gap::steps}};
   analysis.scalars.resize(1);
   analysis.scalars[0].second.found_inf = true;
   analysis.scalars[0].second.learning_rate.reset();
-  CHECK(facts_of(analysis).state == RunState::unknown);
+  CHECK(facts_of(analysis).state == scale_history::RunState::unknown);
   CHECK_FALSE(facts_of(analysis).attempts);
   CHECK_FALSE(facts_of(analysis).clear());
 }

@@ -23,15 +23,15 @@ struct Norm {
 };
 
 /// One tensor of weight gradients, recorded at a scale of 8.
-Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
-  Analysis analysis;
+underflow::Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
+  underflow::Analysis analysis;
   analysis.logs = {"run"};
-  TensorFindings t;
+  underflow::TensorFindings t;
   t.log = "run";
   t.name = "weight_grad/w";
   t.role = log::Role::weight_grad;
   for (const Norm& step : steps) {
-    StepFindings found;
+    underflow::StepFindings found;
     found.step = std::ssize(t.per_step);
     found.scale = scale;
     found.counts.total = 100;
@@ -43,7 +43,9 @@ Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
   return analysis;
 }
 
-bool clipped(const Analysis& analysis) { return clipped_logs(analysis).contains("run"); }
+bool clipped(const underflow::Analysis& analysis) {
+  return underflow::clipped_logs(analysis).contains("run");
+}
 
 log::Manifest manifest(const nlohmann::json& recorder) {
   log::Manifest made;
@@ -80,7 +82,8 @@ TEST_CASE("clipped: what no clipping leaves", "[clipped]") {
 }
 
 TEST_CASE("clipped: steps that are not finite, or lack tensors, do not count", "[clipped]") {
-  Analysis analysis = recorded({{0.1, 0.02}, {0.1, 0.03}, {0.1, 0.04}, {0.5, 0.04}, {0.6, 0.1}});
+  underflow::Analysis analysis =
+      recorded({{0.1, 0.02}, {0.1, 0.03}, {0.1, 0.04}, {0.5, 0.04}, {0.6, 0.1}});
   CHECK_FALSE(clipped(analysis));
   analysis.tensors[0].per_step[3].counts.inf = 1;
   analysis.tensors[0].per_step[4].counts.total = 50;
@@ -90,7 +93,7 @@ TEST_CASE("clipped: steps that are not finite, or lack tensors, do not count", "
 TEST_CASE("clipped: a manifest says it, of gradients read at the step", "[clipped]") {
   const std::string at_step =
       "read when the optimizer's step is attempted, before a skip is decided";
-  Analysis analysis = recorded({{0.1, 0.02}, {0.2, 0.03}});
+  underflow::Analysis analysis = recorded({{0.1, 0.02}, {0.2, 0.03}});
   analysis.manifests = {{"run", manifest({{"gradients", at_step}, {"clipping", "norm 1"}})}};
   CHECK(clipped(analysis));
   for (const nlohmann::json& other :
@@ -108,13 +111,13 @@ TEST_CASE("clipped: a manifest says it, of gradients read at the step", "[clippe
 }
 
 TEST_CASE("clipped: a replay knows what overflows, and not what does not", "[clipped]") {
-  StepSeries series;
+  replay::StepSeries series;
   series.seen = {{2, 0}, {INFINITY, 1024}};
   series.retried[0] = {{2, 0}, {2, 0}};
-  weights_at_least(series);
-  CHECK(judge(series.seen[0], 65520) == OverflowVerdict::overflow);
-  CHECK(judge(series.seen[0], 1024) == OverflowVerdict::unknown);
-  CHECK(judge(series.seen[1], 1024) == OverflowVerdict::overflow);
+  replay::weights_at_least(series);
+  CHECK(replay::judge(series.seen[0], 65520) == replay::OverflowVerdict::overflow);
+  CHECK(replay::judge(series.seen[0], 1024) == replay::OverflowVerdict::unknown);
+  CHECK(replay::judge(series.seen[1], 1024) == replay::OverflowVerdict::overflow);
   CHECK(series.retried[0][1].partial);
   CHECK(series.retried[0][1].weights_partial);
 }
@@ -131,9 +134,9 @@ TEST_CASE("clipped: policies over a log that was recorded after clipping", "[cli
       records.back().moments = Moments{0, squares};
       scalars.push_back(step(number, values.front()));
     }
-    Notes notes;
-    StepSeries series = read_ranks({scalars}, records, {}, {}, &notes);
-    CHECK(std::ranges::all_of(series.seen, &Seen::partial) == !notes.empty());
+    frames::Notes notes;
+    replay::StepSeries series = read_ranks({scalars}, records, {}, {}, &notes);
+    CHECK(std::ranges::all_of(series.seen, &replay::Seen::partial) == !notes.empty());
     return series.seen.front().partial;
   };
   CHECK(read({{4, 3}, {5, 0}, {4.5F, 2.179449F}}));  // one norm
@@ -163,7 +166,7 @@ TEST_CASE("clipped: files of tensors show it, by norm and by value", "[clipped]"
     for (std::size_t i = 0; i < steps.size(); ++i) {
       dump(folder, i, steps[i].first, steps[i].second);
     }
-    return !analyze({folder / "."}, {}, {}).clipped.empty();
+    return !underflow::analyze({folder / "."}, {}, {}).clipped.empty();
   };
   CHECK(shown({{{3, 0}, {4, 0}}, {{5, 0}, {0, 0}}, {{0, 3}, {-4, 0}}}));     // norm 5
   CHECK(shown({{{3, 1}, {2, 0}}, {{-3, 0}, {3, 0}}, {{0.5F, 0}, {3, 2}}}));  // at most 3

@@ -43,10 +43,11 @@ struct Mass {
   double l2() const { return static_cast<double>(Rational(lost2 / all2)); }
 };
 
-Analysis with_sums(const std::filesystem::path& log, const Selection& selection = {},
-                   const Target& target = {}) {
-  Analysis a = analyze({log}, target, selection);
-  add_sums(a, selection);
+underflow::Analysis with_sums(const std::filesystem::path& log,
+                              const frames::Selection& selection = {},
+                              const underflow::Target& target = {}) {
+  underflow::Analysis a = underflow::analyze({log}, target, selection);
+  formats::add_sums(a, selection);
   return a;
 }
 
@@ -64,12 +65,13 @@ TEST_CASE("lost mass is exact where whole tensors are in the log", "[oracle]") {
   const Values values = gradients(2000, 1, -22, 5);
   const bool flush = GENERATE(false, true);
   const Subnormals rule = flush ? Subnormals::flush_result : Subnormals::keep;
-  const Target target{"binary16", kBinary16, rule};
-  const Analysis a = with_sums(write_tensors(folder, {{"weight_grad/w", values}}), {}, target);
+  const underflow::Target target{"binary16", kBinary16, rule};
+  const underflow::Analysis a =
+      with_sums(write_tensors(folder, {{"weight_grad/w", values}}), {}, target);
   for (const int k : {-10, 0, 1, 3, 12, 40}) {
     Mass wanted;
     wanted.add(values, k, flush);
-    const MassShare found = lost_mass(a.tensors[0], target, k);
+    const MassShare found = underflow::lost_mass(a.tensors[0], target, k);
     CAPTURE(k, flush);
     CHECK(found.l1.low == found.l1.high);
     CHECK(found.l1.low == Approx(wanted.l1()).epsilon(1e-15));
@@ -85,17 +87,18 @@ TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, 2^-27 to 2
   const Values tiny = gradients(9000, 2, -37, 2);
   const Values near = gradients(800, 3, -25.7, 0.3);
   const Values large = gradients(200, 4, -24, 0.3);
-  const Analysis a = with_sums(write_tensors(
+  const underflow::Analysis a = with_sums(write_tensors(
       folder, {{"weight_grad/tiny", tiny}, {"weight_grad/near", near}, {"weight_grad/l", large}}));
-  std::vector<const TensorFindings*> all;
+  std::vector<const underflow::TensorFindings*> all;
   std::uint64_t flushed_at_1 = 0, flushed_at_3 = 0;
-  for (const TensorFindings& t : a.tensors) {
+  for (const underflow::TensorFindings& t : a.tensors) {
     all.push_back(&t);
     flushed_at_1 += t.classes_at({}, 0).flushed_to_zero.low;
     flushed_at_3 += t.classes_at({}, 3).flushed_to_zero.low;
   }
-  const Target target;
-  const MassShare at_1 = lost_mass(all, target, 0), at_3 = lost_mass(all, target, 3);
+  const underflow::Target target;
+  const MassShare at_1 = underflow::lost_mass(all, target, 0),
+                  at_3 = underflow::lost_mass(all, target, 3);
   CHECK(flushed_at_1 > 9500);  // by count, 2^3 changes little
   CHECK(flushed_at_3 > 8900);
   CHECK(at_1.l1.low > 0.5);  // by mass, nearly all
@@ -117,13 +120,13 @@ TEST_CASE("from tables alone lost mass has true bounds", "[oracle]") {
     log::RunLogWriter writer(folder / "run", {});
     writer.write(record_of("weight_grad/w", 0, recorded, scale));
   }
-  const Analysis a = with_sums(folder / "run");
+  const underflow::Analysis a = with_sums(folder / "run");
   CHECK_FALSE(a.tensors[0].sums);
   for (const int k : {-4, 0, 2, 8}) {
     Mass wanted;
     wanted.add(values, k);
     CAPTURE(k, scale);
-    const MassShare found = lost_mass(a.tensors[0], {}, k);
+    const MassShare found = underflow::lost_mass(a.tensors[0], {}, k);
     check_holds(found, wanted);
     CHECK(found.l1.low > wanted.l1() / 3);  // bounds of use: segments are a binade at most
     CHECK(found.l1.high < 3 * wanted.l1());
@@ -139,13 +142,13 @@ TEST_CASE("exact and bounded tensors together", "[oracle]") {
     writer.write(record_of("weight_grad/b", 0, b));
     writer.write_sample(0, {{"weight_grad/a", {1000}, halfscope::test::view_of(a)}});
   }
-  const Analysis found = with_sums(folder / "run");
+  const underflow::Analysis found = with_sums(folder / "run");
   CHECK(found.tensors[0].sums);
   CHECK_FALSE(found.tensors[1].sums);
   Mass wanted;
   wanted.add(a, 1);
   wanted.add(b, 1);
-  check_holds(lost_mass({&found.tensors[0], &found.tensors[1]}, {}, 1), wanted);
+  check_holds(underflow::lost_mass({&found.tensors[0], &found.tensors[1]}, {}, 1), wanted);
 }
 
 TEST_CASE("zeros of FP16-computed values may have been up to 2^-25 over the scale", "[oracle]") {
@@ -161,13 +164,13 @@ TEST_CASE("zeros of FP16-computed values may have been up to 2^-25 over the scal
     writer.write_sample(0, {{"weight_grad/w", {503}, halfscope::test::view_of(recorded)}},
                         {{"scale", "1024"}, {"gradients", "scaled"}});
   }
-  const Analysis a = with_sums(folder / "run");
-  const MassShare found = lost_mass(a.tensors[0], {}, 10);
+  const underflow::Analysis a = with_sums(folder / "run");
+  const MassShare found = underflow::lost_mass(a.tensors[0], {}, 10);
   CHECK(found.l1.low == 0);  // nothing that is there is lost at the scale it was computed at
   const double most = 500 * 0x1p-25, all = most + 0x1p-24 + 0x1p-20 + 1;
   CHECK(found.l1.high == Approx(most / all).epsilon(1e-6));
   // At a larger scale zeros could have been kept, or flushed only below 2^-25 over that.
-  const MassShare at_12 = lost_mass(a.tensors[0], {}, 12);
+  const MassShare at_12 = underflow::lost_mass(a.tensors[0], {}, 12);
   CHECK(at_12.l1.high == Approx(most / 4 / (most / 4 + 0x1p-24 + 0x1p-20 + 1)).epsilon(1e-6));
 }
 
@@ -179,15 +182,17 @@ TEST_CASE("infinities of FP16-computed values may be any mass", "[table]") {
     record.computed_dtype = Dtype::f16;
     writer.write(record);
   }
-  const Analysis a = with_sums(folder / "run");
-  const MassShare found = lost_mass(a.tensors[0], {}, -4);
+  const underflow::Analysis a = with_sums(folder / "run");
+  const MassShare found = underflow::lost_mass(a.tensors[0], {}, -4);
   CHECK(found.l1.low == 0);
   CHECK(found.l1.high == Approx(0x1p-24 / 65520).epsilon(1e-6));
 }
 
 TEST_CASE("nothing has lost nothing", "[table]") {
   const TempFolder folder;
-  const Analysis a = with_sums(write_tensors(folder, {{"weight_grad/z", {0.0f, -0.0f}}}));
-  CHECK(lost_mass(a.tensors[0], {}, 0) == MassShare{});
-  CHECK(lost_mass(std::vector<const TensorFindings*>(), {}, 0) == MassShare{});
+  const underflow::Analysis a =
+      with_sums(write_tensors(folder, {{"weight_grad/z", {0.0f, -0.0f}}}));
+  CHECK(underflow::lost_mass(a.tensors[0], {}, 0) == MassShare{});
+  CHECK(underflow::lost_mass(std::vector<const underflow::TensorFindings*>(), {}, 0) ==
+        MassShare{});
 }

@@ -15,7 +15,7 @@ using log::Role;
 
 namespace {
 
-const Target kHalf;
+const underflow::Target kHalf;
 
 double below(double x) { return std::nextafter(x, 0.0); }
 double above(double x) { return std::nextafter(x, INFINITY); }
@@ -30,31 +30,34 @@ Span between(double first, double last, std::uint64_t count) {
 }
 
 /// Values that carry `scale`, in [1, 2).
-ScaledTable table_of(const Values& values, const std::vector<Span>& spans = {}, double scale = 1) {
+underflow::ScaledTable table_of(const Values& values, const std::vector<Span>& spans = {},
+                                double scale = 1) {
   BinadeTable exact(cuts_for(kBinary16, 1.0, scale));
   for (const auto& [value, times] : values) {
     if (value == 0) exact.add_specials({times, 0, 0, 0, 0});
     if (value != 0) exact.add(magnitude_of(value), false, times);
   }
-  ScaledTable scaled{scale, exact};
+  underflow::ScaledTable scaled{scale, exact};
   for (const Span& span : spans) scaled.table.add(span);
   return scaled;
 }
 
-TensorFindings tensor_of(const std::vector<ScaledTable>& tables, const std::string& name = "g") {
-  TensorFindings tensor;
+underflow::TensorFindings tensor_of(const std::vector<underflow::ScaledTable>& tables,
+                                    const std::string& name = "g") {
+  underflow::TensorFindings tensor;
   tensor.name = name;
   tensor.tables = tables;
-  for (const ScaledTable& t : tables) {
+  for (const underflow::ScaledTable& t : tables) {
     tensor.counts.zero += t.table.zero();
     tensor.counts.finite_nonzero += t.table.finite_nonzero();
   }
   return tensor;
 }
 
-std::optional<int> lowest(const TensorFindings& tensor, double share = 0, Take take = Take::worst,
-                          const Target& target = kHalf) {
-  return lowest_log2({&tensor}, target, share, take);
+std::optional<int> lowest(const underflow::TensorFindings& tensor, double share = 0,
+                          underflow::Take take = underflow::Take::worst,
+                          const underflow::Target& target = kHalf) {
+  return underflow::lowest_log2({&tensor}, target, share, take);
 }
 
 }  // namespace
@@ -97,11 +100,11 @@ TEST_CASE("A value is kept from half the format's least number on, or as flushin
       {"rounds to 2^-14 in 11 bits", kBinary16, Subnormals::flush, 0x1p-14 - 0x1p-26},
   }));
   CAPTURE(row.what);
-  Target target;
+  underflow::Target target;
   target.format = row.format;
   target.subnormals = row.rule;
   const auto found = [&](double value) {
-    return lowest(tensor_of({table_of({{8 * value, 1}})}), 0, Take::worst, target);
+    return lowest(tensor_of({table_of({{8 * value, 1}})}), 0, underflow::Take::worst, target);
   };
   CHECK(found(row.kept) == -3);
   CHECK(found(below(row.kept)) == -2);
@@ -122,21 +125,21 @@ TEST_CASE("A tensor is within the target at exactly the share, and not one value
 }
 
 TEST_CASE("The lowest scale serves every tensor") {
-  const TensorFindings large = tensor_of({table_of({{1, 1023}, {0x1p-60, 1}})});
-  const TensorFindings small = tensor_of({table_of({{0x1p-30, 1}})});
-  const TensorFindings smaller = tensor_of({table_of({{0x1p-33, 1}})});
-  CHECK(lowest_log2({&large, &small, &smaller}, kHalf, 0x1p-10) == 9);
-  CHECK(lowest_log2({&smaller, &small, &large}, kHalf, 0x1p-10) == 9);
-  CHECK(lowest_log2({}, kHalf, 0) == -24);
+  const underflow::TensorFindings large = tensor_of({table_of({{1, 1023}, {0x1p-60, 1}})});
+  const underflow::TensorFindings small = tensor_of({table_of({{0x1p-30, 1}})});
+  const underflow::TensorFindings smaller = tensor_of({table_of({{0x1p-33, 1}})});
+  CHECK(underflow::lowest_log2({&large, &small, &smaller}, kHalf, 0x1p-10) == 9);
+  CHECK(underflow::lowest_log2({&smaller, &small, &large}, kHalf, 0x1p-10) == 9);
+  CHECK(underflow::lowest_log2({}, kHalf, 0) == -24);
   // 1 of 1024 and 1 of 1 are 2 of 1025 together: each tensor counts by itself.
-  CHECK(lowest_log2({&large, &small}, kHalf, 0x1p-8) == 6);
+  CHECK(underflow::lowest_log2({&large, &small}, kHalf, 0x1p-8) == 6);
 }
 
 TEST_CASE("Values that carry a scale count unscaled, and a tensor's tables together") {
-  const ScaledTable plain = table_of({{0x1p-30, 1}});
+  const underflow::ScaledTable plain = table_of({{0x1p-30, 1}});
   // 1.5 * 2^-33 over 1.5 is 2^-33, which is flushed at 2^8; one ulp more is not.
-  const ScaledTable tie = table_of({{1.5 * 0x1p-33, 1}}, {}, 1.5);
-  const ScaledTable over = table_of({{above(1.5 * 0x1p-33), 1}}, {}, 1.5);
+  const underflow::ScaledTable tie = table_of({{1.5 * 0x1p-33, 1}}, {}, 1.5);
+  const underflow::ScaledTable over = table_of({{above(1.5 * 0x1p-33), 1}}, {}, 1.5);
   CHECK(lowest(tensor_of({tie})) == 9);
   CHECK(lowest(tensor_of({over})) == 8);
   CHECK(lowest(tensor_of({plain, tie})) == 9);
@@ -172,28 +175,28 @@ TEST_CASE("The lowest scale where only bounds are known: worst, as zeros, best",
       {"less than an eighth", {{1, 3}, {0x1p-40, 1}}, with_zero, below(0.125), {}, 16, 16},
   }));
   CAPTURE(row.what, row.share);
-  const TensorFindings tensor = tensor_of({table_of(row.values, {row.span})});
+  const underflow::TensorFindings tensor = tensor_of({table_of(row.values, {row.span})});
   CHECK(lowest(tensor, row.share) == row.worst);
-  CHECK(lowest(tensor, row.share, Take::zeros) == row.zeros);
-  CHECK(lowest(tensor, row.share, Take::best) == row.best);
+  CHECK(lowest(tensor, row.share, underflow::Take::zeros) == row.zeros);
+  CHECK(lowest(tensor, row.share, underflow::Take::best) == row.best);
 }
 
 TEST_CASE("What is flushed is open where a bucket hides it, or zeros are not sure") {
-  TensorFindings tensor = tensor_of({table_of({{1, 4}, {0, 3}})});
-  CHECK_FALSE(is_bounded(tensor));
+  underflow::TensorFindings tensor = tensor_of({table_of({{1, 4}, {0, 3}})});
+  CHECK_FALSE(underflow::is_bounded(tensor));
   tensor.hidden_by_buckets = true;
-  CHECK(is_bounded(tensor));
-  CHECK(is_bounded(tensor_of({table_of({{1, 4}}, {between(0, 0x1p-30, 1)})})));
-  CHECK_FALSE(is_bounded(tensor_of({table_of({{1, 4}}, {between(0x1p-30, 1, 1)})})));
+  CHECK(underflow::is_bounded(tensor));
+  CHECK(underflow::is_bounded(tensor_of({table_of({{1, 4}}, {between(0, 0x1p-30, 1)})})));
+  CHECK_FALSE(underflow::is_bounded(tensor_of({table_of({{1, 4}}, {between(0x1p-30, 1, 1)})})));
 }
 
 TEST_CASE("Tensors are named of which more than the share is flushed for sure") {
   using Names = std::vector<std::string>;
-  const TensorFindings small = tensor_of({table_of({{0x1p-30, 1}, {1, 3}})}, "small");
-  const TensorFindings one = tensor_of({table_of({{1, 4}})}, "one");
-  const TensorFindings tiny = tensor_of({table_of({{0x1p-40, 4}})}, "tiny");
+  const underflow::TensorFindings small = tensor_of({table_of({{0x1p-30, 1}, {1, 3}})}, "small");
+  const underflow::TensorFindings one = tensor_of({table_of({{1, 4}})}, "one");
+  const underflow::TensorFindings tiny = tensor_of({table_of({{0x1p-40, 4}})}, "tiny");
   const auto named = [&](int k, double share) {
-    return names_above_target({&tiny, &one, &small}, kHalf, k, share);
+    return underflow::names_above_target({&tiny, &one, &small}, kHalf, k, share);
   };
   CHECK(named(5, 0) == Names{"tiny", "small"});  // in the order given
   CHECK(named(6, 0) == Names{"tiny"});
@@ -204,9 +207,9 @@ TEST_CASE("Tensors are named of which more than the share is flushed for sure") 
 
 TEST_CASE("Of bounds a tensor is named by the zeros, or where buckets hide it by the least") {
   const auto named = [](const Values& values, const Span& span, double share, bool hidden) {
-    TensorFindings tensor = tensor_of({table_of(values, {span})});
+    underflow::TensorFindings tensor = tensor_of({table_of(values, {span})});
     tensor.hidden_by_buckets = hidden;
-    return !names_above_target({&tensor}, kHalf, 0, share).empty();
+    return !underflow::names_above_target({&tensor}, kHalf, 0, share).empty();
   };
   const Span nonzero = between(0x1p-30, 0x1p-20, 4), with_zero = between(0, 0x1p-30, 4);
   CHECK(named({{1, 4}}, nonzero, below(0.5), false));
@@ -217,14 +220,14 @@ TEST_CASE("Of bounds a tensor is named by the zeros, or where buckets hide it by
 }
 
 TEST_CASE("Of gradients' smallest magnitudes the lowest scale keeps all", "[table]") {
-  const auto lowest_of = [](const std::vector<StepPeak>& peaks, Format format = kBinary16) {
-    Analysis analysis;
+  const auto lowest_of = [](const std::vector<frames::StepPeak>& peaks, Format format = kBinary16) {
+    underflow::Analysis analysis;
     analysis.target.format = format;
-    for (const StepPeak& peak : peaks) analysis.peaks.emplace_back("log", peak);
-    return lowest_log2_of_peaks(analysis);
+    for (const frames::StepPeak& peak : peaks) analysis.peaks.emplace_back("log", peak);
+    return underflow::lowest_log2_of_peaks(analysis);
   };
   const auto of = [](std::optional<double> least, Role role = Role::weight_grad) {
-    return StepPeak{role, 0, 1e5, {}, "layer", {}, least};
+    return frames::StepPeak{role, 0, 1e5, {}, "layer", {}, least};
   };
   const auto one = [&](double least) { return lowest_of({of(least)}); };
   CHECK(one(0x1p-25) == 1);
@@ -235,10 +238,10 @@ TEST_CASE("Of gradients' smallest magnitudes the lowest scale keeps all", "[tabl
   CHECK(one(65504) == -24);
   CHECK(one(above(0x1p-65)) == 40);
   CHECK(lowest_of({of(0x1p-134)}, kBfloat16) == 1);
-  const StepPeak small = of(0x1p-40, Role::activation_grad), large = of(1);
+  const frames::StepPeak small = of(0x1p-40, Role::activation_grad), large = of(1);
   CHECK(lowest_of({large, small}) == 16);
   CHECK(lowest_of({large, of(0x1p-60, Role::activation)}) == -24);  // no gradient
-  StepPeak over_all = of({}), zeros = of({});
+  frames::StepPeak over_all = of({}), zeros = of({});
   over_all.tensor.clear();  // its tensors tell by themselves
   zeros.max_abs = 0;
   CHECK(lowest_of({over_all, zeros, small}) == 16);

@@ -24,15 +24,15 @@ log::StepScalars scalars_of(std::int64_t step, std::optional<double> loss_scale)
   return scalars;
 }
 
-TensorFindings tensor_of(Role role, std::optional<Dtype> source = {}) {
-  TensorFindings tensor;
+underflow::TensorFindings tensor_of(Role role, std::optional<Dtype> source = {}) {
+  underflow::TensorFindings tensor;
   tensor.role = role;
   tensor.source_dtype = source;
   return tensor;
 }
 
-StepFindings step_5(double scale, bool fits_as_is, Interval finite_nonzero) {
-  StepFindings step;
+underflow::StepFindings step_5(double scale, bool fits_as_is, Interval finite_nonzero) {
+  underflow::StepFindings step;
   step.step = 5;
   step.scale = scale;
   step.fits_as_is = fits_as_is;
@@ -43,24 +43,24 @@ StepFindings step_5(double scale, bool fits_as_is, Interval finite_nonzero) {
 }  // namespace
 
 TEST_CASE("The scalars of a log are found by step, those of other logs are not") {
-  Analysis analysis;
+  underflow::Analysis analysis;
   analysis.scalars = {
       {"run", scalars_of(3, 8)}, {"other", scalars_of(4, 16)}, {"run", scalars_of(7, {})}};
-  const LogScalars run(analysis, "run");
+  const underflow::LogScalars run(analysis, "run");
   CHECK(run.steps().size() == 2);
   CHECK(run.at(3) == &analysis.scalars[0].second);
   CHECK(run.at(4) == nullptr);
   CHECK(run.loss_scale(3) == 8);
   CHECK_FALSE(run.loss_scale(4));  // no such step in this log
   CHECK_FALSE(run.loss_scale(7));  // it does not say
-  CHECK(LogScalars(analysis, "third").empty());
+  CHECK(underflow::LogScalars(analysis, "third").empty());
 }
 
 TEST_CASE("A loss scale of the scalars is usable where it is a normal binary32 number") {
   const auto told = [](double scale) {
-    Analysis analysis;
+    underflow::Analysis analysis;
     analysis.scalars.emplace_back("run", scalars_of(0, scale));
-    return LogScalars(analysis, "run").loss_scale(0).has_value();
+    return underflow::LogScalars(analysis, "run").loss_scale(0).has_value();
   };
   for (const double scale : {0.3, 0x1p-126, 0x1.fffffep127}) CHECK(told(scale));
   // The largest subnormal number, what is beyond the largest one, and what is no scale.
@@ -92,7 +92,8 @@ TEST_CASE("The highest scale of a magnitude is the last that rounds to no infini
       {"E2M1: 6 and half a step of 2", 7, 1, kFloat4E2M1, -1},
   }));
   CAPTURE(row.what);
-  CHECK(highest_safe_log2(magnitude_of(row.recorded), row.scale, row.format) == row.log2);
+  CHECK(underflow::highest_safe_log2(magnitude_of(row.recorded), row.scale, row.format) ==
+        row.log2);
 }
 
 TEST_CASE("At the highest scale no binary16 number overflows, at twice it all do", "[exhaustive]") {
@@ -101,7 +102,7 @@ TEST_CASE("At the highest scale no binary16 number overflows, at twice it all do
     const int fraction = static_cast<int>(bits & 1023), exponent = static_cast<int>(bits >> 10);
     const double x =
         exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
-    const int k = highest_safe_log2(magnitude_of(x), 1.0, kBinary16);
+    const int k = underflow::highest_safe_log2(magnitude_of(x), 1.0, kBinary16);
     if (!(std::ldexp(x, k) < 65520 && std::ldexp(x, k + 1) >= 65520)) bad = bits;
   }
   INFO("first wrong encoding: 0x" << std::hex << bad);
@@ -126,53 +127,57 @@ TEST_CASE("A step overflows where its largest value does at the scale, exactly",
       {"bfloat16 has binary32's range", 65520, 1, 65536, kBfloat16, false},
   }));
   CAPTURE(row.what);
-  StepFindings step;
-  CHECK_FALSE(overflows(step, row.format, row.loss_scale));  // no finite nonzero value
+  underflow::StepFindings step;
+  CHECK_FALSE(underflow::overflows(step, row.format, row.loss_scale));  // no finite nonzero value
   step.scale = row.recorded_scale;
   step.largest = magnitude_of(row.recorded);
-  CHECK(overflows(step, row.format, row.loss_scale) == row.overflows);
+  CHECK(underflow::overflows(step, row.format, row.loss_scale) == row.overflows);
 }
 
 TEST_CASE("A step is found by its number") {
-  TensorFindings tensor;
-  CHECK(find_step(tensor, 0) == nullptr);
+  underflow::TensorFindings tensor;
+  CHECK(underflow::find_step(tensor, 0) == nullptr);
   for (const std::int64_t step : {-2, 5, 9}) tensor.per_step.emplace_back().step = step;
-  for (const StepFindings& step : tensor.per_step) CHECK(find_step(tensor, step.step) == &step);
-  for (const std::int64_t absent : {-3, 0, 6, 10}) CHECK(find_step(tensor, absent) == nullptr);
+  for (const underflow::StepFindings& step : tensor.per_step) {
+    CHECK(underflow::find_step(tensor, step.step) == &step);
+  }
+  for (const std::int64_t absent : {-3, 0, 6, 10}) {
+    CHECK(underflow::find_step(tensor, absent) == nullptr);
+  }
 }
 
 TEST_CASE("A step is seen at the loss scale of its counts where one acts on it, else at 1") {
-  TensorFindings tensor;
-  StepFindings step = step_5(8, false, 1);
+  underflow::TensorFindings tensor;
+  underflow::StepFindings step = step_5(8, false, 1);
   step.loss_scale = 1024;
-  CHECK(scale_seen(tensor, step) == 1);
+  CHECK(underflow::scale_seen(tensor, step) == 1);
   tensor.counted = true;
-  CHECK(scale_seen(tensor, step) == 1024);
+  CHECK(underflow::scale_seen(tensor, step) == 1024);
 }
 
 TEST_CASE("A loss without a scale was recorded before the scale multiplied it") {
-  StepFindings step;
-  CHECK(before_scaling(tensor_of(Role::loss), step));
-  CHECK_FALSE(before_scaling(tensor_of(Role::weight_grad), step));
+  underflow::StepFindings step;
+  CHECK(underflow::before_scaling(tensor_of(Role::loss), step));
+  CHECK_FALSE(underflow::before_scaling(tensor_of(Role::weight_grad), step));
   step.scale = 2;
-  CHECK_FALSE(before_scaling(tensor_of(Role::loss), step));
+  CHECK_FALSE(underflow::before_scaling(tensor_of(Role::loss), step));
 }
 
 TEST_CASE("A step is not finite where an infinity or a NaN is sure") {
-  StepFindings step;
+  underflow::StepFindings step;
   step.counts.nan = step.counts.inf = Interval(0, 3);  // perhaps, of a bucket without an end
-  CHECK_FALSE(nonfinite(step));
+  CHECK_FALSE(underflow::nonfinite(step));
   step.counts.nan = Interval(1, 3);
-  CHECK(nonfinite(step));
+  CHECK(underflow::nonfinite(step));
   std::swap(step.counts.nan, step.counts.inf);
-  CHECK(nonfinite(step));
+  CHECK(underflow::nonfinite(step));
 }
 
 TEST_CASE("A tensor may have overflowed in a narrow format unless the log shows otherwise") {
   const auto narrow = [](std::optional<Dtype> source, std::optional<Dtype> computed = {}) {
-    TensorFindings tensor = tensor_of(Role::weight_grad, source);
+    underflow::TensorFindings tensor = tensor_of(Role::weight_grad, source);
     tensor.computed_dtype = computed;
-    return computed_narrow(tensor);
+    return underflow::computed_narrow(tensor);
   };
   CHECK(narrow({}));  // the log does not say
   for (const Dtype dtype : {Dtype::f16, Dtype::f8_e4m3, Dtype::f8_e5m2}) {
@@ -182,15 +187,15 @@ TEST_CASE("A tensor may have overflowed in a narrow format unless the log shows 
   for (const Dtype dtype : {Dtype::bf16, Dtype::f32, Dtype::f64}) {  // binary32's range or more
     CHECK_FALSE((narrow(dtype) || narrow({}, dtype) || narrow(Dtype::f32, dtype)));
   }
-  TensorFindings looks_like = tensor_of(Role::weight_grad, Dtype::f32);
+  underflow::TensorFindings looks_like = tensor_of(Role::weight_grad, Dtype::f32);
   looks_like.suspected_fp16 = true;
-  CHECK(computed_narrow(looks_like));
+  CHECK(underflow::computed_narrow(looks_like));
 }
 
 TEST_CASE("FP16 made none of a log's infinities where all that computes is wide", "[table]") {
   using Of = std::pair<Role, Dtype>;
   const auto found = [](const std::vector<Of>& tensors) {
-    ComputedFormats formats;
+    underflow::ComputedFormats formats;
     for (const auto& [role, dtype] : tensors) formats.add(tensor_of(role, dtype));
     return std::pair(formats.all_wide(), formats.any_narrow_gradient());
   };
@@ -238,12 +243,13 @@ TEST_CASE("The scale a tensor was computed at: its own, the scalars', or 1", "[t
       {"a loss before it is multiplied", Role::loss, 1, told, false, 1, 1, 1},
   }));
   CAPTURE(row.what);
-  Analysis analysis;
+  underflow::Analysis analysis;
   for (const log::StepScalars& of : row.scalars) analysis.scalars.emplace_back("run", of);
-  TensorFindings tensor = tensor_of(row.role);
+  underflow::TensorFindings tensor = tensor_of(row.role);
   tensor.counted = row.role != Role::weight;
-  const StepFindings step = step_5(row.scale, row.fits_as_is, row.finite);
-  const LogScalars scalars(analysis, "run");
-  CHECK(computed_scale(tensor, step, scalars) == row.wanted);
-  CHECK(computed_scale(tensor, step, scalars, WithoutScalars::as_recorded) == row.as_recorded);
+  const underflow::StepFindings step = step_5(row.scale, row.fits_as_is, row.finite);
+  const underflow::LogScalars scalars(analysis, "run");
+  CHECK(underflow::computed_scale(tensor, step, scalars) == row.wanted);
+  CHECK(underflow::computed_scale(tensor, step, scalars, underflow::WithoutScalars::as_recorded) ==
+        row.as_recorded);
 }

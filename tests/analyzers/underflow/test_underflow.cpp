@@ -29,8 +29,8 @@ Values gradients(std::size_t n, std::uint32_t seed) {
 }
 
 /// Brute force: the class of every value, each times `factor` in exact binary64, rounded once.
-Counts brute_force(const Values& values, double factor, Format f) {
-  Counts c;
+underflow::Counts brute_force(const Values& values, double factor, Format f) {
+  underflow::Counts c;
   std::uint64_t zero = 0, flushed = 0, subnormal = 0, normal = 0, overflow = 0;
   for (const float x : values) {
     ++c.total;
@@ -53,20 +53,20 @@ Counts brute_force(const Values& values, double factor, Format f) {
   return c;
 }
 
-void check_equal(const Counts& found, const Counts& wanted) {
+void check_equal(const underflow::Counts& found, const underflow::Counts& wanted) {
   CHECK(found.total == wanted.total);
   CHECK(found.zero == wanted.zero);
   CHECK(found.classes == wanted.classes);
 }
 
-const TensorFindings& find(const Analysis& a, std::string_view name) {
-  for (const TensorFindings& t : a.tensors) {
+const underflow::TensorFindings& find(const underflow::Analysis& a, std::string_view name) {
+  for (const underflow::TensorFindings& t : a.tensors) {
     if (t.name == name) return t;
   }
   throw std::out_of_range(std::string(name));
 }
 
-Target target_of(std::string_view name) {
+underflow::Target target_of(std::string_view name) {
   return {find_format(name)->name, find_format(name)->format};
 }
 
@@ -81,11 +81,11 @@ TEST_CASE("counts equal rounding every value, for every format and scale", "[ora
   const double scale = GENERATE(1.0, 0.25, 65536.0, 1000.0, 3.0, 0.1);
   const double recorded = GENERATE(1.0, 1024.0, 48.0);
   CAPTURE(format, scale, recorded);
-  Selection selection;
+  frames::Selection selection;
   selection.loss_scale = scale;
   selection.recorded_scale = recorded;
-  const Analysis a = analyze({log}, target_of(format), selection);
-  const TensorFindings& t = a.tensors.at(0);
+  const underflow::Analysis a = underflow::analyze({log}, target_of(format), selection);
+  const underflow::TensorFindings& t = a.tensors.at(0);
   // x * scale / recorded is no double in general: compare where the quotient is exact, and for the
   // others by cross-multiplication with boundaries in tests/table/test_boundary.cpp.
   const bool exact = recorded != 48.0 && scale != 0.1;
@@ -93,7 +93,7 @@ TEST_CASE("counts equal rounding every value, for every format and scale", "[ora
     check_equal(t.counts, brute_force(values, scale / recorded, find_format(format)->format));
   CHECK(t.unscale_exact);
   CHECK(t.counts.classes.flushed_to_zero.exact());
-  const Counts& c = t.counts;
+  const underflow::Counts& c = t.counts;
   CHECK(c.classes.flushed_to_zero.low + c.classes.subnormal.low + c.classes.normal.low +
             c.classes.overflow.low + c.zero ==
         c.total);
@@ -103,11 +103,11 @@ TEST_CASE("every scale that is answered unasked equals asking for it", "[oracle]
   const TempFolder folder;
   const Values values = gradients(2000, 2);
   const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-  const std::vector<Classes> by_scale = analyze({log}, {}, {}).tensors[0].by_scale({});
-  for (int k = kFirstLog2Scale; k <= kLastLog2Scale; ++k) {
+  const std::vector<Classes> by_scale = underflow::analyze({log}, {}, {}).tensors[0].by_scale({});
+  for (int k = underflow::kFirstLog2Scale; k <= underflow::kLastLog2Scale; ++k) {
     CAPTURE(k);
-    const Counts wanted = brute_force(values, std::ldexp(1.0, k), kBinary16);
-    REQUIRE(by_scale[static_cast<std::size_t>(k - kFirstLog2Scale)] == wanted.classes);
+    const underflow::Counts wanted = brute_force(values, std::ldexp(1.0, k), kBinary16);
+    REQUIRE(by_scale[static_cast<std::size_t>(k - underflow::kFirstLog2Scale)] == wanted.classes);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("a flushing target loses its subnormals", "[table]") {
   const auto log =
       write_tensors(folder, {{"weight_grad/w", {0x1p-24f, 0x1p-15f, 0x1.ffcp-15f, 1.0f}}});
   const auto classes = [&](Subnormals rule) {
-    return analyze({log}, {"binary16", kBinary16, rule}, {}).tensors[0].counts.classes;
+    return underflow::analyze({log}, {"binary16", kBinary16, rule}, {}).tensors[0].counts.classes;
   };
   CHECK(classes(Subnormals::keep) == Classes{0, 2, 2, 0});
   CHECK(classes(Subnormals::flush) == Classes{3, 0, 1, 0});
@@ -145,7 +145,7 @@ TEST_CASE("a flushing target flushes what the emulator flushes", "[oracle]") {
     const std::uint64_t bits = from_double(f, double{x}, with_subnormals({}, rule)).bits;
     flushed += (bits & f.magnitude_mask()) == 0;
   }
-  const Classes c = analyze({log}, {format, f, rule}, {}).tensors[0].counts.classes;
+  const Classes c = underflow::analyze({log}, {format, f, rule}, {}).tensors[0].counts.classes;
   CHECK(c.flushed_to_zero.low <= flushed);
   CHECK(c.flushed_to_zero.high >= flushed);
   // E4M3's limit after rounding is no cut of the tables: there are bounds.
@@ -164,8 +164,8 @@ TEST_CASE("steps carry their own scale, and add up unscaled", "[table]") {
     writer.write(record_of("weight_grad/w", 0, values));
     writer.write(record_of("weight_grad/w", 7, scaled, 256.0));
   }
-  const Analysis a = analyze({folder / "run"}, {}, {});
-  const TensorFindings& t = a.tensors.at(0);
+  const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
+  const underflow::TensorFindings& t = a.tensors.at(0);
   REQUIRE(t.per_step.size() == 2);
   CHECK(t.per_step[0].counts.classes == t.per_step[1].counts.classes);
   CHECK(t.per_step[0].max_abs == t.per_step[1].max_abs);
@@ -180,15 +180,15 @@ TEST_CASE("a recorded scale that is no power of two gives intervals from tables"
     log::RunLogWriter writer(folder / "run", {});
     writer.write(record_of("weight_grad/w", 0, values, 1000.0));
   }
-  const Analysis a = analyze({folder / "run"}, {}, {});
-  const TensorFindings& t = a.tensors.at(0);
+  const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
+  const underflow::TensorFindings& t = a.tensors.at(0);
   CHECK_FALSE(t.unscale_exact);
   std::uint64_t flushed = 0;
   for (const float x : values) flushed += std::abs(x) <= 1000 * 0x1p-25;  // exact in binary64
   CHECK(t.counts.classes.flushed_to_zero.low <= flushed);
   CHECK(t.counts.classes.flushed_to_zero.high >= flushed);
   std::uint64_t sure = 0, perhaps = 0;
-  for (const BinadeCount& b : t.binades) {
+  for (const underflow::BinadeCount& b : t.binades) {
     sure += b.count.low;
     perhaps += b.count.high;
   }
@@ -204,13 +204,13 @@ TEST_CASE("scaled without a scale is refused with the flag to give", "[table]") 
     record.scale_known = false;
     writer.write(record);
   }
-  const std::string message = message_of([&] { analyze({folder / "run"}, {}, {}); });
+  const std::string message = message_of([&] { underflow::analyze({folder / "run"}, {}, {}); });
   CHECK(message.find("weight_grad/w") != std::string::npos);
   CHECK(message.find("step 3") != std::string::npos);
   CHECK(message.find("--recorded-scale") != std::string::npos);
-  Selection told;
+  frames::Selection told;
   told.recorded_scale = 2.0;
-  CHECK(analyze({folder / "run"}, {}, told).tensors[0].max_abs == 0.5);
+  CHECK(underflow::analyze({folder / "run"}, {}, told).tensors[0].max_abs == 0.5);
 }
 
 TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") {
@@ -222,13 +222,13 @@ TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") 
                            65536);
   }
   const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-  const TensorFindings t = analyze({log}, {}, {}).tensors.at(0);
+  const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).tensors.at(0);
   CHECK(t.suspected_fp16);
   CHECK_FALSE(t.underflow_identifiable);  // some are zero
   // E4M3 has larger steps than binary16: there, underflow can be told from binary16 data too.
-  CHECK(analyze({log}, target_of("e4m3"), {}).tensors.at(0).underflow_identifiable);
-  const TensorFindings wide =
-      analyze({write_tensors(folder, {{"weight_grad/w", gradients(1000, 5)}})}, {}, {})
+  CHECK(underflow::analyze({log}, target_of("e4m3"), {}).tensors.at(0).underflow_identifiable);
+  const underflow::TensorFindings wide =
+      underflow::analyze({write_tensors(folder, {{"weight_grad/w", gradients(1000, 5)}})}, {}, {})
           .tensors.at(0);
   CHECK_FALSE(wide.suspected_fp16);
   CHECK(wide.underflow_identifiable);
@@ -238,7 +238,7 @@ TEST_CASE("few bits alone are no evidence of binary16", "[table]") {
   const TempFolder folder;
   const auto suspected = [&](const Values& values) {
     const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-    const TensorFindings t = analyze({log}, {}, {}).tensors.at(0);
+    const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).tensors.at(0);
     CHECK(t.underflow_identifiable == !t.suspected_fp16);
     return t.suspected_fp16;
   };
@@ -271,7 +271,7 @@ TEST_CASE("a constant under a loss scale that changes is one value", "[table]") 
       writer.write(record);
     }
   }
-  CHECK_FALSE(analyze({folder / "run"}, {}, {}).tensors.at(0).suspected_fp16);
+  CHECK_FALSE(underflow::analyze({folder / "run"}, {}, {}).tensors.at(0).suspected_fp16);
 }
 
 TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
@@ -283,9 +283,9 @@ TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
       record.computed_dtype = Dtype::f16;
       writer.write(record);
     }
-    return analyze({folder / name}, {}, {}).tensors.at(0);
+    return underflow::analyze({folder / name}, {}, {}).tensors.at(0);
   };
-  const TensorFindings clean = of({0x1p-24f, -0x1.8p-14f, 1.0f, INFINITY}, "clean");
+  const underflow::TensorFindings clean = of({0x1p-24f, -0x1.8p-14f, 1.0f, INFINITY}, "clean");
   CHECK(clean.underflow_identifiable);
   CHECK(clean.zeros_may_be_flushed);
   CHECK(clean.classes_at({}, 0).flushed_to_zero == Interval(0));
@@ -296,19 +296,19 @@ TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
 TEST_CASE("roles come from names, options, or are assumed", "[table]") {
   const TempFolder folder;
   const auto bare = write_tensors(folder, {{"conv1.weight", {1.0f}}, {"fc", {1.0f}}});
-  CHECK(analyze({bare}, {}, {}).tensors[1].role == log::Role::weight_grad);
-  CHECK(analyze({bare}, {}, {}).tensors[1].role_source == RoleSource::assumed);
-  Selection named;
+  CHECK(underflow::analyze({bare}, {}, {}).tensors[1].role == log::Role::weight_grad);
+  CHECK(underflow::analyze({bare}, {}, {}).tensors[1].role_source == frames::RoleSource::assumed);
+  frames::Selection named;
   named.roles = {{"conv*", log::Role::weight}};
-  const Analysis a = analyze({bare}, {}, named);
+  const underflow::Analysis a = underflow::analyze({bare}, {}, named);
   CHECK(a.tensors[0].role == log::Role::weight);
-  CHECK(a.tensors[0].role_source == RoleSource::option);
+  CHECK(a.tensors[0].role_source == frames::RoleSource::option);
   CHECK(a.tensors[1].role == log::Role::unknown);  // who names roles gets no others assumed
-  CHECK(a.tensors[1].role_source == RoleSource::none);
+  CHECK(a.tensors[1].role_source == frames::RoleSource::none);
   const auto mixed = write_tensors(folder, {{"activation/a", {1.0f}}, {"fc", {1.0f}}});
-  const Analysis m = analyze({mixed}, {}, {});
+  const underflow::Analysis m = underflow::analyze({mixed}, {}, {});
   CHECK(m.tensors[1].role == log::Role::unknown);
-  CHECK(m.tensors[1].role_source == RoleSource::none);
+  CHECK(m.tensors[1].role_source == frames::RoleSource::none);
 }
 
 TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") {
@@ -322,7 +322,7 @@ TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") 
     writer.write(record_of("weight_grad/w", 0, gradients(100, 6)));
     writer.write(record_of("weight/w", 0, {1.0f + static_cast<float>(rank)}));
   }
-  const Analysis a = analyze({folder / "run"}, {}, {});
+  const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
   CHECK(a.tensors.at(0).counts.total == 200);
   CHECK(a.tensors.at(1).counts.total == 1);
   CHECK(a.tensors.at(1).max_abs == 1.0);
@@ -339,16 +339,16 @@ TEST_CASE("steps and tensors are selected", "[table]") {
       writer.write(record_of("weight_grad/b", step, {1.0f}));
     }
   }
-  Selection s;
+  frames::Selection s;
   s.tensor_glob = "a";
   s.first_step = 5;
   s.end_step = 9;
-  const Analysis a = analyze({folder / "run"}, {}, s);
+  const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, s);
   REQUIRE(a.tensors.size() == 1);
   REQUIRE(a.tensors[0].per_step.size() == 1);
   CHECK(a.tensors[0].per_step[0].step == 5);
   s.tensor_glob = "nothing";
-  CHECK(message_of([&] { analyze({folder / "run"}, {}, s); }).find("--tensor") !=
+  CHECK(message_of([&] { underflow::analyze({folder / "run"}, {}, s); }).find("--tensor") !=
         std::string::npos);
 }
 
@@ -357,7 +357,7 @@ TEST_CASE("empty, all zero and all NaN tensors are counted, not dropped", "[tabl
   const auto log = write_tensors(folder, {{"weight_grad/empty", {}},
                                           {"weight_grad/zeros", {0.0f, -0.0f}},
                                           {"weight_grad/nans", {NAN, NAN, INFINITY}}});
-  const Analysis a = analyze({log}, {}, {});
+  const underflow::Analysis a = underflow::analyze({log}, {}, {});
   CHECK(find(a, "weight_grad/empty").counts.total == 0);
   CHECK(find(a, "weight_grad/zeros").counts.zero == 2);
   CHECK(find(a, "weight_grad/nans").counts.nan == 2);

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzers/logs.hpp"
-#include "analyzers/updates/optimizer_update.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/updates/optimizer_update.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -49,21 +49,23 @@ log::StepScalars scalars_at(std::int64_t step, double lr, bool skipped = false) 
   return scalars;
 }
 
-Analysis with_updates(const std::filesystem::path& log, const Selection& selection = {},
-                      bool with_what_if = false) {
-  Analysis analysis = analyze({log}, {}, selection);
-  add_updates(analysis, selection, with_what_if);
+underflow::Analysis with_updates(const std::filesystem::path& log,
+                                 const frames::Selection& selection = {},
+                                 bool with_what_if = false) {
+  underflow::Analysis analysis = underflow::analyze({log}, {}, selection);
+  updates::add_updates(analysis, selection, with_what_if);
   return analysis;
 }
 
-const TensorFindings& find(const Analysis& analysis, const std::string& name) {
-  for (const TensorFindings& t : analysis.tensors) {
+const underflow::TensorFindings& find(const underflow::Analysis& analysis,
+                                      const std::string& name) {
+  for (const underflow::TensorFindings& t : analysis.tensors) {
     if (t.name == name) return t;
   }
   throw std::runtime_error("no tensor " + name);
 }
 
-bool notes_say(const Analysis& analysis, const std::string& words) {
+bool notes_say(const underflow::Analysis& analysis, const std::string& words) {
   return std::any_of(analysis.notes.begin(), analysis.notes.end(), [&](const std::string& note) {
     return note.find(words) != std::string::npos;
   });
@@ -85,9 +87,9 @@ TEST_CASE("recorded updates, over steps and in each", "[table]") {
       sample(writer, step, {{"weight/w", kOnes}, {"update/w", kUpdates}, {"activation/x", {1}}});
     }
   }
-  const Analysis analysis = with_updates(folder / "run");
-  const UpdateFindings& found = *find(analysis, "weight/w").updates;
-  CHECK(found.source == UpdateSource::update);
+  const underflow::Analysis analysis = with_updates(folder / "run");
+  const underflow::UpdateFindings& found = *find(analysis, "weight/w").updates;
+  CHECK(found.source == underflow::UpdateSource::update);
   CHECK(found.table.counts.updates() == 8);
   CHECK(found.table.counts.zero == 2);
   CHECK(found.table.counts.half == UpdateOutcomes{2, 2, 2, 2, 0});
@@ -97,7 +99,7 @@ TEST_CASE("recorded updates, over steps and in each", "[table]") {
   CHECK(found.per_step[1].first == 7);
   CHECK(found.per_step[1].second.half.swamped == 1);
   CHECK_FALSE(found.what_if);
-  Selection one;
+  frames::Selection one;
   one.first_step = 7;
   CHECK(find(with_updates(folder / "run", one), "weight/w").updates->per_step.size() == 1);
   CHECK(find(with_updates(folder / "run", {}, true), "weight/w").updates->what_if->kahan.steps ==
@@ -121,10 +123,10 @@ TEST_CASE("sources in their order of preference, steps that lack the best are le
             {"weight_grad/w", half},
             {"optimizer_state/momentum_buffer/w", kUpdates}});
   }
-  const Analysis analysis = with_updates(folder / "run");
-  const UpdateFindings& found = *find(analysis, "weight/w").updates;
+  const underflow::Analysis analysis = with_updates(folder / "run");
+  const underflow::UpdateFindings& found = *find(analysis, "weight/w").updates;
   // Momentum: the gradient alone is not the update. The learning rate is the step's, not the run's.
-  CHECK(found.source == UpdateSource::optimizer_state);
+  CHECK(found.source == underflow::UpdateSource::optimizer_state);
   CHECK(found.per_step.size() == 1);
   CHECK(found.table.cells.contains({0, -12}));
   CHECK(notes_say(analysis,
@@ -147,9 +149,9 @@ TEST_CASE("plain SGD: the gradient without its scale, times the step's learning 
     sample(writer, 1, {{"weight/w", kOnes}, {"weight_grad/w", scaled}, {"weight_after/w", kOnes}},
            {{"gradients", "scaled"}, {"scale", "1024"}});
   }
-  const Analysis analysis = with_updates(folder / "run");
-  const UpdateFindings& found = *find(analysis, "weight/w").updates;
-  CHECK(found.source == UpdateSource::gradient);
+  const underflow::Analysis analysis = with_updates(folder / "run");
+  const underflow::UpdateFindings& found = *find(analysis, "weight/w").updates;
+  CHECK(found.source == underflow::UpdateSource::gradient);
   CHECK(found.per_step.size() == 1);  // the other was skipped by the loss scaler
   CHECK(found.table.counts.half == UpdateOutcomes{1, 1, 1, 1, 0});
 }
@@ -161,11 +163,11 @@ TEST_CASE("without a learning rate nothing is computed, and --lr gives it", "[ta
                              manifest_with("torch.optim.sgd.SGD", R"({"momentum": 0, "lr": 1})"));
     sample(writer, 0, {{"weight/w", kOnes}, {"weight_grad/w", kUpdates}});
   }
-  const Analysis analysis = with_updates(folder / "run");
+  const underflow::Analysis analysis = with_updates(folder / "run");
   CHECK_FALSE(find(analysis, "weight/w").updates);
   CHECK(notes_say(analysis, "no learning rate is recorded"));
   CHECK(notes_say(analysis, "--lr X"));
-  Selection told;
+  frames::Selection told;
   told.learning_rate = 1.0;
   CHECK(find(with_updates(folder / "run", told), "weight/w").updates->table.counts.updates() == 4);
 }
@@ -175,8 +177,8 @@ TEST_CASE("differences: what is zero is undetermined, and no update", "[table]")
   Values after = kOnes;
   after[2] += 0x1p-20f;
   const auto file = write_tensors(folder, {{"weight/w", kOnes}, {"weight_after/w", after}});
-  const UpdateFindings found = *find(with_updates(file), "weight/w").updates;
-  CHECK(found.source == UpdateSource::difference);
+  const underflow::UpdateFindings found = *find(with_updates(file), "weight/w").updates;
+  CHECK(found.source == underflow::UpdateSource::difference);
   CHECK(found.undetermined == 4);
   CHECK(found.table.counts.pairs == 1);
   CHECK(found.table.counts.zero == 0);
@@ -190,7 +192,7 @@ TEST_CASE("master weights stand in, and only where there is no weight", "[table]
                                            {"master_weight/b", kOnes},
                                            {"weight/b", kOnes},
                                            {"update/b", kUpdates}});
-  const Analysis analysis = with_updates(file);
+  const underflow::Analysis analysis = with_updates(file);
   CHECK(find(analysis, "master_weight/a").updates);
   CHECK_FALSE(find(analysis, "master_weight/b").updates);
   CHECK(find(analysis, "weight/b").updates);
@@ -208,7 +210,7 @@ TEST_CASE("of several ranks every part of a sharded weight counts", "[table]") {
       log::RunLogWriter writer(folder / (run + "/rank-000" + std::to_string(rank)), manifest);
       sample(writer, 3, {{"weight/w", kOnes}, {"update/w", kUpdates}});
     }
-    const UpdateFindings found = *find(with_updates(folder / run), "weight/w").updates;
+    const underflow::UpdateFindings found = *find(with_updates(folder / run), "weight/w").updates;
     CHECK(found.table.counts.pairs == (sharded ? 10 : 5));
     CHECK(found.per_step.size() == 1);
     CHECK(found.per_step[0].second.pairs == (sharded ? 10 : 5));
@@ -237,7 +239,7 @@ TEST_CASE("what cannot be shown or counted is noted", "[table]") {
   const TensorView narrow = {Dtype::f8_e4m3, eight, 2};
   log::write_safetensors(folder / "narrow.safetensors",
                          {{"weight/w", {2}, narrow}, {"update/w", {2}, narrow}});
-  const Analysis analysis = with_updates(folder / "narrow.safetensors");
+  const underflow::Analysis analysis = with_updates(folder / "narrow.safetensors");
   CHECK_FALSE(find(analysis, "weight/w").updates);
   CHECK(notes_say(analysis, "is held in F8_E4M3: no updates are counted of 8-bit tensors"));
 }
@@ -261,8 +263,8 @@ TEST_CASE("two shapes are no pair: the next source is taken, or none", "[table]"
             {"weight/u", kOnes},
             {"update/u", kUpdates}});
   }
-  const Analysis analysis = with_updates(folder / "run");
-  CHECK(find(analysis, "weight/w").updates->source == UpdateSource::difference);
+  const underflow::Analysis analysis = with_updates(folder / "run");
+  CHECK(find(analysis, "weight/w").updates->source == underflow::UpdateSource::difference);
   CHECK(notes_say(analysis,
                   "tensor 'weight/w' has shape [5], but 'optimizer_state/exp_avg_sq/w' has [2], "
                   "'update/w' has [2]: "));
@@ -272,7 +274,7 @@ TEST_CASE("two shapes are no pair: the next source is taken, or none", "[table]"
                   "tensor 'weight/v' has shape [5], but 'update/v' has [2], "
                   "'weight_after/v' has [2]: "));
   CHECK(notes_say(analysis, "so that no update is known"));
-  CHECK(find(analysis, "weight/u").updates->source == UpdateSource::update);
+  CHECK(find(analysis, "weight/u").updates->source == underflow::UpdateSource::update);
   CHECK_FALSE(notes_say(analysis, "PyTorch's defaults"));  // of what was not recomputed
 }
 
@@ -287,7 +289,7 @@ TEST_CASE("what a log does not say of the optimizer is assumed aloud", "[table]"
               {"optimizer_state/exp_avg/w", kOnes},
               {"optimizer_state/exp_avg_sq/w", kOnes}});
     }
-    const Analysis analysis = with_updates(folder / run);
+    const underflow::Analysis analysis = with_updates(folder / run);
     REQUIRE(find(analysis, "weight/w").updates);
     return analysis;
   };
@@ -308,7 +310,7 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   const auto view = [](const std::vector<double>& values) {
     return halfscope::view_of(std::span<const double>(values));
   };
-  OptimizerInputs in;
+  updates::OptimizerInputs in;
   in.weight = view(ws);
   in.gradient = view(gs);
   in.gradient_scale = 4;
@@ -316,10 +318,10 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   in.exp_avg = view(ms);
   in.exp_avg_sq = view(vs);
   in.steps = 3;
-  const auto update = [&](const Optimizer& o) {
-    return std::get<std::vector<double>>(compute_update(o, in).values).at(0);
+  const auto update = [&](const updates::Optimizer& o) {
+    return std::get<std::vector<double>>(updates::compute_update(o, in).values).at(0);
   };
-  Optimizer o;
+  updates::Optimizer o;
   o.lr = 0.1;
   CHECK(update(o) == Approx(-0.1 * g / 4));
   o.maximize = true;
@@ -331,7 +333,7 @@ TEST_CASE("optimizers: the formulas in binary64, from state after the step", "[t
   CHECK(update(o) == Approx(-0.1 * m));
   o.nesterov = true;
   CHECK(update(o) == Approx(-0.1 * (g / 4 + 0.01 * w + 0.9 * m)));
-  o.kind = Optimizer::Kind::adam;
+  o.kind = updates::Optimizer::Kind::adam;
   const double corrected = m / (1 - std::pow(0.9, 3));
   const double root = std::sqrt(v / (1 - std::pow(0.999, 3))) + 1e-8;
   CHECK(update(o) == Approx(-0.1 * corrected / root));

@@ -211,7 +211,7 @@ cublasStatus_t gemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperati
 
 }  // namespace
 
-void put_cublas(sim::CublasApi& api) {
+void put_cublas(sim::backend::cudnn::CublasApi& api) {
   api.cublasCreate_v2 = create;
   api.cublasDestroy_v2 = destroy;
   api.cublasGetVersion_v2 = get_version;

@@ -5,20 +5,20 @@
 #include "cuda/emulated/libraries.hpp"
 #include "sim/backend/cudnn/backend.hpp"
 
-namespace halfscope::sim {
+namespace halfscope::sim::backend {
 
 std::string why_no_cudnn() { return {}; }
 
 std::unique_ptr<Backend> make_cudnn_backend(Accumulation accumulation) {
-  return std::make_unique<CudnnBackend>(emulated::emulated_libraries(), accumulation);
+  return std::make_unique<cudnn::CudnnBackend>(emulated::emulated_libraries(), accumulation);
 }
 
-}  // namespace halfscope::sim
+}  // namespace halfscope::sim::backend
 
 namespace halfscope::test {
 
-std::unique_ptr<sim::Backend> device_backend(sim::Accumulation accumulation) {
-  return sim::make_cudnn_backend(accumulation);
+std::unique_ptr<sim::backend::Backend> device_backend(sim::backend::Accumulation accumulation) {
+  return sim::backend::make_cudnn_backend(accumulation);
 }
 
 }  // namespace halfscope::test

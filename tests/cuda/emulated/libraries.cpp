@@ -36,7 +36,7 @@ void say_last_error(char* message, std::size_t size) {
 }
 
 /// The real library's: they need no device.
-void put_real(sim::CudnnApi& api) {
+void put_real(sim::backend::cudnn::CudnnApi& api) {
 #define HALFSCOPE_REAL(name) api.name = &::name;
   HALFSCOPE_REAL(cudnnGetVersion)
   HALFSCOPE_REAL(cudnnGetErrorString)
@@ -57,7 +57,7 @@ void put_real(sim::CudnnApi& api) {
 #undef HALFSCOPE_REAL
 }
 
-void put_stand_ins(sim::CudnnApi& api) {
+void put_stand_ins(sim::backend::cudnn::CudnnApi& api) {
 #define HALFSCOPE_PUT(name) api.name = &StandIns::name;
   HALFSCOPE_PUT(cudnnGetConvolutionForwardAlgorithm_v7)
   HALFSCOPE_PUT(cudnnGetConvolutionBackwardDataAlgorithm_v7)
@@ -80,8 +80,8 @@ void put_stand_ins(sim::CudnnApi& api) {
   api.cudnnGetLastErrorString = say_last_error;
 }
 
-sim::CudaLibraries make() {
-  sim::CudaLibraries out;
+sim::backend::cudnn::CudaLibraries make() {
+  sim::backend::cudnn::CudaLibraries out;
   put_real(out.cudnn);
   put_stand_ins(out.cudnn);
   put_cublas(out.cublas);
@@ -93,8 +93,8 @@ sim::CudaLibraries make() {
 
 void keep_message(const std::string& message) { last_message = message; }
 
-const sim::CudaLibraries& emulated_libraries() {
-  static const sim::CudaLibraries libraries = make();
+const sim::backend::cudnn::CudaLibraries& emulated_libraries() {
+  static const sim::backend::cudnn::CudaLibraries libraries = make();
   return libraries;
 }
 

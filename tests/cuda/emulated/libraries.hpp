@@ -14,6 +14,6 @@
 
 namespace halfscope::emulated {
 
-const sim::CudaLibraries& emulated_libraries();
+const sim::backend::cudnn::CudaLibraries& emulated_libraries();
 
 }  // namespace halfscope::emulated

@@ -17,10 +17,10 @@ namespace stand_in {
 
 using Floats = std::vector<float>;
 
-inline const halfscope::sim::CudnnApi& dnn() {
+inline const halfscope::sim::backend::cudnn::CudnnApi& dnn() {
   return halfscope::emulated::emulated_libraries().cudnn;
 }
-inline const halfscope::sim::CublasApi& blas() {
+inline const halfscope::sim::backend::cudnn::CublasApi& blas() {
   return halfscope::emulated::emulated_libraries().cublas;
 }
 

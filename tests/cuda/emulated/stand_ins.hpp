@@ -25,6 +25,6 @@ struct StandIns {
 #undef HALFSCOPE_STAND_IN
 };
 
-void put_cublas(sim::CublasApi& api);
+void put_cublas(sim::backend::cudnn::CublasApi& api);
 
 }  // namespace halfscope::emulated

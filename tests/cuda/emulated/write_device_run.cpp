@@ -16,12 +16,12 @@ int main(int argc, char** argv) {
   try {
     using namespace halfscope;
     const std::string scaling = argv[3];
-    sim::Settings settings =
-        test::settings(argv[2], scaling == "none" ? "" : scaling, *sim::find_network(argv[1]));
+    sim::training::Settings settings = test::settings(argv[2], scaling == "none" ? "" : scaling,
+                                                      *sim::networks::find_network(argv[1]));
     settings.steps = std::atoll(argv[4]);
     settings.cudnn = true;
     settings.check_operations = true;
-    sim::train(settings, argv[5], {});
+    sim::training::train(settings, argv[5], {});
   } catch (const std::exception& error) {
     std::cerr << "write_device_run: " << error.what() << '\n';
     return 1;

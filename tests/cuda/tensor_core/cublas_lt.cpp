@@ -41,7 +41,8 @@ void check(cublasStatus_t status, const char* call) {
 }
 
 template <class Function>
-void find(const halfscope::sim::LoadedLibrary& library, const char* name, Function& function) {
+void find(const halfscope::sim::backend::cudnn::LoadedLibrary& library, const char* name,
+          Function& function) {
   function = reinterpret_cast<Function>(dlsym(library.handle, name));
   if (function == nullptr) throw std::runtime_error(library.path + " has no " + name);
 }
@@ -49,8 +50,9 @@ void find(const halfscope::sim::LoadedLibrary& library, const char* name, Functi
 }  // namespace
 
 CublasLt::CublasLt() : api_(std::make_unique<Api>()) {
-  const halfscope::sim::LoadedLibrary library =
-      halfscope::sim::open_library("libcublasLt.so.13", halfscope::sim::library_folders());
+  const halfscope::sim::backend::cudnn::LoadedLibrary library =
+      halfscope::sim::backend::cudnn::open_library(
+          "libcublasLt.so.13", halfscope::sim::backend::cudnn::library_folders());
   api_->path = library.path;
 #define PROBE_FIND(name) find(library, #name, api_->name);
   PROBE_CUBLAS_LT_FUNCTIONS(PROBE_FIND)

@@ -7,13 +7,13 @@
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::Cause;
 using analyzers::Study;
+using analyzers::overflow::Cause;
 
 namespace {
 
-analyzers::OverflowEvent event(Cause cause, std::string tensor, std::int64_t step) {
-  analyzers::OverflowEvent out;
+analyzers::overflow::OverflowEvent event(Cause cause, std::string tensor, std::int64_t step) {
+  analyzers::overflow::OverflowEvent out;
   out.step = out.last_step = step;
   out.tensor = std::move(tensor);
   out.cause = cause;
@@ -23,8 +23,9 @@ analyzers::OverflowEvent event(Cause cause, std::string tensor, std::int64_t ste
 }
 
 /// One gradient tensor: `tiny` values at 2^-30, `rest` values of `value`.
-analyzers::TensorFindings gradient(std::uint64_t tiny, std::uint64_t rest, double value) {
-  analyzers::TensorFindings out;
+analyzers::underflow::TensorFindings gradient(std::uint64_t tiny, std::uint64_t rest,
+                                              double value) {
+  analyzers::underflow::TensorFindings out;
   out.name = "weight_grad/a";
   out.role = log::Role::weight_grad;
   out.counted = true;
@@ -63,24 +64,24 @@ Study everything() {
                          event(Cause::at_scale_1, "activation/o", 2),
                          event(Cause::nan_in_model, "activation/n", 1)};
   out.overflow.events[1].safe_log2 = 5;
-  analyzers::TensorFindings weight;
+  analyzers::underflow::TensorFindings weight;
   weight.name = "weight/w";
   weight.role = log::Role::weight;
   weight.updates.emplace();
   weight.updates->table = lost_updates(610, 1000);
   out.analysis.tensors.push_back(weight);
-  analyzers::LayerScale layer;
+  analyzers::recommend::LayerScale layer;
   layer.layer = "conv1";
   out.advice.per_layer = {layer};
-  analyzers::KeepInFp32 keep;
+  analyzers::recommend::KeepInFp32 keep;
   keep.name = "softmax";
   keep.binades_gained = 5;
   out.advice.keep_in_fp32 = {keep};
-  analyzers::Headroom thin;
+  analyzers::overflow::Headroom thin;
   thin.tensor = 1;
   thin.least = 0.25;
   out.overflow.headroom = {thin};
-  analyzers::Footprint memory;
+  analyzers::recommend::Footprint memory;
   memory.bytes_fp32 = 168000000;
   memory.bytes_fp16 = 84000000;
   memory.bytes_mixed = 188000000;
@@ -89,14 +90,14 @@ Study everything() {
   return out;
 }
 
-std::string words(const std::vector<Finding>& all, std::size_t i) {
+std::string words(const std::vector<answer::Finding>& all, std::size_t i) {
   return all.at(i).title + " " + all.at(i).advice;
 }
 
 }  // namespace
 
 TEST_CASE("findings come in order of harm", "[reports][findings]") {
-  const std::vector<Finding> all = findings(everything());
+  const std::vector<answer::Finding> all = answer::findings(everything());
   const char* const in_order[] = {"NaN in the model: first in activation/n at step 1",
                                   "activation/o at step 2 overflows FP16 without any loss scale",
                                   "loss scale is too large: weight_grad/s at step 3 overflows",
@@ -110,31 +111,32 @@ TEST_CASE("findings come in order of harm", "[reports][findings]") {
   REQUIRE(all.size() == std::size(in_order));
   for (std::size_t i = 0; i < all.size(); ++i)
     CHECK_THAT(words(all, i), Catch::Contains(in_order[i]));
-  CHECK(std::is_sorted(all.begin(), all.end(),
-                       [](const Finding& a, const Finding& b) { return a.severity < b.severity; }));
+  CHECK(std::is_sorted(
+      all.begin(), all.end(),
+      [](const answer::Finding& a, const answer::Finding& b) { return a.severity < b.severity; }));
   CHECK_THAT(words(all, 2), Catch::Contains("A loss scale of 32 (2^5) would have held"));
   CHECK_THAT(words(all, 6),
              Catch::Contains("Keep softmax in FP32 and the scale can rise by 5 binades"));
 }
 
 TEST_CASE("nothing is told of what was not found", "[reports][findings]") {
-  CHECK(findings({}).empty());
-  CHECK(findings(with_gradients(0, 1000, 0.5)).empty());
+  CHECK(answer::findings({}).empty());
+  CHECK(answer::findings(with_gradients(0, 1000, 0.5)).empty());
   Study weights;
   weights.analysis.tensors.resize(1);
   weights.analysis.tensors[0].updates.emplace();
   weights.analysis.tensors[0].updates->table = lost_updates(0, 1000);
-  CHECK(findings(weights).empty());
+  CHECK(answer::findings(weights).empty());
 }
 
 TEST_CASE("little lost mass lowers the harm of many lost values", "[reports][findings]") {
   // The same half of the values is lost: beside values as small, and beside values that carry all.
-  const std::vector<Finding> heavy = findings(with_gradients(500, 500, 0x1p-26));
-  const std::vector<Finding> light = findings(with_gradients(500, 500, 0.5));
+  const std::vector<answer::Finding> heavy = answer::findings(with_gradients(500, 500, 0x1p-26));
+  const std::vector<answer::Finding> light = answer::findings(with_gradients(500, 500, 0.5));
   REQUIRE(heavy.size() == 1);
   REQUIRE(light.size() == 1);
-  CHECK(heavy[0].severity == Severity::serious);
-  CHECK(light[0].severity == Severity::note);
+  CHECK(heavy[0].severity == answer::Severity::serious);
+  CHECK(light[0].severity == answer::Severity::note);
   CHECK_THAT(light[0].title, Catch::Contains("50.0 % of the gradient values become zero"));
   CHECK_THAT(light[0].advice, Catch::Contains("Many values, little weight"));
   CHECK_THAT(heavy[0].advice, Catch::Contains("A loss scale of 64 (2^6) leaves 0 %"));
@@ -146,10 +148,10 @@ TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports
   study.advice.per_layer.resize(1);
   study.advice.per_layer[0].layer = "conv1";
   study.advice.lost_at_recommended = MassShare{{0.5, 0.5}, {0.5, 0.5}};
-  CHECK(findings(study)[0].severity == Severity::warning);
+  CHECK(answer::findings(study)[0].severity == answer::Severity::warning);
   study.advice.lost_at_recommended = MassShare{{0, 1e-6}, {0, 1e-6}};
-  CHECK(findings(study)[0].severity == Severity::note);
-  CHECK_THAT(findings(study)[0].advice, Catch::Contains("little harm"));
+  CHECK(answer::findings(study)[0].severity == answer::Severity::note);
+  CHECK_THAT(answer::findings(study)[0].advice, Catch::Contains("little harm"));
 }
 
 TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][findings]") {
@@ -158,8 +160,8 @@ TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][f
   study.analysis.tensors[0].updates.emplace();
   const auto severity_at = [&](std::uint64_t lost) {
     study.analysis.tensors[0].updates->table = lost_updates(lost, 100000);
-    const auto all = findings(study);
-    return all.empty() ? "none" : std::string(name_of(all[0].severity));
+    const auto all = answer::findings(study);
+    return all.empty() ? "none" : std::string(answer::name_of(all[0].severity));
   };
   CHECK(severity_at(99) == "none");
   CHECK(severity_at(100) == "warning");
@@ -169,7 +171,7 @@ TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][f
 TEST_CASE("names in findings are made printable", "[reports][findings]") {
   Study study;
   study.overflow.events = {event(Cause::nan_in_model, "activation/\x1b[31mred", 1)};
-  const std::vector<Finding> all = findings(study);
+  const std::vector<answer::Finding> all = answer::findings(study);
   REQUIRE(all.size() == 1);
   CHECK(all[0].title.find('\x1b') == std::string::npos);
   CHECK_THAT(all[0].title, Catch::Contains("\\x1B[31mred"));

@@ -5,41 +5,42 @@
 #include <algorithm>
 
 #include "catch.hpp"
+#include "reports/answer/shares.hpp"
 #include "reports/export/json_parts.hpp"
+#include "reports/page/gaps_html.hpp"
 #include "reports/page/page.hpp"
 #include "reports/sample_foreign.hpp"
-#include "reports/answer/shares.hpp"
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 
 namespace {
 
 /// The sentence of a gap; empty where it is not told.
-std::string said(const std::vector<LogGaps>& all, Gap gap) {
-  for (const LogGaps& log : all) {
-    for (const Unknown& unknown : log.unknown) {
+std::string said(const std::vector<answer::LogGaps>& all, Gap gap) {
+  for (const answer::LogGaps& log : all) {
+    for (const answer::Unknown& unknown : log.unknown) {
       if (unknown.gap == gap) return unknown.text;
     }
   }
   return "";
 }
 
-std::string said(const analyzers::Analysis& analysis, Gap gap) {
-  return said(could_not_tell(analysis), gap);
+std::string said(const analyzers::underflow::Analysis& analysis, Gap gap) {
+  return said(answer::could_not_tell(analysis), gap);
 }
 
-analyzers::Analysis of_kind(const std::string& name, std::vector<Gap> gaps) {
-  analyzers::Analysis out;
+analyzers::underflow::Analysis of_kind(const std::string& name, std::vector<Gap> gaps) {
+  analyzers::underflow::Analysis out;
   out.logs = {"log"};
   out.kinds = {{"log", {name, std::move(gaps)}}};
   return out;
 }
 
-analyzers::StepPeak peak(const std::string& tensor, std::int64_t step, double most,
-                         std::optional<double> least = {}) {
-  analyzers::StepPeak out;
+analyzers::frames::StepPeak peak(const std::string& tensor, std::int64_t step, double most,
+                                 std::optional<double> least = {}) {
+  analyzers::frames::StepPeak out;
   out.role = log::Role::weight_grad;
   out.step = step;
   out.max_abs = most;
@@ -55,15 +56,15 @@ const std::vector<Gap> kAllGaps = {Gap::zeros,   Gap::underflow,  Gap::nonfinite
 }  // namespace
 
 TEST_CASE("a log of our own leaves nothing to tell", "[reports][gaps]") {
-  CHECK(could_not_tell({}).empty());
-  CHECK(gaps_html({}).empty());
-  Json json = Json::object();
-  put_gaps(json, {});
+  CHECK(answer::could_not_tell({}).empty());
+  CHECK(page::gaps_html({}).empty());
+  exports::Json json = exports::Json::object();
+  exports::put_gaps(json, {});
   CHECK(json.empty());
 }
 
 TEST_CASE("zeros and tiny values in one bucket are told with what follows", "[reports][gaps]") {
-  analyzers::Analysis analysis = of_kind("TensorBoard histograms", {Gap::zeros});
+  analyzers::underflow::Analysis analysis = of_kind("TensorBoard histograms", {Gap::zeros});
   auto tensor = sample::foreign_tensor("log", "gradients/a");
   BoundedTable table;
   table.add(sample::bucket(0, 1e-12, 40));        // zeros, perhaps
@@ -81,7 +82,7 @@ TEST_CASE("zeros and tiny values in one bucket are told with what follows", "[re
 }
 
 TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
-  analyzers::Analysis analysis = of_kind(
+  analyzers::underflow::Analysis analysis = of_kind(
       "TensorBoard histograms",
       {Gap::zeros, Gap::underflow, Gap::loss_scale, Gap::every_step, Gap::counts, Gap::tensors});
   auto tensor = sample::foreign_tensor("log", "gradients/a");
@@ -91,7 +92,7 @@ TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
   sample::add_step(tensor, 8, table);
   for (auto& step : tensor.per_step) step.scale = 1024;  // --recorded-scale told it
   analysis.tensors = {tensor};
-  CHECK(could_not_tell(analysis).empty());
+  CHECK(answer::could_not_tell(analysis).empty());
   analysis.tensors[0].per_step[1].step = 10;
   CHECK(said(analysis, Gap::every_step) ==
         "2 of the steps from 7 to 10 are in it: an overflow at another goes unseen.");
@@ -100,7 +101,7 @@ TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
 }
 
 TEST_CASE("underflow behind wide buckets is not identifiable", "[reports][gaps]") {
-  analyzers::Analysis analysis =
+  analyzers::underflow::Analysis analysis =
       of_kind("Weights & Biases histograms", {Gap::zeros, Gap::underflow, Gap::nonfinite});
   for (const char* name : {"weight_grad/x", "weight_grad/y"}) {
     auto tensor = sample::foreign_tensor("log", name);
@@ -122,7 +123,7 @@ TEST_CASE("underflow behind wide buckets is not identifiable", "[reports][gaps]"
 }
 
 TEST_CASE("printed digits are bounds", "[reports][gaps]") {
-  analyzers::Analysis analysis =
+  analyzers::underflow::Analysis analysis =
       of_kind("Transformer Engine statistics", {Gap::rounded, Gap::counts});
   analysis.peaks = {{"log", peak("a", 0, 5e-5, 0.0)},
                     {"log", peak("a", 1, 0.01005, 0.00995)},
@@ -137,64 +138,64 @@ TEST_CASE("printed digits are bounds", "[reports][gaps]") {
 }
 
 TEST_CASE("what most depends on comes first, and every gap has words", "[reports][gaps]") {
-  analyzers::Analysis analysis = sample::tensorboard_study().analysis;
+  analyzers::underflow::Analysis analysis = sample::tensorboard_study().analysis;
   analysis.kinds[0].second.gaps = kAllGaps;
-  const std::vector<LogGaps> all = could_not_tell(analysis);
+  const std::vector<answer::LogGaps> all = answer::could_not_tell(analysis);
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "TensorBoard histograms");
   CHECK(all[0].unknown.front().gap == Gap::zeros);
   CHECK(all[0].unknown.back().gap == Gap::updates);
   std::set<std::string_view> names;
-  for (const Gap gap : kAllGaps) names.insert(name_of(gap));
+  for (const Gap gap : kAllGaps) names.insert(answer::name_of(gap));
   CHECK(names.size() == kAllGaps.size());
   analysis.tensors.clear();
   for (const Gap gap : {Gap::tensors, Gap::rounded, Gap::nonfinite, Gap::dtype, Gap::loss_scale,
                         Gap::steps, Gap::every_step, Gap::updates}) {
-    CAPTURE(name_of(gap));
+    CAPTURE(answer::name_of(gap));
     CHECK(said(analysis, gap).ends_with("."));
   }
 }
 
 TEST_CASE("kinds of one folder are one log", "[reports][gaps]") {
-  analyzers::Analysis analysis = sample::tensorboard_study().analysis;
+  analyzers::underflow::Analysis analysis = sample::tensorboard_study().analysis;
   analysis.kinds.push_back({"runs/mine", {"DeepSpeed CSV files", {Gap::tensors, Gap::updates}}});
-  const std::vector<LogGaps> all = could_not_tell(analysis);
+  const std::vector<answer::LogGaps> all = answer::could_not_tell(analysis);
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "TensorBoard histograms and DeepSpeed CSV files");
   CHECK(said(all, Gap::tensors).empty());  // the other kind has them
-  CHECK(std::ranges::count(all[0].unknown, Gap::updates, &Unknown::gap) == 1);
+  CHECK(std::ranges::count(all[0].unknown, Gap::updates, &answer::Unknown::gap) == 1);
 }
 
 TEST_CASE("the lines to record with are those of the log's tool", "[reports][gaps]") {
   for (const char* kind : {"TensorBoard histograms", "Weights & Biases history", "anything"}) {
-    CHECK(recording_for(kind).lines.find("Recorder(") != std::string_view::npos);
+    CHECK(answer::recording_for(kind).lines.find("Recorder(") != std::string_view::npos);
   }
-  CHECK(recording_for("DeepSpeed CSV metrics").lines.find("safe_get_full_grad") !=
+  CHECK(answer::recording_for("DeepSpeed CSV metrics").lines.find("safe_get_full_grad") !=
         std::string_view::npos);
   for (const char* kind : {"TensorBoard", "DeepSpeed", "TensorFlow", "Paddle"}) {
-    const std::string_view lines = recording_for(kind).lines;
+    const std::string_view lines = answer::recording_for(kind).lines;
     CHECK(std::ranges::count(lines, '\n') == 2);  // three lines
   }
-  const auto of_keras = could_not_tell(sample::linear_study().analysis);
+  const auto of_keras = answer::could_not_tell(sample::linear_study().analysis);
   CHECK(of_keras.front().recording.lines.find("trainable_variables") != std::string_view::npos);
-  const auto of_torch = could_not_tell(sample::tensorboard_study().analysis);
+  const auto of_torch = answer::could_not_tell(sample::tensorboard_study().analysis);
   CHECK(of_torch.front().recording.lines.find("Recorder(") != std::string_view::npos);
 }
 
 TEST_CASE("names in the block are text", "[reports][gaps]") {
-  analyzers::Analysis analysis = sample::linear_study().analysis;
+  analyzers::underflow::Analysis analysis = sample::linear_study().analysis;
   const std::string bad = "<img src=x onerror=alert(1)>\x1b[31m";
   for (auto& tensor : analysis.tensors) tensor.name += bad;
   analysis.kinds[0].second.name += bad;
-  const std::string html = gaps_html(analysis);
+  const std::string html = page::gaps_html(analysis);
   CHECK(html.find("<img") == std::string::npos);
   CHECK(html.find('\x1b') == std::string::npos);
   CHECK(html.find("&lt;img src=x") != std::string::npos);
 }
 
 TEST_CASE("the page has the block above the findings", "[reports][gaps]") {
-  if (!has_charts()) return;  // the page is not there to test: see the warning of CMake
-  const std::string page = page_html(sample::tensorboard_study(), "t");
+  if (!page::has_charts()) return;  // the page is not there to test: see the warning of CMake
+  const std::string page = page::page_html(sample::tensorboard_study(), "t");
   const auto at = page.find("<section id=\"gaps\"");
   REQUIRE(at != std::string::npos);
   CHECK(at > page.find("<section id=\"summary\""));
@@ -203,12 +204,12 @@ TEST_CASE("the page has the block above the findings", "[reports][gaps]") {
 }
 
 TEST_CASE("JSON has the names, the sentences and the lines", "[reports][gaps]") {
-  Json json = Json::object();
-  put_gaps(json, sample::tensorboard_study().analysis);
+  exports::Json json = exports::Json::object();
+  exports::put_gaps(json, sample::tensorboard_study().analysis);
   REQUIRE(json["could_not_tell"].size() == 1);
-  const Json& log = json["could_not_tell"][0];
+  const exports::Json& log = json["could_not_tell"][0];
   CHECK(log["log"] == "runs/mine");
-  CHECK(log["gaps"] == Json({"zeros", "loss_scale", "dtype", "every_step", "updates"}));
+  CHECK(log["gaps"] == exports::Json({"zeros", "loss_scale", "dtype", "every_step", "updates"}));
   CHECK(log["text"].get<std::string>().find("lie in a bucket with zero") != std::string::npos);
   CHECK(log["next_time"]["lines"].get<std::string>().find("Recorder") != std::string::npos);
 }
@@ -217,16 +218,16 @@ TEST_CASE("shares hold all that the bounds allow", "[reports][shares]") {
   // 10 surely flushed, 60 zero or flushed, 5 on both sides of 2^-25, 25 normal.
   const Classes classes = {{10, 75}, {0, 5}, 25, 0};
   const Interval of = {40, 100};
-  const Bounds flushed = class_share(classes, &Classes::flushed_to_zero, of);
+  const Bounds flushed = answer::class_share(classes, &Classes::flushed_to_zero, of);
   CHECK(flushed.low == 10.0 / 40);
   CHECK(flushed.high == 75.0 / 100);
-  const Bounds normal = class_share(classes, &Classes::normal, of);
+  const Bounds normal = answer::class_share(classes, &Classes::normal, of);
   CHECK(normal.low == 25.0 / 100);
   CHECK(normal.high == 25.0 / 40);
   // 90 zero or of any class, 10 surely flushed: they may be few among many.
   const Classes hidden = {{10, 100}, {0, 90}, {0, 90}, 0};
-  CHECK(class_share(hidden, &Classes::flushed_to_zero, {10, 100}).low == 0.1);
-  CHECK(class_share(hidden, &Classes::flushed_to_zero, {10, 100}).high == 1);
-  CHECK(class_share({}, &Classes::subnormal, 0) == Bounds{0, 0});
-  CHECK(class_share({3, 0, 1, 0}, &Classes::flushed_to_zero, 4) == Bounds{0.75, 0.75});
+  CHECK(answer::class_share(hidden, &Classes::flushed_to_zero, {10, 100}).low == 0.1);
+  CHECK(answer::class_share(hidden, &Classes::flushed_to_zero, {10, 100}).high == 1);
+  CHECK(answer::class_share({}, &Classes::subnormal, 0) == Bounds{0, 0});
+  CHECK(answer::class_share({3, 0, 1, 0}, &Classes::flushed_to_zero, 4) == Bounds{0.75, 0.75});
 }

@@ -11,10 +11,10 @@
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::Fate;
-using analyzers::PolicyStudy;
-using analyzers::StepSeries;
-using analyzers::Trace;
+using analyzers::replay::Fate;
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::StepSeries;
+using analyzers::replay::Trace;
 using test::has;
 using test::steps;
 
@@ -22,42 +22,44 @@ TEST_CASE("skipped steps are a range where some are not known", "[reports][polic
   Trace trace;
   trace.length = 200;
   trace.skipped = {3, 5, 9};
-  CHECK(skipped_text(trace) == "3");
+  CHECK(answer::skipped_text(trace) == "3");
   trace.unknown = {4, 7};
-  CHECK(skipped_text(trace) == "3 to 5");
+  CHECK(answer::skipped_text(trace) == "3 to 5");
   trace.applied_nonfinite = {8};
-  CHECK(skipped_text(trace) == "3 to 5 + 1 spoiled");
+  CHECK(answer::skipped_text(trace) == "3 to 5 + 1 spoiled");
 }
 
 TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
-  CHECK(policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
+  CHECK(answer::policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
         "scaler = torch.amp.GradScaler(\"cuda\", init_scale=4096.0, growth_interval=500)");
-  CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
+  CHECK(has(answer::policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
             "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
-  CHECK(has(policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
+  CHECK(has(answer::policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
             "\"loss_scale_window\": 1000, \"hysteresis\": 2, \"min_loss_scale\": 0}"));
-  CHECK(has(policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
+  CHECK(has(answer::policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
             "\"hysteresis\": 3, \"min_loss_scale\": 1, \"consecutive_hysteresis\": true}"));
-  CHECK(policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
-  CHECK(policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
-  CHECK(has(policy_line(policy::make("torch,backoff_factor=0.25")),
+  CHECK(answer::policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
+  CHECK(answer::policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
+  CHECK(has(answer::policy_line(policy::make("torch,backoff_factor=0.25")),
             "growth_interval=2000, backoff_factor=0.25)"));
-  CHECK(policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
-  CHECK(has(policy_line(policy::make("torch,init_scale=1000")), ", init_scale=1000.0, "));
-  CHECK(has(policy_line(policy::make("torch,growth_interval=2147483647")),
+  CHECK(answer::policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
+  CHECK(has(answer::policy_line(policy::make("torch,init_scale=1000")), ", init_scale=1000.0, "));
+  CHECK(has(answer::policy_line(policy::make("torch,growth_interval=2147483647")),
             "growth_interval=2**31 - 1)  # never grows"));
-  CHECK(policy_line(policy::make("megatron,hysteresis=3")) ==
+  CHECK(answer::policy_line(policy::make("megatron,hysteresis=3")) ==
         "--fp16 --initial-loss-scale 4294967296 --min-loss-scale 1 --loss-scale-window 1000 "
         "--hysteresis 3");
-  CHECK(policy_line(policy::make("fairseq,init_scale=0.5")).empty());  // the flag is an integer
-  CHECK(has(policy_line(policy::make("fairseq,threshold=0.25")), " --threshold-loss-scale 0.25"));
-  CHECK(!has(policy_line(policy::make("fairseq")), "threshold"));
-  CHECK(policy_line(policy::make("apex-hysteresis")).empty());
+  CHECK(answer::policy_line(policy::make("fairseq,init_scale=0.5"))
+            .empty());  // the flag is an integer
+  CHECK(has(answer::policy_line(policy::make("fairseq,threshold=0.25")),
+            " --threshold-loss-scale 0.25"));
+  CHECK(!has(answer::policy_line(policy::make("fairseq")), "threshold"));
+  CHECK(answer::policy_line(policy::make("apex-hysteresis")).empty());
 }
 
 TEST_CASE("a framework has its own line where a policy serves several", "[reports][policies]") {
-  const policy::Policy policy = policy_called("FastAI, init_scale=4096");
-  const auto paste = paste_of(policy, policy_name_in("FastAI, init_scale=4096"));
+  const policy::Policy policy = answer::policy_called("FastAI, init_scale=4096");
+  const auto paste = answer::paste_of(policy, answer::policy_name_in("FastAI, init_scale=4096"));
   REQUIRE(paste);
   CHECK(paste->where == "fastai");
   CHECK(paste->lines == "learn = learn.to_fp16(init_scale=4096.0, growth_interval=2000)");
@@ -66,7 +68,7 @@ TEST_CASE("a framework has its own line where a policy serves several", "[report
         std::pair{"accelerate", "Hugging Face Accelerate"},
         std::pair{"transformers", "Hugging Face Trainer"}}) {
     CAPTURE(framework);
-    const auto own = paste_of(policy, framework);
+    const auto own = answer::paste_of(policy, framework);
     REQUIRE(own);
     CHECK(own->where == where);
     CHECK(has(own->lines, "init_scale=4096.0, growth_interval=2000)"));
@@ -78,16 +80,17 @@ TEST_CASE("every policy has lines to paste, or a reason", "[reports][policies]")
     const std::string name(policy::info_of(policy).name);
     CAPTURE(name);
     const bool kernel = name == "apex-hysteresis";  // its caller has the settings
-    CHECK(paste_of(policy).has_value() == (why_not_tunable(policy).empty() && !kernel));
+    CHECK(answer::paste_of(policy).has_value() ==
+          (answer::why_not_tunable(policy).empty() && !kernel));
   }
-  CHECK(has(why_not_tunable(policy::make("chainer")), "no setting for where it starts"));
-  CHECK(has(why_not_tunable(policy::make("apex,loss_scale=128")), "constant"));
+  CHECK(has(answer::why_not_tunable(policy::make("chainer")), "no setting for where it starts"));
+  CHECK(has(answer::why_not_tunable(policy::make("apex,loss_scale=128")), "constant"));
 }
 
 TEST_CASE("a name that is not known offers what is near", "[reports][policies]") {
   const auto said = [](const char* text) {
     try {
-      policy_called(text);
+      answer::policy_called(text);
     } catch (const std::invalid_argument& error) {
       return std::string(error.what());
     }
@@ -97,9 +100,9 @@ TEST_CASE("a name that is not known offers what is near", "[reports][policies]")
   CHECK(has(said("torhc"), "did you mean torch"));
   CHECK(has(said("qqqqqqq"), "is not known; want one of static, torch"));
   CHECK(has(said("jax"), "fastai for torch"));
-  CHECK(policy::info_of(policy_called("PyTorch")).name == "torch");
-  CHECK(policy::info_of(policy_called("TensorFlow")).name == "keras2");
-  CHECK(policy::info_of(policy_called("Keras")).name == "keras3");
+  CHECK(policy::info_of(answer::policy_called("PyTorch")).name == "torch");
+  CHECK(policy::info_of(answer::policy_called("TensorFlow")).name == "keras2");
+  CHECK(policy::info_of(answer::policy_called("Keras")).name == "keras3");
 }
 
 TEST_CASE("lost is a range where it is not known", "[reports][policies]") {
@@ -108,19 +111,19 @@ TEST_CASE("lost is a range where it is not known", "[reports][policies]") {
   trace.length = 100;
   trace.skipped = {3};
   trace.unknown = {4, 5};
-  CHECK(lost_text(trace, series) == "1.00 % to 3.00 %");
+  CHECK(answer::lost_text(trace, series) == "1.00 % to 3.00 %");
   trace.mean_flushed = {0.0, 0.5};
-  CHECK(lost_text(trace, series) == "1.00 % to 51.5 %");
+  CHECK(answer::lost_text(trace, series) == "1.00 % to 51.5 %");
   trace.length = trace.untaken = 50;
   trace.error = {"the scale is at its minimum", 49};
   trace.unknown.clear();
   trace.mean_flushed.reset();
-  CHECK(lost_text(trace, series) == "52.0 %");
+  CHECK(answer::lost_text(trace, series) == "52.0 %");
   trace.length = 100;
   trace.untaken = 0;
   trace.error.reset();
   series.flushed.resize(1);  // others know what is flushed
-  CHECK(lost_text(trace, series) == "at least 1.00 %");
+  CHECK(answer::lost_text(trace, series) == "at least 1.00 %");
 }
 
 TEST_CASE("not all skips are the model's where some are not known", "[reports][policies]") {
@@ -131,19 +134,20 @@ TEST_CASE("not all skips are the model's where some are not known", "[reports][p
   study.fixed->length = 10;
   study.fixed->skipped = {1, 2};
   study.fixed->model_nan_skips = 2;
-  CHECK(has(fixed_text(study), "(all for NaN or infinity in the model"));
+  CHECK(has(answer::fixed_text(study), "(all for NaN or infinity in the model"));
   study.fixed->unknown = {5};
-  CHECK(has(fixed_text(study), "2 to 3 of 10 steps skipped (2 for NaN"));
+  CHECK(has(answer::fixed_text(study), "2 to 3 of 10 steps skipped (2 for NaN"));
   study.fixed->unknown.clear();
   study.fixed->applied_nonfinite = {7};
-  CHECK(has(fixed_text(study), "2 of 10 steps skipped, 1 spoiled (NaN or infinity goes into"));
+  CHECK(has(answer::fixed_text(study),
+            "2 of 10 steps skipped, 1 spoiled (NaN or infinity goes into"));
 }
 
 TEST_CASE("settings are searched or it is said why not", "[reports][policies]") {
   PolicyStudy study;
   study.series = steps(10, 0);
-  CHECK(has(tuned_text(study, "Chainer"), "searched for chainer: it starts at 1"));
-  CHECK(has(tuned_text(study, "torch"), "no step tells of a scale"));
+  CHECK(has(answer::tuned_text(study, "Chainer"), "searched for chainer: it starts at 1"));
+  CHECK(has(answer::tuned_text(study, "torch"), "no step tells of a scale"));
 }
 
 TEST_CASE("settings that keep the target are not denied", "[reports][policies]") {
@@ -155,49 +159,51 @@ TEST_CASE("settings that keep the target are not denied", "[reports][policies]")
   study.tuned->trace.policy = policy::make("apex-legacy");
   study.tuned->trace.length = 30;
   study.tuned->trace.mean_flushed = {0.01, 0.01};
-  CHECK(has(tuned_text(study), "No setting keeps the flushed share at the target of 0.01 %."));
+  CHECK(has(answer::tuned_text(study),
+            "No setting keeps the flushed share at the target of 0.01 %."));
   study.tuned->own_within_target.emplace();
   study.tuned->own_within_target->length = 30;
   study.tuned->own_within_target->skipped = {0, 1};
-  CHECK(has(tuned_text(study),
+  CHECK(has(answer::tuned_text(study),
             "No setting that was tried keeps the flushed share at the target of 0.01 %; those it "
             "has do, with 2 of 30 steps skipped."));
   study.tuned->own_within_target->skipped.clear();
-  CHECK(has(tuned_text(study), "those it has do, from a scale that leaves too little room."));
+  CHECK(
+      has(answer::tuned_text(study), "those it has do, from a scale that leaves too little room."));
 }
 
 TEST_CASE("a static scale that is refused is said to be", "[reports][policies]") {
   PolicyStudy study;
   study.series = steps(10, 1);
-  CHECK(fixed_text(study).empty());
+  CHECK(answer::fixed_text(study).empty());
   study.refused_log2 = -46;
-  CHECK(has(fixed_text(study), "the largest gradients take one of 2^-46 or less"));
+  CHECK(has(answer::fixed_text(study), "the largest gradients take one of 2^-46 or less"));
 }
 
 TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {
   Trace trace;
   trace.length = 100;
-  CHECK(why_text(trace).empty());
+  CHECK(answer::why_text(trace).empty());
   trace.skipped = {1, 2, 3};
-  CHECK(why_text(trace) == "overflow by the scale");
+  CHECK(answer::why_text(trace) == "overflow by the scale");
   trace.model_nan_skips = 3;
-  CHECK(why_text(trace) == "NaN or infinity in the model, which no scale cures");
+  CHECK(answer::why_text(trace) == "NaN or infinity in the model, which no scale cures");
   trace.model_nan_skips = 1;
-  CHECK(why_text(trace) ==
+  CHECK(answer::why_text(trace) ==
         "2 overflow by the scale; 1 NaN or infinity in the model, which no scale cures");
   trace.applied_nonfinite = {4};
-  CHECK(has(why_text(trace), "; NaN or infinity applied to the weights at 1 step"));
+  CHECK(has(answer::why_text(trace), "; NaN or infinity applied to the weights at 1 step"));
 }
 
 TEST_CASE("a trace's end is told in words", "[reports][policies]") {
   const StepSeries series = steps(10, 1);
   Trace trace;
   trace.final_scale = 1024;
-  CHECK(end_text(trace, series) == "2^10");
+  CHECK(answer::end_text(trace, series) == "2^10");
   trace.fate = Fate::floor;
-  CHECK(end_text(trace, series) == "2^10, its floor");
+  CHECK(answer::end_text(trace, series) == "2^10, its floor");
   trace.fate = Fate::zero;
-  CHECK(has(end_text(trace, series), "0"));
+  CHECK(has(answer::end_text(trace, series), "0"));
   trace.fate = Fate::infinity;
-  CHECK(has(end_text(trace, series), "infin"));
+  CHECK(has(answer::end_text(trace, series), "infin"));
 }

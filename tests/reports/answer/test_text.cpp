@@ -31,54 +31,55 @@ TEST_CASE("a share is never printed as a zero or a whole that it is not", "[repo
       {"of nothing", 0, 0, "no values"},
   }));
   CAPTURE(row.what);
-  CHECK(share_text(row.count, row.of) == row.text);
+  CHECK(answer::share_text(row.count, row.of) == row.text);
 }
 
 TEST_CASE("bounds are shown as bounds", "[reports][table]") {
-  CHECK(share_text(Interval(12, 34), 1000) == "1.20 % to 3.40 %");
-  CHECK(share_text(Interval(12, 12), 1000) == "1.20 %");
-  CHECK(share_text(Interval(0, 1), 1000000) == "0 % to < 0.01 %");
-  CHECK(share_range_text(0.012, 0.034) == "1.20 % to 3.40 %");
-  CHECK(share_range_text(std::numeric_limits<double>::quiet_NaN(), 0.5) == "no values to 50.0 %");
-  CHECK(count_text(Interval(1200, 1300)) == "1,200 to 1,300");
-  CHECK(count_text(Interval(1200)) == "1,200");
+  CHECK(answer::share_text(Interval(12, 34), 1000) == "1.20 % to 3.40 %");
+  CHECK(answer::share_text(Interval(12, 12), 1000) == "1.20 %");
+  CHECK(answer::share_text(Interval(0, 1), 1000000) == "0 % to < 0.01 %");
+  CHECK(answer::share_range_text(0.012, 0.034) == "1.20 % to 3.40 %");
+  CHECK(answer::share_range_text(std::numeric_limits<double>::quiet_NaN(), 0.5) ==
+        "no values to 50.0 %");
+  CHECK(answer::count_text(Interval(1200, 1300)) == "1,200 to 1,300");
+  CHECK(answer::count_text(Interval(1200)) == "1,200");
 }
 
 TEST_CASE("counts have thousands separators", "[reports][table]") {
-  CHECK(count_text(std::uint64_t{0}) == "0");
-  CHECK(count_text(std::uint64_t{999}) == "999");
-  CHECK(count_text(std::uint64_t{1000}) == "1,000");
-  CHECK(count_text(std::uint64_t{123456}) == "123,456");
-  CHECK(count_text(std::uint64_t{1234567}) == "1,234,567");
-  CHECK(count_text(UINT64_MAX) == "18,446,744,073,709,551,615");
-  CHECK(plural(1, "step") == "1 step");
-  CHECK(plural(2000, "step") == "2,000 steps");
+  CHECK(answer::count_text(std::uint64_t{0}) == "0");
+  CHECK(answer::count_text(std::uint64_t{999}) == "999");
+  CHECK(answer::count_text(std::uint64_t{1000}) == "1,000");
+  CHECK(answer::count_text(std::uint64_t{123456}) == "123,456");
+  CHECK(answer::count_text(std::uint64_t{1234567}) == "1,234,567");
+  CHECK(answer::count_text(UINT64_MAX) == "18,446,744,073,709,551,615");
+  CHECK(answer::plural(1, "step") == "1 step");
+  CHECK(answer::plural(2000, "step") == "2,000 steps");
 }
 
 TEST_CASE("scales are written as powers of two", "[reports][table]") {
-  CHECK(power_text(0) == "1");
-  CHECK(power_text(10) == "1024 (2^10)");
-  CHECK(power_text(40) == "1099511627776 (2^40)");
-  CHECK(power_text(-3) == "2^-3");
-  CHECK(power_text(70) == "2^70");
-  CHECK(scale_text(1024.0) == "1024 (2^10)");
-  CHECK(scale_text(0.125) == "2^-3");
-  CHECK(scale_text(1000.5) == "1000.5");
-  CHECK(scale_text(1e-320) == "1e-320");  // subnormal, no power of two
+  CHECK(answer::power_text(0) == "1");
+  CHECK(answer::power_text(10) == "1024 (2^10)");
+  CHECK(answer::power_text(40) == "1099511627776 (2^40)");
+  CHECK(answer::power_text(-3) == "2^-3");
+  CHECK(answer::power_text(70) == "2^70");
+  CHECK(answer::scale_text(1024.0) == "1024 (2^10)");
+  CHECK(answer::scale_text(0.125) == "2^-3");
+  CHECK(answer::scale_text(1000.5) == "1000.5");
+  CHECK(answer::scale_text(1e-320) == "1e-320");  // subnormal, no power of two
 }
 
 TEST_CASE("magnitudes come with their exponent", "[reports][table]") {
-  CHECK(magnitude_text(0.03125) == "0.0312 (2^-5.0)");
-  CHECK(magnitude_text(1417.3) == "1417 (2^10.5)");
-  CHECK(magnitude_text(0x1p-149) == "1.4e-45 (2^-149.0)");
-  CHECK(magnitude_text(0.0) == "0");
-  CHECK(magnitude_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(answer::magnitude_text(0.03125) == "0.0312 (2^-5.0)");
+  CHECK(answer::magnitude_text(1417.3) == "1417 (2^10.5)");
+  CHECK(answer::magnitude_text(0x1p-149) == "1.4e-45 (2^-149.0)");
+  CHECK(answer::magnitude_text(0.0) == "0");
+  CHECK(answer::magnitude_text(std::numeric_limits<double>::infinity()) == "inf");
 }
 
 TEST_CASE("names are text in HTML", "[reports]") {
-  CHECK(html_escape("<a href=\"x\">&'") == "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
-  CHECK(html_name("</script><script>") == "&lt;/script&gt;&lt;script&gt;");
-  const std::string shown = html_name("a\x1b[31mb\nc\xe2\x80\xaez\xff");
+  CHECK(answer::html_escape("<a href=\"x\">&'") == "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+  CHECK(answer::html_name("</script><script>") == "&lt;/script&gt;&lt;script&gt;");
+  const std::string shown = answer::html_name("a\x1b[31mb\nc\xe2\x80\xaez\xff");
   for (const char c : shown) CHECK(static_cast<unsigned char>(c) >= 0x20);
   CHECK(shown.find("\xe2\x80\xae") == std::string::npos);  // right-to-left override
   CHECK(shown.find('\xff') == std::string::npos);

@@ -9,7 +9,7 @@ using namespace halfscope;
 using namespace halfscope::reports;
 
 TEST_CASE("the limits of binary16 at scale 1", "[reports][limits]") {
-  const Limits at_1 = limits_of({}, 1.0);
+  const charts::Limits at_1 = charts::limits_of({}, 1.0);
   CHECK(at_1.zero.position == -25);
   CHECK(at_1.zero.label == "2^-25");
   CHECK(at_1.subnormal.position == -14);
@@ -19,28 +19,28 @@ TEST_CASE("the limits of binary16 at scale 1", "[reports][limits]") {
 }
 
 TEST_CASE("a loss scale moves the limits of unscaled values down", "[reports][limits]") {
-  const Limits at_1024 = limits_of({}, 1024.0);
+  const charts::Limits at_1024 = charts::limits_of({}, 1024.0);
   CHECK(at_1024.zero.position == -35);
   CHECK(at_1024.zero.label == "2^-35");
   CHECK(at_1024.subnormal.label == "2^-24");
   CHECK(at_1024.largest.label == "65504/2^10");
-  CHECK(limits_of({}, 0.25).largest.label == "65504*2^2");
-  CHECK(limits_of({}, 2.0).largest.label == "65504/2^1");
-  const Limits at_1000 = limits_of({}, 1000.0);  // no power of two
+  CHECK(charts::limits_of({}, 0.25).largest.label == "65504*2^2");
+  CHECK(charts::limits_of({}, 2.0).largest.label == "65504/2^1");
+  const charts::Limits at_1000 = charts::limits_of({}, 1000.0);  // no power of two
   CHECK(at_1000.zero.label == "2^-25/1000");
   CHECK(at_1000.zero.position == Approx(-25 - std::log2(1000.0)));
   CHECK(at_1000.largest.label == "65504/1000");
 }
 
 TEST_CASE("flushed subnormals move zero up to the smallest normal", "[reports][limits]") {
-  const Limits flushed = limits_of({.subnormals = Subnormals::flush}, 1.0);
+  const charts::Limits flushed = charts::limits_of({.subnormals = Subnormals::flush}, 1.0);
   CHECK(flushed.zero.position == -14);
   CHECK(flushed.subnormal.position == -14);
 }
 
 TEST_CASE("largest finite values", "[reports][limits]") {
-  CHECK(largest_finite(kBinary16) == 65504);
-  CHECK(largest_finite(kFloat8E4M3) == 448);  // 1.75 * 2^8: the last encoding is NaN
-  CHECK(largest_finite(kFloat8E5M2) == 57344);
-  CHECK(largest_finite(kBfloat16) == 0x1.FEp127);
+  CHECK(charts::largest_finite(kBinary16) == 65504);
+  CHECK(charts::largest_finite(kFloat8E4M3) == 448);  // 1.75 * 2^8: the last encoding is NaN
+  CHECK(charts::largest_finite(kFloat8E5M2) == 57344);
+  CHECK(charts::largest_finite(kBfloat16) == 0x1.FEp127);
 }

@@ -5,9 +5,9 @@
 
 #include "catch.hpp"
 
-using halfscope::reports::gzip_base64;
-using halfscope::reports::json_island;
-using halfscope::reports::text_island;
+using halfscope::reports::page::gzip_base64;
+using halfscope::reports::page::json_island;
+using halfscope::reports::page::text_island;
 using nlohmann::ordered_json;
 
 TEST_CASE("nothing in the data ends an island or opens a comment", "[reports][island]") {

@@ -8,10 +8,10 @@
 
 #include "catch.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/charts/charts.hpp"
-#include "reports/sample.hpp"
 #include "reports/answer/series.hpp"
+#include "reports/charts/charts.hpp"
 #include "reports/page/worst.hpp"
+#include "reports/sample.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-analyzers::Analysis analysis_of(const std::vector<fs::path>& logs) {
-  return analyzers::analyze(logs, {}, {});
+analyzers::underflow::Analysis analysis_of(const std::vector<fs::path>& logs) {
+  return analyzers::underflow::analyze(logs, {}, {});
 }
 
 std::string text_of(const fs::path& path) {
@@ -30,7 +30,7 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::uint64_t total(const std::vector<analyzers::BinadeCount>& binades) {
+std::uint64_t total(const std::vector<analyzers::underflow::BinadeCount>& binades) {
   std::uint64_t out = 0;
   for (const auto& binade : binades) out += binade.count.high;
   return out;
@@ -41,34 +41,35 @@ std::uint64_t total(const std::vector<analyzers::BinadeCount>& binades) {
 TEST_CASE("sums over a role hold every value once", "[reports][series]") {
   const TempFolder folder;
   sample::training_run(folder / "run");
-  const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  const Tensors gradients = of_role(of_log(analysis, analysis.logs[0]), log::Role::weight_grad);
+  const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
+  const answer::Tensors gradients =
+      answer::of_role(answer::of_log(analysis, analysis.logs[0]), log::Role::weight_grad);
   REQUIRE(gradients.size() == 8);
-  const Series series = sum(gradients);
+  const answer::Series series = answer::sum(gradients);
   CHECK(series.counts.total == 400U * 36 * 10);
   CHECK(total(series.binades) == series.counts.finite_nonzero);
   CHECK(series.columns.size() == 10);
   std::uint64_t in_columns = 0;
-  for (const Column& column : series.columns) in_columns += total(column.binades);
+  for (const answer::Column& column : series.columns) in_columns += total(column.binades);
   CHECK(in_columns == series.counts.finite_nonzero);
-  const std::size_t at_1 = static_cast<std::size_t>(-analyzers::kFirstLog2Scale);
-  CHECK(by_scale(gradients, {}).at(at_1) == series.counts.classes);
+  const std::size_t at_1 = static_cast<std::size_t>(-analyzers::underflow::kFirstLog2Scale);
+  CHECK(answer::by_scale(gradients, {}).at(at_1) == series.counts.classes);
 }
 
 TEST_CASE("long runs are drawn with several steps a column", "[reports][series]") {
-  analyzers::TensorFindings tensor;
+  analyzers::underflow::TensorFindings tensor;
   for (std::int64_t step = 0; step < 1000; ++step) {
-    analyzers::StepFindings findings;
+    analyzers::underflow::StepFindings findings;
     findings.step = step * 10;
     findings.binades = {{-3, std::uint64_t{7}}};
     tensor.per_step.push_back(findings);
   }
-  const Series series = sum({&tensor});
+  const answer::Series series = answer::sum({&tensor});
   CHECK(series.recorded_steps == 1000);
-  REQUIRE(series.columns.size() <= kMostColumns);
+  REQUIRE(series.columns.size() <= answer::kMostColumns);
   std::uint64_t values = 0;
   std::int64_t after = -1;
-  for (const Column& column : series.columns) {
+  for (const answer::Column& column : series.columns) {
     CHECK(column.first_step > after);
     after = column.last_step;
     values += total(column.binades);
@@ -80,20 +81,21 @@ TEST_CASE("long runs are drawn with several steps a column", "[reports][series]"
 TEST_CASE("charts show all values and both sets of limits", "[reports][charts]") {
   const TempFolder folder;
   sample::training_run(folder / "run");
-  const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  const analyzers::Recommendation advice = analyzers::recommend(analysis, {});
+  const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
+  const analyzers::recommend::Recommendation advice = analyzers::recommend::recommend(analysis, {});
   REQUIRE(advice.static_log2);
   REQUIRE(*advice.static_log2 != 0);
-  const Window window = window_of(analysis, advice);
-  for (const log::Role role : roles_in(analysis)) {
-    const Series series = sum(of_role(of_log(analysis, analysis.logs[0]), role));
+  const charts::Window window = charts::window_of(analysis, advice);
+  for (const log::Role role : answer::roles_in(analysis)) {
+    const answer::Series series =
+        answer::sum(answer::of_role(answer::of_log(analysis, analysis.logs[0]), role));
     std::uint64_t shown = 0;
     for (const auto& [exponent, count] : series.binades) {
       if (exponent >= window.first_exponent && exponent < window.last_exponent) shown += count.low;
     }
     CHECK(shown * 100 >= series.counts.finite_nonzero.low * 98);
   }
-  const std::string drawn = histogram(window, Axis::linear).dump();
+  const std::string drawn = charts::histogram(window, charts::Axis::linear).dump();
   for (const std::string& label : {std::string("2^-25"), std::string("2^-14"), std::string("65504"),
                                    "2^" + std::to_string(-25 - *advice.static_log2),
                                    "2^" + std::to_string(-14 - *advice.static_log2)}) {
@@ -103,39 +105,39 @@ TEST_CASE("charts show all values and both sets of limits", "[reports][charts]")
 }
 
 TEST_CASE("values far out do not press the rest together, and are told of", "[reports][charts]") {
-  analyzers::Analysis analysis;
-  analyzers::TensorFindings tensor;
+  analyzers::underflow::Analysis analysis;
+  analyzers::underflow::TensorFindings tensor;
   tensor.binades = {{-140, std::uint64_t{3}},
                     {-60, std::uint64_t{7}},
                     {-10, std::uint64_t{2000}},
                     {100, std::uint64_t{1}}};
   analysis.tensors = {tensor};
-  const Window window = window_of(analysis, {});
+  const charts::Window window = charts::window_of(analysis, {});
   CHECK(window.first_exponent == -29);  // four binades below the limit of zero
   CHECK(window.last_exponent == 20);
-  CHECK(left_out(window, tensor.binades) ==
+  CHECK(charts::left_out(window, tensor.binades) ==
         " Not drawn: 10 values below 2^-29. Not drawn: 1 value at or above 2^20.");
   tensor.binades = {{-60, std::uint64_t{500}}, {-10, std::uint64_t{500}}};
   analysis.tensors = {tensor};
-  CHECK(window_of(analysis, {}).first_exponent == -60);
-  CHECK(left_out(window_of(analysis, {}), tensor.binades).empty());
+  CHECK(charts::window_of(analysis, {}).first_exponent == -60);
+  CHECK(charts::left_out(charts::window_of(analysis, {}), tensor.binades).empty());
 }
 
 TEST_CASE("the worst tensor is one that a loss scale acts on", "[reports][worst]") {
   const TempFolder folder;
   sample::training_run(folder / "run");
-  const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  CHECK(analysis.tensors[worst_tensor(analysis)].name == "weight_grad/layer0.conv.weight");
-  CHECK(worst_tensor({}) == 0);
+  const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
+  CHECK(analysis.tensors[page::worst_tensor(analysis)].name == "weight_grad/layer0.conv.weight");
+  CHECK(page::worst_tensor({}) == 0);
 }
 
 TEST_CASE("names are text in the page", "[reports][page]") {
-  if (!has_charts()) return;  // the page is not there to test: see the warning of CMake
+  if (!page::has_charts()) return;  // the page is not there to test: see the warning of CMake
   const TempFolder folder;
   sample::hostile_run(folder / "run");
-  const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  const std::string page =
-      page_html({analysis, {}, analyzers::recommend(analysis, {})}, "<script>alert(3)</script>");
+  const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
+  const std::string page = page::page_html(
+      {analysis, {}, analyzers::recommend::recommend(analysis, {})}, "<script>alert(3)</script>");
   CHECK(page.find("<script>alert") == std::string::npos);
   CHECK(page.find("<img src=x") == std::string::npos);
   CHECK(page.find("<title>&lt;script&gt;alert(3)&lt;/script&gt;</title>") != std::string::npos);
@@ -144,28 +146,28 @@ TEST_CASE("names are text in the page", "[reports][page]") {
 }
 
 TEST_CASE("a report appears whole or not at all", "[reports][page]") {
-  if (!has_charts()) return;
+  if (!page::has_charts()) return;
   const TempFolder folder;
   sample::no_gradients_run(folder / "run");
-  const analyzers::Analysis analysis = analysis_of({folder / "run"});
-  const analyzers::Study study = {analysis, {}, analyzers::recommend(analysis, {})};
+  const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
+  const analyzers::Study study = {analysis, {}, analyzers::recommend::recommend(analysis, {})};
   const fs::path out = folder / "report.html";
   std::ofstream(out) << "the old one";
-  write_report(study, "t", out);
-  CHECK(text_of(out) == page_html(study, "t"));
+  page::write_report(study, "t", out);
+  CHECK(text_of(out) == page::page_html(study, "t"));
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(out.parent_path()))
     files += entry.is_regular_file();
   CHECK(files == 1);  // nothing temporary is left
 
   const fs::path nowhere = folder / "missing" / "report.html";
-  CHECK_THROWS_AS(write_report(study, "t", nowhere), log::BadInput);
-  CHECK_THROWS_WITH(write_report(study, "t", nowhere), Catch::Contains("missing"));
-  CHECK_THROWS_AS(write_report(study, "t", out.parent_path()), log::BadInput);
+  CHECK_THROWS_AS(page::write_report(study, "t", nowhere), log::BadInput);
+  CHECK_THROWS_WITH(page::write_report(study, "t", nowhere), Catch::Contains("missing"));
+  CHECK_THROWS_AS(page::write_report(study, "t", out.parent_path()), log::BadInput);
 }
 
 TEST_CASE("without the charts' script a report is refused with the way out", "[reports][page]") {
-  if (has_charts()) return;
-  CHECK_THROWS_AS(page_html({}, "t"), MissingPart);
-  CHECK_THROWS_WITH(page_html({}, "t"), Catch::Contains("vl-convert-python"));
+  if (page::has_charts()) return;
+  CHECK_THROWS_AS(page::page_html({}, "t"), page::MissingPart);
+  CHECK_THROWS_WITH(page::page_html({}, "t"), Catch::Contains("vl-convert-python"));
 }

@@ -10,22 +10,22 @@
 
 #include "analyzers/study.hpp"
 #include "catch.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/answer/findings.hpp"
-#include "reports/export/json_policies.hpp"
-#include "reports/page/own_data.hpp"
 #include "reports/answer/policy_lines.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/export/json_policies.hpp"
+#include "reports/page/evidence.hpp"
+#include "reports/page/own_data.hpp"
+#include "reports/page/sections.hpp"
 #include "reports/sample_policies.hpp"
 #include "reports/sample_series.hpp"
-#include "reports/page/sections.hpp"
-#include "reports/answer/text.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::PolicyStudy;
-using analyzers::StepSeries;
-using analyzers::Trace;
+using analyzers::replay::PolicyStudy;
+using analyzers::replay::StepSeries;
+using analyzers::replay::Trace;
 using test::has;
 using test::steps;
 using test::TempFolder;
@@ -35,32 +35,34 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 analyzers::Study study_of(const std::filesystem::path& log) {
-  analyzers::LogSeries series;
-  analyzers::Analysis analysis = analyzers::analyze({log}, {}, {}, {}, {}, &series);
+  analyzers::replay::LogSeries series;
+  analyzers::underflow::Analysis analysis = analyzers::analyze({log}, {}, {}, {}, {}, &series);
   analyzers::Study out = analyzers::study(std::move(analysis), {}, {}, std::move(series));
   analyzers::add_policies(out, {});
   return out;
 }
 
 std::size_t policy_findings(const analyzers::Study& study) {
-  const auto all = findings(study);
+  const auto all = answer::findings(study);
   return static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [](const Finding& f) { return f.evidence == Evidence::policies; }));
+      all.begin(), all.end(),
+      [](const answer::Finding& f) { return f.evidence == answer::Evidence::policies; }));
 }
 
 }  // namespace
 
 TEST_CASE("lines break at blanks and are indented", "[reports]") {
-  CHECK(wrapped_text("one two three", 20, 2) == "one two three\n");
-  CHECK(wrapped_text("one two three four", 8, 2) == "one two\n  three\n  four\n");
-  CHECK(wrapped_text("  averyveryverylongword and", 8, 4) == "  averyveryverylongword\n    and\n");
+  CHECK(answer::wrapped_text("one two three", 20, 2) == "one two three\n");
+  CHECK(answer::wrapped_text("one two three four", 8, 2) == "one two\n  three\n  four\n");
+  CHECK(answer::wrapped_text("  averyveryverylongword and", 8, 4) ==
+        "  averyveryverylongword\n    and\n");
 }
 
 TEST_CASE("short lines are drawn whole", "[reports][policies]") {
   Trace trace;
   trace.length = 10;
   trace.scale = {{0, 4.0}, {3, 2.0}, {7, 0.0}};
-  const auto drawn = plateaus(trace);
+  const auto drawn = answer::plateaus(trace);
   REQUIRE(drawn.size() == 2);  // nothing is drawn at 0
   CHECK(drawn[0].first == 0);
   CHECK(drawn[0].last == 2);
@@ -78,12 +80,12 @@ TEST_CASE("long lines keep their extremes", "[reports][policies]") {
                                 : i % 2 == 0 ? 1.0
                                              : 1.5);
   }
-  const auto drawn = plateaus(trace);
-  CHECK(drawn.size() <= kScalesDrawn + 2);
-  CHECK(drawn.size() > kScalesDrawn / 2);
-  const auto [least, most] =
-      std::minmax_element(drawn.begin(), drawn.end(),
-                          [](const Plateau& a, const Plateau& b) { return a.scale < b.scale; });
+  const auto drawn = answer::plateaus(trace);
+  CHECK(drawn.size() <= answer::kScalesDrawn + 2);
+  CHECK(drawn.size() > answer::kScalesDrawn / 2);
+  const auto [least, most] = std::minmax_element(
+      drawn.begin(), drawn.end(),
+      [](const answer::Plateau& a, const answer::Plateau& b) { return a.scale < b.scale; });
   CHECK(least->scale == 0x1p-20);
   CHECK(least->first == 54322);
   CHECK(most->scale == 0x1p20);
@@ -105,11 +107,11 @@ TEST_CASE("marks count every step once, by what happened", "[reports][policies]"
   series.seen[12] = {kNan, 0x1p10};  // above a scale
   trace.applied_nonfinite = {11};
   trace.attempts = {{13, 2}, {14, 2}};  // 14 was skipped in the end
-  const auto found = marks(trace, series);
+  const auto found = answer::marks(trace, series);
   std::uint64_t overflow = 0;
   std::size_t drawn = 0;
-  for (const Mark& mark : found) {
-    if (mark.what == Happening::overflow) {
+  for (const answer::Mark& mark : found) {
+    if (mark.what == answer::Happening::overflow) {
       overflow += mark.count;
       ++drawn;
       CHECK(mark.first <= mark.last);
@@ -117,18 +119,18 @@ TEST_CASE("marks count every step once, by what happened", "[reports][policies]"
     }
   }
   CHECK(overflow == 500 - 1);
-  CHECK(drawn <= kMarksDrawn);
-  const auto steps_of = [&](Happening what) {
+  CHECK(drawn <= answer::kMarksDrawn);
+  const auto steps_of = [&](answer::Happening what) {
     std::vector<std::int64_t> out;
-    for (const Mark& mark : found) {
+    for (const answer::Mark& mark : found) {
       if (mark.what == what) out.push_back(mark.first);
     }
     return out;
   };
-  CHECK(steps_of(Happening::in_model) == std::vector<std::int64_t>{10});
-  CHECK(steps_of(Happening::unknown) == std::vector<std::int64_t>{5, 7});
-  CHECK(steps_of(Happening::applied) == std::vector<std::int64_t>{11});
-  CHECK(steps_of(Happening::retried) == std::vector<std::int64_t>{13});
+  CHECK(steps_of(answer::Happening::in_model) == std::vector<std::int64_t>{10});
+  CHECK(steps_of(answer::Happening::unknown) == std::vector<std::int64_t>{5, 7});
+  CHECK(steps_of(answer::Happening::applied) == std::vector<std::int64_t>{11});
+  CHECK(steps_of(answer::Happening::retried) == std::vector<std::int64_t>{13});
 }
 
 TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][policies]") {
@@ -139,15 +141,15 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   REQUIRE(study.policies[0].check);
   CHECK(!study.policies[0].check->first_difference);
   CHECK(policy_findings(study) >= 1);
-  const auto lines = policy_lines(study.policies[0]);
-  CHECK(lines.size() <= kPoliciesDrawn);
+  const auto lines = answer::policy_lines(study.policies[0]);
+  CHECK(lines.size() <= answer::kPoliciesDrawn);
   CHECK(lines.front().name.starts_with("the run itself"));
   CHECK(lines.back().fixed);
   CHECK(has(lines[lines.size() - 2].name, "best found: torch"));
-  const auto own = own_charts_json(study);
+  const auto own = page::own_charts_json(study);
   CHECK(!own["policy-scales"]["rows"]["0"]["all"].empty());
   CHECK(!own["policy-flushed"]["rows"]["0"]["all"].empty());
-  const std::string html = sections_html(study);
+  const std::string html = page::sections_html(study);
   CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
   for (const char* row : {"the run itself", "recommended static scale", "best found: torch"}) {
     CHECK(has(html, std::string("<tr class=\"marked\"><th scope=\"row\">") + row));
@@ -162,7 +164,7 @@ TEST_CASE("both charts have every line and every step", "[reports][policies]") {
   const TempFolder folder;
   sample::restless_run(folder / "run");
   const analyzers::Study study = study_of(folder / "run");
-  const auto own = own_charts_json(study);
+  const auto own = page::own_charts_json(study);
   const auto frame = [&](const char* chart) {
     std::vector<std::string> rows;
     for (const auto& row : own[chart]["rows"]["0"]["all"]) {
@@ -171,7 +173,7 @@ TEST_CASE("both charts have every line and every step", "[reports][policies]") {
     return rows;
   };
   const auto scales = frame("policy-scales");
-  CHECK(scales.size() == 2 * policy_lines(study.policies[0]).size());
+  CHECK(scales.size() == 2 * answer::policy_lines(study.policies[0]).size());
   CHECK(scales == frame("policy-flushed"));
   CHECK(has(scales.front(), ",0]"));
   CHECK(has(scales.back(), ",400]"));
@@ -186,17 +188,17 @@ TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {
   study.series = steps(100000, 0.5);
   study.series.seen[3].max_abs = kNan;
   study.series.retried[5] = {{1e6, 0}, {0.5, 0}};
-  study.traces =
-      analyzers::replay({policy::make("chainer,interval=3"), policy::make("nnabla"),
-                         policy::make("te-delayed"), policy::make("keras3,dynamic_growth_steps=1")},
-                        study.series);
+  study.traces = analyzers::replay::replay(
+      {policy::make("chainer,interval=3"), policy::make("nnabla"), policy::make("te-delayed"),
+       policy::make("keras3,dynamic_growth_steps=1")},
+      study.series);
   study.recorded = study.traces[1];
   study.recorded->name = "recorded";
   std::string text;
   std::size_t pieces = 0;
   std::vector<PolicyStudy> studies;
   studies.push_back(std::move(study));
-  write_traces(studies, {.with_recorded = true}, [&](std::string_view piece) {
+  exports::write_traces(studies, {.with_recorded = true}, [&](std::string_view piece) {
     CHECK(piece.size() < 1 << 17);
     text += piece;
     ++pieces;
@@ -226,7 +228,8 @@ TEST_CASE("policies as JSON are whole in any pieces", "[reports][policies]") {
   }
   CHECK(all[4]["policy"] == "recorded");
   text.clear();
-  write_traces({}, {.with_recorded = true}, [&](std::string_view piece) { text += piece; });
+  exports::write_traces({}, {.with_recorded = true},
+                        [&](std::string_view piece) { text += piece; });
   CHECK(nlohmann::json::parse(text) == nlohmann::json::array());
 }
 
@@ -244,7 +247,7 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
   const analyzers::Study study = study_of(folder / "run");
   CHECK(study.policies.empty());
   REQUIRE(study.not_replayed.size() == 1);
-  const std::string html = sections_html(study);
+  const std::string html = page::sections_html(study);
   CHECK(has(html, "Of 10 of its steps no scalars are recorded, first of steps 50 to 59"));
   CHECK(has(html, "--assume-constant-between"));
   CHECK(!has(html, "data-chart=\"policy-scales\""));
@@ -253,8 +256,8 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
 TEST_CASE("series are of binary16 alone", "[reports][policies]") {
   const TempFolder folder;
   sample::calm_run(folder / "run");
-  const auto series_in = [&](const analyzers::Target& target) {
-    analyzers::LogSeries series;
+  const auto series_in = [&](const analyzers::underflow::Target& target) {
+    analyzers::replay::LogSeries series;
     analyzers::analyze({folder / "run"}, target, {}, {}, {}, &series);
     return series.series.size();
   };

@@ -8,14 +8,14 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "catch.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/update_sums.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
-#include "reports/answer/formats.hpp"
 #include "reports/page/formats_html.hpp"
 #include "reports/page/own_data.hpp"
 #include "reports/page/page.hpp"
 #include "reports/sample_study.hpp"
-#include "reports/answer/update_sums.hpp"
 #include "temp_folder.hpp"
 
 using namespace halfscope;
@@ -41,22 +41,22 @@ TEST_CASE("parts a study does not have are not on the page", "[reports][sections
   const TempFolder folder;
   sample::training_run(folder / "run");
   const analyzers::Study study = sample::study_of({folder / "run"});
-  CHECK(updates_html(study.analysis).empty());
-  CHECK(events_html(study).empty());
-  CHECK(headroom_html(study).empty());
-  CHECK(formats_html(study.analysis).empty());
-  CHECK(scale_evidence_html({}).empty());
-  CHECK(advice_html({}).empty());
-  CHECK(own_charts_json(study).empty());
-  CHECK(!has(sections_html(study), "id=\"updates\""));
-  CHECK(!has(sections_html(study), "id=\"formats\""));
-  CHECK(sections_html({}).empty());
+  CHECK(page::updates_html(study.analysis).empty());
+  CHECK(page::events_html(study).empty());
+  CHECK(page::headroom_html(study).empty());
+  CHECK(page::formats_html(study.analysis).empty());
+  CHECK(page::scale_evidence_html({}).empty());
+  CHECK(page::advice_html({}).empty());
+  CHECK(page::own_charts_json(study).empty());
+  CHECK(!has(page::sections_html(study), "id=\"updates\""));
+  CHECK(!has(page::sections_html(study), "id=\"formats\""));
+  CHECK(page::sections_html({}).empty());
 }
 
 TEST_CASE("updates of all weights together", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const UpdateSum sum = all_updates(study.analysis);
+  const answer::UpdateSum sum = answer::all_updates(study.analysis);
   std::uint64_t n = 0;
   for (std::uint64_t one = 100; one <= 450; one += 50) n += one;
   CHECK(sum.weights == 8);
@@ -65,7 +65,7 @@ TEST_CASE("updates of all weights together", "[reports][sections]") {
   CHECK(sum.undetermined == 24);
   REQUIRE(sum.what_if);
   CHECK(sum.what_if->kahan.moved == 9 * n);
-  const std::string html = updates_html(study.analysis);
+  const std::string html = page::updates_html(study.analysis);
   CHECK(has(html,
             ">pure FP16</th><td data-v=\"0.7\">70.0 %</td><td data-v=\"15400\">15,400 of "
             "22,000</td>"));
@@ -83,7 +83,7 @@ TEST_CASE("updates of all weights together", "[reports][sections]") {
 TEST_CASE("charts of updates hold the counts", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const auto own = own_charts_json(study);
+  const auto own = page::own_charts_json(study);
   std::uint64_t count = 0, lost = 0;
   for (const auto& row : own["update-ratios"]["rows"]["0"]["all"]) {
     count += row[1].get<std::uint64_t>();
@@ -99,7 +99,7 @@ TEST_CASE("charts of updates hold the counts", "[reports][sections]") {
 
 TEST_CASE("events come with their cause and what led there", "[reports][sections]") {
   const TempFolder folder;
-  const std::string html = events_html(sample::full_study(folder / "run"));
+  const std::string html = page::events_html(sample::full_study(folder / "run"));
   CHECK(occurrences(html, "class=\"event\"") == 3);
   CHECK(has(html, "step 50: <code>activation/layer3</code> <small>4,321 NaN</small>"));
   CHECK(has(html, "in the model: no scale and no format helps. Its inputs were finite"));
@@ -117,24 +117,24 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
                                      [](const auto& tensor) { return tensor.counted; });
   REQUIRE(gradient != tensors.end());
   study.advice.static_log2 = 10;
-  analyzers::Headroom h;
+  analyzers::overflow::Headroom h;
   h.tensor = static_cast<std::size_t>(gradient - tensors.begin());
   h.least = h.least_at_1 = 8;
   h.last = h.last_at_1 = 9;
   study.overflow.headroom.push_back(h);
-  const auto rooms = rooms_to_use(study);
+  const auto rooms = page::rooms_to_use(study);
   CHECK(rooms.front().headroom->tensor == h.tensor);  // though it has the most room at scale 1
   CHECK(rooms.front().least == -2);
   CHECK(rooms.front().last == -1);
   CHECK(rooms.back().least == rooms.back().headroom->least);
-  CHECK(has(sections_html(study), "least room -2.0 binades at the recommended 1024 (2^10)"));
+  CHECK(has(page::sections_html(study), "least room -2.0 binades at the recommended 1024 (2^10)"));
   study.advice.static_log2.reset();
-  CHECK(has(sections_html(study), "least room -0.8 binades at loss scale 1"));
+  CHECK(has(page::sections_html(study), "least room -0.8 binades at loss scale 1"));
 }
 
 TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
   const TempFolder folder;
-  const std::string html = headroom_html(sample::full_study(folder / "run"));
+  const std::string html = page::headroom_html(sample::full_study(folder / "run"));
   // 1.5 binades in 1,000 steps, of which 200 were recorded.
   CHECK(has(html, ">+0.30</td>"));
   CHECK(!has(html, "1,000 steps"));
@@ -143,22 +143,22 @@ TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
 TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   const TempFolder folder;
   analyzers::Study study = sample::full_study(folder / "run");
-  const std::size_t before = fit_sums(study.analysis).eight_bits;
+  const std::size_t before = answer::fit_sums(study.analysis).eight_bits;
   auto& tensors = study.analysis.tensors;
   const auto fits_8_bits = [](const auto& tensor) {
-    const auto narrowest = analyzers::narrowest(tensor);
+    const auto narrowest = analyzers::formats::narrowest(tensor);
     return narrowest && find_format(narrowest->format)->format.width == 8;
   };
   const auto tensor = std::find_if(tensors.begin(), tensors.end(), fits_8_bits);
   REQUIRE(tensor != tensors.end());
   tensor->counts.nan = 3;
-  const FitSums sums = fit_sums(study.analysis);
+  const answer::FitSums sums = answer::fit_sums(study.analysis);
   CHECK(sums.tensors == tensors.size());
   CHECK(sums.nonfinite == 1);
   CHECK(sums.eight_bits == before - 1);
-  CHECK(has(formats_html(study.analysis), "besides NaN</small>"));
-  CHECK(has(sections_html(study), "; 1 holds NaN or infinity"));
-  const auto own = own_charts_json(study);
+  CHECK(has(page::formats_html(study.analysis), "besides NaN</small>"));
+  CHECK(has(page::sections_html(study), "; 1 holds NaN or infinity"));
+  const auto own = page::own_charts_json(study);
   std::size_t drawn = 0;
   for (const auto& row : own["fits"]["rows"]["0"]["all"]) {
     if (row[1] == "holds NaN or infinity") drawn += row[3].get<std::size_t>();
@@ -167,14 +167,14 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
 }
 
 TEST_CASE("names break at their separators", "[reports][sections]") {
-  CHECK(breakable_name("weight_grad/a.b") == "weight_<wbr>grad/<wbr>a.<wbr>b");
-  CHECK(breakable_name("<img/>") == "&lt;img/<wbr>&gt;");
+  CHECK(page::breakable_name("weight_grad/a.b") == "weight_<wbr>grad/<wbr>a.<wbr>b");
+  CHECK(page::breakable_name("<img/>") == "&lt;img/<wbr>&gt;");
 }
 
 TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = formats_html(study.analysis);
+  const std::string html = page::formats_html(study.analysis);
   const std::size_t tensors = study.analysis.tensors.size();
   REQUIRE(tensors == 40);
   CHECK(occurrences(html, "<th scope=\"row\">") == tensors);
@@ -185,7 +185,7 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
   CHECK(occurrences(html, ">32</td>") == tensors / 4);
   CHECK(has(html, ">MXFP8 E4M3</button>"));
   CHECK(has(html, "title=\"3 of 1,000 become zero, 2 saturate\""));
-  const FitSums sums = fit_sums(study.analysis);
+  const answer::FitSums sums = answer::fit_sums(study.analysis);
   CHECK(sums.tensors == tensors);
   CHECK(sums.eight_bits == 3 * tensors / 4);
   CHECK(sums.eight_bits_as_is == tensors / 4);
@@ -195,7 +195,7 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
 TEST_CASE("the rest of a recommendation", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = advice_html(study.advice);
+  const std::string html = page::advice_html(study.advice);
   for (const char* text :
        {"2^12 to 2^30", ">4096</td>", "+4 binades", "Start at 16384 (2^14), grow every 1,000 steps",
         "0.12 % of all, between 0.050 % and 6.25 %", "If 16 ranks summed in FP16",
@@ -203,7 +203,7 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
         "10 x 257"}) {
     CHECK(has(html, text));
   }
-  const std::string scales = scale_evidence_html(study.advice);
+  const std::string scales = page::scale_evidence_html(study.advice);
   CHECK(occurrences(scales, "<th scope=\"row\"") == 20);
   CHECK(occurrences(scales, "<tr class=\"marked\">") == 1);
   CHECK(has(scales, "0 % to 30.0 %"));
@@ -214,14 +214,14 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
 TEST_CASE("names are text in every section", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::hostile_study(folder / "run");
-  const std::string sections = sections_html(study);
-  const std::string html = findings_html(study, sections) + sections;
+  const std::string sections = page::sections_html(study);
+  const std::string html = page::findings_html(study, sections) + sections;
   CHECK(html.find("<img") == std::string::npos);
   CHECK(html.find('\x1b') == std::string::npos);
   CHECK(html.find("\xe2\x80\xae") == std::string::npos);
   CHECK(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
-  if (has_charts()) {
-    CHECK(page_html(study, "t").find("<img src=x") == std::string::npos);
+  if (page::has_charts()) {
+    CHECK(page::page_html(study, "t").find("<img src=x") == std::string::npos);
   }
 }
 
@@ -229,22 +229,23 @@ TEST_CASE("findings beyond the first are folded, and lead to their evidence",
           "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = findings_html(study, sections_html(study));
+  const std::string html = page::findings_html(study, page::sections_html(study));
   const std::size_t all = occurrences(html, "<li class=");
-  CHECK(all > kFindingsShown);
-  CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == kFindingsShown);
+  CHECK(all > page::kFindingsShown);
+  CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == page::kFindingsShown);
   CHECK(has(html, "<a href=\"#updates\">"));
   CHECK(has(html, "<a href=\"#overflow\">"));
   analyzers::Study clear;  // no more is said than the log could have shown
-  CHECK(has(findings_html(clear, ""), "The log holds no tensors"));
+  CHECK(has(page::findings_html(clear, ""), "The log holds no tensors"));
   clear.analysis.tensors.emplace_back();
-  CHECK(has(findings_html(clear, ""), "It holds no gradients"));
+  CHECK(has(page::findings_html(clear, ""), "It holds no gradients"));
   clear.analysis.tensors.back().counted = true;
-  CHECK(has(findings_html(clear, ""), "Nothing was found that harms training in this format.<"));
+  CHECK(has(page::findings_html(clear, ""),
+            "Nothing was found that harms training in this format.<"));
   clear.advice.underflow_not_identifiable = true;
-  CHECK(has(findings_html(clear, ""), "as far as the log shows"));
+  CHECK(has(page::findings_html(clear, ""), "as far as the log shows"));
   analyzers::Study bare = study;  // a finding whose section is not there leads nowhere
   bare.overflow = {};
   bare.advice.nonfinite_steps = {1};
-  CHECK(!has(findings_html(bare, sections_html(bare)), "href=\"#overflow\""));
+  CHECK(!has(page::findings_html(bare, page::sections_html(bare)), "href=\"#overflow\""));
 }

@@ -5,22 +5,22 @@
 #include <cmath>
 #include <set>
 
-#include "network_fixture.hpp"
+#include "sim/network_fixture.hpp"
 
 using namespace sim_test;
 
 namespace {
 
-std::unique_ptr<Backend> cpu(int threads = 1) {
-  return make_cpu_backend(Accumulation::fp32, threads);
+std::unique_ptr<backend::Backend> cpu(int threads = 1) {
+  return backend::make_cpu_backend(backend::Accumulation::fp32, threads);
 }
 
 /// Of a parameter's values `count`, spread; slopes of the loss where two steps agree on one.
-void compare_slopes(Run& run, Parameter& parameter, std::size_t count, std::size_t& compared,
-                    std::size_t& kinks) {
-  const auto weights = reference::values(parameter.weight);
-  const std::vector<double> gradient(reference::values(parameter.gradient).begin(),
-                                     reference::values(parameter.gradient).end());
+void compare_slopes(Run& run, autograd::Parameter& parameter, std::size_t count,
+                    std::size_t& compared, std::size_t& kinks) {
+  const auto weights = backend::reference::values(parameter.weight);
+  const std::vector<double> gradient(backend::reference::values(parameter.gradient).begin(),
+                                     backend::reference::values(parameter.gradient).end());
   double size = 0;
   for (const double value : gradient) size = std::max(size, std::abs(value));
   const auto slope = [&](double& value, double step) {
@@ -47,8 +47,8 @@ void compare_slopes(Run& run, Parameter& parameter, std::size_t count, std::size
 
 std::vector<std::string> told(Run& run, log::Role role) {
   std::vector<std::string> names;
-  Tape tape(*run.backend, run.parameters, true);
-  tape.watch([&](log::Role of, const std::string& name, const Tensor& tensor, double) {
+  autograd::Tape tape(*run.backend, run.parameters, true);
+  tape.watch([&](log::Role of, const std::string& name, const backend::Tensor& tensor, double) {
     REQUIRE(tensor);
     if (of == role) names.push_back(name);
   });
@@ -65,9 +65,9 @@ TEST_CASE("gradients of every network are slopes of its loss", "[sim][tape]") {
     const bool slow = one.network == "tinyssd" || one.network == "resnet20";
     if (slow) one.batch /= 2;
     INFO(one.network);
-    Run run(one, make_reference_backend(), "fp32");
+    Run run(one, backend::make_reference_backend(), "fp32");
     run.backward();
-    const std::vector<Parameter*> trained = run.parameters.trained();
+    const std::vector<autograd::Parameter*> trained = run.parameters.trained();
     std::size_t compared = 0, kinks = 0;
     for (std::size_t i = 0; i<trained.size(); i += trained.size()> 40 ? 4 : 1) {
       compare_slopes(run, *trained[i], slow ? 1 : 3, compared, kinks);
@@ -78,16 +78,16 @@ TEST_CASE("gradients of every network are slopes of its loss", "[sim][tape]") {
 
 TEST_CASE("gradients in binary32 are those of the reference", "[sim][tape]") {
   for (const Case& one : cases()) {
-    Run exact(one, make_reference_backend(), "fp32"), found(one, cpu(), "fp32");
+    Run exact(one, backend::make_reference_backend(), "fp32"), found(one, cpu(), "fp32");
     INFO(one.network);
     const double wanted = exact.backward();
     CHECK(found.backward() == Approx(wanted).epsilon(1e-6));
     const auto gradients = found.gradients();
     REQUIRE_FALSE(gradients.empty());
-    for (Parameter* parameter : exact.parameters.trained()) {
+    for (autograd::Parameter* parameter : exact.parameters.trained()) {
       INFO(parameter->name);
-      CHECK(relative_error(gradients.at(parameter->name), reference::values(parameter->gradient)) <
-            1e-5);
+      CHECK(relative_error(gradients.at(parameter->name),
+                           backend::reference::values(parameter->gradient)) < 1e-5);
     }
   }
 }
@@ -121,7 +121,7 @@ TEST_CASE("a power of two as loss scale multiplies every gradient in binary32", 
     plain.backward(1);
     scaled.backward(0x1p10);
     const auto wanted = plain.gradients(), found = scaled.gradients();
-    for (Parameter* parameter : scaled.parameters.trained()) {
+    for (autograd::Parameter* parameter : scaled.parameters.trained()) {
       INFO(parameter->name);
       CHECK(parameter->gradient_scale == 0x1p10);
       const Floats &a = wanted.at(parameter->name), &b = found.at(parameter->name);
@@ -135,23 +135,27 @@ TEST_CASE("a power of two as loss scale multiplies every gradient in binary32", 
 TEST_CASE("factors of layers go into gradients and their scales alike", "[sim][tape]") {
   for (const Case& one : cases()) {
     INFO(one.network);
-    Run plain(one, make_reference_backend(), "fp32"), layers(one, make_reference_backend(), "fp32");
+    Run plain(one, backend::make_reference_backend(), "fp32"),
+        layers(one, backend::make_reference_backend(), "fp32");
     plain.backward(4);
     std::size_t asked = 0;
-    layers.backward(4, false, [&](const std::string& name, const Tensor&, const Tensor&, double) {
-      ++asked;
-      return name.size() % 2 == 0 ? 2.0 : 8.0;
-    });
+    layers.backward(
+        4, false,
+        [&](const std::string& name, const backend::Tensor&, const backend::Tensor&, double) {
+          ++asked;
+          return name.size() % 2 == 0 ? 2.0 : 8.0;
+        });
     CHECK(asked > 0);
     std::set<double> scales;
     for (std::size_t i = 0; i < plain.parameters.trained().size(); ++i) {
-      const Parameter &a = *plain.parameters.trained()[i], &b = *layers.parameters.trained()[i];
+      const autograd::Parameter &a = *plain.parameters.trained()[i],
+                                &b = *layers.parameters.trained()[i];
       INFO(a.name);
       scales.insert(b.gradient_scale);
-      std::vector<double> unscaled(reference::values(b.gradient).begin(),
-                                   reference::values(b.gradient).end());
+      std::vector<double> unscaled(backend::reference::values(b.gradient).begin(),
+                                   backend::reference::values(b.gradient).end());
       for (double& value : unscaled) value *= a.gradient_scale / b.gradient_scale;
-      CHECK(relative_error(unscaled, reference::values(a.gradient)) < 1e-12);
+      CHECK(relative_error(unscaled, backend::reference::values(a.gradient)) < 1e-12);
     }
     CHECK(scales.size() > 1);
   }
@@ -159,19 +163,21 @@ TEST_CASE("factors of layers go into gradients and their scales alike", "[sim][t
 
 TEST_CASE("gradients of different scales meet at the smaller one", "[sim][tape]") {
   for (const bool small_first : {false, true}) {
-    auto backend = make_reference_backend();
-    Parameters parameters(*backend, precision_of("fp32"), 1);
-    Tape tape(*backend, parameters, true);
-    tape.scale_layers([&](const std::string& name, const Tensor&, const Tensor&, double scale) {
-      CHECK(scale == 4);
-      return (name == "first") == small_first ? 2.0 : 8.0;
-    });
-    const Tensor one = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{1});
-    const Tape::Value x = tape.dense("layer", tape.input(one), 1);
-    const Tape::Value sum = tape.add("sum", tape.dense("first", x, 4), tape.dense("second", x, 4));
+    auto backend = backend::make_reference_backend();
+    autograd::Parameters parameters(*backend, precision_of("fp32"), 1);
+    autograd::Tape tape(*backend, parameters, true);
+    tape.scale_layers(
+        [&](const std::string& name, const backend::Tensor&, const backend::Tensor&, double scale) {
+          CHECK(scale == 4);
+          return (name == "first") == small_first ? 2.0 : 8.0;
+        });
+    const backend::Tensor one = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{1});
+    const autograd::Tape::Value x = tape.dense("layer", tape.input(one), 1);
+    const autograd::Tape::Value sum =
+        tape.add("sum", tape.dense("first", x, 4), tape.dense("second", x, 4));
     tape.cross_entropy("loss", sum, std::vector<std::int32_t>{1}, 1);
     tape.backward(4, false);
-    for (const Parameter* parameter : parameters.trained()) {
+    for (const autograd::Parameter* parameter : parameters.trained()) {
       INFO(parameter->name);
       CHECK(parameter->gradient_scale == (parameter->name.starts_with("layer") ? 8 : 4));
     }
@@ -181,19 +187,21 @@ TEST_CASE("gradients of different scales meet at the smaller one", "[sim][tape]"
 TEST_CASE("gradients add where they are asked to, whatever scale they carry", "[sim][tape]") {
   for (const Case& one : cases()) {
     INFO(one.network);
-    Run once(one, make_reference_backend(), "fp32"), thrice(one, make_reference_backend(), "fp32");
+    Run once(one, backend::make_reference_backend(), "fp32"),
+        thrice(one, backend::make_reference_backend(), "fp32");
     once.backward(2);
     thrice.backward(8);
     thrice.backward(8, true);
     thrice.backward(2, true);
     for (std::size_t i = 0; i < once.parameters.trained().size(); ++i) {
-      const Parameter &a = *once.parameters.trained()[i], &b = *thrice.parameters.trained()[i];
+      const autograd::Parameter &a = *once.parameters.trained()[i],
+                                &b = *thrice.parameters.trained()[i];
       INFO(a.name);
       CHECK(b.gradient_scale == 2);
-      std::vector<double> third(reference::values(b.gradient).begin(),
-                                reference::values(b.gradient).end());
+      std::vector<double> third(backend::reference::values(b.gradient).begin(),
+                                backend::reference::values(b.gradient).end());
       for (double& value : third) value /= 3;
-      CHECK(relative_error(third, reference::values(a.gradient)) < 1e-12);
+      CHECK(relative_error(third, backend::reference::values(a.gradient)) < 1e-12);
     }
     thrice.backward(2);  // and replace what was there where they are not
     const auto wanted = once.gradients();
@@ -206,37 +214,40 @@ TEST_CASE("gradients add where they are asked to, whatever scale they carry", "[
 
 TEST_CASE("each further use of a value rounds the sum of its gradients", "[sim][tape]") {
   auto backend = cpu();
-  Parameters parameters(*backend, precision_of("fp16"), 1);
-  Tape tape(*backend, parameters, true);
-  const Tensor one = tensor_of(*backend, {1, 1}, Dtype::f16, Floats{1});
-  const Tape::Value x = tape.dense("layer", tape.input(one), 1, false);
+  autograd::Parameters parameters(*backend, precision_of("fp16"), 1);
+  autograd::Tape tape(*backend, parameters, true);
+  const backend::Tensor one = tensor_of(*backend, {1, 1}, Dtype::f16, Floats{1});
+  const autograd::Tape::Value x = tape.dense("layer", tape.input(one), 1, false);
   // Passes on `weight` of a gradient of 1, 1, 1, 1.
   const auto use = [&](float weight, const char* name) {
-    const Tape::Value y = tape.dense(name, x, 4, false);
-    backend->set(parameters.at(std::string(name) + ".weight", {4, 1}, Initial::zeros, 1).weight,
-                 Floats{weight, 0, 0, 0});
+    const autograd::Tape::Value y = tape.dense(name, x, 4, false);
+    backend->set(
+        parameters.at(std::string(name) + ".weight", {4, 1}, autograd::Initial::zeros, 1).weight,
+        Floats{weight, 0, 0, 0});
     return y;
   };
-  const auto gradient = [&](Tape::Value a, Tape::Value b, Tape::Value c) {
-    const Tape::Value sum = tape.add("sum", tape.add("ab", a, b), c);
+  const auto gradient = [&](autograd::Tape::Value a, autograd::Tape::Value b,
+                            autograd::Tape::Value c) {
+    const autograd::Tape::Value sum = tape.add("sum", tape.add("ab", a, b), c);
     tape.smooth_l1("loss", sum, Floats{-10, -10, -10, -10}, std::vector<std::uint8_t>{1}, 1);
     tape.backward(1, false);
-    return backend->get(parameters.at("layer.weight", {1, 1}, Initial::zeros, 1).gradient);
+    return backend->get(
+        parameters.at("layer.weight", {1, 1}, autograd::Initial::zeros, 1).gradient);
   };
   // The last use of the value is the first that gives it a gradient.
   SECTION("small ones first: 2^-11 + 2^-11 + 1") {
-    const Tape::Value a = use(1, "a"), b = use(0x1p-11F, "b"), c = use(0x1p-11F, "c");
+    const autograd::Tape::Value a = use(1, "a"), b = use(0x1p-11F, "b"), c = use(0x1p-11F, "c");
     CHECK(gradient(a, b, c) == Floats{1 + 0x1p-10F});
   }
   SECTION("large one first: 1 + 2^-11 is 1 again") {
-    const Tape::Value c = use(0x1p-11F, "c"), b = use(0x1p-11F, "b"), a = use(1, "a");
+    const autograd::Tape::Value c = use(0x1p-11F, "c"), b = use(0x1p-11F, "b"), a = use(1, "a");
     CHECK(gradient(a, b, c) == Floats{1});
   }
 }
 
 TEST_CASE("a watch is told of every named value, its gradient and every weight gradient",
           "[sim][tape]") {
-  Run run({"lenet", std::make_shared<Noise>(Shape{8, 8, 1})}, cpu(), "mixed");
+  Run run({"lenet", std::make_shared<Noise>(backend::Shape{8, 8, 1})}, cpu(), "mixed");
   const std::vector<std::string> forward = {"conv1", "relu1", "pool1", "conv2", "relu2",
                                             "pool2", "fc1",   "relu3", "fc2"};
   CHECK(told(run, log::Role::activation) == forward);
@@ -248,20 +259,21 @@ TEST_CASE("a watch is told of every named value, its gradient and every weight g
 }
 
 TEST_CASE("a watch is told of the gates of all time steps at once", "[sim][tape]") {
-  Run run({"charlstm", std::shared_ptr<Data>(open_data("text", 1)), 2}, cpu(), "fp32");
-  Tape tape(*run.backend, run.parameters, true);
-  Shape shape;
+  Run run({"charlstm", std::shared_ptr<data::Data>(data::open_data("text", 1)), 2}, cpu(), "fp32");
+  autograd::Tape tape(*run.backend, run.parameters, true);
+  backend::Shape shape;
   Floats gates;
-  tape.watch([&](log::Role role, const std::string& name, const Tensor& tensor, double scale) {
-    if (role != log::Role::activation_grad || name != "lstm.gates") return;
-    CHECK(shape.empty());
-    CHECK(scale == 16);
-    shape = tensor.shape;
-    gates = run.backend->get(tensor);
-  });
+  tape.watch(
+      [&](log::Role role, const std::string& name, const backend::Tensor& tensor, double scale) {
+        if (role != log::Role::activation_grad || name != "lstm.gates") return;
+        CHECK(shape.empty());
+        CHECK(scale == 16);
+        shape = tensor.shape;
+        gates = run.backend->get(tensor);
+      });
   run.loss(tape);
   tape.backward(16, false);
-  CHECK(shape == Shape{1, 64, 512});
+  CHECK(shape == backend::Shape{1, 64, 512});
   // The bias gradient is the sum of the gates' over time steps and windows.
   const auto gradients = run.gradients();
   std::vector<double> sums(512);
@@ -271,19 +283,19 @@ TEST_CASE("a watch is told of the gates of all time steps at once", "[sim][tape]
 
 TEST_CASE("a weight that is no part of the loss has a gradient of zero", "[sim][tape]") {
   auto backend = cpu();
-  Parameters parameters(*backend, precision_of("fp32"), 1);
-  Parameter& apart = parameters.at("apart.weight", {2}, Initial::ones, 1);
+  autograd::Parameters parameters(*backend, precision_of("fp32"), 1);
+  autograd::Parameter& apart = parameters.at("apart.weight", {2}, autograd::Initial::ones, 1);
   backend->fill(apart.gradient, 3);
-  Tape tape(*backend, parameters, true);
-  const Tensor one = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{1});
+  autograd::Tape tape(*backend, parameters, true);
+  const backend::Tensor one = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{1});
   tape.cross_entropy("loss", tape.dense("fc", tape.input(one), 2), std::vector<std::int32_t>{1}, 1);
   tape.backward(1, false);
   CHECK(backend->get(apart.gradient) == Floats{0, 0});
 }
 
 TEST_CASE("a tape that is not for training has a loss and no backward pass", "[sim][tape]") {
-  Run run({"mlp", std::shared_ptr<Data>(open_data("blobs", 1))}, cpu(), "fp32");
-  Tape tape(*run.backend, run.parameters, false);
+  Run run({"mlp", std::shared_ptr<data::Data>(data::open_data("blobs", 1))}, cpu(), "fp32");
+  autograd::Tape tape(*run.backend, run.parameters, false);
   CHECK(run.loss(tape) == run.loss());
   CHECK_THROWS_AS(tape.backward(1, false), std::logic_error);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 
-#include "operation.hpp"
+#include "sim/operation.hpp"
 
 using namespace sim_test;
 
 namespace {
 
-BatchNormParameters parameters_of(Backend& backend, const Tensor& gamma, const Tensor& beta) {
-  BatchNormParameters parameters;
+backend::BatchNormParameters parameters_of(backend::Backend& backend, const backend::Tensor& gamma,
+                                           const backend::Tensor& beta) {
+  backend::BatchNormParameters parameters;
   parameters.gamma = gamma;
   parameters.beta = beta;
   parameters.running_mean = backend.make(gamma.shape, Dtype::f32);
@@ -18,23 +19,24 @@ BatchNormParameters parameters_of(Backend& backend, const Tensor& gamma, const T
 }
 
 /// Training; running statistics count as outputs, whose gradients do not arrive.
-Operation batch_norm(const Shape& shape, double mean) {
-  const Shape channels{shape.back()};
+Operation batch_norm(const backend::Shape& shape, double mean) {
+  const backend::Shape channels{shape.back()};
   Input gamma = normal_input(channels, 2, 0.3, 1), beta = normal_input(channels, 3);
   gamma.wide = beta.wide = true;
   Operation operation;
   operation.inputs = {normal_input(shape, 1, 2, mean), gamma, beta};
-  operation.forward = [](Backend& backend, Dtype dtype, Tensors& in) {
-    BatchNormParameters parameters = parameters_of(backend, in[1], in[2]);
-    BatchNormSaved saved;
+  operation.forward = [](backend::Backend& backend, Dtype dtype, Tensors& in) {
+    backend::BatchNormParameters parameters = parameters_of(backend, in[1], in[2]);
+    backend::BatchNormSaved saved;
     Tensors out{backend.make(in[0].shape, dtype)};
     backend.batch_norm_forward(in[0], parameters, false, saved, out[0]);
     return out;
   };
-  operation.backward = [](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
-    BatchNormParameters parameters = parameters_of(backend, in[1], in[2]);
-    BatchNormSaved saved;
-    Tensor y = backend.make(in[0].shape, dtype);
+  operation.backward = [](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&,
+                          Tensors& up) {
+    backend::BatchNormParameters parameters = parameters_of(backend, in[1], in[2]);
+    backend::BatchNormSaved saved;
+    backend::Tensor y = backend.make(in[0].shape, dtype);
     backend.batch_norm_forward(in[0], parameters, false, saved, y);
     Tensors gradients{backend.make(in[0].shape, dtype), backend.make(in[1].shape, Dtype::f32),
                       backend.make(in[2].shape, Dtype::f32)};
@@ -56,18 +58,20 @@ TEST_CASE("Batch normalisation of dense layers") {
 }
 
 TEST_CASE("Batch normalisation: running statistics, the variance unbiased, and inference") {
-  const std::unique_ptr<Backend> cpu = make_cpu_backend(Accumulation::fp32, 2),
-                                 exact = make_reference_backend();
-  for (Backend* backend : {cpu.get(), exact.get()}) {
+  const std::unique_ptr<backend::Backend> cpu = backend::make_cpu_backend(
+                                              backend::Accumulation::fp32, 2),
+                                          exact = backend::make_reference_backend();
+  for (backend::Backend* backend : {cpu.get(), exact.get()}) {
     // Two channels: 1, 2, 3, 6 (mean 3, biased variance 3.5) and four times 5.
-    const Tensor x = tensor_of(*backend, {2, 2, 1, 2}, Dtype::f32, Floats{1, 5, 2, 5, 3, 5, 6, 5});
-    Tensor gamma = tensor_of(*backend, {2}, Dtype::f32, Floats{2, 1}),
-           beta = tensor_of(*backend, {2}, Dtype::f32, Floats{10, 20}),
-           y = backend->make(x.shape, Dtype::f32);
-    BatchNormParameters parameters = parameters_of(*backend, gamma, beta);
+    const backend::Tensor x =
+        tensor_of(*backend, {2, 2, 1, 2}, Dtype::f32, Floats{1, 5, 2, 5, 3, 5, 6, 5});
+    backend::Tensor gamma = tensor_of(*backend, {2}, Dtype::f32, Floats{2, 1}),
+                    beta = tensor_of(*backend, {2}, Dtype::f32, Floats{10, 20}),
+                    y = backend->make(x.shape, Dtype::f32);
+    backend::BatchNormParameters parameters = parameters_of(*backend, gamma, beta);
     parameters.momentum = 0.25;
     parameters.epsilon = 0.5;
-    BatchNormSaved saved;
+    backend::BatchNormSaved saved;
     backend->batch_norm_forward(x, parameters, false, saved, y);
     CHECK(backend->get(saved.mean) == Floats{3, 5});
     CHECK(backend->get(saved.inverse_deviation)[0] == 0.5F);
@@ -86,16 +90,17 @@ TEST_CASE("Batch normalisation: running statistics, the variance unbiased, and i
 }
 
 TEST_CASE("Batch normalisation: gradients of parameters are added, what is passed on is not") {
-  const std::unique_ptr<Backend> cpu = make_cpu_backend(Accumulation::fp32, 1),
-                                 exact = make_reference_backend();
-  for (Backend* backend : {cpu.get(), exact.get()}) {
+  const std::unique_ptr<backend::Backend> cpu = backend::make_cpu_backend(
+                                              backend::Accumulation::fp32, 1),
+                                          exact = backend::make_reference_backend();
+  for (backend::Backend* backend : {cpu.get(), exact.get()}) {
     const Operation operation = batch_norm({4, 3}, 0);
     Tensors in = inputs_of(*backend, operation, Dtype::f32, Dtype::f32);
     const Tensors out = operation.forward(*backend, Dtype::f32, in);
     const Tensors up = arriving(*backend, out, Dtype::f32);
-    BatchNormParameters parameters = parameters_of(*backend, in[1], in[2]);
-    BatchNormSaved saved;
-    Tensor y = backend->make(in[0].shape, Dtype::f32), dx = y, dgamma, dbeta;
+    backend::BatchNormParameters parameters = parameters_of(*backend, in[1], in[2]);
+    backend::BatchNormSaved saved;
+    backend::Tensor y = backend->make(in[0].shape, Dtype::f32), dx = y, dgamma, dbeta;
     dgamma = backend->make({3}, Dtype::f32);
     dbeta = backend->make({3}, Dtype::f32);
     backend->batch_norm_forward(in[0], parameters, false, saved, y);
@@ -112,13 +117,15 @@ TEST_CASE("Batch normalisation: gradients of parameters are added, what is passe
 }
 
 TEST_CASE("Batch normalisation refuses one value a channel") {
-  const std::unique_ptr<Backend> cpu = make_cpu_backend(Accumulation::fp32, 1),
-                                 exact = make_reference_backend();
-  for (Backend* backend : {cpu.get(), exact.get()}) {
-    Tensor gamma = backend->make({3}, Dtype::f32), x = backend->make({1, 1, 1, 3}, Dtype::f32);
-    BatchNormParameters parameters = parameters_of(*backend, gamma, gamma);
-    BatchNormSaved saved;
-    Tensor y = backend->make(x.shape, Dtype::f32);
+  const std::unique_ptr<backend::Backend> cpu = backend::make_cpu_backend(
+                                              backend::Accumulation::fp32, 1),
+                                          exact = backend::make_reference_backend();
+  for (backend::Backend* backend : {cpu.get(), exact.get()}) {
+    backend::Tensor gamma = backend->make({3}, Dtype::f32),
+                    x = backend->make({1, 1, 1, 3}, Dtype::f32);
+    backend::BatchNormParameters parameters = parameters_of(*backend, gamma, gamma);
+    backend::BatchNormSaved saved;
+    backend::Tensor y = backend->make(x.shape, Dtype::f32);
     CHECK_THROWS_AS(backend->batch_norm_forward(x, parameters, false, saved, y),
                     std::invalid_argument);
   }

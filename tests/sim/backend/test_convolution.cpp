@@ -18,14 +18,14 @@ using Values = std::vector<float>;
 
 /// A convolution's extents, and the loops that define it.
 struct Case {
-  Convolution conv;
+  backend::Convolution conv;
   std::int64_t n, h, w, c, k;
 
   std::int64_t p() const { return conv.out(h); }
   std::int64_t q() const { return conv.out(w); }
-  Shape x_shape() const { return {n, h, w, c}; }
-  Shape w_shape() const { return {k, conv.kernel, conv.kernel, c}; }
-  Shape y_shape() const { return {n, p(), q(), k}; }
+  backend::Shape x_shape() const { return {n, h, w, c}; }
+  backend::Shape w_shape() const { return {k, conv.kernel, conv.kernel, c}; }
+  backend::Shape y_shape() const { return {n, p(), q(), k}; }
 };
 
 constexpr Case kCases[] = {
@@ -36,8 +36,8 @@ constexpr Case kCases[] = {
     {{4, 2, 3}, 1, 5, 5, 1, 2},    {{3, 1, 1}, 1, 1, 1, 17, 33}, {{3, 1, 1}, 3, 32, 31, 16, 16},
     {{3, 2, 1}, 5, 32, 32, 16, 8}, {{3, 1, 1}, 9, 30, 31, 16, 5}};
 
-Values drawn(const Shape& shape, const std::function<float()>& draw) {
-  Values values(static_cast<std::size_t>(elements(shape)));
+Values drawn(const backend::Shape& shape, const std::function<float()>& draw) {
+  Values values(static_cast<std::size_t>(backend::elements(shape)));
   for (float& x : values) x = draw();
   return values;
 }
@@ -46,7 +46,7 @@ Values drawn(const Shape& shape, const std::function<float()>& draw) {
 template <class Visit>
 void forward_order(const Case& t, const Visit& visit) {
   const std::int64_t kernel = t.conv.kernel;
-  for (std::int64_t i = 0; i < elements(t.y_shape()); ++i) {
+  for (std::int64_t i = 0; i < backend::elements(t.y_shape()); ++i) {
     const std::int64_t k = i % t.k, q = i / t.k % t.q(), p = i / t.k / t.q() % t.p();
     const std::int64_t n = i / t.k / t.q() / t.p();
     for (std::int64_t j = 0; j < kernel * kernel * t.c; ++j) {
@@ -63,7 +63,7 @@ void forward_order(const Case& t, const Visit& visit) {
 template <class Visit>
 void data_gradient_order(const Case& t, const Visit& visit) {
   const std::int64_t kernel = t.conv.kernel, stride = t.conv.stride;
-  for (std::int64_t i = 0; i < elements(t.x_shape()); ++i) {
+  for (std::int64_t i = 0; i < backend::elements(t.x_shape()); ++i) {
     const std::int64_t c = i % t.c, x = i / t.c % t.w, y = i / t.c / t.w % t.h;
     const std::int64_t n = i / t.c / t.w / t.h;
     for (std::int64_t j = kernel * kernel - 1; j >= 0; --j) {
@@ -123,18 +123,18 @@ struct Computed {
   Values y, y_bias, dx, dw, dw_added;
 };
 
-Computed compute(Backend& backend, const Case& t, const Inputs& in, Dtype dtype) {
-  const auto tensor = [&](const Shape& shape, const Values& values) {
-    Tensor made = backend.make(shape, dtype);
+Computed compute(backend::Backend& backend, const Case& t, const Inputs& in, Dtype dtype) {
+  const auto tensor = [&](const backend::Shape& shape, const Values& values) {
+    backend::Tensor made = backend.make(shape, dtype);
     backend.set(made, values);
     return made;
   };
-  const Tensor x = tensor(t.x_shape(), in.x), w = tensor(t.w_shape(), in.w);
-  const Tensor b = tensor({t.k}, in.b), dy = tensor(t.y_shape(), in.dy);
+  const backend::Tensor x = tensor(t.x_shape(), in.x), w = tensor(t.w_shape(), in.w);
+  const backend::Tensor b = tensor({t.k}, in.b), dy = tensor(t.y_shape(), in.dy);
   // What was there must not matter.
-  Tensor y = backend.make(t.y_shape(), dtype), dx = backend.make(t.x_shape(), dtype);
-  Tensor dw = backend.make(t.w_shape(), dtype), added = tensor(t.w_shape(), in.dw);
-  for (Tensor* to : {&y, &dx, &dw}) backend.fill(*to, std::nanf(""));
+  backend::Tensor y = backend.make(t.y_shape(), dtype), dx = backend.make(t.x_shape(), dtype);
+  backend::Tensor dw = backend.make(t.w_shape(), dtype), added = tensor(t.w_shape(), in.dw);
+  for (backend::Tensor* to : {&y, &dx, &dw}) backend.fill(*to, std::nanf(""));
   Computed all = {backend.get(x),
                   backend.get(w),
                   backend.get(b),
@@ -158,7 +158,7 @@ Computed compute(Backend& backend, const Case& t, const Inputs& in, Dtype dtype)
   return all;
 }
 
-void check_integers(Backend& backend, const Case& t, Dtype dtype, int largest) {
+void check_integers(backend::Backend& backend, const Case& t, Dtype dtype, int largest) {
   std::mt19937 random(3);
   std::uniform_int_distribution<int> draw(-largest, largest);
   const Inputs in(t, [&] { return static_cast<float>(draw(random)); });
@@ -183,7 +183,7 @@ void check_integers(Backend& backend, const Case& t, Dtype dtype, int largest) {
 }
 
 TEST_CASE("sim: convolutions of integers are the naive loops', rounded once") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 2);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 2);
   for (const Case& t : kCases) {
     check_integers(*backend, t, Dtype::f32, 15);
     // Sums of up to 2^16, beyond 2^11 and 2^8, where binary16 and bfloat16 begin to round.
@@ -216,7 +216,7 @@ struct Sequence {
 float value(const Values& v, std::int64_t i) { return i < 0 ? 0.0f : v[at(i)]; }
 
 TEST_CASE("sim: convolutions with sums in 16 bits are the emulator's, in order") {
-  const auto backend = make_cpu_backend(Accumulation::fp16, 2);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp16, 2);
   std::mt19937 random(4);
   std::normal_distribution<float> draw(0, 1);
   for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
@@ -256,11 +256,13 @@ TEST_CASE("sim: convolutions have the same bits on any number of threads") {
   std::normal_distribution<float> draw(0, 1);
   for (const Case& t : kLarge) {
     const Inputs in(t, [&] { return draw(random); });
-    for (const Accumulation accumulation : {Accumulation::fp32, Accumulation::fp16}) {
+    for (const backend::Accumulation accumulation :
+         {backend::Accumulation::fp32, backend::Accumulation::fp16}) {
       for (const Dtype dtype : {Dtype::f32, Dtype::f16}) {
-        const Computed one = compute(*make_cpu_backend(accumulation, 1), t, in, dtype);
+        const Computed one = compute(*backend::make_cpu_backend(accumulation, 1), t, in, dtype);
         for (const int threads : {2, 3}) {
-          const Computed more = compute(*make_cpu_backend(accumulation, threads), t, in, dtype);
+          const Computed more =
+              compute(*backend::make_cpu_backend(accumulation, threads), t, in, dtype);
           CHECK(one.y_bias == more.y_bias);
           CHECK(one.dx == more.dx);
           CHECK(one.dw == more.dw);
@@ -272,11 +274,11 @@ TEST_CASE("sim: convolutions have the same bits on any number of threads") {
 }
 
 TEST_CASE("sim: a convolution refuses shapes that do not fit") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  const auto make = [&](const Shape& shape) { return backend->make(shape, Dtype::f32); };
-  const Convolution conv = {3, 1, 1};
-  Tensor y = make({1, 4, 4, 2}), dw = make({2, 3, 3, 3});
-  const Tensor x = make({1, 4, 4, 3}), w = make({2, 3, 3, 3});
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  const auto make = [&](const backend::Shape& shape) { return backend->make(shape, Dtype::f32); };
+  const backend::Convolution conv = {3, 1, 1};
+  backend::Tensor y = make({1, 4, 4, 2}), dw = make({2, 3, 3, 3});
+  const backend::Tensor x = make({1, 4, 4, 3}), w = make({2, 3, 3, 3});
   CHECK_NOTHROW(backend->conv_forward(conv, x, w, make({2}), y));
   CHECK_THROWS_AS(backend->conv_forward(conv, x, w, make({3}), y), std::invalid_argument);
   CHECK_THROWS_AS(backend->conv_forward({3, 2, 1}, x, w, {}, y), std::invalid_argument);
@@ -284,8 +286,9 @@ TEST_CASE("sim: a convolution refuses shapes that do not fit") {
   CHECK_THROWS_AS(backend->conv_forward({0, 1, 1}, x, w, {}, y), std::invalid_argument);
   CHECK_THROWS_AS(backend->conv_weight_gradient(conv, make({2, 4, 4, 3}), y, dw, false),
                   std::invalid_argument);
-  CHECK_THROWS_AS(backend->conv_forward(conv, Tensor{{1, 4, 4, 3}, Dtype::f32, nullptr}, w, {}, y),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(
+      backend->conv_forward(conv, backend::Tensor{{1, 4, 4, 3}, Dtype::f32, nullptr}, w, {}, y),
+      std::invalid_argument);
 }
 
 }  // namespace

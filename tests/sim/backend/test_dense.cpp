@@ -25,18 +25,19 @@ struct Computed {
   Values y, dx, dw, added, db, db_added;
 };
 
-Computed compute(Backend& backend, const Case& t, Dtype dtype, const std::function<float()>& draw) {
-  const auto drawn = [&](const Shape& shape) {
-    Tensor made = backend.make(shape, dtype);
+Computed compute(backend::Backend& backend, const Case& t, Dtype dtype,
+                 const std::function<float()>& draw) {
+  const auto drawn = [&](const backend::Shape& shape) {
+    backend::Tensor made = backend.make(shape, dtype);
     Values values(static_cast<std::size_t>(made.size()));
     for (float& x : values) x = draw();
     backend.set(made, values);
     return made;
   };
   // Images into a dense layer: any shape with N first.
-  const Tensor x = drawn({t.n, 1, t.c, 1}), w = drawn({t.k, t.c}), b = drawn({t.k});
-  const Tensor dy = drawn({t.n, t.k});
-  Tensor added = drawn({t.k, t.c}), db_added = backend.make({t.k}, dtype);
+  const backend::Tensor x = drawn({t.n, 1, t.c, 1}), w = drawn({t.k, t.c}), b = drawn({t.k});
+  const backend::Tensor dy = drawn({t.n, t.k});
+  backend::Tensor added = drawn({t.k, t.c}), db_added = backend.make({t.k}, dtype);
   backend.copy(b, db_added);
   Computed all = {backend.get(x),
                   backend.get(w),
@@ -49,9 +50,9 @@ Computed compute(Backend& backend, const Case& t, Dtype dtype, const std::functi
                   {},
                   {},
                   {}};
-  Tensor y = backend.make({t.n, t.k}, dtype), dx = backend.make(x.shape, dtype);
-  Tensor dw = backend.make(w.shape, dtype), db = backend.make({t.k}, dtype);
-  for (Tensor* to : {&y, &dx, &dw, &db}) backend.fill(*to, std::nanf(""));
+  backend::Tensor y = backend.make({t.n, t.k}, dtype), dx = backend.make(x.shape, dtype);
+  backend::Tensor dw = backend.make(w.shape, dtype), db = backend.make({t.k}, dtype);
+  for (backend::Tensor* to : {&y, &dx, &dw, &db}) backend.fill(*to, std::nanf(""));
   backend.dense_forward(x, w, b, y);
   backend.dense_data_gradient(dy, w, dx);
   backend.dense_weight_gradient(x, dy, dw, false);
@@ -90,7 +91,7 @@ std::size_t wrong(const Values& found, std::int64_t columns, std::int64_t depth,
 }
 
 TEST_CASE("sim: dense layers of integers are the naive loops', rounded once") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 2);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 2);
   std::mt19937 random(1);
   std::uniform_int_distribution<int> draw(-15, 15);
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
@@ -119,7 +120,7 @@ TEST_CASE("sim: dense layers of integers are the naive loops', rounded once") {
 }
 
 TEST_CASE("sim: dense layers with sums in 16 bits are the emulator's, in order") {
-  const auto backend = make_cpu_backend(Accumulation::fp16, 2);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp16, 2);
   std::mt19937 random(2);
   std::normal_distribution<float> draw(0, 1);
   for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
@@ -167,11 +168,12 @@ TEST_CASE("sim: dense layers with sums in 16 bits are the emulator's, in order")
 TEST_CASE("sim: dense layers have the same bits on any number of threads") {
   const tbb::global_control more_than_cores(tbb::global_control::max_allowed_parallelism, 4);
   constexpr Case kLarge = {300, 300, 200};
-  for (const Accumulation accumulation : {Accumulation::fp32, Accumulation::fp16}) {
+  for (const backend::Accumulation accumulation :
+       {backend::Accumulation::fp32, backend::Accumulation::fp16}) {
     const auto run = [&](int threads) {
       std::mt19937 random(3);
       std::normal_distribution<float> draw(0, 1);
-      return compute(*make_cpu_backend(accumulation, threads), kLarge, Dtype::f16,
+      return compute(*backend::make_cpu_backend(accumulation, threads), kLarge, Dtype::f16,
                      [&] { return draw(random); });
     };
     const Computed one = run(1), two = run(2), three = run(3);
@@ -185,9 +187,9 @@ TEST_CASE("sim: dense layers have the same bits on any number of threads") {
 }
 
 TEST_CASE("sim: dense layers refuse shapes that do not fit") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  const auto make = [&](const Shape& shape) { return backend->make(shape, Dtype::f32); };
-  Tensor y = make({2, 4}), db = make({5});
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  const auto make = [&](const backend::Shape& shape) { return backend->make(shape, Dtype::f32); };
+  backend::Tensor y = make({2, 4}), db = make({5});
   CHECK_THROWS_AS(backend->dense_forward(make({2, 3}), make({4, 4}), {}, y), std::invalid_argument);
   CHECK_THROWS_AS(backend->dense_forward(make({3, 3}), make({4, 3}), {}, y), std::invalid_argument);
   CHECK_THROWS_AS(backend->bias_gradient(y, db, false), std::invalid_argument);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "operation.hpp"
+#include "sim/operation.hpp"
 
 using namespace sim_test;
 
@@ -12,12 +12,13 @@ Operation cell(std::int64_t rows, std::int64_t width) {
   Input c = normal_input({rows, width}, 2);
   c.wide = true;
   operation.inputs = {normal_input({rows, 4 * width}, 1, 1.5), c};
-  operation.forward = [](Backend& backend, Dtype dtype, Tensors& in) {
+  operation.forward = [](backend::Backend& backend, Dtype dtype, Tensors& in) {
     Tensors out{backend.make(in[1].shape, dtype), backend.make(in[1].shape, Dtype::f32)};
     backend.lstm_forward(in[0], in[1], out[1], out[0]);
     return out;
   };
-  operation.backward = [](Backend& backend, Dtype dtype, Tensors& in, Tensors& out, Tensors& up) {
+  operation.backward = [](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors& out,
+                          Tensors& up) {
     Tensors gradients{backend.make(in[0].shape, dtype), backend.make(in[1].shape, Dtype::f32)};
     backend.copy(up[1], gradients[1]);  // arrives as that of c, leaves as that of c_before
     backend.lstm_backward(in[0], in[1], out[1], up[0], gradients[1], gradients[0]);
@@ -33,14 +34,15 @@ TEST_CASE("LSTM cell: gradients, the reference, threads, one rounding") {
 }
 
 TEST_CASE("LSTM cell: gates lie in the order i, f, g, o") {
-  const std::unique_ptr<Backend> cpu = make_cpu_backend(Accumulation::fp32, 1),
-                                 exact = make_reference_backend();
+  const std::unique_ptr<backend::Backend> cpu = backend::make_cpu_backend(
+                                              backend::Accumulation::fp32, 1),
+                                          exact = backend::make_reference_backend();
   constexpr float kOpen = 40, kShut = -40;
-  for (Backend* backend : {cpu.get(), exact.get()}) {
+  for (backend::Backend* backend : {cpu.get(), exact.get()}) {
     const auto c_and_h = [&](const Floats& gates) {
-      const Tensor pre = tensor_of(*backend, {1, 4}, Dtype::f32, gates),
-                   before = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{0.5F});
-      Tensor c = backend->make({1, 1}, Dtype::f32), h = backend->make({1, 1}, Dtype::f32);
+      const backend::Tensor pre = tensor_of(*backend, {1, 4}, Dtype::f32, gates),
+                            before = tensor_of(*backend, {1, 1}, Dtype::f32, Floats{0.5F});
+      backend::Tensor c = backend->make({1, 1}, Dtype::f32), h = backend->make({1, 1}, Dtype::f32);
       backend->lstm_forward(pre, before, c, h);
       return Floats{backend->get(c)[0], backend->get(h)[0]};
     };

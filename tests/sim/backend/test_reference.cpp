@@ -5,8 +5,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "operation.hpp"
 #include "sim/backend/reference/sums.hpp"
+#include "sim/operation.hpp"
 
 using namespace sim_test;
 using Quad = boost::multiprecision::cpp_bin_float_quad;
@@ -14,11 +14,11 @@ using Quad = boost::multiprecision::cpp_bin_float_quad;
 namespace {
 
 struct Sizes {
-  Convolution conv;
+  backend::Convolution conv;
   std::int64_t n, h, w, c, k;
-  Shape x() const { return {n, h, w, c}; }
-  Shape weight() const { return {k, conv.kernel, conv.kernel, c}; }
-  Shape y() const { return {n, conv.out(h), conv.out(w), k}; }
+  backend::Shape x() const { return {n, h, w, c}; }
+  backend::Shape weight() const { return {k, conv.kernel, conv.kernel, c}; }
+  backend::Shape y() const { return {n, conv.out(h), conv.out(w), k}; }
 };
 
 const std::vector<Sizes> kSizes = {{{3, 1, 1}, 2, 4, 5, 2, 3}, {{3, 2, 1}, 2, 5, 6, 2, 3},
@@ -27,7 +27,7 @@ const std::vector<Sizes> kSizes = {{{3, 1, 1}, 2, 4, 5, 2, 3}, {{3, 2, 1}, 2, 5,
 
 /// What y[n, p, q, k] is.
 Quad convolved(const Sizes& z, const std::vector<Floats>& in, std::int64_t index) {
-  const Shape y = z.y();
+  const backend::Shape y = z.y();
   const std::int64_t k = index % y[3], q = index / y[3] % y[2], p = index / y[3] / y[2] % y[1],
                      n = index / y[3] / y[2] / y[1], size = z.conv.kernel;
   Quad sum = in[2][std::size_t(k)];
@@ -45,14 +45,15 @@ Quad convolved(const Sizes& z, const std::vector<Floats>& in, std::int64_t index
 Operation convolution(const Sizes& z) {
   Operation operation;
   operation.inputs = {normal_input(z.x(), 1), normal_input(z.weight(), 2), normal_input({z.k}, 3)};
-  operation.forward = [z](Backend& backend, Dtype dtype, Tensors& in) {
+  operation.forward = [z](backend::Backend& backend, Dtype dtype, Tensors& in) {
     Tensors out{backend.make(z.y(), dtype)};
     backend.conv_forward(z.conv, in[0], in[1], in[2], out[0]);
     return out;
   };
-  operation.backward = [z](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+  operation.backward = [z](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&,
+                           Tensors& up) {
     Tensors d;
-    for (const Tensor& x : in) d.push_back(backend.make(x.shape, dtype));
+    for (const backend::Tensor& x : in) d.push_back(backend.make(x.shape, dtype));
     backend.conv_data_gradient(z.conv, up[0], in[1], d[0]);
     backend.conv_weight_gradient(z.conv, in[0], up[0], d[1], false);
     backend.bias_gradient(up[0], d[2], false);
@@ -65,14 +66,15 @@ Operation convolution(const Sizes& z) {
 Operation dense() {
   Operation operation;
   operation.inputs = {normal_input({3, 2, 4}, 1), normal_input({5, 8}, 2), normal_input({5}, 3)};
-  operation.forward = [](Backend& backend, Dtype dtype, Tensors& in) {
+  operation.forward = [](backend::Backend& backend, Dtype dtype, Tensors& in) {
     Tensors out{backend.make({3, 5}, dtype)};
     backend.dense_forward(in[0], in[1], in[2], out[0]);
     return out;
   };
-  operation.backward = [](Backend& backend, Dtype dtype, Tensors& in, Tensors&, Tensors& up) {
+  operation.backward = [](backend::Backend& backend, Dtype dtype, Tensors& in, Tensors&,
+                          Tensors& up) {
     Tensors d;
-    for (const Tensor& x : in) d.push_back(backend.make(x.shape, dtype));
+    for (const backend::Tensor& x : in) d.push_back(backend.make(x.shape, dtype));
     backend.dense_data_gradient(up[0], in[1], d[0]);
     backend.dense_weight_gradient(in[0], up[0], d[1], false);
     backend.bias_gradient(up[0], d[2], false);
@@ -84,10 +86,10 @@ Operation dense() {
 }  // namespace
 
 TEST_CASE("Compensated sums are as accurate as twice the precision gives") {
-  reference::Sum cancelling;
+  backend::reference::Sum cancelling;
   for (const double x : {1e16, 1.0, 1e-10, -1e16}) cancelling.add(x);
   CHECK(cancelling.value() == 1.0 + 1e-10);
-  reference::Sum products;
+  backend::reference::Sum products;
   products.add_product(1 + 0x1p-30, 1 + 0x1p-30);  // 1 + 2^-29 + 2^-60
   products.add(-1 - 0x1p-29);
   CHECK(products.value() == 0x1p-60);
@@ -95,12 +97,12 @@ TEST_CASE("Compensated sums are as accurate as twice the precision gives") {
   // Random products of condition about 1e20: binary64 alone has no digit right.
   std::mt19937_64 random(1);
   std::normal_distribution<double> draw;
-  reference::Sum sum;
+  backend::reference::Sum sum;
   double high = 0, low = 0;
   Quad exact = 0;
   const auto add = [&](double a, double b) {
     sum.add_product(a, b);
-    reference::add_products(a, &b, &high, &low, 1);
+    backend::reference::add_products(a, &b, &high, &low, 1);
     exact += Quad(a) * b;
   };
   for (int i = 0; i < 1000; ++i) {
@@ -110,12 +112,12 @@ TEST_CASE("Compensated sums are as accurate as twice the precision gives") {
     add(-a, b);
   }
   CHECK(std::abs(double((Quad(sum.value()) - exact) / exact)) < 1e-10);
-  CHECK(reference::sum_of(high, low) == sum.value());
+  CHECK(backend::reference::sum_of(high, low) == sum.value());
 }
 
 TEST_CASE("A compensated sum that meets an infinity or a NaN has the plain one's value") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  reference::Sum sum;
+  backend::reference::Sum sum;
   sum.add(1);
   sum.add_product(kInfinity, 2);
   CHECK(sum.value() == kInfinity);
@@ -123,19 +125,19 @@ TEST_CASE("A compensated sum that meets an infinity or a NaN has the plain one's
   CHECK(std::isnan(sum.value()));
   double high = 0, low = 0;
   const double b = -3;
-  reference::add_products(kInfinity, &b, &high, &low, 1);
-  CHECK(reference::sum_of(high, low) == -kInfinity);
+  backend::reference::add_products(kInfinity, &b, &high, &low, 1);
+  CHECK(backend::reference::sum_of(high, low) == -kInfinity);
 }
 
 TEST_CASE("Convolution is the plain loop in quad precision, rounded") {
   for (const Sizes& z : kSizes) {
     CAPTURE(z.conv.kernel, z.conv.stride, z.conv.padding);
-    reference::ReferenceBackend backend;
+    backend::reference::ReferenceBackend backend;
     Operation operation = convolution(z);
     std::vector<Floats> values;
     for (const Input& input : operation.inputs) values.push_back(input.values);
     const Results results = run(backend, operation, Dtype::f32, Dtype::f32);
-    const std::span<const double> y = reference::values(results.forward[0]);
+    const std::span<const double> y = backend::reference::values(results.forward[0]);
     for (std::size_t i = 0; i < y.size(); ++i) {
       CHECK(y[i] == double(convolved(z, values, std::int64_t(i))));
     }
@@ -154,13 +156,14 @@ TEST_CASE("Dense layers: gradients against finite differences") {
 }
 
 TEST_CASE("Weight gradients are added to what is there where asked") {
-  reference::ReferenceBackend backend;
+  backend::reference::ReferenceBackend backend;
   for (const Operation& operation : {convolution(kSizes[1]), dense()}) {
     Tensors in = inputs_of(backend, operation, Dtype::f32, Dtype::f32);
     Tensors out = operation.forward(backend, Dtype::f32, in);
     Tensors up = arriving(backend, out, Dtype::f32);
     const Tensors once = operation.backward(backend, Dtype::f32, in, out, up);
-    Tensor dw = backend.make(in[1].shape, Dtype::f32), db = backend.make(in[2].shape, Dtype::f32);
+    backend::Tensor dw = backend.make(in[1].shape, Dtype::f32),
+                    db = backend.make(in[2].shape, Dtype::f32);
     backend.fill(dw, 0.5F);
     backend.fill(db, 0.25F);
     if (operation.inputs[0].shape.size() == 4) {
@@ -169,29 +172,31 @@ TEST_CASE("Weight gradients are added to what is there where asked") {
       backend.dense_weight_gradient(in[0], up[0], dw, true);
     }
     backend.bias_gradient(up[0], db, true);
-    for (std::size_t i = 0; i < reference::values(dw).size(); ++i) {
-      CHECK(reference::values(dw)[i] == Approx(reference::values(once[1])[i] + 0.5));
+    for (std::size_t i = 0; i < backend::reference::values(dw).size(); ++i) {
+      CHECK(backend::reference::values(dw)[i] ==
+            Approx(backend::reference::values(once[1])[i] + 0.5));
     }
-    for (std::size_t i = 0; i < reference::values(db).size(); ++i) {
-      CHECK(reference::values(db)[i] == Approx(reference::values(once[2])[i] + 0.25));
+    for (std::size_t i = 0; i < backend::reference::values(db).size(); ++i) {
+      CHECK(backend::reference::values(db)[i] ==
+            Approx(backend::reference::values(once[2])[i] + 0.25));
     }
   }
 }
 
 TEST_CASE("The reference rounds nothing to a tensor's dtype") {
-  reference::ReferenceBackend backend;
-  const Tensor x = tensor_of(backend, {2}, Dtype::f16, Floats{1e-30F, 1e30F});
+  backend::reference::ReferenceBackend backend;
+  const backend::Tensor x = tensor_of(backend, {2}, Dtype::f16, Floats{1e-30F, 1e30F});
   CHECK(backend.get(x) == Floats{1e-30F, 1e30F});
-  Tensor y = backend.make({2}, Dtype::f16);
+  backend::Tensor y = backend.make({2}, Dtype::f16);
   backend.multiply(x, 1.0 / 3, y);
-  CHECK(reference::values(y)[0] == double(1e-30F) * (1.0 / 3));
+  CHECK(backend::reference::values(y)[0] == double(1e-30F) * (1.0 / 3));
 }
 
 TEST_CASE("Facts, tables and moments of the reference") {
-  reference::ReferenceBackend backend;
+  backend::reference::ReferenceBackend backend;
   const Tensors gradients{tensor_of(backend, {2}, Dtype::f16, Floats{3, -4}),
                           tensor_of(backend, {2}, Dtype::f16, Floats{0, 0x1p-30F})};
-  GradientFacts facts = backend.facts(gradients);
+  backend::GradientFacts facts = backend.facts(gradients);
   CHECK_FALSE(facts.nonfinite);
   CHECK(facts.max_abs == 4);
   CHECK(facts.sum_squares == 25 + 0x1p-60);
@@ -206,9 +211,9 @@ TEST_CASE("Facts, tables and moments of the reference") {
 }
 
 TEST_CASE("A tensor of another backend is refused") {
-  reference::ReferenceBackend exact;
-  const auto cpu = make_cpu_backend(Accumulation::fp32, 1);
-  Tensor own = exact.make({2}, Dtype::f32), other = cpu->make({2}, Dtype::f32), none;
+  backend::reference::ReferenceBackend exact;
+  const auto cpu = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  backend::Tensor own = exact.make({2}, Dtype::f32), other = cpu->make({2}, Dtype::f32), none;
   CHECK_THROWS_AS(exact.relu_forward(other, own), std::invalid_argument);
   CHECK_THROWS_AS(exact.get(none), std::invalid_argument);
 }

@@ -24,9 +24,10 @@ struct Function {
 };
 
 const std::vector<Function> kFunctions = {
-    {"exp", exponentials, [](double x) { return std::exp(x); }, -87, 88},
-    {"tanh", hyperbolic_tangents, [](double x) { return std::tanh(x); }, -20, 20},
-    {"logistic", logistic_functions, [](double x) { return 1 / (1 + std::exp(-x)); }, -87, 90}};
+    {"exp", backend::cpu::exponentials, [](double x) { return std::exp(x); }, -87, 88},
+    {"tanh", backend::cpu::hyperbolic_tangents, [](double x) { return std::tanh(x); }, -20, 20},
+    {"logistic", backend::cpu::logistic_functions, [](double x) { return 1 / (1 + std::exp(-x)); },
+     -87, 90}};
 
 Floats of(const Function& f, const Floats& x) {
   Floats y(x.size());

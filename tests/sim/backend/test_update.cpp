@@ -6,13 +6,13 @@
 #include <stdexcept>
 
 #include "halfscope/number/arithmetic.hpp"
-#include "operation.hpp"
+#include "sim/operation.hpp"
 
 using namespace sim_test;
 
 namespace {
 
-using RuleKind = UpdateRule::Kind;
+using RuleKind = backend::UpdateRule::Kind;
 constexpr std::array kKinds = {RuleKind::sgd, RuleKind::momentum, RuleKind::adam};
 
 std::size_t state_count(RuleKind kind) {
@@ -22,7 +22,7 @@ std::size_t state_count(RuleKind kind) {
 /// One parameter element, every operation by number/arithmetic.hpp.
 class Emulated {
  public:
-  Emulated(Format format, const UpdateRule& rule) : f_(format), rule_(rule) {}
+  Emulated(Format format, const backend::UpdateRule& rule) : f_(format), rule_(rule) {}
 
   std::uint64_t constant(double x) const { return from_double(f_, x).bits; }
   std::uint64_t add(std::uint64_t a, std::uint64_t b) const {
@@ -62,7 +62,7 @@ class Emulated {
   }
 
   Format f_;
-  UpdateRule rule_;
+  backend::UpdateRule rule_;
 };
 
 /// Values from subnormals to beyond overflow, and what is no number.
@@ -87,12 +87,12 @@ bool same(Format f, std::uint64_t bits, float value) {
 }
 
 struct Trained {
-  Tensor weight, delta;
+  backend::Tensor weight, delta;
   Tensors state;
 };
 
-Trained begin(Backend& backend, RuleKind kind, Dtype dtype, const Floats& weight) {
-  const Shape shape{std::ssize(weight)};
+Trained begin(backend::Backend& backend, RuleKind kind, Dtype dtype, const Floats& weight) {
+  const backend::Shape shape{std::ssize(weight)};
   Trained trained{tensor_of(backend, shape, dtype, weight), backend.make(shape, dtype), {}};
   for (std::size_t i = 0; i < state_count(kind); ++i) {
     trained.state.push_back(backend.make(shape, dtype));
@@ -100,9 +100,9 @@ Trained begin(Backend& backend, RuleKind kind, Dtype dtype, const Floats& weight
   return trained;
 }
 
-void check_against_emulator(UpdateRule rule, Dtype dtype) {
+void check_against_emulator(backend::UpdateRule rule, Dtype dtype) {
   const Format f = format_of(dtype);
-  const auto backend = make_cpu_backend(Accumulation::fp32, 2);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 2);
   constexpr std::size_t kCount = 3000;  // several blocks and a rest
   const Floats start = wide_values(kCount, dtype, 1);
   Trained trained = begin(*backend, rule.kind, dtype, start);
@@ -112,7 +112,7 @@ void check_against_emulator(UpdateRule rule, Dtype dtype) {
   std::size_t different = 0;
   for (rule.t = 1; rule.t <= 4; ++rule.t) {
     const Floats gradient = wide_values(kCount, dtype, 10 + std::uint64_t(rule.t));
-    const Tensor g = tensor_of(*backend, {std::ssize(gradient)}, dtype, gradient);
+    const backend::Tensor g = tensor_of(*backend, {std::ssize(gradient)}, dtype, gradient);
     backend->update(rule, g, kUnscale, trained.weight, trained.state, trained.delta);
     const Floats found = backend->get(trained.weight), delta = backend->get(trained.delta);
     const Emulated emulated(f, rule);
@@ -129,8 +129,8 @@ void check_against_emulator(UpdateRule rule, Dtype dtype) {
   CHECK(different == 0);
 }
 
-UpdateRule rule_of(RuleKind kind, double weight_decay = 0) {
-  UpdateRule rule;
+backend::UpdateRule rule_of(RuleKind kind, double weight_decay = 0) {
+  backend::UpdateRule rule;
   rule.kind = kind;
   rule.learning_rate = kind == RuleKind::adam ? 1e-2 : 0.1;
   rule.weight_decay = weight_decay;
@@ -153,33 +153,35 @@ TEST_CASE("Updates equal the scalar emulator's, bit for bit, in every dtype") {
 TEST_CASE("Updates in binary32 are the reference's") {
   for (const RuleKind kind : kKinds) {
     CAPTURE(int(kind));
-    UpdateRule rule = rule_of(kind, 0.01);
-    reference::ReferenceBackend exact;
-    const auto backend = make_cpu_backend(Accumulation::fp32, 2);
+    backend::UpdateRule rule = rule_of(kind, 0.01);
+    backend::reference::ReferenceBackend exact;
+    const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 2);
     const Floats start = normal(5000, 1);
     Trained wanted = begin(exact, kind, Dtype::f32, start),
             found = begin(*backend, kind, Dtype::f32, start);
     for (rule.t = 1; rule.t <= 10; ++rule.t) {
       const Floats gradient = normal(5000, 20 + std::uint64_t(rule.t), 1000);
-      const Tensor g = tensor_of(exact, {5000}, Dtype::f32, gradient),
-                   h = tensor_of(*backend, {5000}, Dtype::f32, gradient);
+      const backend::Tensor g = tensor_of(exact, {5000}, Dtype::f32, gradient),
+                            h = tensor_of(*backend, {5000}, Dtype::f32, gradient);
       exact.update(rule, g, 1e-3, wanted.weight, wanted.state, wanted.delta);
       backend->update(rule, h, 1e-3, found.weight, found.state, found.delta);
-      CHECK(relative_error(backend->get(found.delta), reference::values(wanted.delta)) < 1e-5);
+      CHECK(relative_error(backend->get(found.delta), backend::reference::values(wanted.delta)) <
+            1e-5);
     }
-    CHECK(relative_error(backend->get(found.weight), reference::values(wanted.weight)) < 1e-6);
+    CHECK(relative_error(backend->get(found.weight), backend::reference::values(wanted.weight)) <
+          1e-6);
   }
 }
 
 TEST_CASE("The reference's rules under a constant gradient have their closed forms") {
-  reference::ReferenceBackend backend;
+  backend::reference::ReferenceBackend backend;
   constexpr double kGradient = 3;
   for (const RuleKind kind : kKinds) {
     CAPTURE(int(kind));
-    UpdateRule rule = rule_of(kind);
+    backend::UpdateRule rule = rule_of(kind);
     rule.epsilon = 0.5;
     Trained trained = begin(backend, kind, Dtype::f32, {1});
-    const Tensor g = tensor_of(backend, {1}, Dtype::f32, Floats{6});
+    const backend::Tensor g = tensor_of(backend, {1}, Dtype::f32, Floats{6});
     for (rule.t = 1; rule.t <= 20; ++rule.t) {
       backend.update(rule, g, 0.5, trained.weight, trained.state, trained.delta);
       // A geometric series; and Adam's corrected means are the gradient and its square at every t.
@@ -187,33 +189,33 @@ TEST_CASE("The reference's rules under a constant gradient have their closed for
                             : kind == RuleKind::momentum
                                 ? 0.1 * kGradient * (1 - std::pow(0.9, double(rule.t))) / (1 - 0.9)
                                 : 0.01 * kGradient / (kGradient + 0.5);
-      CHECK(reference::values(trained.delta)[0] == Approx(-change).epsilon(1e-12));
+      CHECK(backend::reference::values(trained.delta)[0] == Approx(-change).epsilon(1e-12));
     }
   }
-  UpdateRule decaying = rule_of(RuleKind::sgd, 0.25);
+  backend::UpdateRule decaying = rule_of(RuleKind::sgd, 0.25);
   Trained trained = begin(backend, RuleKind::sgd, Dtype::f32, {2});
-  const Tensor g = tensor_of(backend, {1}, Dtype::f32, Floats{6});
+  const backend::Tensor g = tensor_of(backend, {1}, Dtype::f32, Floats{6});
   backend.update(decaying, g, 0.5, trained.weight, trained.state, trained.delta);
-  CHECK(reference::values(trained.weight)[0] == Approx(2 - 0.1 * (3 + 0.25 * 2)));
+  CHECK(backend::reference::values(trained.weight)[0] == Approx(2 - 0.1 * (3 + 0.25 * 2)));
 }
 
 TEST_CASE("A weight of 1 and updates of 1e-4: lost in binary16, kept by a master copy") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  UpdateRule rule;
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  backend::UpdateRule rule;
   rule.learning_rate = 1e-4;
-  Tensor none;
+  backend::Tensor none;
   for (const float direction : {1.0F, -1.0F}) {
     CAPTURE(direction);
-    const Tensor gradient = tensor_of(*backend, {1}, Dtype::f16, Floats{-direction});
-    Tensor half = tensor_of(*backend, {1}, Dtype::f16, Floats{1}),
-           delta = backend->make({1}, Dtype::f16);
+    const backend::Tensor gradient = tensor_of(*backend, {1}, Dtype::f16, Floats{-direction});
+    backend::Tensor half = tensor_of(*backend, {1}, Dtype::f16, Floats{1}),
+                    delta = backend->make({1}, Dtype::f16);
     for (int i = 0; i < 1000; ++i) {
       backend->update(rule, gradient, 1, half, {}, delta);
       REQUIRE(backend->get(half)[0] == 1);  // at half of no spacing of binary16
       REQUIRE(backend->get(delta)[0] * direction == 0x1.a38p-14F);  // 1e-4 itself is there
     }
 
-    Tensor master = tensor_of(*backend, {1}, Dtype::f32, Floats{1}), copy = half;
+    backend::Tensor master = tensor_of(*backend, {1}, Dtype::f32, Floats{1}), copy = half;
     int seen = 0;
     for (int i = 1; i <= 10 && seen == 0; ++i) {
       backend->update(rule, gradient, 1, master, {}, none);
@@ -228,11 +230,12 @@ TEST_CASE("A weight of 1 and updates of 1e-4: lost in binary16, kept by a master
 }
 
 TEST_CASE("A gradient that unscaling in binary16 makes zero is lost, a master copy keeps it") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  UpdateRule rule;
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  backend::UpdateRule rule;
   rule.learning_rate = 1;
-  const Tensor gradient = tensor_of(*backend, {1}, Dtype::f16, Floats{0x1p-10F});
-  Tensor half = backend->make({1}, Dtype::f16), master = backend->make({1}, Dtype::f32), none;
+  const backend::Tensor gradient = tensor_of(*backend, {1}, Dtype::f16, Floats{0x1p-10F});
+  backend::Tensor half = backend->make({1}, Dtype::f16), master = backend->make({1}, Dtype::f32),
+                  none;
   backend->update(rule, gradient, 0x1p-16, half, {}, none);
   backend->update(rule, gradient, 0x1p-16, master, {}, none);
   CHECK(backend->get(half)[0] == 0);
@@ -241,11 +244,11 @@ TEST_CASE("A gradient that unscaling in binary16 makes zero is lost, a master co
 
 TEST_CASE(
     "Adam in binary16: its epsilon is zero, and a gradient whose square is lost is infinite") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  const UpdateRule rule = rule_of(RuleKind::adam);
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  const backend::UpdateRule rule = rule_of(RuleKind::adam);
   for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
     Trained trained = begin(*backend, RuleKind::adam, dtype, {0.5F, 0.5F});
-    const Tensor g = tensor_of(*backend, {2}, dtype, Floats{1, 1e-4F});
+    const backend::Tensor g = tensor_of(*backend, {2}, dtype, Floats{1, 1e-4F});
     backend->update(rule, g, 1, trained.weight, trained.state, trained.delta);
     const Floats weight = backend->get(trained.weight);
     CHECK(weight[0] == Approx(0.49).epsilon(1e-3));
@@ -258,8 +261,8 @@ TEST_CASE(
 }
 
 TEST_CASE("An update refuses state that is not its rule's") {
-  const auto backend = make_cpu_backend(Accumulation::fp32, 1);
-  Tensor w = backend->make({2}, Dtype::f32), g = backend->make({2}, Dtype::f32), none;
+  const auto backend = backend::make_cpu_backend(backend::Accumulation::fp32, 1);
+  backend::Tensor w = backend->make({2}, Dtype::f32), g = backend->make({2}, Dtype::f32), none;
   CHECK_THROWS_AS(backend->update(rule_of(RuleKind::adam), g, 1, w, {}, none),
                   std::invalid_argument);
   Tensors narrow{backend->make({2}, Dtype::f16)};

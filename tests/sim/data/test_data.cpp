@@ -5,17 +5,17 @@
 #include <cmath>
 #include <set>
 
-#include "data_files.hpp"
 #include "sim/backend/random.hpp"
+#include "sim/data_files.hpp"
 
 using namespace data_test;
 
 TEST_CASE("FNV-1a and Philox have their published values", "[sim][data]") {
-  CHECK(hash_of("") == 0xcbf29ce484222325);
-  CHECK(hash_of("a") == 0xaf63dc4c8601ec8c);
-  CHECK(hash_of("foobar") == 0x85944171f73967e8);
+  CHECK(backend::hash_of("") == 0xcbf29ce484222325);
+  CHECK(backend::hash_of("a") == 0xaf63dc4c8601ec8c);
+  CHECK(backend::hash_of("foobar") == 0x85944171f73967e8);
   // A sequence whose name has hash h begins with the block of counter (0, 0, h low, h high).
-  Random random(0x0123456789abcdef, "a");
+  backend::Random random(0x0123456789abcdef, "a");
   const PhiloxBlock block = philox4x32({{0, 0, 0x8601ec8c, 0xaf63dc4c}}, 0x89abcdef, 0x01234567);
   for (const std::uint32_t word : block.words) CHECK(random.word() == word);
   CHECK(random.word() ==
@@ -25,7 +25,7 @@ TEST_CASE("FNV-1a and Philox have their published values", "[sim][data]") {
 TEST_CASE("a permutation has every number once and favours no place", "[sim][data]") {
   std::vector<int> first(5);
   for (std::uint64_t seed = 0; seed < 5000; ++seed) {
-    auto order = permutation(5, Random(seed, "order"));
+    auto order = backend::permutation(5, backend::Random(seed, "order"));
     ++first[order[0]];
     std::ranges::sort(order);
     REQUIRE(order == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
@@ -39,8 +39,9 @@ TEST_CASE("batches depend on the seed and their number alone", "[sim][data]") {
   for (const std::string& name : {std::string("blobs"), std::string("images"), std::string("boxes"),
                                   std::string("text"), (folder / "digits.csv").string()}) {
     INFO(name);
-    const auto a = open_data(name, 11), b = open_data(name, 11), c = open_data(name, 12);
-    const Batch third = a->batch(3, 8);
+    const auto a = data::open_data(name, 11), b = data::open_data(name, 11),
+               c = data::open_data(name, 12);
+    const data::Batch third = a->batch(3, 8);
     a->batch(200, 8);
     CHECK(same(a->batch(3, 8), third));
     CHECK(same(b->batch(3, 8), third));
@@ -56,19 +57,19 @@ TEST_CASE("batches depend on the seed and their number alone", "[sim][data]") {
 TEST_CASE("an epoch has every training image once, and none that is held out", "[sim][data]") {
   const TempFolder folder;
   folder.write("digits.csv", digits());
-  const auto data = open_data((folder / "digits.csv").string(), 4);
+  const auto data = data::open_data((folder / "digits.csv").string(), 4);
   CHECK(data->describe() == "scikit-learn digits, 1437 of 1797 images");
   CHECK(data->classes() == 10);
-  CHECK(data->example() == Shape{8, 8, 1});
+  CHECK(data->example() == backend::Shape{8, 8, 1});
   // Image i has pixel 0 = i % 17 and label i % 10: 170 kinds.
-  const auto count = [](const Batch& batch, std::map<std::pair<int, int>, int>& kinds) {
+  const auto count = [](const data::Batch& batch, std::map<std::pair<int, int>, int>& kinds) {
     for (std::size_t i = 0; i < batch.labels.size(); ++i) {
       ++kinds[{static_cast<int>(batch.inputs[64 * i] * 16), batch.labels[i]}];
     }
   };
   std::map<std::pair<int, int>, int> all, first, second, held;
   for (int i = 0; i < 1797; ++i) ++all[{i % 17, i % 10}];
-  for (const Batch& batch : data->held_out(100)) count(batch, held);
+  for (const data::Batch& batch : data->held_out(100)) count(batch, held);
   for (std::int64_t i = 0; i < 479; ++i) count(data->batch(i, 3), first);
   for (std::int64_t i = 479; i < 958; ++i) count(data->batch(i, 3), second);
   CHECK(first == second);
@@ -78,16 +79,16 @@ TEST_CASE("an epoch has every training image once, and none that is held out", "
 }
 
 TEST_CASE("generated boxes lie within the image and do not touch", "[sim][data]") {
-  const auto data = open_data("boxes", 2);
-  const Batch batch = data->batch(0, 200);
-  CHECK(batch.shape == Shape{200, 48, 48, 3});
+  const auto data = data::open_data("boxes", 2);
+  const data::Batch batch = data->batch(0, 200);
+  CHECK(batch.shape == backend::Shape{200, 48, 48, 3});
   REQUIRE(batch.boxes.size() == 200);
   std::set<std::size_t> counts;
   std::set<std::int32_t> labels;
   for (std::size_t image = 0; image < 200; ++image) {
     const auto& boxes = batch.boxes[image];
     counts.insert(boxes.size());
-    for (const Box& box : boxes) {
+    for (const data::Box& box : boxes) {
       labels.insert(box.label);
       CHECK((box.left >= 0 && box.top >= 0 && box.right <= 1 && box.bottom <= 1));
       CHECK((box.right - box.left > 8.9F / 48 && box.bottom - box.top > 8.9F / 48));
@@ -115,7 +116,7 @@ TEST_CASE("generated boxes lie within the image and do not touch", "[sim][data]"
 
 TEST_CASE("generated sets have all their classes", "[sim][data]") {
   for (const char* name : {"blobs", "images"}) {
-    const Batch batch = open_data(name, 1)->batch(0, 300);
+    const data::Batch batch = data::open_data(name, 1)->batch(0, 300);
     CHECK(std::set<std::int32_t>(batch.labels.begin(), batch.labels.end()).size() == 10);
     CHECK(std::ranges::all_of(batch.inputs, [](float value) { return std::isfinite(value); }));
   }
@@ -128,6 +129,6 @@ TEST_CASE("data that there is not is refused with what there is", "[sim][data]")
   CHECK_THAT(refused(""), Contains("''"));
   CHECK_THAT(refused((folder / "x").parent_path()), Contains("no data set was found"));
   CHECK_THAT(refused("\x1b[31m"), Contains("\\x1B"));
-  REQUIRE(data_names().size() == 6);
-  for (const auto& [name, what] : data_names()) CHECK_FALSE(what.empty());
+  REQUIRE(data::data_names().size() == 6);
+  for (const auto& [name, what] : data::data_names()) CHECK_FALSE(what.empty());
 }

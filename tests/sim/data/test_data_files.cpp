@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include "data_files.hpp"
 #include "sim/backend/random.hpp"
+#include "sim/data_files.hpp"
 
 using namespace data_test;
 
 TEST_CASE("batches larger than the training part are refused", "[sim][data]") {
   const TempFolder folder;
   write_all(folder, mnist());
-  const auto data = open_data((folder / "x").parent_path().string(), 1);
+  const auto data = data::open_data((folder / "x").parent_path().string(), 1);
   CHECK(data->batch(0, 6).labels.size() == 6);
   CHECK_THAT(message_of([&] { data->batch(0, 7); }), Contains("batch of 7") && Contains("1 to 6"));
   CHECK_THAT(message_of([&] { data->batch(0, 0); }), Contains("batch of 0"));
 }
 
 TEST_CASE("scikit-learn's digits are as they are installed", "[sim][data]") {
-  std::unique_ptr<Data> data;
+  std::unique_ptr<data::Data> data;
   try {
-    data = open_data("digits", 0);
+    data = data::open_data("digits", 0);
   } catch (const log::BadInput& error) {
     WARN(error.what());
     CHECK_THAT(error.what(), Contains("python3-sklearn") && Contains("--data FOLDER"));
@@ -26,12 +26,12 @@ TEST_CASE("scikit-learn's digits are as they are installed", "[sim][data]") {
   }
   std::map<int, int> labels;
   double sum = 0;
-  const auto add = [&](const Batch& batch) {
+  const auto add = [&](const data::Batch& batch) {
     for (const int label : batch.labels) ++labels[label];
     for (const float value : batch.inputs) sum += double{value} * 16;
   };
   add(data->batch(0, 1437));
-  for (const Batch& batch : data->held_out(360)) add(batch);
+  for (const data::Batch& batch : data->held_out(360)) add(batch);
   // As `python3 -c "import sklearn.datasets as d, numpy as n; x = d.load_digits(); print(
   // x.data.sum(), n.bincount(x.target))"` says.
   CHECK(sum == 561718);
@@ -74,14 +74,14 @@ TEST_CASE("digits.csv that is not scikit-learn's is refused", "[sim][data]") {
 TEST_CASE("digits may be zipped, and end lines with CR", "[sim][data]") {
   const TempFolder folder;
   std::string text = digits();
-  const auto plain = open_data(folder.write("digits.csv", text).string(), 1)->batch(0, 100);
+  const auto plain = data::open_data(folder.write("digits.csv", text).string(), 1)->batch(0, 100);
   std::filesystem::remove(folder / "digits.csv");
   folder.write("digits.csv.gz", zipped(text));
-  CHECK(same(open_data((folder / "x").parent_path().string(), 1)->batch(0, 100), plain));
+  CHECK(same(data::open_data((folder / "x").parent_path().string(), 1)->batch(0, 100), plain));
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
     text.insert(at, "\r");
   }
-  CHECK(same(open_data(folder.write("digits.csv", text).string(), 1)->batch(0, 100), plain));
+  CHECK(same(data::open_data(folder.write("digits.csv", text).string(), 1)->batch(0, 100), plain));
 }
 
 TEST_CASE("IDX files are read in row order, zipped or not", "[sim][data]") {
@@ -90,17 +90,17 @@ TEST_CASE("IDX files are read in row order, zipped or not", "[sim][data]") {
     for (const auto& [name, bytes] : mnist()) {
       zip ? folder.write(name + ".gz", zipped(bytes)) : folder.write(name, bytes);
     }
-    const auto data = open_data((folder / "x").parent_path().string(), 1);
-    CHECK(data->example() == Shape{2, 3, 1});
+    const auto data = data::open_data((folder / "x").parent_path().string(), 1);
+    CHECK(data->example() == backend::Shape{2, 3, 1});
     CHECK_THAT(data->describe(), Contains("6 of 8 images"));
     const auto held = data->held_out(5);
     REQUIRE(held.size() == 1);
-    CHECK(held[0].shape == Shape{2, 2, 3, 1});
+    CHECK(held[0].shape == backend::Shape{2, 2, 3, 1});
     CHECK(held[0].labels == std::vector<std::int32_t>{0, 1});
     for (std::size_t i = 0; i < 12; ++i) {
       CHECK(held[0].inputs[i] == Approx(static_cast<double>(i) / 255).epsilon(1e-6));
     }
-    const Batch all = data->batch(0, 6);
+    const data::Batch all = data->batch(0, 6);
     for (std::size_t i = 0; i < 6; ++i) {
       CHECK(all.inputs[6 * i] == Approx(all.labels[i] * 6 / 255.0).epsilon(1e-6));
     }
@@ -138,7 +138,7 @@ TEST_CASE("IDX files that are not what they say are refused", "[sim][data]") {
 TEST_CASE("truncated and damaged gzip files are named", "[sim][data]") {
   std::map<std::string, std::string> files = mnist();
   std::string noise;
-  Random random(1, "noise");
+  backend::Random random(1, "noise");
   for (int i = 0; i < 60000; ++i) noise += static_cast<char>(random.word());
   const std::string whole = zipped(idx(kImages, {100, 20, 30}, noise));
   files.erase(kTrain);
@@ -174,9 +174,9 @@ TEST_CASE("CIFAR-10's planes become channels", "[sim][data]") {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "cifar-10-batches-bin");
   for (const auto& [name, bytes] : cifar()) folder.write("cifar-10-batches-bin/" + name, bytes);
-  const auto data = open_data((folder / "x").parent_path().string(), 1);
+  const auto data = data::open_data((folder / "x").parent_path().string(), 1);
   CHECK(data->describe() == "CIFAR-10, 10 of 12 images");
-  CHECK(data->example() == Shape{32, 32, 3});
+  CHECK(data->example() == backend::Shape{32, 32, 3});
   const auto held = data->held_out(2);
   REQUIRE(held.size() == 1);
   CHECK(held[0].labels == std::vector<std::int32_t>{3, 7});
@@ -205,11 +205,11 @@ TEST_CASE("text gives windows and the characters that follow", "[sim][data]") {
   const TempFolder folder;
   std::string text;
   for (int i = 0; i < 2000; ++i) text += static_cast<char>('a' + i % 7);
-  const auto data = open_data(folder.write("a.txt", text).string(), 1);
+  const auto data = data::open_data(folder.write("a.txt", text).string(), 1);
   CHECK(data->classes() == 7);
-  CHECK(data->example() == Shape{32});
+  CHECK(data->example() == backend::Shape{32});
   CHECK_THAT(data->describe(), Contains("1800 of 2000 characters, 7 different"));
-  const Batch batch = data->batch(0, 5);
+  const data::Batch batch = data->batch(0, 5);
   REQUIRE(batch.ids.size() == 160);
   REQUIRE(batch.labels.size() == 160);
   for (std::size_t i = 0; i < 160; ++i) {
@@ -217,7 +217,7 @@ TEST_CASE("text gives windows and the characters that follow", "[sim][data]") {
     if (i >= 5) CHECK(batch.ids[i] == batch.labels[i - 5]);  // time first
   }
   std::size_t windows = 0;
-  for (const Batch& held : data->held_out(4)) windows += held.ids.size() / 32;
+  for (const data::Batch& held : data->held_out(4)) windows += held.ids.size() / 32;
   CHECK(windows == 6);  // of 200 characters, the last one a label
   CHECK_THAT(refused(folder.write("b.txt", "")), Contains("it has 0 bytes"));
   CHECK_THAT(refused(folder.write("c.txt", "short")), Contains("it has 5 bytes"));

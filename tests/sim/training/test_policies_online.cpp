@@ -85,7 +85,7 @@ TEST_CASE("every policy does online what it does replayed") {
     s.checkpoint_every = 100;
     const auto folder = temp / "run";
     std::filesystem::remove_all(folder);
-    const sim::RunSummary summary = sim::train(s, folder);
+    const sim::training::RunSummary summary = sim::training::train(s, folder);
     CHECK(summary.ended.empty());
     CHECK(follow(policy, folder) == summary.skipped);
     with_skips += summary.skipped > 0 ? 1 : 0;
@@ -104,7 +104,7 @@ TEST_CASE("policies that follow magnitudes see those of weights") {
     s.record_every = 100;
     s.checkpoint_every = 100;
     std::filesystem::remove_all(temp / "run");
-    sim::train(s, temp / "run");
+    sim::training::train(s, temp / "run");
     int larger = 0;
     for (const log::StepScalars& step : log::RunLog(temp / "run").scalars()) {
       larger += *step.max_abs_activation_grad > *step.max_abs_weight_grad ? 1 : 0;
@@ -118,7 +118,7 @@ TEST_CASE("a step that is tried again takes the next batch") {
   const TempFolder temp;
   auto s = settings("mixed", "nnabla,scale=2^20");
   s.steps = 2;
-  const sim::RunSummary summary = sim::train(s, temp / "run");
+  const sim::training::RunSummary summary = sim::training::train(s, temp / "run");
   REQUIRE(summary.attempts > 3);
   CHECK(summary.skipped == 0);
   const auto step = log::RunLog(temp / "run").scalars().at(0);
@@ -127,7 +127,7 @@ TEST_CASE("a step that is tried again takes the next batch") {
   CHECK(*step.loss_scale == tried.back().scale);
   // The weights are still those of the beginning: another loss is that of another batch.
   s.policy = policy::make("static,scale=1");
-  sim::train(s, temp / "first");
+  sim::training::train(s, temp / "first");
   CHECK(*step.loss != *log::RunLog(temp / "first").scalars().at(0).loss);
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("without a policy nothing is left out") {
   const TempFolder temp;
   auto s = settings("fp16");
   s.rule.learning_rate = 1e4;
-  const sim::RunSummary summary = sim::train(s, temp / "run");
+  const sim::training::RunSummary summary = sim::training::train(s, temp / "run");
   CHECK(summary.skipped == 0);
   bool infinite = false;
   for (const log::StepScalars& step : log::RunLog(temp / "run").scalars()) {

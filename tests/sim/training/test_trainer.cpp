@@ -15,23 +15,23 @@ namespace {
 
 using namespace halfscope;
 using namespace halfscope::test;
-using sim::UpdateRule;
+using sim::backend::UpdateRule;
 
 TEST_CASE("the same seed gives the same bits on 1 and 2 threads") {
   const TempFolder temp;
   for (const char* const mode : {"fp32", "mixed", "fp16"}) {
-    for (const sim::Network* const network : {&kDense, &kConv}) {
+    for (const sim::networks::Network* const network : {&kDense, &kConv}) {
       auto s = settings(mode, "torch,init_scale=1024", *network);
       s.steps = 4;
       const std::string name = std::string(mode) + std::string(network->name);
-      sim::train(s, temp / (name + "-1"));
+      sim::training::train(s, temp / (name + "-1"));
       s.threads = 2;
-      sim::train(s, temp / (name + "-2"));
+      sim::training::train(s, temp / (name + "-2"));
       const auto one = contents(temp / (name + "-1")), two = contents(temp / (name + "-2"));
       INFO(name);
       CHECK((one == two));
       s.seed = 8;
-      sim::train(s, temp / (name + "-other"));
+      sim::training::train(s, temp / (name + "-other"));
       CHECK((contents(temp / (name + "-other")) != one));
     }
   }
@@ -48,16 +48,16 @@ TEST_CASE("a run that went on from a checkpoint is the run that was never stoppe
     s.rule.kind = kind;
     s.rule.learning_rate = 0.01;
     const std::string name = std::to_string(static_cast<int>(kind));
-    const sim::RunSummary whole = sim::train(s, temp / (name + "-whole"));
+    const sim::training::RunSummary whole = sim::training::train(s, temp / (name + "-whole"));
     REQUIRE(whole.skipped >= 2);
     REQUIRE(whole.skipped < s.steps);
     const std::string last = "checkpoint/step-000012.safetensors";
     for (const std::int64_t stop : {0, 5, 10}) {
       const auto folder = temp / (name + "-" + std::to_string(stop));
-      const sim::RunSummary first =
-          sim::train(s, folder, [stop](const sim::StepResult& step) { return step.step < stop; });
+      const sim::training::RunSummary first = sim::training::train(
+          s, folder, [stop](const sim::training::StepResult& step) { return step.step < stop; });
       CHECK(first.ended == "stopped after step " + std::to_string(stop));
-      const sim::RunSummary rest = sim::resume(s, folder);
+      const sim::training::RunSummary rest = sim::training::resume(s, folder);
       INFO(name << " stopped after step " << stop);
       CHECK(rest.skipped == whole.skipped);
       CHECK(rest.first_loss == whole.first_loss);
@@ -71,7 +71,7 @@ TEST_CASE("a run that is killed at any step leaves a log, and goes on from its l
   const TempFolder temp;
   const auto s = settings("mixed", "torch,init_scale=2^22,growth_interval=2");
   const auto copy_of = [&](std::int64_t step) { return temp / ("copy-" + std::to_string(step)); };
-  sim::train(s, temp / "run", [&](const sim::StepResult& step) {
+  sim::training::train(s, temp / "run", [&](const sim::training::StepResult& step) {
     std::filesystem::copy(temp / "run", copy_of(step.step),
                           std::filesystem::copy_options::recursive);
     return true;
@@ -82,7 +82,7 @@ TEST_CASE("a run that is killed at any step leaves a log, and goes on from its l
     CHECK(log.scalars().size() == static_cast<std::size_t>(step) + 1);
     CHECK(log.notes().empty());
     if (step % 3 == 0) {
-      sim::resume(s, copy_of(step));
+      sim::training::resume(s, copy_of(step));
       CHECK((contents(copy_of(step)) == whole));
     }
   }
@@ -92,20 +92,20 @@ TEST_CASE(
     "only the last two checkpoints are kept, and the one before serves where the last fails") {
   const TempFolder temp;
   const auto s = settings("fp32");
-  sim::train(s, temp / "run");
+  sim::training::train(s, temp / "run");
   const auto folder = temp / "run" / "checkpoint";
   const auto end = std::filesystem::directory_iterator();
   CHECK(std::distance(std::filesystem::directory_iterator(folder), end) == 2);
   const auto whole = contents(temp / "run");
   std::filesystem::resize_file(folder / "step-000012.safetensors", 100);
-  sim::resume(s, temp / "run");  // from step 10
+  sim::training::resume(s, temp / "run");  // from step 10
   CHECK((contents(temp / "run") == whole));
 }
 
 TEST_CASE("a flipped bit in the last checkpoint is noticed, wherever it is") {
   const TempFolder temp;
   const auto s = settings("fp32");
-  sim::train(s, temp / "run");
+  sim::training::train(s, temp / "run");
   const auto whole = contents(temp / "run");
   const auto last = temp / "run" / "checkpoint" / "step-000012.safetensors";
   const auto flip = [&](std::uintmax_t byte) {
@@ -119,13 +119,14 @@ TEST_CASE("a flipped bit in the last checkpoint is noticed, wherever it is") {
   for (std::uintmax_t part = 0; part < parts; ++part) {
     CAPTURE(part);
     flip(part * (size - 1) / (parts - 1));
-    sim::resume(s, temp / "run");  // from step 10
+    sim::training::resume(s, temp / "run");  // from step 10
     REQUIRE((contents(temp / "run") == whole));
   }
   flip(size - 1);
   std::filesystem::remove(temp / "run" / "checkpoint" / "step-000010.safetensors");
-  CHECK(message_of([&] { sim::resume(s, temp / "run"); }).find("its checksum does not fit") !=
-        std::string::npos);
+  CHECK(message_of([&] {
+          sim::training::resume(s, temp / "run");
+        }).find("its checksum does not fit") != std::string::npos);
 }
 
 TEST_CASE("a longer run goes on where a finished one ended") {
@@ -133,12 +134,12 @@ TEST_CASE("a longer run goes on where a finished one ended") {
   auto s = settings("fp32");
   s.sample_every = 5;
   s.steps = 6;
-  sim::train(s, temp / "run");
-  CHECK(message_of([&] { sim::resume(s, temp / "run"); }).find("has done its 6 steps") !=
+  sim::training::train(s, temp / "run");
+  CHECK(message_of([&] { sim::training::resume(s, temp / "run"); }).find("has done its 6 steps") !=
         std::string::npos);
   s.steps = 12;
-  sim::resume(s, temp / "run");
-  sim::train(s, temp / "whole");
+  sim::training::resume(s, temp / "run");
+  sim::training::train(s, temp / "whole");
   CHECK((contents(temp / "run") == contents(temp / "whole")));
 }
 
@@ -147,10 +148,10 @@ TEST_CASE("microbatches are one batch") {
   auto s = settings("fp32");
   s.steps = 1;
   s.batch = 16;
-  sim::train(s, temp / "one");
+  sim::training::train(s, temp / "one");
   s.batch = 8;
   s.accumulation_steps = 2;
-  sim::train(s, temp / "two");
+  sim::training::train(s, temp / "two");
   const auto one = log::RunLog(temp / "one").scalars().at(0);
   const auto two = log::RunLog(temp / "two").scalars().at(0);
   CHECK(std::abs(*one.loss - *two.loss) < 1e-5 * *one.loss);
@@ -174,7 +175,7 @@ TEST_CASE("clipping bounds the norm of the unscaled gradients") {
   s.steps = 1;
   s.clip = 0.01;
   s.rule.learning_rate = 0.5;
-  sim::train(s, temp / "run");
+  sim::training::train(s, temp / "run");
   const log::RunLog log(temp / "run");
   const log::Safetensors sample(log.samples().at(0));
   double squares = 0, gradients = 0;
@@ -194,7 +195,7 @@ TEST_CASE("samples hold the weight before the step, its gradient with the scale,
   s.steps = 3;
   s.sample_every = 1;
   s.rule.learning_rate = 0.5;
-  sim::train(s, temp / "run");
+  sim::training::train(s, temp / "run");
   const auto samples = log::RunLog(temp / "run").samples();
   REQUIRE(samples.size() == 3);
   const log::Safetensors first(samples.at(0)), second(samples.at(1));
@@ -212,7 +213,7 @@ TEST_CASE("samples hold the weight before the step, its gradient with the scale,
 
 TEST_CASE("in mixed precision the weight is the master's, rounded") {
   const TempFolder temp;
-  sim::train(settings("mixed", "static,scale=64"), temp / "run");
+  sim::training::train(settings("mixed", "static,scale=64"), temp / "run");
   const log::Safetensors last(temp / "run" / "checkpoint" / "step-000012.safetensors");
   const log::Safetensors first(log::RunLog(temp / "run").samples().at(0));
   const auto weight = last.tensor("weight/fc1.weight"), begun = first.tensor("weight/fc1.weight");
@@ -238,7 +239,7 @@ TEST_CASE("a run that diverges ends with a message and a log") {
   s.rule.learning_rate = 1e30;
   s.steps = 1000;
   s.record_every = 50;
-  const sim::RunSummary summary = sim::train(s, temp / "run");
+  const sim::training::RunSummary summary = sim::training::train(s, temp / "run");
   CHECK(summary.ended.find("diverged: the loss has not been finite for 100 steps") == 0);
   CHECK(summary.steps < 110);
   CHECK(log::RunLog(temp / "run").scalars().size() == static_cast<std::size_t>(summary.steps));
@@ -249,7 +250,7 @@ TEST_CASE("a policy that gives up ends the run with its message") {
   auto s = settings("mixed", "fairseq");
   s.rule.learning_rate = 1e30;
   s.steps = 1000;
-  const sim::RunSummary summary = sim::train(s, temp / "run");
+  const sim::training::RunSummary summary = sim::training::train(s, temp / "run");
   CHECK(summary.ended.find("loss scaling by fairseq ends training here: FloatingPointError") !=
         std::string::npos);
   CHECK(summary.steps < 100);
@@ -259,8 +260,8 @@ TEST_CASE("a policy that gives up ends the run with its message") {
 
 TEST_CASE("settings that cannot be are refused in words") {
   const TempFolder temp;
-  const auto refused = [&](const sim::Settings& s) {
-    return message_of([&] { sim::train(s, temp / "none"); });
+  const auto refused = [&](const sim::training::Settings& s) {
+    return message_of([&] { sim::training::train(s, temp / "none"); });
   };
   CHECK(refused(settings("mixed", "te-delayed")).find("is no loss scale") != std::string::npos);
   auto s = settings("mixed", "als");
@@ -268,26 +269,27 @@ TEST_CASE("settings that cannot be are refused in words") {
   CHECK(refused(s).find("microbatches would carry different scales") != std::string::npos);
   s = settings("fp32");
   s.steps = 0;
-  CHECK_THROWS_AS(sim::train(s, temp / "none"), std::invalid_argument);
+  CHECK_THROWS_AS(sim::training::train(s, temp / "none"), std::invalid_argument);
   CHECK_FALSE(std::filesystem::exists(temp / "none"));
 
   s = settings("fp32");
   s.steps = 2;
-  sim::train(s, temp / "run");
-  CHECK(message_of([&] { sim::train(s, temp / "run"); }).find("holds a run log already") !=
-        std::string::npos);
+  sim::training::train(s, temp / "run");
+  CHECK(message_of([&] {
+          sim::training::train(s, temp / "run");
+        }).find("holds a run log already") != std::string::npos);
   s.steps = 4;
   s.batch = 9;
   CHECK(message_of([&] {
-          sim::resume(s, temp / "run");
+          sim::training::resume(s, temp / "run");
         }).find("has batch 8, and 9 was asked for") != std::string::npos);
   s.batch = 8;
   s.rule.weight_decay = 0.1;
-  CHECK(message_of([&] { sim::resume(s, temp / "run"); }).find("\"weight_decay\":0.1") !=
+  CHECK(message_of([&] { sim::training::resume(s, temp / "run"); }).find("\"weight_decay\":0.1") !=
         std::string::npos);
   s.rule.weight_decay = 0;
   std::filesystem::remove_all(temp / "run" / "checkpoint");
-  CHECK(message_of([&] { sim::resume(s, temp / "run"); }).find("has no checkpoint") !=
+  CHECK(message_of([&] { sim::training::resume(s, temp / "run"); }).find("has no checkpoint") !=
         std::string::npos);
 }
 

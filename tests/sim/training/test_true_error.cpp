@@ -14,12 +14,12 @@ namespace {
 
 using namespace halfscope;
 using namespace halfscope::test;
-using sim::GradientError;
-using sim::StepError;
+using sim::training::GradientError;
+using sim::training::StepError;
 
-sim::Settings compared(std::string_view mode, const std::string& scaling = {},
-                       const sim::Network& network = kDense) {
-  sim::Settings s = settings(mode, scaling, network);
+sim::training::Settings compared(std::string_view mode, const std::string& scaling = {},
+                                 const sim::networks::Network& network = kDense) {
+  sim::training::Settings s = settings(mode, scaling, network);
   s.true_error = true;
   return s;
 }
@@ -52,28 +52,28 @@ std::vector<double> sampled(const log::TensorFile& file, const std::string& name
 
 /// The true gradients of the first step, from the weights that the run's sample has; those of a
 /// mixed run from its master weights, which begin as the seed says.
-std::vector<double> truth_of(const sim::Settings& s, const log::TensorFile& sample,
+std::vector<double> truth_of(const sim::training::Settings& s, const log::TensorFile& sample,
                              const std::string& name) {
-  const auto backend = sim::make_reference_backend();
-  sim::Parameters parameters(*backend, sim::kPrecisions[0], s.seed);
-  const auto data = sim::open_data(s.data, s.seed);
-  const sim::Batch batch = data->batch(0, s.batch);
+  const auto backend = sim::backend::make_reference_backend();
+  sim::autograd::Parameters parameters(*backend, sim::backend::kPrecisions[0], s.seed);
+  const auto data = sim::data::open_data(s.data, s.seed);
+  const sim::data::Batch batch = data->batch(0, s.batch);
   for (const bool trained : {false, true}) {  // the first makes the parameters
-    sim::Tape tape(*backend, parameters, trained);
+    sim::autograd::Tape tape(*backend, parameters, trained);
     s.network->forward(tape, *backend, batch, Dtype::f32, *data);
     if (trained) {
       tape.backward(1, false);
       break;
     }
-    for (sim::Parameter* const parameter : parameters.trained()) {
+    for (sim::autograd::Parameter* const parameter : parameters.trained()) {
       if (s.precision.master) continue;
       const auto values = sampled(sample, "weight/" + parameter->name);
       backend->set(parameter->weight, std::vector<float>(values.begin(), values.end()));
     }
   }
-  for (sim::Parameter* const parameter : parameters.trained()) {
+  for (sim::autograd::Parameter* const parameter : parameters.trained()) {
     if (parameter->name != name) continue;
-    const auto values = sim::reference::values(parameter->gradient);
+    const auto values = sim::backend::reference::values(parameter->gradient);
     return {values.begin(), values.end()};
   }
   throw std::invalid_argument(name + ": no parameter");
@@ -88,9 +88,9 @@ TEST_CASE("true errors are what the sampled gradients and the reference say") {
     auto s = compared(mode, sixteen ? "static,scale=2^-16" : "static,scale=0.125");
     s.steps = 1;
     INFO(mode);
-    sim::train(s, temp / mode);
+    sim::training::train(s, temp / mode);
     if (std::string_view(mode) == "bf16") continue;  // no reader of its samples here
-    const auto steps = sim::read_true_errors(temp / mode);
+    const auto steps = sim::training::read_true_errors(temp / mode);
     REQUIRE(steps.size() == 1);
     CHECK(std::abs(steps[0].loss - steps[0].true_loss) < (sixteen ? 1e-2 : 1e-6));
     std::uint64_t lost_in_all = 0, small_in_all = 0;
@@ -135,12 +135,12 @@ TEST_CASE("true errors are what the sampled gradients and the reference say") {
 
 TEST_CASE("binary32's gradients are within 1e-5 of the true ones, binary16's are not") {
   const TempFolder temp;
-  for (const sim::Network* const network : {&kDense, &kConv}) {
+  for (const sim::networks::Network* const network : {&kDense, &kConv}) {
     const std::string name(network->name);
-    sim::train(compared("fp32", {}, *network), temp / (name + "-fp32"));
-    sim::train(compared("mixed", {}, *network), temp / (name + "-mixed"));
+    sim::training::train(compared("fp32", {}, *network), temp / (name + "-fp32"));
+    sim::training::train(compared("mixed", {}, *network), temp / (name + "-mixed"));
     double worst = 0;
-    const auto wide = sim::read_true_errors(temp / (name + "-fp32"));
+    const auto wide = sim::training::read_true_errors(temp / (name + "-fp32"));
     REQUIRE(wide.size() == 12);
     for (const StepError& step : wide) {
       for (const GradientError& error : step.tensors) {
@@ -151,7 +151,7 @@ TEST_CASE("binary32's gradients are within 1e-5 of the true ones, binary16's are
         CHECK(error.cosine() > 1 - 1e-9);
       }
     }
-    for (const StepError& step : sim::read_true_errors(temp / (name + "-mixed"))) {
+    for (const StepError& step : sim::training::read_true_errors(temp / (name + "-mixed"))) {
       for (const GradientError& error : step.tensors) {
         if (error.name != "conv.bias") worst = std::max(worst, error.relative_error());
       }
@@ -164,12 +164,12 @@ TEST_CASE("binary32's gradients are within 1e-5 of the true ones, binary16's are
 TEST_CASE("what a ReLU or a pool sends another way is lost, but did not underflow") {
   const TempFolder temp;
   // So small a scale that binary16 would store nothing: bfloat16 has binary32's range.
-  auto s = compared("bf16", "static,scale=2^-40", *sim::find_network("lenet"));
+  auto s = compared("bf16", "static,scale=2^-40", *sim::networks::find_network("lenet"));
   s.steps = 41;
   s.record_every = 20;
-  sim::train(s, temp / "run");
+  sim::training::train(s, temp / "run");
   std::uint64_t lost = 0, underflowed = 0;
-  for (const StepError& step : sim::read_true_errors(temp / "run")) {
+  for (const StepError& step : sim::training::read_true_errors(temp / "run")) {
     for (const GradientError& error : step.tensors) {
       lost += error.lost;
       underflowed += error.underflowed;
@@ -183,13 +183,13 @@ TEST_CASE("what a ReLU or a pool sends another way is lost, but did not underflo
 TEST_CASE("a step that was tried again is compared with its last batch, microbatches with theirs") {
   const TempFolder temp;
   auto s = compared("mixed", "nnabla,scale=2^22");
-  const sim::RunSummary summary = sim::train(s, temp / "again");
+  const sim::training::RunSummary summary = sim::training::train(s, temp / "again");
   REQUIRE(summary.attempts > summary.steps);
   s = compared("mixed", "static,scale=1024");
   s.accumulation_steps = 3;
-  sim::train(s, temp / "micro");
+  sim::training::train(s, temp / "micro");
   for (const char* const run : {"again", "micro"}) {
-    for (const StepError& step : sim::read_true_errors(temp / run)) {
+    for (const StepError& step : sim::training::read_true_errors(temp / run)) {
       INFO(run << " step " << step.step);
       const GradientError& error = of(step, log::Role::weight_grad, "fc2.weight");
       CHECK(error.relative_error() < 0.01);  // another batch's is another gradient: about 1
@@ -205,8 +205,8 @@ TEST_CASE("gradients that are infinite are counted, and left out of norms") {
   const TempFolder temp;
   auto s = compared("mixed", "static,scale=2^24");
   s.steps = 1;
-  sim::train(s, temp / "run");
-  const auto steps = sim::read_true_errors(temp / "run");
+  sim::training::train(s, temp / "run");
+  const auto steps = sim::training::read_true_errors(temp / "run");
   const GradientError& error = of(steps.at(0), log::Role::weight_grad, "fc2.bias");
   CHECK(error.nonfinite > 0);
   CHECK(error.true_nonzero + error.nonfinite <= error.total);
@@ -215,21 +215,23 @@ TEST_CASE("gradients that are infinite are counted, and left out of norms") {
 
 TEST_CASE("true errors go on where a run goes on, and comparing changes nothing") {
   const TempFolder temp;
-  auto s = compared("mixed", "torch,init_scale=2^22,growth_interval=3", *sim::find_network("mlp"));
-  sim::train(s, temp / "whole");
-  sim::train(s, temp / "parts", [](const sim::StepResult& step) { return step.step < 6; });
+  auto s = compared("mixed", "torch,init_scale=2^22,growth_interval=3",
+                    *sim::networks::find_network("mlp"));
+  sim::training::train(s, temp / "whole");
+  sim::training::train(s, temp / "parts",
+                       [](const sim::training::StepResult& step) { return step.step < 6; });
   // As a kill leaves it: steps beyond the checkpoint, and a line that was cut off.
   std::filesystem::remove(temp / "parts/checkpoint/step-000007.safetensors");
   std::ofstream(temp / "parts/true_error.jsonl", std::ios::app) << R"({"step":7,"lo)";
-  CHECK(sim::read_true_errors(temp / "parts").size() == 7);
-  s = sim::recorded_settings(temp / "parts");
+  CHECK(sim::training::read_true_errors(temp / "parts").size() == 7);
+  s = sim::training::recorded_settings(temp / "parts");
   CHECK(s.true_error);
-  sim::resume(s, temp / "parts");
+  sim::training::resume(s, temp / "parts");
   CHECK(bytes_of(temp / "parts/true_error.jsonl") == bytes_of(temp / "whole/true_error.jsonl"));
   s.true_error = false;
-  sim::train(s, temp / "plain");
+  sim::training::train(s, temp / "plain");
   CHECK((contents(temp / "plain") == contents(temp / "whole")));
-  CHECK(sim::read_true_errors(temp / "plain").empty());
+  CHECK(sim::training::read_true_errors(temp / "plain").empty());
 }
 
 TEST_CASE("a file of true errors that is none is refused with its line") {
@@ -238,7 +240,7 @@ TEST_CASE("a file of true errors that is none is refused with its line") {
                                  R"({"step":0,"loss":1,"true_loss":1,"tensors":)"
                                  R"([{"role":"none","name":"x"}]})"}) {
     std::ofstream(temp / "true_error.jsonl") << line << '\n';
-    const std::string message = message_of([&] { sim::read_true_errors(temp / ""); });
+    const std::string message = message_of([&] { sim::training::read_true_errors(temp / ""); });
     CHECK(message.find("true_error.jsonl, line 1: is none of") != std::string::npos);
   }
 }

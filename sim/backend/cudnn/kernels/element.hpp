@@ -12,7 +12,7 @@
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 
 __host__ __device__ inline float wide(float x) { return x; }
 __host__ __device__ inline float wide(__half x) { return __half2float(x); }
@@ -62,4 +62,4 @@ __device__ inline std::int64_t element_stride() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

@@ -4,7 +4,7 @@
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 namespace {
 
 using cuda::launch;
@@ -151,4 +151,4 @@ void copy_pieces(Elements from, std::int64_t from_stride, Elements to, std::int6
   });
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

@@ -11,7 +11,7 @@
 #include "sim/backend/backend.hpp"
 #include "sim/backend/update_constants.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 
 /// A tensor's memory, or a part of it.
 struct Elements {
@@ -82,4 +82,4 @@ struct UpdateMemory {
 void update(const UpdateConstants& constants, const UpdateMemory& memory, std::int64_t count,
             cudaStream_t stream);
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

@@ -5,7 +5,7 @@
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 namespace {
 
 using cuda::launch;
@@ -68,4 +68,4 @@ void lstm_backward(const Lstm& cell, const float* c, Elements dh, float* dc, Ele
   });
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

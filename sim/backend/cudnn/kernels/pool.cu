@@ -4,7 +4,7 @@
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 namespace {
 
 using cuda::launch;
@@ -61,4 +61,4 @@ void max_pool_backward(const Windows& windows, Elements x, Elements dy, Elements
   });
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

@@ -6,7 +6,7 @@
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 namespace {
 
 using cuda::launch;
@@ -56,4 +56,4 @@ void sum_rows(Elements x, std::int64_t rows, std::int64_t width, float* partial,
   });
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

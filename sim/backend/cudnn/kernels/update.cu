@@ -6,7 +6,7 @@
 #include "sim/backend/cudnn/kernels/element.hpp"
 #include "sim/backend/cudnn/kernels/kernels.hpp"
 
-namespace halfscope::sim::kernels {
+namespace halfscope::sim::backend::cudnn::kernels {
 namespace {
 
 using cuda::launch;
@@ -61,4 +61,4 @@ void update(const UpdateConstants& constants, const UpdateMemory& memory, std::i
   });
 }
 
-}  // namespace halfscope::sim::kernels
+}  // namespace halfscope::sim::backend::cudnn::kernels

@@ -10,8 +10,8 @@
 #include "catch.hpp"
 
 using namespace halfscope;
-using readers::Histogram;
-using readers::table_of;
+using analyzers::readers::common::Histogram;
+using analyzers::readers::common::table_of;
 
 namespace {
 
@@ -332,8 +332,10 @@ TEST_CASE("histograms that are none are refused", "[histogram][table]") {
 
 TEST_CASE("wide buckets around zero hide underflow", "[histogram][table]") {
   const std::vector<double> values = log_normal(1, -10, 2, false);
-  CHECK(readers::hides_underflow(table_of(count(linear_edges(values, 30), values))));
-  CHECK_FALSE(readers::hides_underflow(table_of(count(default_edges(), values))));
+  CHECK(analyzers::readers::common::hides_underflow(
+      table_of(count(linear_edges(values, 30), values))));
+  CHECK_FALSE(
+      analyzers::readers::common::hides_underflow(table_of(count(default_edges(), values))));
   std::vector<double> halves = {-1, 0, 1};  // neither bucket holds zero and others
-  CHECK(readers::hides_underflow(table_of(count(halves, values))));
+  CHECK(analyzers::readers::common::hides_underflow(table_of(count(halves, values))));
 }

@@ -9,13 +9,13 @@
 #include "temp_folder.hpp"
 
 using namespace halfscope;
-using namespace halfscope::readers;
+using namespace halfscope::analyzers::readers;
 using namespace halfscope::test;
 
 TEST_CASE("text lines: ends of lines, the last one, numbers, progress") {
   const TempFolder folder;
   std::uint64_t told = 0;
-  TextLines lines(
+  common::TextLines lines(
       folder.write("log", "a\r\n\nb"), [&](auto done, auto) { told = done; }, 100, 200);
   CHECK(lines.next() == "a");
   CHECK(lines.next() == "");
@@ -23,12 +23,12 @@ TEST_CASE("text lines: ends of lines, the last one, numbers, progress") {
   CHECK(lines.number() == 3);
   CHECK(!lines.next());
   CHECK(told > 100);
-  CHECK(!TextLines(folder.write("empty", "")).next());
+  CHECK(!common::TextLines(folder.write("empty", "")).next());
 }
 
 TEST_CASE("text lines: bad ones are one note with the first") {
-  analyzers::Notes notes;
-  BadLines bad;
+  analyzers::frames::Notes notes;
+  common::BadLines bad;
   bad.tell("log", notes);
   CHECK(notes.empty());
   bad.add(7, "why");
@@ -39,55 +39,56 @@ TEST_CASE("text lines: bad ones are one note with the first") {
 }
 
 TEST_CASE("text lines: numbers and their last digit") {
-  CHECK(number_in("1.5e-3") == 1.5e-3);
-  CHECK(number_in("+2") == 2.0);
-  CHECK(std::isnan(number_in("nan").value()));
-  CHECK(number_in("-inf") == -std::numeric_limits<double>::infinity());
+  CHECK(common::number_in("1.5e-3") == 1.5e-3);
+  CHECK(common::number_in("+2") == 2.0);
+  CHECK(std::isnan(common::number_in("nan").value()));
+  CHECK(common::number_in("-inf") == -std::numeric_limits<double>::infinity());
   for (const char* text : {"", "1 ", "x", "1e999", "1.5.2"}) {
     INFO(text);
-    CHECK(!number_in(text));
+    CHECK(!common::number_in(text));
   }
-  CHECK(last_digit_of("0.1234") == -4);
-  CHECK(last_digit_of("1.5e-06") == -7);
-  CHECK(last_digit_of("12") == 0);
-  CHECK(last_digit_of("1e-06") == -6);
-  CHECK(last_digit_of("65504.0") == -1);
-  CHECK(!last_digit_of("inf"));
-  CHECK(!last_digit_of("1e-999999999999"));
+  CHECK(common::last_digit_of("0.1234") == -4);
+  CHECK(common::last_digit_of("1.5e-06") == -7);
+  CHECK(common::last_digit_of("12") == 0);
+  CHECK(common::last_digit_of("1e-06") == -6);
+  CHECK(common::last_digit_of("65504.0") == -1);
+  CHECK(!common::last_digit_of("inf"));
+  CHECK(!common::last_digit_of("1e-999999999999"));
 }
 
 TEST_CASE("text lines: a printed number's bounds hold every number that prints so") {
   const auto x = GENERATE(0.0, 5e-5, 1.0 / 3, 0.99995, 65504.00004999, 1.23e7 + 1e-5, 3e-9, -0.7);
   char text[40];
   std::snprintf(text, sizeof text, "%.4f", x);
-  const Bounds b = printed_bounds(number_in(text).value(), last_digit_of(text).value());
+  const common::Bounds b =
+      common::printed_bounds(common::number_in(text).value(), common::last_digit_of(text).value());
   INFO(text);
   CHECK(b.low <= x);
   CHECK(x <= b.high);
   CHECK(b.high - b.low <= 1e-4 * (1 + 0x1p-40) + std::abs(x) * 0x1p-47);
-  const Bounds m = magnitude_bounds(b);
+  const common::Bounds m = common::magnitude_bounds(b);
   CHECK(m.low >= 0);
   CHECK(m.low <= std::abs(x));
   CHECK(std::abs(x) <= m.high);
 }
 
 TEST_CASE("scalar tags: what frameworks call the loss, its scale and the learning rate") {
-  using M = ScalarMeaning;
+  using M = common::ScalarMeaning;
   for (const char* tag : {"loss", "train/loss", "lm loss", "Train/Samples/train_loss"}) {
     INFO(tag);
-    CHECK(scalar_meaning(tag) == M::loss);
+    CHECK(common::scalar_meaning(tag) == M::loss);
   }
   for (const char* tag : {"Train/Samples/loss_scale", "loss-scale", "amp/scale", "grad_scale"}) {
     INFO(tag);
-    CHECK(scalar_meaning(tag) == M::loss_scale);
+    CHECK(common::scalar_meaning(tag) == M::loss_scale);
   }
   for (const char* tag : {"lr", "train/learning_rate", "learning-rate", "lr-AdamW/pg1"}) {
     INFO(tag);
-    CHECK(scalar_meaning(tag) == M::learning_rate);
+    CHECK(common::scalar_meaning(tag) == M::learning_rate);
   }
-  CHECK(scalar_meaning("found_inf") == M::found_inf);
+  CHECK(common::scalar_meaning("found_inf") == M::found_inf);
   for (const char* tag : {"eval/loss", "val_loss", "layer/scale", "lr-AdamW/pg2", "aux/loss_a"}) {
     INFO(tag);
-    CHECK(!scalar_meaning(tag));
+    CHECK(!common::scalar_meaning(tag));
   }
 }

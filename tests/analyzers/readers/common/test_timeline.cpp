@@ -8,15 +8,15 @@
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "catch.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
 namespace {
 
-using analyzers::Frame;
-using analyzers::Notes;
-using analyzers::RoleSource;
-using analyzers::Selection;
-using analyzers::StepPeak;
-using analyzers::Visitor;
+using analyzers::frames::Frame;
+using analyzers::frames::Notes;
+using analyzers::frames::RoleSource;
+using analyzers::frames::Selection;
+using analyzers::frames::StepPeak;
+using analyzers::frames::Visitor;
 using log::Role;
 
 /// Keeps what a visitor is told.
@@ -24,7 +24,7 @@ struct Told {
   std::vector<Frame> frames;
   std::vector<StepPeak> peaks;
   std::vector<log::StepScalars> scalars;
-  std::vector<analyzers::SkippedSteps> skips;
+  std::vector<analyzers::frames::SkippedSteps> skips;
   Notes notes;
 
   Visitor visitor() {
@@ -32,7 +32,7 @@ struct Told {
     visit.frame = [this](Frame&& frame) { frames.push_back(std::move(frame)); };
     visit.peak = [this](const StepPeak& peak) { peaks.push_back(peak); };
     visit.scalars = [this](const log::StepScalars& s) { scalars.push_back(s); };
-    visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
+    visit.skipped = [this](const analyzers::frames::SkippedSteps& s) { skips.push_back(s); };
     return visit;
   }
   bool says(const std::string& part) const {
@@ -75,12 +75,12 @@ TEST_CASE("roles are read from the words of tags") {
       {"", std::nullopt}};
   for (const auto& [tag, role] : rows) {
     INFO(tag);
-    CHECK(role_in_words(tag) == role);
+    CHECK(common::role_in_words(tag) == role);
   }
 }
 
 TEST_CASE("a scale series tells no more than its neighbours agree on") {
-  ScaleSeries series;
+  common::ScaleSeries series;
   CHECK(series.empty());
   series.add(10, 1024);
   series.add(20, 1024);
@@ -100,7 +100,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
   const Visitor visit = told.visitor();
   Selection selection;
   SECTION("no scale is told: taken as unscaled, and said so") {
-    Timeline timeline("run", selection, visit);
+    common::Timeline timeline("run", selection, visit);
     timeline.names({"gradients/a", "parameters/a"});
     timeline.loss_scale(3, 1024);
     timeline.tensor(frame_of("gradients/a", 3, 2.0));
@@ -126,7 +126,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
   }
   SECTION("a number: gradients alone carry it") {
     selection.recorded_scale = 4;
-    Timeline timeline("run", selection, visit);
+    common::Timeline timeline("run", selection, visit);
     timeline.tensor(frame_of("gradients/a", 3, 2.0));
     timeline.tensor(frame_of("parameters/a", 3, 64.0));
     timeline.finish(told.notes);
@@ -138,7 +138,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
   }
   SECTION("a tag: steps without a known scale are left out and counted") {
     selection.scale_tag = "amp/scale";
-    Timeline timeline("run", selection, visit);
+    common::Timeline timeline("run", selection, visit);
     CHECK(timeline.recorded_scale("amp/scale", 1, 16));
     CHECK_FALSE(timeline.recorded_scale("loss", 1, 0.5));
     CHECK(timeline.recorded_scale("amp/scale", 5, 8));
@@ -154,7 +154,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
   }
   SECTION("a tag that is not there is refused with what is") {
     selection.scale_tag = "amp/scale";
-    Timeline timeline("run", selection, visit);
+    common::Timeline timeline("run", selection, visit);
     timeline.recorded_scale("loss", 1, 0.5);
     timeline.recorded_scale("amp/loss_scale", 1, 0.5);
     try {
@@ -174,7 +174,7 @@ TEST_CASE("of other tools' logs --role, --step and --tensor hold") {
   selection.roles = {{"x*", Role::activation_grad}};
   selection.first_step = 2;
   selection.end_step = 4;
-  Timeline timeline("run", selection, visit);
+  common::Timeline timeline("run", selection, visit);
   timeline.names({"x1", "y"});
   timeline.tensor(frame_of("x1", 2, 1));
   timeline.tensor(frame_of("y", 3, 1));
@@ -189,7 +189,7 @@ TEST_CASE("of other tools' logs --role, --step and --tensor hold") {
 
   Selection by_name;
   by_name.tensor_glob = "conv*";
-  const Timeline named("run", by_name, visit);
+  const common::Timeline named("run", by_name, visit);
   CHECK(named.wants("gradients/conv1", 0));
   CHECK(named.wants("conv2", 0));
   CHECK_FALSE(named.wants("other/conv1", 0));
@@ -199,7 +199,7 @@ TEST_CASE("where no name carries a role all are taken as gradients") {
   Told told;
   const Visitor visit = told.visitor();
   const Selection selection;
-  Timeline timeline("run", selection, visit);
+  common::Timeline timeline("run", selection, visit);
   timeline.names({"a", "b"});
   timeline.tensor(frame_of("a", 0, 1));
   timeline.finish(told.notes);
@@ -212,7 +212,7 @@ TEST_CASE("the largest magnitude is not told where a table leaves it open") {
   Told told;
   const Visitor visit = told.visitor();
   const Selection selection;
-  Timeline timeline("run", selection, visit);
+  common::Timeline timeline("run", selection, visit);
   const auto with = [&](std::int64_t step, const Span& span) {
     Frame frame = frame_of("gradients/a", step, 1.0);
     frame.table.add(span);
@@ -244,7 +244,7 @@ TEST_CASE("peaks of single tensors carry scales as frames do") {
   const Visitor visit = told.visitor();
   Selection selection;
   selection.recorded_scale = 8;
-  Timeline timeline("run", selection, visit);
+  common::Timeline timeline("run", selection, visit);
   StepPeak peak;
   peak.tensor = "gradients/a";
   peak.step = 7;
@@ -269,28 +269,29 @@ TEST_CASE("peaks of single tensors carry scales as frames do") {
 TEST_CASE("logs that are joined are told once, at the end") {
   Told told;
   const Visitor visit = told.visitor();
-  TimelineSelection selection;
-  selection.joined = std::make_shared<TimelineState>();
+  common::TimelineSelection selection;
+  selection.joined = std::make_shared<common::TimelineState>();
   selection.joined->joined = true;
-  Timeline scales("a", selection, visit);
+  common::Timeline scales("a", selection, visit);
   scales.loss_scale(5, 256);
   scales.finish(told.notes);
   CHECK(told.scalars.empty());
-  Timeline tensors("b", selection, visit);
+  common::Timeline tensors("b", selection, visit);
   tensors.tensor(frame_of("gradients/a", 5, 1));
   tensors.finish(told.notes);
   selection.joined->joined = false;
-  Timeline("folder", selection, visit).finish(told.notes);
+  common::Timeline("folder", selection, visit).finish(told.notes);
   REQUIRE(told.scalars.size() == 1);
   CHECK(told.scalars[0].loss_scale == 256);
   CHECK(told.scalars[0].max_abs_weight_grad == 1);
   CHECK(told.frames[0].run_scale == 256);
 }
 
-analyzers::Analysis with_scales(const std::vector<std::pair<std::int64_t, double>>& scales) {
-  analyzers::Analysis analysis;
+analyzers::underflow::Analysis with_scales(
+    const std::vector<std::pair<std::int64_t, double>>& scales) {
+  analyzers::underflow::Analysis analysis;
   analysis.logs = {"log"};
-  analysis.kinds = {{"log", {"console log", {analyzers::Gap::tensors}}}};
+  analysis.kinds = {{"log", {"console log", {analyzers::frames::Gap::tensors}}}};
   for (const auto& [step, scale] : scales) {
     log::StepScalars scalars;
     scalars.step = step;
@@ -302,7 +303,7 @@ analyzers::Analysis with_scales(const std::vector<std::pair<std::int64_t, double
 
 TEST_CASE("the falls of a scale, and what drove them") {
   // An everyday probe, then a collapse.
-  analyzers::Analysis analysis = with_scales(
+  analyzers::underflow::Analysis analysis = with_scales(
       {{1, 64}, {2, 128}, {3, 64}, {4, 128}, {5, 64}, {6, 32}, {7, 16}, {8, 16}, {9, 32}});
   const auto add = [&](const char* tensor, std::int64_t step, double max_abs) {
     StepPeak peak;
@@ -313,7 +314,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
     analysis.peaks.emplace_back("log", peak);
   };
   SECTION("nothing recorded") {
-    const auto facts = analyzers::timeline_facts(analysis);
+    const auto facts = analyzers::scale_history::timeline_facts(analysis);
     REQUIRE(facts.size() == 1);
     CHECK(facts[0].changes.size() == 7);
     CHECK(facts[0].scale_least == 16);
@@ -331,7 +332,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
     add("a", 4, 400);
     add("b", 5, 900);   // at half the scale
     add("c", 7, 5000);  // the scale is down by then
-    const auto driver = analyzers::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->step == 5);
@@ -342,7 +343,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
     add("b", 5, std::numeric_limits<double>::infinity());
     add("c", 5, std::numeric_limits<double>::quiet_NaN());
     add("d", 6, std::numeric_limits<double>::quiet_NaN());
-    const auto driver = analyzers::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->also == 1);
@@ -350,22 +351,22 @@ TEST_CASE("the falls of a scale, and what drove them") {
   SECTION("else of the step before") {
     add("a", 1, 600);
     add("b", 2, 20);
-    const auto driver = analyzers::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->before);
   }
   SECTION("a run log has its own commands") {
     analysis.kinds.clear();
-    CHECK(analyzers::timeline_facts(analysis).empty());
+    CHECK(analyzers::scale_history::timeline_facts(analysis).empty());
   }
 }
 
 TEST_CASE("skipped steps between two lines are part of the way the scale goes") {
-  analyzers::Analysis analysis = with_scales({{11, 1024}});
-  analysis.skips.emplace_back("log", analyzers::SkippedSteps{12, 20, 3, 1024, 128});
-  analysis.skips.emplace_back("log", analyzers::SkippedSteps{21, std::nullopt, 2, 128, 32});
-  const auto facts = analyzers::timeline_facts(analysis);
+  analyzers::underflow::Analysis analysis = with_scales({{11, 1024}});
+  analysis.skips.emplace_back("log", analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
+  analysis.skips.emplace_back("log", analyzers::frames::SkippedSteps{21, std::nullopt, 2, 128, 32});
+  const auto facts = analyzers::scale_history::timeline_facts(analysis);
   REQUIRE(facts.size() == 1);
   CHECK(facts[0].skipped_in_all == 5);
   CHECK(facts[0].scale_last == 32);
@@ -376,4 +377,4 @@ TEST_CASE("skipped steps between two lines are part of the way the scale goes") 
 }
 
 }  // namespace
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

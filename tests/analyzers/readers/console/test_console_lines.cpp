@@ -7,15 +7,15 @@
 #include "analyzers/readers/console/console_words.hpp"
 #include "catch.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
 namespace {
 
 TEST_CASE("colours are taken out of a line, wherever they are") {
   std::string buffer;
-  CHECK(without_colours("\x1b[1;31mskip\x1b[0mped=\x1b[32m2", buffer) == "skipped=2");
-  CHECK(without_colours("\\u001b[36mstep=1\\u001b[0m, x", buffer) == "step=1, x");
-  CHECK(without_colours("[INFO] path C:\\new [1]", buffer) == "[INFO] path C:\\new [1]");
-  CHECK(without_colours("cut \x1b[", buffer) == "cut \x1b[");
+  CHECK(console::without_colours("\x1b[1;31mskip\x1b[0mped=\x1b[32m2", buffer) == "skipped=2");
+  CHECK(console::without_colours("\\u001b[36mstep=1\\u001b[0m, x", buffer) == "step=1, x");
+  CHECK(console::without_colours("[INFO] path C:\\new [1]", buffer) == "[INFO] path C:\\new [1]");
+  CHECK(console::without_colours("cut \x1b[", buffer) == "cut \x1b[");
 }
 
 TEST_CASE("a field is found by its whole name") {
@@ -37,13 +37,14 @@ TEST_CASE("a field is found by its whole name") {
                       {"loss", "loss", std::nullopt}};
   for (const Row& row : rows) {
     INFO(row.line);
-    CHECK(field(row.line, row.name) == row.value);
+    CHECK(console::field(row.line, row.name) == row.value);
   }
-  CHECK(std::isnan(field("{'loss': nan}", "loss").value()));
+  CHECK(std::isnan(console::field("{'loss': nan}", "loss").value()));
 }
 
 TEST_CASE("a progress bar's counts, and of what it is") {
-  const auto bar = bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]");
+  const auto bar =
+      console::bar_of("Epoch 1:  41%|####1     | 98/240 [00:40<02:40,  2.50it/s, loss=nan]");
   REQUIRE(bar);
   CHECK(bar->done == 98);
   CHECK(bar->total == 240);
@@ -51,23 +52,23 @@ TEST_CASE("a progress bar's counts, and of what it is") {
   for (const char* line : {"41%|###| 98/? [", "41%| 98/240", "| 98/240 [00:40", "41%|##| 241/240 [",
                            "41%|##| -1/240 [", "41%|##| 1k/2k ["}) {
     INFO(line);
-    CHECK_FALSE(bar_of(line));
+    CHECK_FALSE(console::bar_of(line));
   }
 }
 
 TEST_CASE("an iteration's number that is torn is none") {
-  CHECK(iteration_of("Grad overflow on iteration 4")->iteration == 4);
-  CHECK(iteration_of("Grad overflow on iteration:  4 ")->iteration == 4);
+  CHECK(console::iteration_of("Grad overflow on iteration 4")->iteration == 4);
+  CHECK(console::iteration_of("Grad overflow on iteration:  4 ")->iteration == 4);
   for (const char* line :
        {"Grad overflow on iteration", "Grad overflow on iteration 4Using dynamic",
         "Grad overflow on iterationGrad overflow on iteration 44",
         "Grad overflow on iteration 146681466814669"}) {
     INFO(line);
-    REQUIRE(iteration_of(line));
-    CHECK_FALSE(iteration_of(line)->iteration);
+    REQUIRE(console::iteration_of(line));
+    CHECK_FALSE(console::iteration_of(line)->iteration);
   }
-  CHECK_FALSE(iteration_of("No Grad overflow for 4 iterations"));
+  CHECK_FALSE(console::iteration_of("No Grad overflow for 4 iterations"));
 }
 
 }  // namespace
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

@@ -9,25 +9,25 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
 namespace {
 
 namespace fs = std::filesystem;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 
 /// What a log's scalars and skipped steps are, and what was said.
 struct Read {
   std::map<std::int64_t, log::StepScalars> scalars;
-  std::vector<analyzers::SkippedSteps> skips;
-  std::vector<analyzers::LogKind> kinds;
-  analyzers::Notes notes;
+  std::vector<analyzers::frames::SkippedSteps> skips;
+  std::vector<analyzers::frames::LogKind> kinds;
+  analyzers::frames::Notes notes;
 
-  explicit Read(const fs::path& log, const analyzers::Selection& selection = {}) {
-    analyzers::Visitor visit;
-    visit.frame = [](analyzers::Frame&&) {};
+  explicit Read(const fs::path& log, const analyzers::frames::Selection& selection = {}) {
+    analyzers::frames::Visitor visit;
+    visit.frame = [](analyzers::frames::Frame&&) {};
     visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
-    visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
-    visit.kind = [this](const analyzers::LogKind& kind) { kinds.push_back(kind); };
+    visit.skipped = [this](const analyzers::frames::SkippedSteps& s) { skips.push_back(s); };
+    visit.kind = [this](const analyzers::frames::LogKind& kind) { kinds.push_back(kind); };
     for_each_frame(log, selection, visit, notes, {});
   }
   std::optional<double> scale(std::int64_t step) const {
@@ -86,7 +86,7 @@ TEST_CASE("overflow lines of each program") {
       {"WARNING: overflow detected, setting loss scale to: 64.0", std::nullopt, 64, std::nullopt}};
   for (const Row& row : rows) {
     INFO(row.line);
-    const auto found = console_line(row.line).overflow;
+    const auto found = console::console_line(row.line).overflow;
     REQUIRE(found);
     CHECK(found->attempted == row.attempted);
     CHECK(found->next == row.next);
@@ -101,12 +101,12 @@ TEST_CASE("other lines tell nothing") {
         "Stack overflow detected", "Gradient overflow. reducing loss scale to info",
         "iteration 5 of 10", "OVERFLOW! Attempted loss scale: 1e, reducing to x"}) {
     INFO(line);
-    CHECK_FALSE(console_line(line).any());
+    CHECK_FALSE(console::console_line(line).any());
   }
 }
 
 TEST_CASE("periodic lines") {
-  auto found = console_line(
+  auto found = console::console_line(
       "[2024-04-04 09:10:13,619] [INFO] [logging.py:96:log_dist] [Rank 0] step=20, skipped=3, "
       "lr=[0.0003, 0.0001], mom=[(0.9, 0.999)]");
   REQUIRE(found.periodic);
@@ -114,7 +114,7 @@ TEST_CASE("periodic lines") {
   CHECK(found.periodic->skipped == 3);
   CHECK_FALSE(found.periodic->of_interval);
   CHECK(found.scalars.learning_rate == 0.0003);
-  found = console_line(
+  found = console::console_line(
       " [2024-10-16 04:23:00] iteration        2/  500000 | consumed samples:          256 | "
       "elapsed time per iteration (ms): 1811.8 | learning rate: 4.000000E-07 | global batch size:  "
       " 128 | lm loss: 1.177651E+01 | loss scale: 32768.0 | grad norm: 0.493 | number of skipped "
@@ -239,20 +239,20 @@ TEST_CASE("the scale of an iteration line is the next one's") {
 TEST_CASE("texts that are no console logs are refused with what is understood") {
   const test::TempFolder folder;
   write(folder / "run" / "notes.txt", "nothing to see\n");
-  CHECK_FALSE(is_console_log(folder / "run"));
+  CHECK_FALSE(console::is_console_log(folder / "run"));
   CHECK_THROWS_WITH(Read(folder / "run"),
                     Catch::Contains("holds none of the files that are understood") &&
                         Catch::Contains("DeepSpeed") && Catch::Contains("run logs"));
   write(folder / "zeros.log", std::string(100, '\0') + deepspeed(4, 2));
-  CHECK_FALSE(is_console_log(folder / "zeros.log"));
+  CHECK_FALSE(console::is_console_log(folder / "zeros.log"));
 }
 
 TEST_CASE("a console log is known by its end as well") {
   const test::TempFolder folder;
   std::string text;
   while (text.size() < (std::size_t{1} << 20)) text += "nothing to see here\n";
-  CHECK_FALSE(is_console_log(write(folder / "out.log", text)));
-  CHECK(is_console_log(write(folder / "out.log", text + deepspeed(4, 2))));
+  CHECK_FALSE(console::is_console_log(write(folder / "out.log", text)));
+  CHECK(console::is_console_log(write(folder / "out.log", text + deepspeed(4, 2))));
 }
 
 void write_csv(const fs::path& folder) {
@@ -266,8 +266,8 @@ void write_csv(const fs::path& folder) {
 TEST_CASE("DeepSpeed's CSV files are one timeline") {
   const test::TempFolder folder;
   write_csv(folder / "run" / "job");
-  CHECK(is_deepspeed_csv(folder / "run"));
-  CHECK(is_deepspeed_csv(folder / "run" / "job" / "Train_Samples_lr.csv"));
+  CHECK(console::is_deepspeed_csv(folder / "run"));
+  CHECK(console::is_deepspeed_csv(folder / "run" / "job" / "Train_Samples_lr.csv"));
   const Read read(folder / "run");
   CHECK(read.scale(1) == std::nullopt);
   CHECK(read.scale(2) == 65536);
@@ -330,10 +330,10 @@ TEST_CASE("a CSV file whose second column has the file's own name is read") {
 
 TEST_CASE("other CSV files are none of DeepSpeed's") {
   const test::TempFolder folder;
-  CHECK_FALSE(is_deepspeed_csv(write(folder / "a.csv", "step,loss,lr\n1,2,3\n")));
-  CHECK_FALSE(is_deepspeed_csv(write(folder / "b.csv", "step,loss\none,two\n")));
-  CHECK_FALSE(is_deepspeed_csv(write(folder / "c.csv", "epoch,loss\n1,2\n")));
-  CHECK_FALSE(is_deepspeed_csv(folder / "missing"));
+  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "a.csv", "step,loss,lr\n1,2,3\n")));
+  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "b.csv", "step,loss\none,two\n")));
+  CHECK_FALSE(console::is_deepspeed_csv(write(folder / "c.csv", "epoch,loss\n1,2\n")));
+  CHECK_FALSE(console::is_deepspeed_csv(folder / "missing"));
 }
 
 TEST_CASE("several kinds in one folder are one timeline") {
@@ -348,4 +348,4 @@ TEST_CASE("several kinds in one folder are one timeline") {
 }
 
 }  // namespace
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

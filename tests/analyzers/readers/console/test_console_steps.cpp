@@ -12,21 +12,21 @@
 #include "catch.hpp"
 #include "temp_folder.hpp"
 
-namespace halfscope::readers {
+namespace halfscope::analyzers::readers {
 namespace {
 
 using test::TempFolder;
 
 struct Steps {
   std::map<std::int64_t, log::StepScalars> scalars;
-  std::vector<analyzers::SkippedSteps> skips;
-  analyzers::Notes notes;
+  std::vector<analyzers::frames::SkippedSteps> skips;
+  analyzers::frames::Notes notes;
 
   explicit Steps(const std::string& text) {
     const TempFolder folder;
-    analyzers::Visitor visit;
+    analyzers::frames::Visitor visit;
     visit.scalars = [this](const log::StepScalars& s) { scalars[s.step] = s; };
-    visit.skipped = [this](const analyzers::SkippedSteps& s) { skips.push_back(s); };
+    visit.skipped = [this](const analyzers::frames::SkippedSteps& s) { skips.push_back(s); };
     for_each_frame(folder.write("out.log", text), {}, visit, notes, {});
   }
   std::optional<bool> skipped(std::int64_t step) const {
@@ -37,7 +37,7 @@ struct Steps {
   }
   Interval in_ranges() const {
     Interval count;
-    for (const analyzers::SkippedSteps& range : skips) count += range.count;
+    for (const analyzers::frames::SkippedSteps& range : skips) count += range.count;
     return count;
   }
   /// How many notes have this text.
@@ -80,7 +80,7 @@ TEST_CASE("several messages in one line are each counted") {
   CHECK(ranks.scale(3) == 1);  // two ranks, three steps
   CHECK(ranks.scale(4) == std::nullopt);
   const std::string line = "prefix " + apex("4.0") + "[1] " + apex("nan") + apex("2.0e-1");
-  const auto messages = messages_in(line);
+  const auto messages = console::messages_in(line);
   REQUIRE(messages.size() == 3);
   CHECK(messages[0] == "prefix " + apex("4.0"));
   CHECK(messages[1] == "[1] " + apex("nan"));
@@ -88,15 +88,15 @@ TEST_CASE("several messages in one line are each counted") {
   const std::string hysteresis =
       "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, but hysteresis is 2. Reducing "
       "hysteresis to 1";
-  CHECK(messages_in(hysteresis + attempted(8, 4)).size() == 2);
-  CHECK(messages_in(apex("4.0") + " and loss 3").size() == 1);
-  CHECK(messages_in("nothing").size() == 1);
+  CHECK(console::messages_in(hysteresis + attempted(8, 4)).size() == 2);
+  CHECK(console::messages_in(apex("4.0") + " and loss 3").size() == 1);
+  CHECK(console::messages_in("nothing").size() == 1);
 }
 
 TEST_CASE("text right behind a number is not of it") {
-  CHECK(console_line(apex("32768.0info: 3")).overflow->next == 32768);
-  CHECK(console_line(apex("32768.0epoch 4")).overflow->next == 32768);
-  CHECK(console_line(apex("+4.0.")).overflow->next == 4);
+  CHECK(console::console_line(apex("32768.0info: 3")).overflow->next == 32768);
+  CHECK(console::console_line(apex("32768.0epoch 4")).overflow->next == 32768);
+  CHECK(console::console_line(apex("+4.0.")).overflow->next == 4);
 }
 
 TEST_CASE("what cannot be a loss scale is left out and told, its step is skipped") {
@@ -268,4 +268,4 @@ TEST_CASE("lines that reduce the scale to something else are no repetition") {
 }
 
 }  // namespace
-}  // namespace halfscope::readers
+}  // namespace halfscope::analyzers::readers

@@ -8,7 +8,7 @@
 
 using namespace halfscope;
 using namespace halfscope::test;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 using log::Role;
 
 TEST_CASE("msprobe: decimals are bounds, roles by the file") {

@@ -8,7 +8,7 @@
 
 using namespace halfscope;
 using namespace halfscope::test;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 using log::Role;
 
 TEST_CASE("Paddle: specials are exact, the others between min and max") {

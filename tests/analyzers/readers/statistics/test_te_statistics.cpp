@@ -10,7 +10,7 @@
 
 using namespace halfscope;
 using namespace halfscope::test;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 using log::Role;
 
 namespace {

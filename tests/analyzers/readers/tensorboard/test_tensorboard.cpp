@@ -17,9 +17,9 @@
 #include "temp_folder.hpp"
 
 using namespace halfscope;
+using analyzers::readers::tensorboard::TensorBoardIndex;
 using halfscope::test::TempFolder;
 using log::EventWriter;
-using readers::TensorBoardIndex;
 namespace fs = std::filesystem;
 
 namespace {
@@ -59,29 +59,29 @@ log::proto::Event start_at(std::int64_t step) {
 struct Read {
   std::map<std::pair<std::string, std::int64_t>, std::uint64_t> totals;
   std::vector<log::StepScalars> scalars;
-  std::vector<analyzers::Gap> gaps;
+  std::vector<analyzers::frames::Gap> gaps;
   std::string notes;
   std::uint64_t told = 0, of = 0;
 };
 
-Read read(const fs::path& log, const analyzers::Selection& selection = {}) {
+Read read(const fs::path& log, const analyzers::frames::Selection& selection = {}) {
   Read read;
-  analyzers::Visitor visit;
-  visit.frame = [&](analyzers::Frame&& frame) {
+  analyzers::frames::Visitor visit;
+  visit.frame = [&](analyzers::frames::Frame&& frame) {
     const auto again = read.totals.find({frame.name, frame.step});
     CHECK(again == read.totals.end());
     read.totals[{frame.name, frame.step}] = frame.table.total();
   };
   visit.scalars = [&](const log::StepScalars& scalars) { read.scalars.push_back(scalars); };
-  visit.kind = [&](const analyzers::LogKind& kind) { read.gaps = kind.gaps; };
-  analyzers::Notes notes;
-  readers::read_tensorboard(log, selection, visit, notes,
-                            [&](std::uint64_t done, std::uint64_t all) {
-                              CHECK(done >= read.told);
-                              CHECK(done <= all);
-                              read.told = done;
-                              read.of = all;
-                            });
+  visit.kind = [&](const analyzers::frames::LogKind& kind) { read.gaps = kind.gaps; };
+  analyzers::frames::Notes notes;
+  analyzers::readers::tensorboard::read_tensorboard(log, selection, visit, notes,
+                                                    [&](std::uint64_t done, std::uint64_t all) {
+                                                      CHECK(done >= read.told);
+                                                      CHECK(done <= all);
+                                                      read.told = done;
+                                                      read.of = all;
+                                                    });
   for (const std::string& note : notes) read.notes += note + "\n";
   return read;
 }
@@ -206,7 +206,7 @@ TEST_CASE("many tags are read in little time", "[tensorboard]") {
 TEST_CASE("files without anything to read say so", "[tensorboard]") {
   const TempFolder folder;
   { EventWriter writer(folder / "1.tfevents"); }
-  CHECK(readers::is_tensorboard(folder / ""));
+  CHECK(analyzers::readers::tensorboard::is_tensorboard(folder / ""));
   CHECK_THROWS_WITH(read(folder / ""), Catch::Contains("neither histograms nor scalars"));
 }
 
@@ -232,10 +232,10 @@ TEST_CASE("run logs' histograms hold their own tables", "[tensorboard]") {
     writer.write(record);
   }
   BoundedTable table;
-  analyzers::Visitor visit;
-  visit.frame = [&](analyzers::Frame&& frame) { table = frame.table; };
-  analyzers::Notes notes;
-  readers::read_tensorboard(folder / "run", {}, visit, notes, {});
+  analyzers::frames::Visitor visit;
+  visit.frame = [&](analyzers::frames::Frame&& frame) { table = frame.table; };
+  analyzers::frames::Notes notes;
+  analyzers::readers::tensorboard::read_tensorboard(folder / "run", {}, visit, notes, {});
 
   CHECK(table.total() == values.size());
   CHECK(table.zero() == Interval(3));
@@ -269,5 +269,5 @@ TEST_CASE("scalars alone leave tensors open", "[tensorboard]") {
   const Read found = read(folder / "");
   CHECK(found.totals.empty());
   CHECK(found.scalars.size() == 1);
-  CHECK(std::count(found.gaps.begin(), found.gaps.end(), analyzers::Gap::tensors) == 1);
+  CHECK(std::count(found.gaps.begin(), found.gaps.end(), analyzers::frames::Gap::tensors) == 1);
 }

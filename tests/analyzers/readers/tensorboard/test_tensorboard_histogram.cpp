@@ -27,7 +27,8 @@ log::proto::HistogramProto buckets(std::initializer_list<double> limits,
 
 TEST_CASE("TensorBoard: without min and max the first bucket reaches to minus infinity",
           "[tensorboard]") {
-  const BoundedTable table = readers::table_of(buckets({-1, 0, 1}, {3, 4, 5}));
+  const BoundedTable table =
+      analyzers::readers::tensorboard::table_of(buckets({-1, 0, 1}, {3, 4, 5}));
   CHECK(table.total() == 12);
   CHECK(table.inf() == Interval(0, 3));
   CHECK(table.nan() == Interval(0));
@@ -38,16 +39,17 @@ TEST_CASE("TensorBoard: without min and max the first bucket reaches to minus in
   log::proto::HistogramProto infinite = buckets({-1, 0, 1}, {3, 4, 5});
   infinite.set_min(-kInfinity);
   infinite.set_max(0.5);
-  CHECK(readers::table_of(infinite).inf() == Interval(1, 3));
+  CHECK(analyzers::readers::tensorboard::table_of(infinite).inf() == Interval(1, 3));
 }
 
 TEST_CASE("TensorBoard: min and max of 0 are none where several buckets are occupied",
           "[tensorboard]") {
-  const BoundedTable unset = readers::table_of(buckets({-1, 0, 1}, {0, 4, 5}));
+  const BoundedTable unset =
+      analyzers::readers::tensorboard::table_of(buckets({-1, 0, 1}, {0, 4, 5}));
   CHECK(unset.total() == 9);
   CHECK(unset.zero() == Interval(0, 5));
   CHECK(unset.at_or_above(magnitude_of(0x1p-30)) == Interval(0, 9));
   // One bucket with zero in it may well hold zeros alone, as written for a tensor of zeros.
-  const BoundedTable zeros = readers::table_of(buckets({0, 1e-12}, {0, 7}));
+  const BoundedTable zeros = analyzers::readers::tensorboard::table_of(buckets({0, 1e-12}, {0, 7}));
   CHECK(zeros.zero() == Interval(7));
 }

@@ -4,9 +4,9 @@
 
 #include "analyzers/npy_bytes.hpp"
 #include "analyzers/readers/tensors/numpy_file.hpp"
+#include "analyzers/zip_bytes.hpp"
 #include "catch.hpp"
 #include "temp_folder.hpp"
-#include "zip_bytes.hpp"
 
 using namespace halfscope;
 using namespace halfscope::test;
@@ -27,7 +27,7 @@ TEST_CASE("Fortran's order becomes C's", "[readers][npy][npz]") {
       for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
     }
     const auto path = folder.write("w.npy", npy(dict(descr, "(2, 1, 3, 4)", true), file));
-    const std::vector<Copy> read = read_all(*readers::open_npy(path));
+    const std::vector<Copy> read = read_all(*analyzers::readers::tensors::open_npy(path));
     REQUIRE(read.size() == 1);
     CHECK(read[0].shape == std::vector<std::uint64_t>{2, 1, 3, 4});
     CHECK(read[0].bytes == swapped);
@@ -76,7 +76,8 @@ TEST_CASE("an NPY array is read whatever its order, version and bytes", "[reader
   }));
   CAPTURE(row.what);
   const TempFolder folder;
-  const auto file = readers::open_npy(folder.write("conv1.weight.npy", row.file));
+  const auto file =
+      analyzers::readers::tensors::open_npy(folder.write("conv1.weight.npy", row.file));
   const auto tensors = read_all(*file);
   REQUIRE(tensors.size() == 1);
   CHECK(tensors[0].name == "conv1.weight");
@@ -101,7 +102,8 @@ TEST_CASE("NPY dtypes that are not counted are skipped with the reason", "[reade
       {"\x1b[2J", "dtype \\x1B[2J is unknown, want f2, f4 or f8"},
   }));
   const TempFolder folder;
-  const auto file = readers::open_npy(folder.write("w.npy", npy(dict(descr, "(1,)"), "01234567")));
+  const auto file = analyzers::readers::tensors::open_npy(
+      folder.write("w.npy", npy(dict(descr, "(1,)"), "01234567")));
   CHECK(read_all(*file).empty());
   REQUIRE(file->skipped().size() == 1);
   CHECK(file->skipped()[0].name == "w");
@@ -124,16 +126,18 @@ TEST_CASE("elements of 2 bytes are what the caller says", "[readers][npy][npz][t
   const TempFolder folder;
   const auto alone = folder.write("w.npy", file);
   const auto packed = folder.write("w.npz", zip_of({{.name = "w.npy", .packed = file}}));
-  for (const auto& opened : {readers::open_npy(alone, as), readers::open_npz(packed, as)}) {
+  for (const auto& opened : {analyzers::readers::tensors::open_npy(alone, as),
+                             analyzers::readers::tensors::open_npz(packed, as)}) {
     const auto tensors = read_all(*opened);
     REQUIRE(tensors.size() == 1);
     CHECK(tensors[0].dtype == as);
     CHECK(tensors[0].bytes == bytes);
   }
   if (descr.find("u2") == std::string::npos) {
-    CHECK_THAT(message_of([&] { readers::open_npy(alone); }), Catch::Contains("--as bf16"));
+    CHECK_THAT(message_of([&] { analyzers::readers::tensors::open_npy(alone); }),
+               Catch::Contains("--as bf16"));
   } else {
-    CHECK_THAT(readers::open_npy(alone)->skipped().at(0).reason,
+    CHECK_THAT(analyzers::readers::tensors::open_npy(alone)->skipped().at(0).reason,
                Catch::Contains("is no floating-point type; --as bf16"));
   }
 }
@@ -144,7 +148,8 @@ TEST_CASE("what the caller says of 2 bytes holds for nothing else", "[readers][n
   const auto file = folder.write(
       "w.npy",
       npy(dict(descr, "(1,)"), std::string(static_cast<std::size_t>(descr[2] - '0'), 'x')));
-  const auto plain = readers::open_npy(file), told = readers::open_npy(file, Dtype::bf16);
+  const auto plain = analyzers::readers::tensors::open_npy(file),
+             told = analyzers::readers::tensors::open_npy(file, Dtype::bf16);
   CHECK(plain->skipped().size() == told->skipped().size());
   const auto a = read_all(*plain), b = read_all(*told);
   REQUIRE(a.size() == b.size());
@@ -156,7 +161,8 @@ TEST_CASE("a structured NPY is skipped", "[readers][npy]") {
   const std::string header =
       "{'descr': [('a]', '<f4'), ('b', [('c', '<f4', (2, 2))])], 'fortran_order': False, 'shape': "
       "(1,)}";
-  const auto file = readers::open_npy(folder.write("w.npy", npy(header, std::string(20, 'x'))));
+  const auto file = analyzers::readers::tensors::open_npy(
+      folder.write("w.npy", npy(header, std::string(20, 'x'))));
   CHECK(read_all(*file).empty());
   REQUIRE(file->skipped().size() == 1);
   CHECK_THAT(file->skipped()[0].reason, Catch::StartsWith("dtype [('a]', '<f4')") &&

@@ -17,13 +17,13 @@ void write(const std::filesystem::path& path, const std::string& name, const Val
   log::write_safetensors(path, {{name, {values.size()}, view_of(values)}}, metadata);
 }
 
-std::vector<std::int64_t> steps_of(const TensorFindings& tensor) {
+std::vector<std::int64_t> steps_of(const underflow::TensorFindings& tensor) {
   std::vector<std::int64_t> steps;
-  for (const StepFindings& step : tensor.per_step) steps.push_back(step.step);
+  for (const underflow::StepFindings& step : tensor.per_step) steps.push_back(step.step);
   return steps;
 }
 
-std::string notes_of(const Analysis& analysis) {
+std::string notes_of(const underflow::Analysis& analysis) {
   std::string all;
   for (const std::string& note : analysis.notes) all += note + "\n";
   return all;
@@ -44,12 +44,12 @@ TEST_CASE("tensor folder: the step in a name") {
                                         {"checkpoint-3_step-7", 7},
                                         {"step-9223372036854775807", 9223372036854775807}}));
   INFO(std::get<0>(step));
-  CHECK(step_in_name(std::get<0>(step)) == std::get<1>(step));
+  CHECK(readers::tensors::step_in_name(std::get<0>(step)) == std::get<1>(step));
   const auto none =
       GENERATE("model", "timestep12", "step", "step-", "steps-12", "step12b", "step--1",
                "model-00001-of-00002", "step-9223372036854775808", "stepwise12", "");
   INFO(none);
-  CHECK(!step_in_name(none));
+  CHECK(!readers::tensors::step_in_name(none));
 }
 
 TEST_CASE("tensor folder: shards and steps make one log") {
@@ -62,9 +62,9 @@ TEST_CASE("tensor folder: shards and steps make one log") {
   write(folder / "zz.safetensors", "weight_grad/w", {5}, {{"step", "7"}});
   write(folder / "elsewhere" / "step-3.safetensors", "weight_grad/w", {9});
   folder.write("readme.txt", "no tensors");
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   REQUIRE(found.tensors.size() == 1);
-  const TensorFindings& t = found.tensors[0];
+  const underflow::TensorFindings& t = found.tensors[0];
   CHECK(steps_of(t) == std::vector<std::int64_t>{1, 2, 7, 10, 11});
   CHECK(t.per_step[0].counts.total == 5);
   CHECK(t.per_step[0].counts.zero == 2);
@@ -85,7 +85,7 @@ TEST_CASE("tensor folder: what links lead to twice is read once") {
   std::filesystem::create_directory_symlink("checkpoint-3", folder / "log" / "checkpoint-0");
   std::filesystem::create_symlink("step-2.safetensors", folder / "log" / "latest.safetensors");
   std::filesystem::create_symlink("../blob", folder / "log" / "step-7.safetensors");
-  const Analysis found = analyze({folder / "log"}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "log"}, {}, {});
   REQUIRE(found.tensors.size() == 1);
   CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2, 3, 7});
   CHECK(found.tensors[0].counts.total == 6);
@@ -98,9 +98,9 @@ TEST_CASE("tensor folder: steps are selected before files are read") {
   const TempFolder folder;
   write(folder / "step-1.safetensors", "weight_grad/w", {1});
   write(folder / "step-2.safetensors", "weight_grad/w", {2});
-  Selection selection;
+  frames::Selection selection;
   selection.first_step = 2;
-  const Analysis found = analyze({folder / "."}, {}, selection);
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, selection);
   CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2});
 }
 
@@ -108,12 +108,13 @@ TEST_CASE("tensor folder: a role in one file is looked for in all") {
   const TempFolder folder;
   write(folder / "step-1.safetensors", "weight_grad/w", {1});
   write(folder / "step-2.safetensors", "w", {2});
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   REQUIRE(found.tensors.size() == 2);
-  CHECK(found.tensors[1].role_source == RoleSource::none);
+  CHECK(found.tensors[1].role_source == frames::RoleSource::none);
   const TempFolder plain;
   write(plain / "step-2.safetensors", "w", {2});
-  CHECK(analyze({plain / "."}, {}, {}).tensors[0].role_source == RoleSource::assumed);
+  CHECK(underflow::analyze({plain / "."}, {}, {}).tensors[0].role_source ==
+        frames::RoleSource::assumed);
 }
 
 TEST_CASE("tensor folder: gradients that the metadata calls scaled are unscaled") {
@@ -121,11 +122,11 @@ TEST_CASE("tensor folder: gradients that the metadata calls scaled are unscaled"
   write(folder / "step-1.safetensors", "weight_grad/w", {1024},
         {{"gradients", "scaled"}, {"scale", "1024"}});
   write(folder / "step-2.safetensors", "weight_grad/w", {4});
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(found.tensors[0].per_step[0].max_abs == 1.0);
   CHECK(found.tensors[0].per_step[1].max_abs == 4.0);
   write(folder / "step-3.safetensors", "weight_grad/w", {1}, {{"gradients", "scaled"}});
-  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+  CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
              Catch::Contains("step-3.safetensors") && Catch::Contains("--recorded-scale"));
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("tensor folder: shards that carry different scales are refused") {
         {{"gradients", "scaled"}, {"scale", "2"}});
   write(folder / "step-1-b.safetensors", "weight_grad/w", {1},
         {{"gradients", "scaled"}, {"scale", "4"}});
-  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+  CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
              Catch::Contains("step-1-b.safetensors: tensor 'weight_grad/w', step 1"));
 }
 
@@ -143,12 +144,13 @@ TEST_CASE("tensor folder: of several damaged files the first by name is told of"
   const TempFolder folder;
   for (const char* name : {"step-1.npz", "step-2.npz", "step-3.npz"})
     folder.write(name, "PK\x03\x04");
-  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }), Catch::Contains("step-1.npz"));
+  CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
+             Catch::Contains("step-1.npz"));
 }
 
 TEST_CASE("tensor folder: where nothing is understood, what is wanted is said") {
   const TempFolder folder;
   folder.write("notes.txt", "text");
-  CHECK_THAT(message_of([&] { analyze({folder / "."}, {}, {}); }),
+  CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
              Catch::Contains("holds none of the files that are understood"));
 }

@@ -2,8 +2,8 @@
 // Checkpoints in several files with an index: what the index says holds, or is told of.
 #include <fmt/format.h>
 #include "analyzers/logs.hpp"
-#include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/samples.hpp"
+#include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
@@ -47,20 +47,20 @@ void write_checkpoint(const TempFolder& folder) {
                index_of({{"a.weight", kFirst}, {"b.weight", kFirst}, {"c.weight", kSecond}}, 20));
 }
 
-std::vector<std::string> names_of(const Analysis& analysis) {
+std::vector<std::string> names_of(const underflow::Analysis& analysis) {
   std::vector<std::string> names;
-  for (const TensorFindings& tensor : analysis.tensors) names.push_back(tensor.name);
+  for (const underflow::TensorFindings& tensor : analysis.tensors) names.push_back(tensor.name);
   return names;
 }
 
-std::string notes_of(const Analysis& analysis) {
+std::string notes_of(const underflow::Analysis& analysis) {
   std::string all;
   for (const std::string& note : analysis.notes) all += note + "\n";
   return all;
 }
 
 std::string refusal(const std::filesystem::path& log) {
-  return message_of([&] { analyze({log}, {}, {}); });
+  return message_of([&] { underflow::analyze({log}, {}, {}); });
 }
 
 }  // namespace
@@ -69,14 +69,14 @@ TEST_CASE("tensor shards: the folder and the index itself are the whole checkpoi
   const TempFolder folder;
   write_checkpoint(folder);
   for (const std::filesystem::path& log : {folder / ".", folder / kIndex}) {
-    const Analysis found = analyze({log}, {}, {});
+    const underflow::Analysis found = underflow::analyze({log}, {}, {});
     CHECK(names_of(found) == std::vector<std::string>{"a.weight", "b.weight", "c.weight"});
     CHECK_THAT(notes_of(found), !Catch::Contains("tensors take") && !Catch::Contains("left out") &&
                                     !Catch::Contains("shards"));
     std::vector<std::string> whole;
-    Notes notes;
-    for_each_whole_tensor(
-        log, {}, [&](const WholeTensor& tensor) { whole.push_back(tensor.name); }, notes);
+    frames::Notes notes;
+    readers::for_each_whole_tensor(
+        log, {}, [&](const frames::WholeTensor& tensor) { whole.push_back(tensor.name); }, notes);
     CHECK(whole == names_of(found));
   }
 }
@@ -87,7 +87,7 @@ TEST_CASE("tensor shards: in folders of steps") {
     write(folder / step / kFirst, {{"a.weight", {1}}});
     folder.write(std::string(step) + "/" + kIndex, index_of({{"a.weight", kFirst}}, 4));
   }
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   REQUIRE(found.tensors.size() == 1);
   REQUIRE(found.tensors[0].per_step.size() == 2);
   CHECK(found.tensors[0].per_step[0].step == 500);
@@ -121,7 +121,7 @@ TEST_CASE("tensor shards: what the index does not name is left out, and said") {
   write_checkpoint(folder);
   write(folder / kSecond, {{"c.weight", {8}}, {"x.weight", {9}}});
   write(folder / "consolidated.safetensors", {{"a.weight", {1, 2}}});
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(names_of(found) == std::vector<std::string>{"a.weight", "b.weight", "c.weight"});
   CHECK(found.tensors[0].counts.total == 2);
   CHECK_THAT(notes_of(found),
@@ -137,12 +137,12 @@ TEST_CASE("tensor shards: several indexes") {
   SECTION("of other tensors") {
     write(folder / "ema-1.safetensors", {{"ema.weight", {3}}});
     folder.write("ema.safetensors.index.json", index_of({{"ema.weight", "ema-1.safetensors"}}, 4));
-    CHECK(analyze({folder / "."}, {}, {}).tensors.size() == 4);
+    CHECK(underflow::analyze({folder / "."}, {}, {}).tensors.size() == 4);
   }
   SECTION("of the same tensors in PyTorch's format, whose files need not be there") {
     folder.write("pytorch_model.bin.index.json",
                  index_of({{"a.weight", "pytorch_model-00001-of-00001.bin"}}, 8));
-    const Analysis found = analyze({folder / "."}, {}, {});
+    const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
     CHECK(found.tensors.size() == 3);
     CHECK_THAT(notes_of(found), Catch::Contains("pytorch_model.bin.index.json: names tensors that "
                                                 "model.safetensors.index.json names too"));
@@ -156,7 +156,7 @@ TEST_CASE("tensor shards: several indexes") {
     folder.write("other.safetensors.index.json", index_of({{"a.weight", kFirst}}, 8));
     CHECK_THAT(refusal(folder / "."), Catch::Contains("tensor 'a.weight' is named by") &&
                                           Catch::Contains("give one of the two as LOG"));
-    CHECK(analyze({folder / kIndex}, {}, {}).tensors.size() == 3);
+    CHECK(underflow::analyze({folder / kIndex}, {}, {}).tensors.size() == 3);
   }
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("tensor shards: an index that is damaged or leads away is refused", "[
   CAPTURE(what);
   const TempFolder folder;
   const auto path = folder.write("x.index.json", text);
-  const std::string refused = message_of([&] { readers::read_shard_index(path); });
+  const std::string refused = message_of([&] { readers::tensors::read_shard_index(path); });
   INFO(refused);
   CHECK(refused.starts_with(path.string() + ": "));
   CHECK_THAT(refused, Catch::Contains(message));
@@ -193,7 +193,7 @@ TEST_CASE("tensor shards: whatever else an index holds is passed") {
   std::string deep = R"({"weight_map": {"w": "a"}, "metadata": {"total_size": 1e3, "more": )";
   for (int i = 0; i < 100'000; ++i) deep += '[';
   for (int i = 0; i < 100'000; ++i) deep += ']';
-  const auto index = readers::read_shard_index(folder.write("x.index.json", deep + "}}"));
+  const auto index = readers::tensors::read_shard_index(folder.write("x.index.json", deep + "}}"));
   CHECK(index.total_size == 1000);
   CHECK(index.shards == std::map<std::string, std::set<std::string>>{{"a", {"w"}}});
 }
@@ -203,7 +203,7 @@ TEST_CASE("tensor folder: one checkpoint in two formats is read once") {
   write(folder / "model.safetensors", {{"w", {1}}});
   folder.write("notes.bin", "no archive");
   folder.write("broken.pt", std::string("PK\x03\x04"));
-  const Analysis found = analyze({folder / "."}, {}, {});
+  const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(names_of(found) == std::vector<std::string>{"w"});
   CHECK_THAT(notes_of(found), Catch::Contains("broken.pt: is no ZIP archive") &&
                                   Catch::Contains("the file is left out") &&

@@ -8,7 +8,7 @@
 
 using namespace halfscope;
 using namespace halfscope::test;
-using analyzers::Gap;
+using analyzers::frames::Gap;
 using log::Role;
 
 namespace {
@@ -103,7 +103,7 @@ TEST_CASE("W&B: all values zero are zeros, and scalars alone have no tensors") {
 
 TEST_CASE("W&B: --recorded-scale names a scalar of the history") {
   const TempFolder folder;
-  analyzers::Selection selection;
+  analyzers::frames::Selection selection;
   selection.scale_tag = "amp/scale";
   const auto log = folder.write("log", kRow + "\n");
   const Told told = told_of(log, selection);

@@ -2,33 +2,33 @@
 // What is said of steps whose magnitudes are the least that they can be, and of the ends of scales.
 #include <vector>
 
-#include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/replay/policy_facts.hpp"
+#include "analyzers/underflow/lowest_scale.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers {
 namespace {
 
 TEST_CASE("Of a magnitude that may have been larger the power that holds it is an upper bound") {
-  StepSeries series;
+  replay::StepSeries series;
   series.steps = {0};
-  series.seen = {Seen{1 << 19, 0}};
-  CHECK(holds(series, 0).sure);
-  CHECK(holds(series, 0).text() == "2^-4");
-  weights_at_least(series);
-  CHECK_FALSE(holds(series, 0).sure);
-  CHECK(holds(series, 0).text() ==
+  series.seen = {replay::Seen{1 << 19, 0}};
+  CHECK(replay::holds(series, 0).sure);
+  CHECK(replay::holds(series, 0).text() == "2^-4");
+  replay::weights_at_least(series);
+  CHECK_FALSE(replay::holds(series, 0).sure);
+  CHECK(replay::holds(series, 0).text() ==
         "at most 2^-4 (how much less is not known: what was recorded is the least that it can be)");
 }
 
 TEST_CASE("No scale above 2^40 is the lowest of smallest magnitudes") {
   const auto lowest_of = [](const std::vector<double>& least) {
-    Analysis analysis;
+    underflow::Analysis analysis;
     for (const double min_abs : least) {
-      analysis.peaks.emplace_back("log",
-                                  StepPeak{log::Role::weight_grad, 0, 1, {}, "layer", {}, min_abs});
+      analysis.peaks.emplace_back(
+          "log", frames::StepPeak{log::Role::weight_grad, 0, 1, {}, "layer", {}, min_abs});
     }
-    return lowest_log2_of_peaks(analysis);
+    return underflow::lowest_log2_of_peaks(analysis);
   };
   CHECK(lowest_of({0x1.8p-65}) == 40);
   CHECK_FALSE(lowest_of({0x1p-65}));

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/underflow/update_findings.hpp"
+
+namespace halfscope::analyzers::underflow {
+
+std::string_view name_of(UpdateSource source) {
+  switch (source) {
+    case UpdateSource::update: return "update";
+    case UpdateSource::optimizer_state: return "optimizer_state";
+    case UpdateSource::gradient: return "gradient";
+    case UpdateSource::difference: return "difference";
+  }
+  return "update";
+}
+
+}  // namespace halfscope::analyzers::underflow

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Largest magnitudes of tensors without counts. HTML.
+#pragma once
+
+#include <string>
+
+#include "analyzers/underflow/underflow.hpp"
+
+namespace halfscope::reports::page {
+
+/// The section; empty where there are none.
+std::string peaks_html(const analyzers::underflow::Analysis& analysis);
+
+}  // namespace halfscope::reports::page
