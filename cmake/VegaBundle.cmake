@@ -24,13 +24,13 @@ function(halfscope_find_vega_python result)
   set(${result} "" PARENT_SCOPE)
 endfunction()
 
-# halfscope_embed_page(): puts the pages into template.cpp of the directory, where it can be made.
+# halfscope_embed_page(): puts the pages into page/template.cpp of the directory, where it can be made.
 function(halfscope_embed_page)
   halfscope_find_vega_python(python)
   if(NOT python)
     message(WARNING "No Python with vl-convert-python was found: `halfscope report` will exit 3. "
                     "Install it (pip install vl-convert-python) or set HALFSCOPE_VEGA_PYTHON.")
-    set_source_files_properties(template.cpp PROPERTIES COMPILE_DEFINITIONS HALFSCOPE_HAS_VEGA=0)
+    set_source_files_properties(page/template.cpp PROPERTIES COMPILE_DEFINITIONS HALFSCOPE_HAS_VEGA=0)
     return()
   endif()
   message(STATUS "Vega bundle for reports: by ${python}")
@@ -44,7 +44,7 @@ function(halfscope_embed_page)
               ${assets}/charts.js ${assets}/tables.js ${assets}/vega-license.txt
       COMMENT "Assembling the page ${name}.html" VERBATIM)
   endforeach()
-  set_source_files_properties(template.cpp PROPERTIES
+  set_source_files_properties(page/template.cpp PROPERTIES
     OBJECT_DEPENDS "${page};${compare}"
     COMPILE_DEFINITIONS
     "HALFSCOPE_HAS_VEGA=1;HALFSCOPE_PAGE=\"${page}\";HALFSCOPE_COMPARE_PAGE=\"${compare}\"")
