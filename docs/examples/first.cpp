@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "halfscope/table/count/count.hpp"
+#include "halfscope/table/count.hpp"
 
 int main() {
   using namespace halfscope;
