@@ -27,7 +27,6 @@
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
 #include "reports/export/json.hpp"
-#include "reports/export/json_parts.hpp"
 
 namespace halfscope::cli::commands {
 namespace {
@@ -98,10 +97,7 @@ int run(const Options& options) {
       options::run_analysis(options), options::selection_of(options), options.recommend);
   const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
-    auto json = reports::exports::to_json(study.advice);
-    reports::exports::put_overflow(json, study.analysis, study.overflow);
-    reports::exports::put_timeline(json, study.analysis);
-    reports::exports::put_gaps(json, study.analysis);
+    const auto json = reports::exports::to_json(study);
     options::write_output(options.json, reports::exports::json_text(json) + "\n");
   }
   gates::write_junit(options.junit, "recommend", gate);

@@ -18,7 +18,6 @@
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/export/json.hpp"
-#include "reports/export/json_parts.hpp"
 #include "reports/export/json_policies.hpp"
 
 namespace nb = nanobind;
@@ -101,11 +100,7 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
   const analyzers::underflow::RecommendOptions options{headroom_bits, target_underflow};
   auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase);
   const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
-  auto json = reports::exports::to_json(found.advice);
-  reports::exports::put_overflow(json, found.analysis, found.overflow);
-  reports::exports::put_timeline(json, found.analysis);
-  reports::exports::put_gaps(json, found.analysis);
-  return {reports::exports::json_text(json), found.analysis.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
 }
 
 /// own_scale: gradients are counted at the loss scale of their step.

@@ -92,6 +92,7 @@ Json share_json(const underflow::Share& share) {
 Json limit_json(const recommend::Limit& limit, bool several_logs) {
   Json to = {{"name", limit.name}, {"step", limit.step}, {"max_abs", number_json(limit.max_abs)}};
   if (limit.censored) to["censored"] = true;
+  if (limit.bounded) to["bounded"] = true;
   if (limit.from_scalars) to["from_scalars"] = true;
   if (limit.skipped_at) to["skipped_at"] = number_json(*limit.skipped_at);
   if (limit.first_step) to["first_step"] = *limit.first_step;

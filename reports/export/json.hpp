@@ -6,8 +6,7 @@
 #include <string>
 
 #include "analyzers/compare/compare.hpp"
-#include "analyzers/recommend/recommend.hpp"
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -18,7 +17,9 @@ inline constexpr int kJsonSchema = 1;
 nlohmann::ordered_json to_json(const Interval& count);
 
 nlohmann::ordered_json to_json(const analyzers::underflow::Analysis& analysis);
-nlohmann::ordered_json to_json(const analyzers::recommend::Recommendation& advice);
+/// The recommendation and its evidence: `recommend --json`, Python's recommend(), the download of a
+/// page. json_study.cpp.
+nlohmann::ordered_json to_json(const analyzers::Study& study);
 nlohmann::ordered_json to_json(
     const analyzers::compare::Comparison& comparison);  // json_compare.cpp
 

@@ -26,6 +26,8 @@ void put_counts(Json& to, const analyzers::underflow::Counts& counts);
 /// [e, count], ascending; json.cpp.
 Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
+/// The recommendation alone; json.cpp.
+Json to_json(const analyzers::recommend::Recommendation& advice);
 /// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
 void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
 

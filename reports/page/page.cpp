@@ -138,7 +138,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
       {"islands", json_island("analysis", exports::to_json(analysis)) +
-                      json_island("recommendation", exports::to_json(advice)) +
+                      json_island("recommendation", exports::to_json(study)) +
                       text_island("csv", exports::to_csv(analysis)) +
                       json_island("charts", charts_json(study))}};
 }
