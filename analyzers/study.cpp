@@ -82,7 +82,7 @@ Study study(Analysis&& analysis, const Selection& selection,
   all.advice.nan_in_model = first_in_model(all.overflow);
   refuse_divergence(all);
   all.advice.may_use = recommend::may_use(all.analysis, all.advice);
-  recommend::complete(all.advice, all.analysis, selection, options);
+  recommend::complete(all.advice, all.analysis, selection, options, all.series);
   return all;
 }
 

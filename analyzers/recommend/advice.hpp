@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend/skip_risk.hpp"
+#include "analyzers/recommend/skip_bound.hpp"
+#include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
@@ -26,18 +26,22 @@ struct ScaleEvidence {
   Interval flushed, of;     ///< finite nonzero values of all counted tensors
   MassShare lost;           ///< of their mass
   Interval overflow_steps;  ///< recorded steps whose largest magnitude overflows, or perhaps does
-  SkipRisk skip;
+  SkipBound skip;
 };
 
-/// Settings for dynamic loss scaling.
+/// Steps that settings skip in a replay of the recorded runs: at least `skipped.low` of `steps`,
+/// at most `skipped.high`.
+struct ReplayedSkips {
+  std::uint64_t steps = 0;
+  Interval skipped;
+  double low = 0, high = 1;  ///< of the share: proportion()
+};
+
+/// Settings for dynamic loss scaling, as PyTorch's GradScaler has them.
 struct DynamicAdvice {
   int init_log2 = 0;
   std::uint64_t growth_interval = 2000;
-  /// Skipped steps per step: the interval's ends, from the tail and from the probe at each growth.
-  /// Without a fit of the tail no rate is expected, and the ends are those of the skip risk.
-  std::optional<double> expected_skip_rate;
-  double skip_low = 0, skip_high = 0;
-  std::uint64_t bad_steps = 0;  ///< recorded ones not finite at any scale; they are skipped, too
+  std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
   std::string why;
 };
 
@@ -94,12 +98,8 @@ struct Footprint {
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&,
                                           const Recommendation&);  // scale_evidence.cpp
-/// Skipped steps per step in the long run of a scale that doubles after growth_interval clean steps
-/// and halves after an overflow, when steps are independent; dynamic.cpp. overflow_chances: of a
-/// step, one for each scale, ascending by a factor of two; at least one.
-double long_run_skip_rate(std::span<const double> overflow_chances, std::uint64_t growth_interval);
-std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis&,
-                                            const Recommendation&);  // dynamic.cpp
+std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis&, const Recommendation&,
+                                            const replay::LogSeries&);  // dynamic.cpp
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp
 std::vector<LayerScale> per_layer(const underflow::Analysis&, const Recommendation&,

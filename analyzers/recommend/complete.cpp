@@ -47,12 +47,12 @@ std::optional<int> highest_if_half(const Recommendation& advice, const Analysis&
 }  // namespace
 
 void complete(Recommendation& advice, const Analysis& analysis, const frames::Selection& selection,
-              const underflow::RecommendOptions& options) {
+              const underflow::RecommendOptions& options, const replay::LogSeries& series) {
   const bool no_scale = needs_no_scale(analysis, advice);
   if (!no_scale) advice.scales = scale_evidence(analysis, advice);
   if (advice.static_log2) put_static(advice, analysis);
   if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, analysis, options);
-  if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice);
+  if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice, series);
   advice.ranks = rank_sum(analysis, advice, selection);
   advice.per_layer = per_layer(analysis, advice, options);
   advice.keep_in_fp32 = keep_in_fp32(analysis, advice, options);

@@ -90,7 +90,7 @@ struct Recommendation {
   // The complete recommendation; complete() fills these.
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
   std::optional<MassShare> lost_at_1, lost_at_recommended;  ///< of all counted tensors' mass
-  std::optional<SkipRisk> skip;                             ///< at static_scale
+  std::optional<SkipBound> skip;                            ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
   std::optional<DynamicAdvice> dynamic;
   std::optional<RankSum> ranks;
@@ -119,6 +119,7 @@ Recommendation recommend(const underflow::Analysis& analysis,
 
 /// Adds what goes beyond one static scale; complete.cpp.
 void complete(Recommendation& advice, const underflow::Analysis& analysis,
-              const frames::Selection& selection, const underflow::RecommendOptions& options);
+              const frames::Selection& selection, const underflow::RecommendOptions& options,
+              const replay::LogSeries& series);
 
 }  // namespace halfscope::analyzers::recommend

@@ -58,11 +58,10 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
   }
   // Of several logs the one that overflows most easily.
   for (const LogMaxima& log : step_maxima(analysis)) {
-    const std::vector<SkipRisk> risks = skip_risks(log.steps, limits);
     for (std::size_t i = 0; i < scales.size(); ++i) {
       scales[i].overflow_steps += overflowing(log, scales[i].log2_scale);
-      const auto ends = [](const SkipRisk& risk) { return std::pair(risk.high, risk.tail_high); };
-      if (ends(risks[i]) >= ends(scales[i].skip)) scales[i].skip = risks[i];
+      const SkipBound bound = skip_bound(log.steps, limits[i]);
+      if (scales[i].skip.steps == 0 || bound.high >= scales[i].skip.high) scales[i].skip = bound;
     }
   }
   return scales;

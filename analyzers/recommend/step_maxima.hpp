@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend/skip_risk.hpp"
+#include "analyzers/recommend/skip_bound.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::recommend {

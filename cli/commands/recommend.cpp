@@ -3,6 +3,7 @@
 #include "analyzers/recommend/recommend.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -93,8 +94,10 @@ int run(const Options& options) {
   gates::require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
+  analyzers::replay::LogSeries series;
+  analyzers::underflow::Analysis analysis = options::run_analysis(options, &series);
   const analyzers::Study study = analyzers::study(
-      options::run_analysis(options), options::selection_of(options), options.recommend);
+      std::move(analysis), options::selection_of(options), options.recommend, std::move(series));
   const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
     const auto json = reports::exports::to_json(study);

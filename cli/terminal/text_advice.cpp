@@ -13,33 +13,15 @@ namespace halfscope::cli::terminal {
 namespace {
 
 using analyzers::recommend::Recommendation;
-using analyzers::recommend::RiskMethod;
 using analyzers::recommend::ScaleEvidence;
-using analyzers::recommend::SkipRisk;
 namespace text = reports::answer;
 
 std::string mass_text(const Bounds& b) { return text::share_range_text(b.low, b.high); }
 
-/// "0.12 % (at most 1.3 %)"
-std::string risk_text(const SkipRisk& risk) {
-  if (risk.low <= 0) return fmt::format("at most {}", text::share_text(risk.high));
-  return fmt::format("{} ({})", text::share_text(risk.probability),
-                     text::share_range_text(risk.low, risk.high));
-}
-
-std::string method_text(const SkipRisk& risk) {
-  const std::string steps = text::plural(risk.steps, "recorded step");
-  return risk.method == RiskMethod::extreme_value
-             ? fmt::format("extreme-value fit to {}; at most {} if their tail goes on", steps,
-                           text::share_text(risk.tail_high))
-             : fmt::format("binomial bound from {}, too few or too alike for a fit", steps);
-}
-
 std::string skip_text(const Recommendation& r) {
   if (!r.skip) return "";
-  std::string line =
-      fmt::format("Chance that a step overflows at {}: {} (95 % confidence, {}).\n",
-                  text::power_text(*r.static_log2), risk_text(*r.skip), method_text(*r.skip));
+  std::string line = fmt::format("At {}, {}.\n", text::power_text(*r.static_log2),
+                                 text::overflowing_text(*r.skip));
   if (r.steps_left_out != 0) {
     line += fmt::format(
         "  {} whose largest gradient is not known (infinity or NaN) {} not counted "
@@ -52,15 +34,8 @@ std::string skip_text(const Recommendation& r) {
 std::string dynamic_text(const Recommendation& r) {
   if (!r.dynamic) return "";
   const analyzers::recommend::DynamicAdvice& d = *r.dynamic;
-  const std::string skipped =
-      d.expected_skip_rate
-          ? fmt::format("about {} of steps would be skipped ({})",
-                        text::share_text(*d.expected_skip_rate),
-                        text::share_range_text(d.skip_low, d.skip_high))
-          : fmt::format("too few steps are recorded to tell how many would be skipped (at most {})",
-                        text::share_text(d.skip_high));
   return fmt::format("Dynamic scaling: start at {} with growth_interval {}; {}.\n",
-                     text::power_text(d.init_log2), d.growth_interval, skipped);
+                     text::power_text(d.init_log2), d.growth_interval, text::replayed_text(d));
 }
 
 std::string ranks_text(const Recommendation& r) {
@@ -92,22 +67,10 @@ bool worth_a_line(const Recommendation& r, int k) {
   return near || k == 0 || k == r.lowest_log2;
 }
 
-/// The counts are of all steps, a fitted chance is not: why the two may differ much.
-std::string chance_note(const Recommendation& r) {
-  const auto fitted = std::ranges::find_if(r.scales, [](const ScaleEvidence& s) {
-    return s.skip.steps != 0 && s.skip.method == RiskMethod::extreme_value;
-  });
-  if (fitted == r.scales.end()) return "";
-  return text::wrapped_text(fmt::format("  Overflowed: of {}, first to last. The chance is {}.",
-                                        text::plural(fitted->skip.steps, "recorded step"),
-                                        text::fitted_text(fitted->skip)),
-                            100, 2);
-}
-
 std::string scales_text(const Recommendation& r) {
   if (r.scales.empty()) return "";
   std::string table = fmt::format("\n  {:>8} {:>20} {:>20} {:>14}  {}\n", "scale", "become zero",
-                                  "of L1 norm", "overflowed", "chance of the next step");
+                                  "of L1 norm", "overflowed", "chance of a step");
   std::optional<int> last;
   for (const ScaleEvidence& s : r.scales) {
     if (!worth_a_line(r, s.log2_scale)) continue;
@@ -117,10 +80,10 @@ std::string scales_text(const Recommendation& r) {
     table += fmt::format("  {:>8} {:>20} {:>20} {:>14}  {}{}\n", fmt::format("2^{}", s.log2_scale),
                          text::share_text(s.flushed, s.of.high), mass_text(s.lost.l1),
                          known ? steps_text(s.overflow_steps) : "unknown",
-                         known ? risk_text(s.skip) : "unknown",
+                         known ? text::chance_text(s.skip) : "unknown",
                          s.log2_scale == *r.static_log2 ? "  <- recommended" : "");
   }
-  return table + chance_note(r);
+  return table;
 }
 
 }  // namespace

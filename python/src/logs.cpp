@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -98,8 +99,10 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
       format ? target_called(*format, "keep") : analyzers::underflow::Target{.by_default = true};
   nb::gil_scoped_release release;
   const analyzers::underflow::RecommendOptions options{headroom_bits, target_underflow};
-  auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase);
-  const analyzers::Study found = analyzers::study(std::move(analysis), selection, options);
+  analyzers::replay::LogSeries series;
+  auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase, &series);
+  const analyzers::Study found =
+      analyzers::study(std::move(analysis), selection, options, std::move(series));
   return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
 }
 

@@ -19,9 +19,6 @@ using analyzers::overflow::OverflowEvent;
 
 namespace {
 
-/// Chance of a skipped step per step from which it is told: one step in a hundred.
-constexpr double kRisky = 0.01;
-
 std::vector<const OverflowEvent*> events_of(const Study& study, Cause cause) {
   std::vector<const OverflowEvent*> out;
   for (const OverflowEvent& event : study.overflow.events) {
@@ -155,22 +152,6 @@ void growing(const Study& study, List& to) {
        Evidence::overflow});
 }
 
-void risky(const Study& study, List& to) {
-  const analyzers::recommend::ScaleEvidence* at = nullptr;
-  for (const auto& scale : study.advice.scales) {
-    if (scale.log2_scale == study.advice.static_log2) at = &scale;
-  }
-  if (!at || at->skip.method != analyzers::recommend::RiskMethod::extreme_value ||
-      at->skip.tail_high < kRisky) {
-    return;
-  }
-  to.push_back({Severity::warning,
-                fmt::format("At loss scale {} between {} and {} of steps may be skipped.",
-                            power_text(at->log2_scale), share_text(at->skip.tail_low),
-                            share_text(at->skip.tail_high)),
-                "Use dynamic loss scaling, or a smaller static scale.", Evidence::scales});
-}
-
 }  // namespace
 
 void alarms(const Study& study, List& to) {
@@ -218,7 +199,6 @@ void thin_room(const Study& study, List& to) {
          "One larger step overflows: leave more room, or keep them in FP32.", Evidence::overflow});
   }
   growing(study, to);
-  risky(study, to);
 }
 
 }  // namespace halfscope::reports::answer::found

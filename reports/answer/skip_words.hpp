@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a chance of skipped steps is about, in the terminal and on the page.
+// How many steps overflow at a scale, and how many a dynamic one skips. Plain text.
 #pragma once
 
 #include <string>
 
-#include "analyzers/recommend/skip_risk.hpp"
+#include "analyzers/recommend/advice.hpp"
 
 namespace halfscope::reports::answer {
 
-/// "an extreme-value fit, for a step like the last one recorded (the largest magnitudes shrink by
-/// 0.12 binades in 100 steps)": what the chance is of, which is not the past, since a trend may
-/// have led elsewhere.
-std::string fitted_text(const analyzers::recommend::SkipRisk& risk);
+/// "at most 3.4 %", "3.5 % (0.7 % to 9.9 %)".
+std::string chance_text(const analyzers::recommend::SkipBound& bound);
+
+/// "0 of 86 steps overflow (at most 3.4 %, 95 %, one-sided)".
+std::string overflowing_text(const analyzers::recommend::SkipBound& bound);
+
+/// "replayed over the recorded steps, it skips 3 of 86 (0.7 % to 9.9 %, 95 %)".
+std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice);
 
 }  // namespace halfscope::reports::answer

@@ -14,19 +14,13 @@ Json bounds_json(const Bounds& b) {
                          : Json::array({number_json(b.low), number_json(b.high)});
 }
 
-Json skip_json(const recommend::SkipRisk& risk) {
-  Json to = {{"method", recommend::name_of(risk.method)},
-             {"steps", risk.steps},
-             {"exceedances", to_json(Interval(risk.exceedances, risk.exceedances + risk.perhaps))},
-             {"probability", number_json(risk.probability)},
-             {"interval", Json::array({number_json(risk.low), number_json(risk.high)})},
-             {"confidence", risk.confidence}};
-  if (risk.method == recommend::RiskMethod::extreme_value) {
-    to["interval_if_tail_goes_on"] =
-        Json::array({number_json(risk.tail_low), number_json(risk.tail_high)});
-    to["trend"] = number_json(risk.trend);
-  }
-  return to;
+Json skip_json(const recommend::SkipBound& bound) {
+  return {{"method", "binomial"},
+          {"steps", bound.steps},
+          {"exceedances", to_json(Interval(bound.exceedances, bound.exceedances + bound.perhaps))},
+          {"probability", number_json(bound.probability)},
+          {"interval", Json::array({number_json(bound.low), number_json(bound.high)})},
+          {"confidence", bound.kConfidence}};
 }
 
 Json scale_json(const recommend::ScaleEvidence& scale) {
@@ -42,11 +36,16 @@ Json scale_json(const recommend::ScaleEvidence& scale) {
 
 Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
   Json to = {{"init", power_json(dynamic.init_log2)}, {"growth_interval", dynamic.growth_interval}};
-  if (dynamic.expected_skip_rate) {
-    to["expected_skip_rate"] = number_json(dynamic.expected_skip_rate);
+  if (dynamic.replayed) {
+    const recommend::ReplayedSkips& found = *dynamic.replayed;
+    const auto share = [&](std::uint64_t skipped) {
+      return static_cast<double>(skipped) / static_cast<double>(found.steps);
+    };
+    to["expected_skip_rate"] =
+        found.skipped.exact() ? Json(share(found.skipped.low))
+                              : Json::array({share(found.skipped.low), share(found.skipped.high)});
+    to["expected_skip_interval"] = Json::array({found.low, found.high});
   }
-  to["expected_skip_interval"] =
-      Json::array({number_json(dynamic.skip_low), number_json(dynamic.skip_high)});
   to["why"] = dynamic.why;
   return to;
 }

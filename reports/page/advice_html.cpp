@@ -98,14 +98,8 @@ std::string keep_html(const Recommendation& advice) {
 std::string dynamic_html(const Recommendation& advice) {
   if (!advice.dynamic) return "";
   const analyzers::recommend::DynamicAdvice& d = *advice.dynamic;
-  const std::string skipped =
-      d.expected_skip_rate
-          ? fmt::format("Expected skipped steps: {} of all, between {} and {}.",
-                        answer::share_text(*d.expected_skip_rate), answer::share_text(d.skip_low),
-                        answer::share_text(d.skip_high))
-          : fmt::format(
-                "Too few steps are recorded to expect a number of skipped ones: at most {}.",
-                answer::share_text(d.skip_high));
+  std::string skipped = answer::replayed_text(d) + ".";
+  skipped.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(skipped.front())));
   return headed("Dynamic loss scaling",
                 fmt::format("Start at {}, grow every {} steps without overflow. {} {}",
                             answer::power_text(d.init_log2), answer::count_text(d.growth_interval),
@@ -162,10 +156,6 @@ std::string footprint_html(const Recommendation& advice) {
                                  {"tensor", "shape", "what is odd"}, rows));
 }
 
-std::string risk_text(const analyzers::recommend::SkipRisk& skip) {
-  return fmt::format("{} to {}", answer::share_text(skip.low), answer::share_text(skip.high));
-}
-
 }  // namespace
 
 std::string scale_evidence_html(const Recommendation& advice) {
@@ -183,25 +173,15 @@ std::string scale_evidence_html(const Recommendation& advice) {
           bounds_cell(scale.lost.l2),
           {answer::count_text(scale.overflow_steps), static_cast<double>(scale.overflow_steps.high),
            "", scale.overflow_steps.high == 0},
-          {answer::html_escape(risk_text(scale.skip)), scale.skip.high,
-           fmt::format("estimate {}, by {}", answer::share_text(scale.skip.probability),
-                       scale.skip.method == analyzers::recommend::RiskMethod::extreme_value
-                           ? fmt::format("an extreme-value fit; at most {} if the tail goes on",
-                                         answer::share_text(scale.skip.tail_high))
-                           : "the binomial bound")}},
+          {answer::html_escape(answer::chance_text(scale.skip)), scale.skip.high,
+           answer::overflowing_text(scale.skip)}},
          chosen});
   }
-  const analyzers::recommend::SkipRisk& risk = advice.scales.front().skip;
-  const bool fitted = risk.method == analyzers::recommend::RiskMethod::extreme_value;
   return headed(
       "Scales around the recommended one",
-      fmt::format("Chance of a skipped step from {}: {}.", answer::plural(steps, "recorded step"),
-                  fitted ? answer::fitted_text(risk) +
-                               "; rarer kinds of steps than any recorded are allowed "
-                               "for, so no chance is below what counting alone leaves "
-                               "open; steps that overflow are counted over all of them"
-                         : "the plain binomial bound, which assumes nothing about the "
-                           "tail"),
+      fmt::format("Chance of a skipped step from {}, by counting alone: it assumes nothing of the "
+                  "magnitudes (95 %).",
+                  answer::plural(steps, "recorded step")),
       data_table("Scales around the recommended one",
                  {"loss scale", "to zero", "of their magnitude", "of their squares",
                   "steps that overflow", "chance of a skipped step"},

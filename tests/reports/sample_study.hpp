@@ -155,11 +155,11 @@ inline void add_advice(hsa::Study& study) {
     scale.of = advice.flushed_at_1.of;
     scale.lost = {{0.001, 0.002}, {1e-6, 2e-6}};
     scale.overflow_steps = k > recommended ? 3 : 0;
-    scale.skip = {hsa::recommend::RiskMethod::binomial, 10, 0, 0, 0, 0.3, 0.95, 0};
+    scale.skip = {10, 0, 0, 0, 0, 0.3};
     advice.scales.push_back(scale);
   }
-  advice.dynamic =
-      hsa::recommend::DynamicAdvice{14, 1000, 0.00125, 0.0005, 0.0625, 0, "Grows once in a while."};
+  advice.dynamic = hsa::recommend::DynamicAdvice{
+      14, 1000, hsa::recommend::ReplayedSkips{800, 1, 0.00003, 0.007}, "Grows once in a while."};
   advice.ranks = hsa::recommend::RankSum{16, false, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};

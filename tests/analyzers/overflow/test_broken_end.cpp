@@ -155,7 +155,7 @@ TEST_CASE("No step is held where all that are recorded may overflow at the scale
   advice.static_log2 = 22;
   advice.limited_by = recommend::Limit{"log", "weight_grad/a", 0, 0x1p-8, true};
   CHECK_FALSE(recommend::no_step_held(advice));  // no chance is told
-  advice.skip = recommend::SkipRisk();
+  advice.skip = recommend::SkipBound();
   CHECK_FALSE(recommend::no_step_held(advice));  // of no steps
   advice.skip->steps = 60;
   advice.skip->exceedances = 20;

@@ -6,6 +6,7 @@
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/study.hpp"
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
 #include "halfscope/number/random.hpp"
@@ -39,9 +40,10 @@ std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<do
 
 recommend::Recommendation completed(const std::filesystem::path& log,
                                     const underflow::Target& target = {}) {
-  const underflow::Analysis analysis = underflow::analyze({log}, target, {});
+  replay::LogSeries series;
+  const underflow::Analysis analysis = analyze({log}, target, {}, {}, {}, &series);
   recommend::Recommendation advice = recommend::recommend(analysis, {});
-  recommend::complete(advice, analysis, {}, {});
+  recommend::complete(advice, analysis, {}, {}, series);
   return advice;
 }
 
@@ -159,110 +161,58 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
   CHECK(advice.skip->steps == 130);
   CHECK(advice.skip->probability < 0.01);
   REQUIRE(advice.dynamic);
-  // A dynamic policy skips them, whatever its scale: 70 of 200, 0.284 to 0.421 by Clopper-Pearson.
-  REQUIRE(advice.dynamic->expected_skip_rate);
-  CHECK(*advice.dynamic->expected_skip_rate == Approx(0.35).margin(1e-3));
-  CHECK(advice.dynamic->skip_low == Approx(0.284).margin(2e-3));
-  CHECK(advice.dynamic->skip_high == Approx(0.421).margin(2e-3));
-  CHECK(advice.dynamic->bad_steps == 70);
-  CHECK(advice.dynamic->why.find("70 recorded steps are NaN or infinite") != std::string::npos);
+  // NaN of a log that does not say what it computed in: at most 70 of 200, 0.421 by
+  // Clopper-Pearson.
+  REQUIRE(advice.dynamic->replayed);
+  CHECK(advice.dynamic->replayed->steps == 200);
+  CHECK(advice.dynamic->replayed->skipped.high == 70);
+  CHECK(advice.dynamic->replayed->high == Approx(0.421).margin(1e-3));
 }
 
-TEST_CASE("rare NaN steps add to the steps that a dynamic policy skips", "[oracle]") {
-  // 1 in 500 NaN at any scale is above the probe's 1 in 2001: the scale sinks to where only NaN
-  // skips. Torch's rule step by step, as in the test below.
+TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracle]") {
   std::vector<double> peaks;
-  for (std::uint64_t i = 0; i < 1000; ++i) {
-    peaks.push_back(i % 500 == 250 ? NAN : std::exp2(4 * random_word(11, i) * 0x1p-32));
+  for (std::uint64_t i = 0; i < 16000; ++i) {
+    peaks.push_back(std::exp2(4 * random_word(11, i) * 0x1p-32));
   }
   const TempFolder folder;
   const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
   REQUIRE(advice.dynamic);
-  REQUIRE(advice.dynamic->expected_skip_rate);
-  double log2_scale = advice.dynamic->init_log2;
+  REQUIRE(advice.dynamic->replayed);
+  double scale = std::exp2(advice.dynamic->init_log2);
   std::uint64_t clean = 0, skipped = 0;
-  constexpr std::uint64_t kSteps = 2'000'000;
-  for (std::uint64_t i = 0; i < kSteps; ++i) {
-    const double log2_max = 4 * random_word(11, i) * 0x1p-32 + log2_scale;
-    if (random_word(12, i) * 0x1p-32 < 0.002 || log2_max >= std::log2(65520.0)) {
-      log2_scale -= 1;
+  for (const double peak : peaks) {
+    if (!(peak * scale < 65520)) {
+      scale /= 2;
       clean = 0;
       ++skipped;
-    } else if (++clean == advice.dynamic->growth_interval) {
-      log2_scale += 1;
+    } else if (++clean == 2000) {
+      scale *= 2;
       clean = 0;
     }
   }
-  const double rate = static_cast<double>(skipped) / kSteps;
-  CHECK(*advice.dynamic->expected_skip_rate == Approx(rate).epsilon(0.05));
-  CHECK(advice.dynamic->skip_low <= rate);
-  CHECK(rate <= advice.dynamic->skip_high);
+  REQUIRE(skipped > 3);
+  CHECK(advice.dynamic->replayed->skipped == Interval(skipped));
+  CHECK(advice.dynamic->replayed->steps == peaks.size());
 }
 
-TEST_CASE("few steps: no number of skipped ones is expected, their bound is the skip's",
-          "[table]") {
+TEST_CASE("a log of one step, or with gaps, is not replayed", "[table]") {
   const TempFolder folder;
   const recommend::Recommendation advice = completed(write_steps(folder, {{1.0f}}));
   REQUIRE(advice.dynamic);
-  CHECK_FALSE(advice.dynamic->expected_skip_rate);
-  CHECK(advice.dynamic->skip_low == 0);
-  CHECK(advice.dynamic->skip_high == Approx(0.95));
+  CHECK_FALSE(advice.dynamic->replayed);
 }
 
-TEST_CASE("steady gradients: the usual growth interval", "[table]") {
+TEST_CASE("steady gradients: the usual growth interval, nothing skipped", "[table]") {
   const TempFolder folder;
   const recommend::Recommendation advice =
       completed(write_peaks(folder, std::vector<double>(60, 1.0)));
   REQUIRE(advice.dynamic);
   CHECK(advice.dynamic->init_log2 == 15);  // without headroom: 2^15 holds, 2^16 does not
   CHECK(advice.dynamic->growth_interval == 2000);
-  CHECK_FALSE(advice.dynamic->expected_skip_rate);  // too much alike for a fit of the tail
-  CHECK(advice.dynamic->skip_low == 0);
-  CHECK(advice.dynamic->skip_high == Approx(1 - std::pow(0.05, 1.0 / 60)));
-}
-
-TEST_CASE("the long-run rate is what torch's rule skips", "[oracle]") {
-  // Chances that neither always nor never end a run of G clean steps: every scale is visited.
-  const std::vector<double> chances = {0.001, 0.004, 0.01, 0.03, 0.2, 1.0};
-  constexpr std::uint64_t kGrowth = 100;
-  // GradScaler.update(), step by step; at the lowest scale an overflow finds no lower one.
-  std::size_t scale = 0;
-  std::uint64_t clean = 0, skipped = 0, visited = 0;
-  constexpr std::uint64_t kSteps = 2'000'000;
-  for (std::uint64_t i = 0; i < kSteps; ++i) {
-    visited |= std::uint64_t{1} << scale;
-    if (random_word(5, i) * 0x1p-32 < chances[scale]) {
-      scale -= scale != 0;
-      clean = 0;
-      ++skipped;
-    } else if (++clean == kGrowth) {
-      scale += scale + 1 != chances.size();
-      clean = 0;
-    }
-  }
-  REQUIRE(visited >= 0b1111);
-  const double rate = static_cast<double>(skipped) / kSteps;
-  CHECK(recommend::long_run_skip_rate(chances, kGrowth) == Approx(rate).epsilon(0.05));
-  CHECK(recommend::long_run_skip_rate(chances, kGrowth) < 1.0 / (kGrowth + 1));
-  // Sure at one scale, never below it: the probe alone.
-  CHECK(recommend::long_run_skip_rate(std::vector<double>{0.0, 0.0, 1.0}, kGrowth) ==
-        1.0 / (kGrowth + 1));
-}
-
-TEST_CASE("gradients that shrink fast have a shorter growth interval", "[table]") {
-  std::vector<double> peaks;
-  for (std::uint64_t i = 0; i < 600; ++i) {
-    peaks.push_back(std::exp2(-static_cast<double>(i) / 500 + random_word(3, i) * 0x1p-34));
-  }
-  const TempFolder folder;
-  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
-  REQUIRE(advice.dynamic);
-  CHECK(advice.dynamic->growth_interval > 400);  // a binade in 500 steps
-  CHECK(advice.dynamic->growth_interval < 600);
-  CHECK(advice.dynamic->why.find("shrink") != std::string::npos);
-  REQUIRE(advice.dynamic->expected_skip_rate);
-  CHECK(advice.dynamic->skip_low <= *advice.dynamic->expected_skip_rate);
-  CHECK(*advice.dynamic->expected_skip_rate <= advice.dynamic->skip_high);
+  REQUIRE(advice.dynamic->replayed);
+  CHECK(advice.dynamic->replayed->skipped == Interval(0));
+  CHECK(advice.dynamic->replayed->low == 0);
+  CHECK(advice.dynamic->replayed->high == Approx(1 - std::pow(0.05, 1.0 / 60)));
 }
 
 TEST_CASE("without a static scale there is no evidence and no dynamic advice", "[table]") {

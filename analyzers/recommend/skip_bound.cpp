@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/recommend/skip_bound.hpp"
+
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+
+namespace halfscope::analyzers::recommend {
+
+Proportion proportion(std::uint64_t successes, std::uint64_t trials) {
+  if (trials == 0) return {};
+  using Binomial = boost::math::binomial_distribution<double>;
+  const auto k = static_cast<double>(successes), n = static_cast<double>(trials);
+  const bool one_sided = successes == 0 || successes == trials;
+  const double alpha = (1 - SkipBound::kConfidence) / (one_sided ? 1 : 2);
+  return {k / n, successes == 0 ? 0 : Binomial::find_lower_bound_on_p(n, k, alpha),
+          successes == trials ? 1 : Binomial::find_upper_bound_on_p(n, k, alpha)};
+}
+
+SkipBound skip_bound(std::span<const StepMaximum> steps, double limit_log2) {
+  SkipBound bound;
+  for (const StepMaximum& step : steps) {
+    if (!(step.log2_max > -INFINITY)) continue;
+    ++bound.steps;
+    const bool reaches = step.log2_max >= limit_log2;
+    bound.exceedances += reaches;
+    bound.perhaps += !reaches && step.censored;
+  }
+  const Proportion surely = proportion(bound.exceedances, bound.steps);
+  bound.probability = surely.estimate;
+  bound.low = surely.low;
+  bound.high = proportion(bound.exceedances + bound.perhaps, bound.steps).high;
+  return bound;
+}
+
+}  // namespace halfscope::analyzers::recommend

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often a step may overflow at a scale, given how many of the recorded ones do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace halfscope::analyzers::recommend {
+
+/// The largest magnitude of one step: log2, unscaled.
+struct StepMaximum {
+  std::int64_t step = 0;
+  double log2_max = 0;    ///< +infinity where it was not finite
+  bool censored = false;  ///< it may have been larger: an infinity in FP16 data
+};
+
+/// A probability, its estimate and an interval of 95 %.
+struct Proportion {
+  double estimate = 0, low = 0, high = 1;
+};
+
+/// Of successes in trials: C. J. Clopper, E. S. Pearson, Biometrika 26, 1934. With none, or with
+/// nothing else, the interval is one-sided: of none the upper end is about 3 / trials.
+Proportion proportion(std::uint64_t successes, std::uint64_t trials);
+
+/// Probability that a step's largest magnitude reaches a limit, from counting alone: it assumes
+/// nothing of the magnitudes, but that steps to come are like those recorded.
+struct SkipBound {
+  std::uint64_t steps = 0;        ///< recorded
+  std::uint64_t exceedances = 0;  ///< of them at or above the limit
+  std::uint64_t perhaps = 0;      ///< below the limit as far as they are known: censored
+  double probability = 0;         ///< exceedances / steps
+  double low = 0, high = 1;       ///< interval, of `perhaps` none and all
+  static constexpr double kConfidence = 0.95;
+};
+
+/// limit_log2: log2 of the smallest unscaled magnitude that overflows. Steps whose values are all
+/// zero have no magnitude and do not count.
+SkipBound skip_bound(std::span<const StepMaximum> steps, double limit_log2);
+
+}  // namespace halfscope::analyzers::recommend

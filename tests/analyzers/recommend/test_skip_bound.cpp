@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/recommend/skip_bound.hpp"
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+#include <cmath>
+#include <vector>
+
+#include "catch.hpp"
+
+using namespace halfscope::analyzers::recommend;
+
+namespace {
+
+using Wide = boost::multiprecision::cpp_bin_float_100;
+
+/// The chance of at most k successes in n trials, summed term by term.
+Wide at_most(unsigned k, unsigned n, Wide p) {
+  Wide term = pow(1 - p, n), sum = term;
+  for (unsigned i = 1; i <= k; ++i) {
+    term *= p / (1 - p) * (n - i + 1) / i;
+    sum += term;
+  }
+  return sum;
+}
+
+bool near(const Wide& found, double wanted) { return abs(found - wanted) < 1e-9; }
+
+std::vector<StepMaximum> steps_of(const std::vector<double>& log2_maxima) {
+  std::vector<StepMaximum> steps;
+  for (const double x : log2_maxima) steps.push_back({std::int64_t(steps.size()), x, false});
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("the ends of a proportion leave 2.5 % on either side, or 5 % on one", "[oracle]") {
+  for (const unsigned n : {1U, 2U, 7U, 20U, 86U, 400U}) {
+    for (unsigned k = 0; k <= n; k += 1 + n / 9) {
+      const Proportion found = proportion(k, n);
+      CAPTURE(k, n);
+      CHECK(found.estimate == static_cast<double>(k) / n);
+      const double side = k == 0 || k == n ? 0.05 : 0.025;
+      if (k == 0)
+        CHECK(found.low == 0);
+      else
+        CHECK(near(1 - at_most(k - 1, n, found.low), side));
+      if (k == n)
+        CHECK(found.high == 1);
+      else
+        CHECK(near(at_most(k, n, found.high), side));
+    }
+  }
+}
+
+TEST_CASE("of no steps nothing is known", "[table]") {
+  CHECK(proportion(0, 0).low == 0);
+  CHECK(proportion(0, 0).high == 1);
+  CHECK(skip_bound({}, 0).steps == 0);
+  CHECK(skip_bound({}, 0).high == 1);
+}
+
+TEST_CASE("0 of 86 steps overflow: at most 3.4 %", "[table]") {
+  const SkipBound found = skip_bound(steps_of(std::vector<double>(86, 3.0)), 4);
+  CHECK(found.steps == 86);
+  CHECK(found.exceedances == 0);
+  CHECK(std::abs(found.high - 0.0342) < 1e-4);
+}
+
+TEST_CASE("a step at the limit overflows, one of zeros does not count", "[table]") {
+  const SkipBound found = skip_bound(steps_of({4, 3.999, INFINITY, -INFINITY, NAN}), 4);
+  CHECK(found.steps == 3);
+  CHECK(found.exceedances == 2);
+}
+
+TEST_CASE("steps that perhaps overflow raise the upper end alone", "[table]") {
+  std::vector<StepMaximum> steps = steps_of(std::vector<double>(20, 1.0));
+  for (int i = 0; i < 5; ++i) steps[static_cast<std::size_t>(i)].censored = true;
+  const SkipBound found = skip_bound(steps, 4);
+  CHECK(found.exceedances == 0);
+  CHECK(found.perhaps == 5);
+  CHECK(found.low == 0);
+  CHECK(found.high == proportion(5, 20).high);
+}
