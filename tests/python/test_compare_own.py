@@ -175,12 +175,20 @@ def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
         assert ("Keep in FP32" in told or "scales that serve it" in told) != hidden
 
 
-def test_the_table_says_what_counts_and_chances_are_of(tmp_path):
+def test_skips_are_counted_and_dynamic_settings_replayed(tmp_path):
     text("simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch", "--steps", 300,
          "--out", tmp_path / "run")
+    found = answer("recommend", tmp_path / "run")
     told = " ".join(text("recommend", tmp_path / "run").split())
-    assert "Overflowed: of 300 recorded steps, first to last. The chance is an extreme-value fit, " \
-        "for a step like the last one recorded" in told
+    assert found["skip"]["exceedances"] == 0 and found["skip"]["method"] == "binomial"
+    assert "0 of 300 steps overflow (at most 0.99 %, 95 %, one-sided)." in told
+    dynamic = found["dynamic"]
+    assert dynamic["growth_interval"] == 2000
+    replayed = answer("policies", tmp_path / "run", "--policy",
+                      f"torch,init_scale={dynamic['init']},growth_interval=2000")[0]
+    low, high = len(replayed["skipped"]), len(replayed["skipped"] + replayed["unknown"])
+    rate = low / 300 if low == high else [low / 300, high / 300]
+    assert dynamic["expected_skip_rate"] == rate
 
 
 def test_one_microbatch_is_held_at_a_time(tmp_path):

@@ -13,7 +13,7 @@ import halfscope
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-LOG = ROOT / "data" / "digits-cnn"
+LOG = ROOT / "data" / "digits-cnn" / "log"
 
 
 def run(*args):
