@@ -44,7 +44,6 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     if (t.counted) counted.push_back(&t);
   }
   std::vector<ScaleEvidence> scales;
-  std::vector<double> limits;
   const auto [first, last] = shown(advice);
   for (int k = first; k <= last; ++k) {
     const underflow::Share flushed = flushed_at(analysis, k);
@@ -54,14 +53,14 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     scale.of = flushed.of;
     scale.lost = underflow::lost_mass(counted, analysis.target, k);
     scales.push_back(scale);
-    limits.push_back(limit_log2(analysis.target, k));
   }
   // Of several logs the one that overflows most easily.
   for (const LogMaxima& log : step_maxima(analysis)) {
-    for (std::size_t i = 0; i < scales.size(); ++i) {
-      scales[i].overflow_steps += overflowing(log, scales[i].log2_scale);
-      const SkipBound bound = skip_bound(log.steps, limits[i]);
-      if (scales[i].skip.steps == 0 || bound.high >= scales[i].skip.high) scales[i].skip = bound;
+    for (ScaleEvidence& scale : scales) {
+      scale.overflow_steps += overflowing(log, scale.log2_scale);
+      const double limit = limit_log2(analysis.target, scale.log2_scale);
+      const SkipBound bound = skip_bound(log.steps, limit);
+      if (scale.skip.steps == 0 || bound.high >= scale.skip.high) scale.skip = bound;
     }
   }
   return scales;

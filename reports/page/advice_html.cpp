@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
+#include <cctype>
 
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
