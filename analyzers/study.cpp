@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/overflow_end.hpp"
-#include "analyzers/recommend/may_use.hpp"
+#include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"
 
@@ -20,34 +20,57 @@ using underflow::Target;
 
 namespace {
 
-/// Reads the logs once. series: may be null.
-Analysis read(const std::vector<std::filesystem::path>& logs, const Target& target,
-              const Selection& selection, const frames::Progress& progress, LogSeries* series) {
-  // A policy decides by all gradients, in binary16.
-  const bool with_series =
-      series != nullptr && !selection.tensor_glob && target.name == Target().name;
-  if (!with_series) return underflow::analyze(logs, target, selection, progress);
+/// What is read at once: an analysis, and the series of its logs.
+struct Read {
+  Analysis analysis;
+  LogSeries series;
+};
+
+Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
+          const Selection& selection, const frames::Progress& progress, bool with_series) {
+  if (!with_series || selection.tensor_glob || target.name != Target().name) {
+    return {underflow::analyze(logs, target, selection, progress), {}};
+  }
   replay::SeriesCollector collector(target, selection.recorded_scale);
   const auto companion = [&](const std::string& log) { return collector.begin(log); };
   Analysis analysis = underflow::analyze(logs, target, selection, progress, companion);
-  *series = collector.finish(analysis.clipped);
-  return analysis;
+  LogSeries series = collector.finish(analysis.logs);
+  return {std::move(analysis), std::move(series)};
+}
+
+/// The gradients' mass that is lost at the analysis' own loss scale.
+std::optional<MassShare> lost_mass(const Analysis& analysis) {
+  const std::optional<int> log2 = exact_log2(analysis.loss_scale);
+  std::vector<const underflow::TensorFindings*> counted;
+  for (const underflow::TensorFindings& tensor : analysis.tensors()) {
+    if (tensor.counted) counted.push_back(&tensor);
+  }
+  if (!log2 || counted.empty()) return std::nullopt;
+  return underflow::lost_mass(counted, analysis.target, *log2);
+}
+
+void add_log(const underflow::LogFindings& log, Findings& found) {
+  auto timeline = scale_history::timeline_facts(log);
+  auto end = overflow::broken_end(log);
+  if (end && !(timeline && timeline->collapse())) found.broken_ends.push_back(std::move(*end));
+  if (timeline) found.timelines.push_back(std::move(*timeline));
+  if (auto own = scale_history::run_log_facts(log)) found.run_timelines.push_back(std::move(*own));
+  if (!found.carried_scale) found.carried_scale = scale_history::carried_scale(log);
 }
 
 }  // namespace
 
-Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
-                 const Selection& selection, const Passes& passes, const Phases& phases,
-                 LogSeries* series) {
+Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
+                 const Selection& selection, const Passes& passes, const Phases& phases) {
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
-  Analysis analysis = read(logs, target, selection, phase("reading"), series);
-  if (target.by_default && underflow::runs_in_bfloat16(analysis)) {
+  Read found = read(logs, target, selection, phase("reading"), passes.series);
+  if (target.by_default && underflow::runs_in_bfloat16(found.analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
-    if (series != nullptr) *series = {};
-    analysis = read(logs, own, selection, phase("reading"), series);
+    found = read(logs, own, selection, phase("reading"), passes.series);
   }
+  Analysis& analysis = found.analysis;
   if (passes.updates) {
     updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"));
   }
@@ -56,34 +79,25 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   } else if (passes.sums) {
     formats::add_sums(analysis, selection, phase("whole tensors"));
   }
-  return analysis;
+  Findings findings = findings_of(std::move(analysis));
+  findings.series = std::move(found.series);
+  return findings;
 }
 
-namespace {
-
-std::optional<recommend::NanInModel> first_in_model(const overflow::OverflowFindings& found) {
-  for (const overflow::OverflowEvent& event : found.events) {
-    if (event.cause != overflow::Cause::nan_in_model) continue;
-    return recommend::NanInModel{event.log, event.tensor, event.step,
-                                 event.nan.low != 0 || event.inf.low == 0};
-  }
-  return std::nullopt;
+Findings findings_of(Analysis&& analysis) {
+  Findings found;
+  found.analysis = std::move(analysis);
+  found.overflow = overflow::find_overflow(found.analysis);
+  for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
+  found.peaks = underflow::tensor_peaks(found.analysis);
+  found.lost = lost_mass(found.analysis);
+  return found;
 }
 
-}  // namespace
-
-Study study(Analysis&& analysis, const Selection& selection,
-            const underflow::RecommendOptions& options, LogSeries&& series) {
-  Study all{std::move(analysis), {}, {}, std::move(series), {}, {}};
-  all.overflow = overflow::find_overflow(all.analysis);
-  all.analysis.at_every_scale = overflow::steps_at_every_scale(all.analysis, all.overflow.events);
-  all.analysis.maybe_rounded = overflow::steps_maybe_rounded(all.analysis, all.overflow.events);
-  all.advice = recommend::recommend(all.analysis, options);
-  all.advice.nan_in_model = first_in_model(all.overflow);
-  refuse_divergence(all);
-  all.advice.may_use = recommend::may_use(all.analysis, all.advice);
-  recommend::complete(all.advice, all.analysis, selection, options, all.series);
-  return all;
+const overflow::OverflowEvent* Study::lasting_first() const {
+  const overflow::OverflowEvent* const end = overflow.lasting();
+  const auto& model = advice.nan_in_model;
+  return end != nullptr && model && model->step <= end->step ? nullptr : end;
 }
 
 namespace {
@@ -106,10 +120,8 @@ std::string gap_text(const std::vector<std::int64_t>& steps) {
       missing, first);
 }
 
-}  // namespace
-
-void add_policies(Study& study, const replay::PolicyOptions& options) {
-  LogSeries found = std::exchange(study.series, {});
+/// Replays the policies over the series. A log with gaps, or of one step, is not replayed.
+void add_policies(LogSeries&& found, const replay::PolicyOptions& options, Study& study) {
   study.not_replayed = std::move(found.none);
   for (replay::StepSeries& series : found.series) {
     if (series.steps.size() < 2) continue;
@@ -120,6 +132,20 @@ void add_policies(Study& study, const replay::PolicyOptions& options) {
       study.not_replayed.emplace_back(series.log, gap);
     }
   }
+}
+
+}  // namespace
+
+Study study(Findings&& findings, const Selection& selection,
+            const underflow::RecommendOptions& options,
+            const std::optional<replay::PolicyOptions>& policies) {
+  Study all{std::move(findings), {}, {}, {}};
+  const recommend::Basis basis{all.analysis, all.overflow, options};
+  all.advice = recommend::recommend(basis);
+  recommend::complete(all.advice, basis, selection, all.series);
+  LogSeries series = std::exchange(all.series, {});
+  if (policies) add_policies(std::move(series), *policies, all);
+  return all;
 }
 
 }  // namespace halfscope::analyzers

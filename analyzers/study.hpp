@@ -1,58 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// The analyzers together: what the command line, the report and Python ask for.
+// The analyzers together: what the command line, the report and Python ask for. All that they show
+// is computed here, once.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "analyzers/overflow/broken_end.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/policy_study.hpp"
+#include "analyzers/scale_history/carried_scale.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/underflow/tensor_peaks.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers {
 
-/// What is to be found in whole tensors, beyond what the tables tell. Each reads them once more.
+/// What is to be found beyond what the tables tell. All but the last read whole tensors once more.
 struct Passes {
   bool updates = false;  ///< what becomes of weight updates; add_updates()
   bool what_if = false;  ///< and in other arithmetic
   bool formats = false;  ///< every format; add_fits()
   bool sums = false;     ///< lost mass alone; add_sums()
+  bool series = false;   ///< Findings::series
 };
 
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
 using Phases = std::function<frames::Progress(const std::string& what)>;
 
-/// analyze(), and the passes that are asked for. Where nobody asked for a format (Target::
-/// by_default), a run in bfloat16 is read again and judged in bfloat16. series: set where it is not
-/// null; of binary16 alone, and where no tensors are selected by name. Throws log::BadInput.
-underflow::Analysis analyze(const std::vector<std::filesystem::path>& logs,
-                            const underflow::Target& target, const frames::Selection& selection,
-                            const Passes& passes, const Phases& phases,
-                            replay::LogSeries* series = nullptr);
-
-/// Everything that is found in logs: what a report shows.
-struct Study {
+/// What is found in logs: what `halfscope analyze` shows. Each list by log, those alone that tell
+/// something.
+struct Findings {
   underflow::Analysis analysis;
   overflow::OverflowFindings overflow;
-  recommend::Recommendation advice;  ///< complete
-  replay::LogSeries series = {};     ///< until add_policies() takes them
-  std::vector<replay::PolicyStudy> policies =
-      {};  ///< of the logs that can be replayed; add_policies()
-  /// Log and reason of run logs that cannot be.
-  std::vector<std::pair<std::string, std::string>> not_replayed = {};
+  std::vector<scale_history::TimelineFacts> timelines;      ///< of other tools' logs
+  std::vector<scale_history::TimelineFacts> run_timelines;  ///< of run logs: their scalars alone
+  /// Of logs whose loss scale did not collapse: a collapse says how those ended.
+  std::vector<overflow::BrokenEnd> broken_ends;
+  std::vector<underflow::TensorPeaks> peaks;
+  std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
+  /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
+  std::optional<MassShare> lost;
+  /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by
+  /// name: a policy decides by all gradients, in binary16.
+  replay::LogSeries series;
 };
 
-/// What follows from an analysis. The logs are read again where they are of several ranks. Throws
-/// log::BadInput.
-Study study(underflow::Analysis&& analysis, const frames::Selection& selection,
-            const underflow::RecommendOptions& options, replay::LogSeries&& series = {});
+/// Reads the logs. Where nobody asked for a format (Target::by_default), a run in bfloat16 is read
+/// again and judged in bfloat16. Throws log::BadInput.
+Findings analyze(const std::vector<std::filesystem::path>& logs, const underflow::Target& target,
+                 const frames::Selection& selection, const Passes& passes, const Phases& phases);
 
-/// Replays the policies over Study::series, which it takes. A log with gaps, or of one step, is
-/// not replayed.
-void add_policies(Study& study, const replay::PolicyOptions& options);
+/// What follows from an analysis; without a series.
+Findings findings_of(underflow::Analysis&& analysis);
+
+/// Everything: what a report shows.
+struct Study : Findings {
+  recommend::Recommendation advice;           ///< complete
+  std::vector<replay::PolicyStudy> policies;  ///< of the logs that can be replayed
+  /// Log and reason of run logs that cannot be.
+  std::vector<std::pair<std::string, std::string>> not_replayed;
+
+  /// OverflowFindings::lasting(), where it is what is to be said first of a run: not where NaN in
+  /// the model, which is said anyway, is no later.
+  const overflow::OverflowEvent* lasting_first() const;
+};
+
+/// What follows from findings. The logs are read again where they are of several ranks. policies:
+/// which are replayed over the series; a log with gaps, or of one step, is not. Throws
+/// log::BadInput.
+Study study(Findings&& findings, const frames::Selection& selection,
+            const underflow::RecommendOptions& options,
+            const std::optional<replay::PolicyOptions>& policies = std::nullopt);
 
 }  // namespace halfscope::analyzers

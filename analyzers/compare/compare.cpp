@@ -16,6 +16,7 @@ using frames::Selection;
 using underflow::Analysis;
 using underflow::BinadeCount;
 using underflow::Counts;
+using underflow::LogFindings;
 using underflow::StepFindings;
 using underflow::Target;
 using underflow::TensorFindings;
@@ -147,7 +148,7 @@ std::optional<Both<UpdateCounts>> common_updates(const TensorFindings& a, const 
   return any ? std::optional(sum) : std::nullopt;
 }
 
-ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFindings& a,
+ComparedTensor compare_tensor(const Both<const LogFindings*>& runs, const TensorFindings& a,
                               const TensorFindings& b, const Comparison& c) {
   ComparedTensor t;
   t.name = meeting_name(a.role, a.name);
@@ -181,17 +182,17 @@ ComparedTensor compare_tensor(const Both<const Analysis*>& runs, const TensorFin
   return t;
 }
 
-std::string some_names(const Analysis& analysis) {
+std::string some_names(const LogFindings& log) {
   std::string out;
-  for (std::size_t i = 0; i < analysis.tensors.size() && i < 3; ++i) {
-    out += (i == 0 ? "'" : ", '") + printable(analysis.tensors[i].name) + "'";
+  for (std::size_t i = 0; i < log.tensors.size() && i < 3; ++i) {
+    out += (i == 0 ? "'" : ", '") + printable(log.tensors[i].name) + "'";
   }
-  return out + (analysis.tensors.size() > 3 ? ", ..." : "");
+  return out + (log.tensors.size() > 3 ? ", ..." : "");
 }
 
-std::string some_steps(const Analysis& analysis) {
+std::string some_steps(const LogFindings& log) {
   std::set<std::int64_t> steps;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : log.tensors) {
     for (const StepFindings& step : t.per_step) steps.insert(step.step);
   }
   std::string out;
@@ -203,22 +204,22 @@ std::string some_steps(const Analysis& analysis) {
   return out;
 }
 
-[[noreturn]] void refuse_names(const Analysis& a, const Analysis& b) {
-  throw log::BadInput(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
+[[noreturn]] void refuse_names(const LogFindings& a, const LogFindings& b) {
+  throw log::BadInput(printable(a.name) + " and " + printable(b.name) +
                       ": no tensor has one name in both; the first holds " + some_names(a) +
                       ", the second " + some_names(b) +
                       "; name roles with --role GLOB=ROLE, or give two runs of one model");
 }
 
-[[noreturn]] void refuse_steps(const Analysis& a, const Analysis& b) {
-  throw log::BadInput(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
+[[noreturn]] void refuse_steps(const LogFindings& a, const LogFindings& b) {
+  throw log::BadInput(printable(a.name) + " and " + printable(b.name) +
                       ": their tensors have no step in common; the first has steps " +
                       some_steps(a) + ", the second " + some_steps(b) +
                       "; record both at the same steps, or give one file of each");
 }
 
 /// Matches tensors by name; a tensor whose steps all differ counts as matched, and is left out.
-void match(Comparison& c, const Analysis& a, const Analysis& b) {
+void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
   std::map<std::string, std::size_t> in_b;
   for (std::size_t i = 0; i < b.tensors.size(); ++i) {
     in_b.emplace(meeting_name(b.tensors[i].role, b.tensors[i].name), i);
@@ -253,15 +254,15 @@ void match(Comparison& c, const Analysis& a, const Analysis& b) {
 }
 
 /// Whether the run keeps a weight whose updates are known in 16 bits alone.
-bool keeps_16_bits(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [&](const TensorFindings& t) {
-    return t.updates && underflow::kept_in_16_bits(analysis, t);
+bool keeps_16_bits(const LogFindings& log) {
+  return std::ranges::any_of(log.tensors, [&](const TensorFindings& t) {
+    return t.updates && underflow::kept_in_16_bits(log, t);
   });
 }
 
 /// Whether the run computed gradients in the target format.
-bool any_in_target(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const TensorFindings& t) {
+bool any_in_target(const LogFindings& log) {
+  return std::ranges::any_of(log.tensors, [](const TensorFindings& t) {
     return t.counted && t.counts.total != 0 && t.zeros_may_be_flushed;
   });
 }
@@ -274,18 +275,19 @@ std::string meeting_name(log::Role role, const std::string& name) {
 
 Comparison compare(const Analysis& a, const Analysis& b, const Both<Selection>& selections) {
   Comparison c;
-  c.logs = {a.logs.front(), b.logs.front()};
+  const LogFindings &log_a = a.logs.front(), &log_b = b.logs.front();
+  c.logs = {log_a.name, log_b.name};
   c.target = a.target;
   const bool own_scale = selections.a.at_run_scale && selections.b.at_run_scale;
-  c.own_format = own_scale && any_in_target(a) != any_in_target(b);
-  c.own_updates = own_scale && (c.own_format || keeps_16_bits(a) || keeps_16_bits(b));
+  c.own_format = own_scale && any_in_target(log_a) != any_in_target(log_b);
+  c.own_updates = own_scale && (c.own_format || keeps_16_bits(log_a) || keeps_16_bits(log_b));
   if (!selections.a.at_run_scale) c.loss_scale = selections.a.loss_scale;
-  match(c, a, b);
-  add_scalars(c.runs.a, a);
-  add_scalars(c.runs.b, b);
-  add_trouble(c.runs.a, a, c.own_format);
-  add_trouble(c.runs.b, b, c.own_format);
-  sum_up(c, a, b);
+  match(c, log_a, log_b);
+  add_scalars(c.runs.a, log_a);
+  add_scalars(c.runs.b, log_b);
+  add_trouble(c.runs.a, log_a, c.own_format);
+  add_trouble(c.runs.b, log_b, c.own_format);
+  sum_up(c, log_a, log_b);
   set_parting(c);
   return c;
 }
@@ -296,16 +298,16 @@ namespace {
 bool some_in_bfloat16(const Analysis& a, const Analysis& b) {
   underflow::Bfloat16Run both;
   for (const Analysis* run : {&a, &b}) {
-    for (const TensorFindings& tensor : run->tensors) both.add(tensor);
+    for (const TensorFindings& tensor : run->tensors()) both.add(tensor);
   }
   return both.is_one();
 }
 
 /// What is more or less in one of two runs is asked of counts, not of bounds.
 void require_counts(const Analysis& analysis) {
-  if (analysis.kinds.empty()) return;
-  throw log::BadInput(analysis.logs.front() + ": is a log of " +
-                      analysis.kinds.front().second.name +
+  const LogFindings& log = analysis.logs.front();
+  if (log.kinds.empty()) return;
+  throw log::BadInput(log.name + ": is a log of " + log.kinds.front().name +
                       ", which gives bounds or scalars; compare wants run logs or tensors: record "
                       "both runs (docs/recording.md)");
 }
@@ -335,7 +337,7 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
   updates::add_updates(of_b, selections.b, false, progress, added_to);
   Comparison comparison = compare(of_a, of_b, selections);
   comparison.format_of_runs = in_bfloat16;
-  add_elements(comparison, of_a, of_b, selections, progress);
+  add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress);
   comparison.operations = std::move(operations);
   frames::Notes& notes = comparison.notes;
   notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());

@@ -207,8 +207,8 @@ Comparison compare(const underflow::Analysis& a, const underflow::Analysis& b,
 
 /// Sets `elements` of the tensors that both logs have whole, and makes `new_zeros` exact there.
 /// Throws log::BadInput.
-void add_elements(Comparison& comparison, const underflow::Analysis& a,
-                  const underflow::Analysis& b, const Both<frames::Selection>& selections,
+void add_elements(Comparison& comparison, const underflow::LogFindings& a,
+                  const underflow::LogFindings& b, const Both<frames::Selection>& selections,
                   const frames::Progress& progress = {});
 
 /// All of it, from the logs. Its notes are those of reading, too. Throws log::BadInput.
@@ -218,7 +218,8 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
 
 /// What follows from counts and zeros_at of every tensor: new zeros, lost values, the changes, and
 /// the order of the tensors.
-void sum_up(Comparison& comparison, const underflow::Analysis& a, const underflow::Analysis& b);
+void sum_up(Comparison& comparison, const underflow::LogFindings& a,
+            const underflow::LogFindings& b);
 
 /// Smallest magnitudes are this far above what a format flushes where zeros are most likely no
 /// underflow: docs/compare.md.
@@ -236,16 +237,16 @@ Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint
                          const Both<std::uint64_t>& lost);
 
 /// Sets zero_updates_hide of both runs, and lost_updates and `unmoved` of every tensor and run.
-void sum_unmoved(Comparison& comparison, const Both<const underflow::Analysis*>& runs);
+void sum_unmoved(Comparison& comparison, const Both<const underflow::LogFindings*>& runs);
 
 /// Sets what one run's scalars say.
-void add_scalars(RunTotals& run, const underflow::Analysis& analysis);
+void add_scalars(RunTotals& run, const underflow::LogFindings& log);
 
 /// Sets last_loss and parting, from the runs' scalars.
 void set_parting(Comparison& comparison);
 
 /// Sets what is known of all tensors and steps of one run; `own_format` as above.
-void add_trouble(RunTotals& run, const underflow::Analysis& analysis, bool own_format);
+void add_trouble(RunTotals& run, const underflow::LogFindings& log, bool own_format);
 
 /// The name under which tensors of two runs meet: role/path.
 std::string meeting_name(log::Role role, const std::string& name);

@@ -198,7 +198,8 @@ struct Meeting {
   std::map<std::int64_t, ElementChanges> at;  ///< by step
 };
 
-std::map<std::string, Meeting> meetings(Comparison& c, const Analysis& a, const Analysis& b) {
+std::map<std::string, Meeting> meetings(Comparison& c, const underflow::LogFindings& a,
+                                        const underflow::LogFindings& b) {
   std::map<std::string, Meeting> out;
   for (ComparedTensor& t : c.tensors) {
     out.emplace(
@@ -256,8 +257,9 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
   return *this;
 }
 
-void add_elements(Comparison& comparison, const Analysis& a, const Analysis& b,
-                  const Both<frames::Selection>& selections, const frames::Progress& progress) {
+void add_elements(Comparison& comparison, const underflow::LogFindings& a,
+                  const underflow::LogFindings& b, const Both<frames::Selection>& selections,
+                  const frames::Progress& progress) {
   const Places places = places_of(comparison.logs.b, selections.b, comparison.notes, {});
   if (places.empty()) return;
   auto meeting = meetings(comparison, a, b);

@@ -45,8 +45,8 @@ void set_losses(Comparison& c) {
 
 }  // namespace
 
-void add_scalars(RunTotals& run, const underflow::Analysis& analysis) {
-  for (const auto& [log, scalars] : analysis.scalars) {
+void add_scalars(RunTotals& run, const underflow::LogFindings& log) {
+  for (const log::StepScalars& scalars : log.scalars) {
     ++run.steps;
     if (scalars.loss) {
       run.loss.emplace_back(scalars.step, *scalars.loss);

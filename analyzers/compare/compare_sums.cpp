@@ -149,11 +149,11 @@ void set_changes(Comparison& c) {
 
 /// Tensors and steps for which `of` gives a count; `of_target`: of tensors computed in it alone.
 template <typename Of>
-std::optional<Trouble> trouble(const Analysis& analysis, bool of_target, Of of) {
+std::optional<Trouble> trouble(const underflow::LogFindings& log, bool of_target, Of of) {
   Trouble out;
   std::set<std::int64_t> steps;
   std::uint64_t most = 0;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : log.tensors) {
     if (of_target && !tensor.zeros_may_be_flushed) continue;
     Interval values;
     for (const underflow::StepFindings& step : tensor.per_step) {
@@ -211,7 +211,7 @@ Interval not_finite(const Counts& counts) {
   return counts.nan + counts.inf + counts.classes.overflow;
 }
 
-void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
+void sum_up(Comparison& c, const underflow::LogFindings& a, const underflow::LogFindings& b) {
   c.updates.reset();
   c.gradients = 0;
   c.zero_difference = 0;
@@ -250,11 +250,10 @@ void sum_up(Comparison& c, const Analysis& a, const Analysis& b) {
   rank(c.tensors);
 }
 
-void add_trouble(RunTotals& run, const Analysis& analysis, bool own_format) {
-  run.tensors = analysis.tensors.size();
-  run.non_finite =
-      trouble(analysis, false, [](const Counts& c) { return Interval(c.nan + c.inf); });
-  run.overflow = trouble(analysis, own_format, [](const Counts& c) { return c.classes.overflow; });
+void add_trouble(RunTotals& run, const underflow::LogFindings& log, bool own_format) {
+  run.tensors = log.tensors.size();
+  run.non_finite = trouble(log, false, [](const Counts& c) { return Interval(c.nan + c.inf); });
+  run.overflow = trouble(log, own_format, [](const Counts& c) { return c.classes.overflow; });
 }
 
 }  // namespace halfscope::analyzers::compare

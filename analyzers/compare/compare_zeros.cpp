@@ -58,10 +58,10 @@ bool hides_updates(const ComparedTensor& t, const TensorFindings& of, bool far) 
 }
 
 /// The narrowest format that weights with updates are kept in.
-std::optional<Dtype> narrowest_kept(const underflow::Analysis& analysis) {
+std::optional<Dtype> narrowest_kept(const underflow::LogFindings& log) {
   std::optional<Dtype> least;
-  for (const TensorFindings& weight : analysis.tensors) {
-    const auto kept = weight.updates ? underflow::kept_in(analysis, weight) : std::nullopt;
+  for (const TensorFindings& weight : log.tensors) {
+    const auto kept = weight.updates ? underflow::kept_in(log, weight) : std::nullopt;
     if (!kept) continue;
     if (!least || format_of(*kept).precision < format_of(*least).precision) least = kept;
   }
@@ -87,7 +87,7 @@ Change change_of_updates(const Both<UpdateCounts>& updates, const Both<std::uint
   return turned ? Change::unknown : change;
 }
 
-void sum_unmoved(Comparison& c, const Both<const underflow::Analysis*>& runs) {
+void sum_unmoved(Comparison& c, const Both<const underflow::LogFindings*>& runs) {
   RunTotals &a = c.runs.a, &b = c.runs.b;
   a.lost_updates = b.lost_updates = 0;
   a.kept = narrowest_kept(*runs.a);

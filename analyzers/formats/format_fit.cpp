@@ -77,16 +77,18 @@ bool fits_binary32(const TensorFindings& t) {
 }  // namespace
 
 void set_skipped_nonfinite(underflow::Analysis& analysis) {
-  underflow::LogSteps skipped;
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (scalars.found_inf.value_or(false)) skipped.emplace(log, scalars.step);
-  }
-  for (TensorFindings& t : analysis.tensors) {
-    t.skipped_nan = t.skipped_inf = 0;
-    for (const underflow::StepFindings& step : t.per_step) {
-      if (!t.counted || !skipped.contains({t.log, step.step})) continue;
-      t.skipped_nan += step.counts.nan.low;
-      t.skipped_inf += step.counts.inf.low;
+  for (underflow::LogFindings& log : analysis.logs) {
+    std::set<std::int64_t> skipped;
+    for (const log::StepScalars& scalars : log.scalars) {
+      if (scalars.found_inf.value_or(false)) skipped.insert(scalars.step);
+    }
+    for (TensorFindings& t : log.tensors) {
+      t.skipped_nan = t.skipped_inf = 0;
+      for (const underflow::StepFindings& step : t.per_step) {
+        if (!t.counted || !skipped.contains(step.step)) continue;
+        t.skipped_nan += step.counts.nan.low;
+        t.skipped_inf += step.counts.inf.low;
+      }
     }
   }
 }
@@ -112,18 +114,18 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
   return all;
 }
 
-std::optional<Narrowest> narrowest(const TensorFindings& tensor) {
+std::optional<underflow::Narrowest> narrowest(const TensorFindings& tensor) {
   if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) return std::nullopt;
   for (const int width : {8, 16, 19}) {
     for (const bool needs_scale : {false, true}) {
       for (const FormatFit& fit : tensor.fits) {  // more precision first
         const bool serves = needs_scale ? fit.fits_at_best : fit.fits_at_1;
         const bool wanted = find_format(fit.format)->format.width == width && !fit.saturating;
-        if (serves && wanted) return Narrowest{fit.format, needs_scale};
+        if (serves && wanted) return underflow::Narrowest{fit.format, needs_scale};
       }
     }
   }
-  return Narrowest{fits_binary32(tensor) ? "binary32" : "binary64", false};
+  return underflow::Narrowest{fits_binary32(tensor) ? "binary32" : "binary64", false};
 }
 
 }  // namespace halfscope::analyzers::formats

@@ -67,10 +67,6 @@ std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindin
 /// the tensor without saturating, at scale 1 or at a scale of its own: fewer bits first, then
 /// without a scale of its own, then more precision. Empty when it has no fits or no finite nonzero
 /// value.
-struct Narrowest {
-  std::string_view format;
-  bool needs_scale = false;
-};
-std::optional<Narrowest> narrowest(const underflow::TensorFindings& tensor);
+std::optional<underflow::Narrowest> narrowest(const underflow::TensorFindings& tensor);
 
 }  // namespace halfscope::analyzers::formats

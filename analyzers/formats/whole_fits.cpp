@@ -129,23 +129,19 @@ class Collector {
 /// Reads the whole tensors of all logs.
 void collect(Analysis& analysis, const Selection& selection, bool sums_alone, int threads,
              const Progress& progress) {
-  for (TensorFindings& t : analysis.tensors) {
-    t.sums.reset();
-    t.whole_steps.clear();
-  }
-  // A log that is given twice has its tensors twice; it is read once.
-  for (const std::string& log : std::set(analysis.logs.begin(), analysis.logs.end())) {
-    std::multimap<std::string, Collector> collectors;
-    for (TensorFindings& t : analysis.tensors) {
-      if (t.log == log) collectors.emplace(t.name, Collector(t, sums_alone));
+  for (underflow::LogFindings& log : analysis.logs) {
+    std::map<std::string, Collector> collectors;
+    for (TensorFindings& t : log.tensors) {
+      t.sums.reset();
+      t.whole_steps.clear();
+      collectors.emplace(t.name, Collector(t, sums_alone));
     }
     const auto take = [&](const WholeTensor& whole) {
-      const auto [first, end] = collectors.equal_range(whole.name);
-      for (auto at = first; at != end; ++at) {
-        at->second.take(whole, analysis.target.subnormals, threads);
-      }
+      const auto found = collectors.find(whole.name);
+      if (found == collectors.end()) return;
+      found->second.take(whole, analysis.target.subnormals, threads);
     };
-    readers::for_each_whole_tensor(log, selection, take, analysis.notes, progress);
+    readers::for_each_whole_tensor(log.name, selection, take, analysis.notes, progress);
     for (auto& [name, collector] : collectors) collector.finish();
   }
 }
@@ -155,9 +151,12 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
 void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
               const Progress& progress) {
   set_skipped_nonfinite(analysis);
-  for (TensorFindings& t : analysis.tensors) {
-    t.fits = fits_from_tables(t, analysis.target.subnormals, options.target_underflow);
-    t.block_fits.clear();
+  for (underflow::LogFindings& log : analysis.logs) {
+    for (TensorFindings& t : log.tensors) {
+      t.fits = fits_from_tables(t, analysis.target.subnormals, options.target_underflow);
+      t.block_fits.clear();
+      t.narrowest = narrowest(t);
+    }
   }
   collect(analysis, selection, false, options.threads, progress);
 }

@@ -12,7 +12,7 @@
 
 namespace halfscope::analyzers::overflow {
 
-using underflow::Analysis;
+using underflow::LogFindings;
 using underflow::LogScalars;
 using underflow::TensorFindings;
 
@@ -85,10 +85,8 @@ Unexplained unexplained_of(const TensorFindings& tensor, const underflow::StepFi
   return found;
 }
 
-void add_tensors(const Analysis& analysis, const std::string& log, const LogScalars& scalars,
-                 Steps& steps) {
-  for (const TensorFindings& tensor : analysis.tensors) {
-    if (tensor.log != log) continue;
+void add_tensors(const LogFindings& log, const LogScalars& scalars, Steps& steps) {
+  for (const TensorFindings& tensor : log.tensors) {
     for (const underflow::StepFindings& step : tensor.per_step) {
       auto& of_step = steps[step.step];
       const Unexplained found = unexplained_of(tensor, step, scalars);
@@ -98,10 +96,9 @@ void add_tensors(const Analysis& analysis, const std::string& log, const LogScal
 }
 
 /// Magnitudes without counts do not tell which format they are of.
-void add_peaks(const Analysis& analysis, const std::string& log, const LogScalars& scalars,
-               Steps& steps) {
-  for (const auto& [of, peak] : analysis.peaks) {
-    if (of != log || peak.tensor.empty()) continue;
+void add_peaks(const LogFindings& log, const LogScalars& scalars, Steps& steps) {
+  for (const frames::StepPeak& peak : log.peaks) {
+    if (peak.tensor.empty()) continue;
     auto& of_step = steps[peak.step];
     const Scale scale = scale_of(scalars, peak.step, peak.loss_scale.value_or(1));
     const bool forward = is_forward(peak.role) || peak.role == log::Role::loss;
@@ -136,16 +133,12 @@ std::optional<BrokenEnd> end_of(const Steps& steps, const std::string& log) {
 
 }  // namespace
 
-std::vector<BrokenEnd> broken_ends(const Analysis& analysis) {
-  std::vector<BrokenEnd> ends;
-  for (const std::string& log : analysis.logs) {
-    const LogScalars scalars(analysis, log);
-    Steps steps;
-    add_tensors(analysis, log, scalars, steps);
-    add_peaks(analysis, log, scalars, steps);
-    if (auto end = end_of(steps, log)) ends.push_back(std::move(*end));
-  }
-  return ends;
+std::optional<BrokenEnd> broken_end(const LogFindings& log) {
+  const LogScalars scalars(log);
+  Steps steps;
+  add_tensors(log, scalars, steps);
+  add_peaks(log, scalars, steps);
+  return end_of(steps, log.name);
 }
 
 }  // namespace halfscope::analyzers::overflow

@@ -20,10 +20,10 @@ struct BrokenEnd {
   bool nan = false, inf = false;
 };
 
-/// Of every log of which that holds; the last step alone is one. Not explained: at a step that was
+/// Of a log of which that holds; the last step alone is one. Not explained: at a step that was
 /// not skipped, NaN of a loss scale of 1 or an unknown one; and infinities there of values computed
 /// in a format that is wider than FP16, which an unknown scale does not reach. In BF16, which no
 /// scale in use brings near its end, both at any scale.
-std::vector<BrokenEnd> broken_ends(const underflow::Analysis& analysis);
+std::optional<BrokenEnd> broken_end(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::overflow

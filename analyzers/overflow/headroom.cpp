@@ -67,8 +67,10 @@ std::optional<std::int64_t> expected_overflow(const std::vector<Point>& points, 
   return static_cast<std::int64_t>(points.back().step + ahead);
 }
 
-/// What is known of a log's steps beside its tensors.
+/// A log, and what is known of its steps beside its tensors.
 struct Known {
+  const Analysis& analysis;
+  const underflow::LogFindings& log;
   const underflow::LogScalars& scalars;
   const underflow::LogSteps& at_every_scale;  ///< whose infinities say nothing of magnitudes
 };
@@ -99,16 +101,16 @@ struct Room {
   double at_1;  ///< the room at loss scale 1
 };
 
-std::optional<Room> room_of(const Analysis& analysis, const TensorFindings& tensor,
-                            const StepFindings& step, const Known& known) {
+std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& step,
+                            const Known& known) {
   const std::optional<double> censored = censored_log2(tensor, step, known);
   if (!step.largest && !censored) return std::nullopt;
   const double finite = step.largest ? largest_log2(step) : -INFINITY;
-  const double limit_at_1 = std::log2(to_double(boundaries(analysis.target.format).overflow));
+  const double limit_at_1 = std::log2(to_double(boundaries(known.analysis.target.format).overflow));
   const double limit = limit_at_1 - std::log2(underflow::scale_seen(tensor, step));
   const bool is_censored = censored && *censored >= finite;
   const double largest = is_censored ? *censored : finite;
-  const bool clipped = underflow::was_clipped(analysis, tensor.log, tensor.role);
+  const bool clipped = known.log.was_clipped(tensor.role);
   return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
 
@@ -121,16 +123,13 @@ void put_trend(const std::vector<Point>& points, double limit, Headroom& to) {
   if (to.least > 0) to.overflow_expected_at = expected_overflow(points, line, limit);
 }
 
-std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
-                                    const Known& known) {
-  const TensorFindings& tensor = analysis.tensors[index];
+std::optional<Headroom> headroom_of(const TensorFindings& tensor, const Known& known) {
   Headroom h;
-  h.tensor = index;
   h.least = h.least_at_1 = INFINITY;
   std::vector<Point> points;
   double limit = 0;
   for (const StepFindings& step : tensor.per_step) {
-    const std::optional<Room> room = room_of(analysis, tensor, step, known);
+    const std::optional<Room> room = room_of(tensor, step, known);
     if (!room) continue;
     if (room->room < h.least) {
       h.scale = underflow::scale_seen(tensor, step);
@@ -155,13 +154,18 @@ std::optional<Headroom> headroom_of(const Analysis& analysis, std::size_t index,
 
 std::vector<Headroom> find_headroom(const Analysis& analysis,
                                     const underflow::LogSteps& at_every_scale) {
-  std::map<std::string, underflow::LogScalars> scalars;
-  for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
   std::vector<Headroom> all;
-  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
-    const auto found =
-        headroom_of(analysis, i, {scalars.at(analysis.tensors[i].log), at_every_scale});
-    if (found) all.push_back(*found);
+  std::size_t index = 0;
+  for (const underflow::LogFindings& log : analysis.logs) {
+    const underflow::LogScalars scalars(log);
+    const Known known{analysis, log, scalars, at_every_scale};
+    for (const TensorFindings& tensor : log.tensors) {
+      if (auto found = headroom_of(tensor, known)) {
+        found->tensor = index;
+        all.push_back(*found);
+      }
+      ++index;
+    }
   }
   return all;
 }

@@ -17,10 +17,11 @@ namespace {
 OverflowEvent event_of(const LogView& view, const Run& run) {
   const Mark& mark = run.first();
   OverflowEvent event;
-  event.log = view.log;
+  event.log = view.log.name;
   event.what_if = run.kind != Kind::recorded;
   event.step = run.first_step();
   event.last_step = run.last_step();
+  event.to_the_end = event.last_step == view.last_step;
   event.role = mark.role;
   event.from_scalars = !mark.tensor;
   event.tensor = std::string(log::name_of(mark.role));
@@ -50,15 +51,16 @@ LogSteps steps_of(const Analysis& analysis, const std::vector<OverflowEvent>& ev
   LogSteps steps;
   for (const OverflowEvent& event : events) {
     if (!(event.*is)) continue;
-    const auto add = [&](const std::string& log, std::int64_t step) {
-      if (log == event.log && step >= event.step && step <= event.last_step) {
-        steps.emplace(log, step);
-      }
+    const auto add = [&](std::int64_t step) {
+      if (step >= event.step && step <= event.last_step) steps.emplace(event.log, step);
     };
-    for (const underflow::TensorFindings& t : analysis.tensors) {
-      for (const underflow::StepFindings& step : t.per_step) add(t.log, step.step);
+    for (const underflow::LogFindings& log : analysis.logs) {
+      if (log.name != event.log) continue;
+      for (const underflow::TensorFindings& t : log.tensors) {
+        for (const underflow::StepFindings& step : t.per_step) add(step.step);
+      }
+      for (const log::StepScalars& scalars : log.scalars) add(scalars.step);
     }
-    for (const auto& [log, scalars] : analysis.scalars) add(log, scalars.step);
   }
   return steps;
 }
@@ -75,9 +77,17 @@ std::string_view name_of(Cause cause) {
   return "undetermined";
 }
 
+const OverflowEvent* OverflowFindings::lasting() const {
+  const auto found = std::ranges::find_if(events, [](const OverflowEvent& event) {
+    const bool no_cure = event.cause == Cause::nan_in_model || event.cause == Cause::at_scale_1;
+    return !event.what_if && no_cure && event.last_step > event.step && event.to_the_end;
+  });
+  return found == events.end() ? nullptr : &*found;
+}
+
 OverflowFindings find_overflow(const Analysis& analysis) {
   OverflowFindings findings;
-  for (const std::string& log : analysis.logs) {
+  for (const underflow::LogFindings& log : analysis.logs) {
     const LogView view(analysis, log);
     const std::size_t begin = findings.events.size();
     for (const Kind kind : {Kind::recorded, Kind::what_if_forward, Kind::what_if_gradient}) {
@@ -87,18 +97,12 @@ OverflowFindings find_overflow(const Analysis& analysis) {
         findings.events.begin() + static_cast<std::ptrdiff_t>(begin), findings.events.end(),
         [](const OverflowEvent& a, const OverflowEvent& b) { return a.step < b.step; });
   }
-  findings.headroom = find_headroom(analysis, steps_at_every_scale(analysis, findings.events));
+  findings.at_every_scale = steps_of(analysis, findings.events, &OverflowEvent::at_every_scale);
+  findings.maybe_rounded = steps_of(analysis, findings.events, &OverflowEvent::maybe_rounded);
+  findings.headroom = find_headroom(analysis, findings.at_every_scale);
   std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
                    [](const Headroom& a, const Headroom& b) { return a.least < b.least; });
   return findings;
-}
-
-LogSteps steps_at_every_scale(const Analysis& analysis, const std::vector<OverflowEvent>& events) {
-  return steps_of(analysis, events, &OverflowEvent::at_every_scale);
-}
-
-LogSteps steps_maybe_rounded(const Analysis& analysis, const std::vector<OverflowEvent>& events) {
-  return steps_of(analysis, events, &OverflowEvent::maybe_rounded);
 }
 
 }  // namespace halfscope::analyzers::overflow

@@ -26,7 +26,7 @@ std::string_view name_of(Cause cause);  ///< "by_scale", ...
 /// the loss scale of the counts for what a loss scale acts on, 1 for all else. An infinity computed
 /// in binary16 at scale S counts as 65520 / S; NaN, and infinities of wider formats, as nothing.
 struct Headroom {
-  std::size_t tensor = 0;     ///< index into Analysis::tensors
+  std::size_t tensor = 0;     ///< index into Analysis::tensors()
   double scale = 1.0;         ///< that it is seen at, at least_at
   double least = 0;           ///< over the steps; zero or negative: it overflows
   std::int64_t least_at = 0;  ///< step
@@ -71,6 +71,7 @@ struct OverflowEvent {
   bool what_if = false;
   std::int64_t step = 0;       ///< first step
   std::int64_t last_step = 0;  ///< last consecutive recorded step
+  bool to_the_end = false;     ///< `last_step` is the log's last recorded step
   std::string tensor;          ///< where it first appears in the order of computation; a role where
                                ///< only scalars tell
   log::Role role = log::Role::unknown;
@@ -93,17 +94,18 @@ struct OverflowEvent {
 struct OverflowFindings {
   std::vector<Headroom> headroom;     ///< least room first
   std::vector<OverflowEvent> events;  ///< by log and step
+  /// The recorded steps of events that no scale cured: they bound no scale.
+  underflow::LogSteps at_every_scale;
+  /// Those of events that FP16 may have made although the gradients that hold them are recorded as
+  /// wide: they bound a scale.
+  underflow::LogSteps maybe_rounded;
+
+  /// Of the events that no loss scale cures the first one that lasts to its log's last recorded
+  /// step; null where there is none, or where it is that step alone.
+  const OverflowEvent* lasting() const;
 };
 
 OverflowFindings find_overflow(const underflow::Analysis& analysis);
-
-/// The recorded steps of events that no scale cured: for Analysis::at_every_scale.
-underflow::LogSteps steps_at_every_scale(const underflow::Analysis& analysis,
-                                         const std::vector<OverflowEvent>& events);
-
-/// The same of those that FP16 may have made in wide gradients: for Analysis::maybe_rounded.
-underflow::LogSteps steps_maybe_rounded(const underflow::Analysis& analysis,
-                                        const std::vector<OverflowEvent>& events);
 
 /// The headroom alone, in the order of the tensors; tensors without a value have none. Infinities
 /// of the steps in `at_every_scale` count as nothing.

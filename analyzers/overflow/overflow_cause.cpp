@@ -37,12 +37,9 @@ std::optional<bool> narrow_role(const LogView& view, Role role) {
 /// The loss's own format, by its table or the manifest.
 std::optional<bool> narrow_loss(const LogView& view) {
   if (const auto known = view.narrow(Role::loss)) return known;
-  for (const auto& [log, manifest] : view.analysis.manifests) {
-    if (log == view.log && manifest.loss_dtype) {
-      return format_of(*manifest.loss_dtype).emax <= kBinary16.emax;
-    }
-  }
-  return std::nullopt;
+  const auto& manifest = view.log.manifest;
+  if (!manifest || !manifest->loss_dtype) return std::nullopt;
+  return format_of(*manifest->loss_dtype).emax <= kBinary16.emax;
 }
 
 std::string held_text(const underflow::Counts& counts) {

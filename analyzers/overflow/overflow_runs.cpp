@@ -85,9 +85,7 @@ bool says_anything(Kind kind, const LogView& view, const StepScalars& s) {
 }
 
 bool tells_skips_alone(const LogView& view) {
-  const bool foreign = std::ranges::any_of(
-      view.analysis.kinds, [&](const auto& kind) { return kind.first == view.log; });
-  return foreign && view.order.tensors().empty() &&
+  return !view.log.kinds.empty() && view.order.tensors().empty() &&
          std::ranges::none_of(view.scalars.steps(),
                               [](const auto& step) { return has_gradients(*step.second); });
 }
@@ -152,24 +150,23 @@ std::vector<std::int64_t> find_clean_steps(const LogView& view) {
 
 }  // namespace
 
-LogView::LogView(const underflow::Analysis& of, const std::string& name)
-    : analysis(of), log(name), order(of, name), scalars(of, name) {
-  half_loss = std::any_of(of.manifests.begin(), of.manifests.end(), [&](const auto& m) {
-    return m.first == name && m.second.loss_dtype == Dtype::f16;
-  });
-  any_narrow = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
-    return underflow::computed_narrow(of.tensors[i]);
-  });
-  for (const std::size_t i : order.tensors()) formats.add(of.tensors[i]);
-  at_run_scale = std::any_of(order.tensors().begin(), order.tensors().end(), [&](std::size_t i) {
-    const TensorFindings& t = of.tensors[i];
-    return t.counted && std::any_of(t.per_step.begin(), t.per_step.end(), [&](const auto& step) {
+LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& one)
+    : analysis(of), log(one), order(one), scalars(one) {
+  half_loss = log.manifest && log.manifest->loss_dtype == Dtype::f16;
+  any_narrow = std::ranges::any_of(log.tensors, underflow::computed_narrow);
+  for (const TensorFindings& t : log.tensors) formats.add(t);
+  at_run_scale = std::ranges::any_of(log.tensors, [&](const TensorFindings& t) {
+    return t.counted && std::ranges::any_of(t.per_step, [&](const StepFindings& step) {
              return step.loss_scale != of.loss_scale;
            });
   });
   clean_steps = find_clean_steps(*this);
   for (const auto& [step, unused] : scalars.steps()) scalar_steps.push_back(step);
   std::sort(scalar_steps.begin(), scalar_steps.end());
+  if (!scalar_steps.empty()) last_step = scalar_steps.back();
+  for (const TensorFindings& t : log.tensors) {
+    if (!t.per_step.empty()) last_step = std::max(last_step, t.per_step.back().step);
+  }
 }
 
 std::optional<bool> LogView::narrow(Role role) const {

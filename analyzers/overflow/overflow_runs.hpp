@@ -16,10 +16,10 @@ namespace halfscope::analyzers::overflow {
 
 /// One log as the overflow analyzer looks at it.
 struct LogView {
-  LogView(const underflow::Analysis& of, const std::string& name);
+  LogView(const underflow::Analysis& analysis, const underflow::LogFindings& log);
 
   const underflow::Analysis& analysis;
-  std::string log;
+  const underflow::LogFindings& log;
   underflow::ComputationOrder order;
   underflow::LogScalars scalars;
   bool half_loss = false;   ///< the manifest says that the loss is held in FP16
@@ -28,6 +28,7 @@ struct LogView {
   /// Steps with gradients, all of them finite, and everything else that is recorded of the step.
   std::vector<std::int64_t> clean_steps;
   std::vector<std::int64_t> scalar_steps;  ///< ascending
+  std::int64_t last_step = 0;              ///< with tables or scalars
   bool at_run_scale = false;               ///< gradients are seen at each step's own loss scale
 
   /// The loss scale that gradients of a step without tables are seen at.
@@ -38,9 +39,7 @@ struct LogView {
   }
   /// Whether what has this role was computed in such a format; empty where the log does not tell.
   std::optional<bool> narrow(log::Role role) const;
-  const underflow::TensorFindings& tensor(std::size_t index) const {
-    return analysis.tensors[index];
-  }
+  const underflow::TensorFindings& tensor(std::size_t index) const { return log.tensors[index]; }
 };
 
 /// What is looked for. Recorded infinities and NaN are one matter; what would overflow is another,

@@ -7,18 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/skip_bound.hpp"
 #include "analyzers/replay/step_series.hpp"
+#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
-namespace halfscope::analyzers::underflow {
-struct RecommendOptions;
-}
-
 namespace halfscope::analyzers::recommend {
 
+struct LogMaxima;
 struct Recommendation;
+
+/// What a recommendation rests on.
+struct Basis {
+  const underflow::Analysis& analysis;
+  const overflow::OverflowFindings& overflow;
+  const underflow::RecommendOptions& options;
+};
 
 /// What one power-of-two scale would do: the evidence for the range of good scales.
 struct ScaleEvidence {
@@ -96,16 +102,14 @@ struct Footprint {
   std::vector<Odd> not_multiples_of_8;
 };
 
-std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&,
-                                          const Recommendation&);  // scale_evidence.cpp
-std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis&, const Recommendation&,
+std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&, const Recommendation&,
+                                          const std::vector<LogMaxima>&);  // scale_evidence.cpp
+std::optional<DynamicAdvice> dynamic_advice(const Recommendation&, const std::vector<LogMaxima>&,
                                             const replay::LogSeries&);  // dynamic.cpp
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp
-std::vector<LayerScale> per_layer(const underflow::Analysis&, const Recommendation&,
-                                  const underflow::RecommendOptions&);
-std::vector<KeepInFp32> keep_in_fp32(const underflow::Analysis&, const Recommendation&,
-                                     const underflow::RecommendOptions&);
+std::vector<LayerScale> per_layer(const Basis&, const Recommendation&);
+std::vector<KeepInFp32> keep_in_fp32(const Basis&, const Recommendation&);
 std::optional<Footprint> footprint(const underflow::Analysis&);
 
 }  // namespace halfscope::analyzers::recommend

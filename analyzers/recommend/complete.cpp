@@ -3,6 +3,8 @@
 #include <set>
 #include <string>
 
+#include "analyzers/recommend/divergence.hpp"
+#include "analyzers/recommend/may_use.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/recommend/step_maxima.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
@@ -15,13 +17,14 @@ using underflow::Analysis;
 namespace {
 
 /// What static_scale itself does, out of the evidence for every scale.
-void put_static(Recommendation& advice, const Analysis& analysis) {
+void put_static(Recommendation& advice, const Analysis& analysis,
+                const std::vector<LogMaxima>& maxima) {
   std::vector<const underflow::TensorFindings*> counted;
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors()) {
     if (t.counted) counted.push_back(&t);
   }
   advice.lost_at_1 = underflow::lost_mass(counted, analysis.target, 0);
-  for (const LogMaxima& log : step_maxima(analysis)) advice.steps_left_out += log.left_out.size();
+  for (const LogMaxima& log : maxima) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {
     if (scale.log2_scale != *advice.static_log2) continue;
     advice.lost_at_recommended = scale.lost;
@@ -30,32 +33,56 @@ void put_static(Recommendation& advice, const Analysis& analysis) {
 }
 
 /// The highest scale where FP16 holds the sums over microbatches too, where that is less.
-std::optional<int> highest_if_half(const Recommendation& advice, const Analysis& analysis,
-                                   const underflow::RecommendOptions& options) {
+std::optional<int> highest_if_half(const Recommendation& advice, const Basis& basis) {
   if (!advice.highest_log2) return std::nullopt;
+  const Format format = basis.analysis.target.format;
   int highest = *advice.highest_log2;
-  for (const std::string& log : std::set(analysis.logs.begin(), analysis.logs.end())) {
-    const underflow::LogScalars scalars(analysis, log);
+  for (const underflow::LogFindings& log : basis.analysis.logs) {
+    const underflow::LogScalars scalars(log);
     for (const auto& [step, sum] : scalars.sums()) {
-      const int k = underflow::highest_safe_log2(magnitude_of(sum), 1.0, analysis.target.format);
-      highest = std::min(highest, k - options.headroom_bits);
+      const int k = underflow::highest_safe_log2(magnitude_of(sum), 1.0, format);
+      highest = std::min(highest, k - basis.options.headroom_bits);
     }
   }
   return highest < *advice.highest_log2 ? std::optional(highest) : std::nullopt;
 }
 
+std::optional<NanInModel> first_in_model(const overflow::OverflowFindings& found) {
+  for (const overflow::OverflowEvent& event : found.events) {
+    if (event.cause != overflow::Cause::nan_in_model) continue;
+    return NanInModel{event.log, event.tensor, event.step,
+                      event.nan.low != 0 || event.inf.low == 0};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-void complete(Recommendation& advice, const Analysis& analysis, const frames::Selection& selection,
-              const underflow::RecommendOptions& options, const replay::LogSeries& series) {
-  const bool no_scale = needs_no_scale(analysis, advice);
-  if (!no_scale) advice.scales = scale_evidence(analysis, advice);
-  if (advice.static_log2) put_static(advice, analysis);
-  if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, analysis, options);
-  if (!no_scale) advice.dynamic = dynamic_advice(analysis, advice, series);
+bool Recommendation::no_step_held() const {
+  if (!static_log2 || !limited_by || !limited_by->censored) return false;
+  return skip && skip->steps != 0 && skip->exceedances + skip->perhaps == skip->steps;
+}
+
+Recommendation recommend(const Basis& basis) {
+  Recommendation advice = static_scale(basis);
+  advice.nan_in_model = first_in_model(basis.overflow);
+  refuse_divergence(advice, basis.overflow);
+  advice.may_use = may_use(basis.analysis, advice);
+  return advice;
+}
+
+void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
+              const replay::LogSeries& series) {
+  const Analysis& analysis = basis.analysis;
+  const std::vector<LogMaxima> maxima = step_maxima(basis);
+  const bool no_scale = advice.needs_no_scale();
+  if (!no_scale) advice.scales = scale_evidence(analysis, advice, maxima);
+  if (advice.static_log2) put_static(advice, analysis, maxima);
+  if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
+  if (!no_scale) advice.dynamic = dynamic_advice(advice, maxima, series);
   advice.ranks = rank_sum(analysis, advice, selection);
-  advice.per_layer = per_layer(analysis, advice, options);
-  advice.keep_in_fp32 = keep_in_fp32(analysis, advice, options);
+  advice.per_layer = per_layer(basis, advice);
+  advice.keep_in_fp32 = keep_in_fp32(basis, advice);
   advice.footprint = footprint(analysis);
 }
 

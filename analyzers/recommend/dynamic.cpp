@@ -54,11 +54,11 @@ std::optional<ReplayedSkips> replayed(const DynamicAdvice& advice, const replay:
 
 }  // namespace
 
-std::optional<DynamicAdvice> dynamic_advice(const underflow::Analysis& analysis,
-                                            const Recommendation& advice,
+std::optional<DynamicAdvice> dynamic_advice(const Recommendation& advice,
+                                            const std::vector<LogMaxima>& maxima,
                                             const replay::LogSeries& series) {
   if (!advice.static_log2) return std::nullopt;
-  const std::optional<int> safe = highest_safe(step_maxima(analysis));
+  const std::optional<int> safe = highest_safe(maxima);
   if (!safe) return std::nullopt;
   DynamicAdvice dynamic;
   // Tables may know of larger gradients than those of steps whose maxima are known.

@@ -30,7 +30,7 @@ void add_share(underflow::Share& share, Interval& kept, const underflow::TensorF
 underflow::Share flushed_at(const underflow::Analysis& analysis, int k) {
   underflow::Share share;
   Interval kept;
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors()) {
     if (t.counted) add_share(share, kept, t, t.classes_at(analysis.target, k));
   }
   if (share.kept) share.kept = kept;

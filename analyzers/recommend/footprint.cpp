@@ -39,11 +39,10 @@ std::uint64_t microbatches_of(const log::StepScalars& scalars) {
 }
 
 /// By step, of one log.
-std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::Analysis& analysis,
-                                                      const std::string& log) {
+std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::LogFindings& log) {
   std::map<std::int64_t, std::uint64_t> counts;
-  for (const auto& [of, scalars] : analysis.scalars) {
-    if (of == log) counts[scalars.step] = microbatches_of(scalars);
+  for (const log::StepScalars& scalars : log.scalars) {
+    counts[scalars.step] = microbatches_of(scalars);
   }
   return counts;
 }
@@ -52,9 +51,9 @@ std::map<std::int64_t, std::uint64_t> microbatches_of(const underflow::Analysis&
 
 std::optional<Footprint> footprint(const underflow::Analysis& analysis) {
   Footprint sum;
-  const auto microbatches = microbatches_of(analysis, analysis.logs.front());
-  for (const underflow::TensorFindings& t : analysis.tensors) {
-    if (t.log != analysis.logs.front()) continue;  // several logs are runs of one network
+  const underflow::LogFindings& log = analysis.logs.front();  // several are runs of one network
+  const auto microbatches = microbatches_of(log);
+  for (const underflow::TensorFindings& t : log.tensors) {
     const std::uint64_t elements = log::element_count(t.shape).value_or(0);
     if (t.role == Role::activation) {
       // The tensor is that of all microbatches, of which one is held at a time.

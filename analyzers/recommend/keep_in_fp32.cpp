@@ -14,9 +14,8 @@
 
 namespace halfscope::analyzers::recommend {
 
-using underflow::Analysis;
+using underflow::LogFindings;
 using underflow::Modules;
-using underflow::RecommendOptions;
 using underflow::TensorFindings;
 
 namespace {
@@ -80,10 +79,10 @@ std::optional<Kind> kind_of(std::string_view type) {
 }
 
 /// The activations of one log in the order of computation.
-Tensors activations_of(const Analysis& analysis, const std::string& log) {
+Tensors activations_of(const LogFindings& log) {
   Tensors all;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log == log && t.role == Role::activation) all.push_back(&t);
+  for (const TensorFindings& t : log.tensors) {
+    if (t.role == Role::activation) all.push_back(&t);
   }
   return all;
 }
@@ -120,10 +119,9 @@ std::string evidence(Kind kind, const TensorFindings* input, const Range& range)
 
 /// One entry a kind, of the modules that have evidence; modules of one kind without any are no
 /// entry: they are rules of thumb, and AMP follows them by itself.
-void find_operations(const Analysis& analysis, const std::string& log, const Range& range,
-                     std::vector<KeepInFp32>& found) {
-  const Modules modules(analysis, log);
-  const Tensors activations = activations_of(analysis, log);
+void find_operations(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
+  const Modules modules(log);
+  const Tensors activations = activations_of(log);
   for (const std::string& module : modules.with_class()) {
     const std::optional<Kind> kind = kind_of(modules.class_of(module));
     if (!kind) continue;
@@ -135,9 +133,8 @@ void find_operations(const Analysis& analysis, const std::string& log, const Ran
 }
 
 /// The last activation feeds the loss, whose softmax exponentiates it.
-void find_logits(const Analysis& analysis, const std::string& log, const Range& range,
-                 std::vector<KeepInFp32>& found) {
-  const Tensors activations = activations_of(analysis, log);
+void find_logits(const LogFindings& log, const Range& range, std::vector<KeepInFp32>& found) {
+  const Tensors activations = activations_of(log);
   if (activations.empty()) return;
   const double largest = largest_of(activations.back());
   const bool told = std::any_of(found.begin(), found.end(), [&](const KeepInFp32& keep) {
@@ -152,31 +149,28 @@ void find_logits(const Analysis& analysis, const std::string& log, const Range& 
                    std::nullopt, 0});
 }
 
-bool half_loss(const Analysis& analysis, const std::string& log) {
-  return std::any_of(analysis.manifests.begin(), analysis.manifests.end(), [&](const auto& of) {
-    return of.first == log && of.second.loss_dtype == Dtype::f16;
-  });
+bool half_loss(const LogFindings& log) {
+  return log.manifest && log.manifest->loss_dtype == Dtype::f16;
 }
 
 /// The loss itself is multiplied by the scale.
-void find_loss(const Analysis& analysis, const std::string& log, const Range& range,
-               int static_log2, std::vector<KeepInFp32>& found) {
+void find_loss(const LogFindings& log, const Range& range, int static_log2,
+               std::vector<KeepInFp32>& found) {
   double largest = 0;
-  for (const auto& [of, scalars] : analysis.scalars) {
-    if (of == log && scalars.loss && std::isfinite(*scalars.loss)) {
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss && std::isfinite(*scalars.loss)) {
       largest = std::max(largest, std::abs(*scalars.loss));
     }
   }
   const double scaled = std::ldexp(largest, static_log2);
   if (scaled <= range.largest) return;
-  found.push_back(
-      {"loss", "loss",
-       fmt::format("{}: at the recommended scale the loss, {:.3g} at its largest, "
-                   "becomes {:.3g}, beyond {}",
-                   half_loss(analysis, log) ? "it is held in FP16"
-                                            : "autocast keeps it in FP32, do not cast it by hand",
-                   largest, scaled, range.text),
-       std::nullopt, 0});
+  found.push_back({"loss", "loss",
+                   fmt::format("{}: at the recommended scale the loss, {:.3g} at its largest, "
+                               "becomes {:.3g}, beyond {}",
+                               half_loss(log) ? "it is held in FP16"
+                                              : "autocast keeps it in FP32, do not cast it by hand",
+                               largest, scaled, range.text),
+                   std::nullopt, 0});
 }
 
 /// Gradients by module, each with the highest scale it allows.
@@ -186,16 +180,17 @@ struct Group {
   int highest_log2 = 0;
 };
 
-std::vector<Group> groups_of(const Analysis& analysis, const RecommendOptions& options) {
-  std::map<std::string, Modules> modules;
-  for (const std::string& log : analysis.logs) modules.try_emplace(log, analysis, log);
+std::vector<Group> groups_of(const Basis& basis) {
   std::map<std::string, Tensors> by_name;  // a module of several logs is one: all must fit
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.counted) by_name[modules.at(t.log).of(t)].push_back(&t);
+  for (const LogFindings& log : basis.analysis.logs) {
+    const Modules modules(log);
+    for (const TensorFindings& t : log.tensors) {
+      if (t.counted) by_name[modules.of(t)].push_back(&t);
+    }
   }
   std::vector<Group> groups;
   for (auto& [name, tensors] : by_name) {
-    const auto highest = scale_range(analysis, tensors, options).highest_log2;
+    const auto highest = scale_range(basis, tensors).highest_log2;
     if (highest) groups.push_back({name, std::move(tensors), *highest});
   }
   std::stable_sort(groups.begin(), groups.end(),
@@ -205,12 +200,12 @@ std::vector<Group> groups_of(const Analysis& analysis, const RecommendOptions& o
 
 /// The layers that hold the scale down, until the rest has a scale that serves it; none where that
 /// takes more than kMost.
-void find_limiting(const Analysis& analysis, const Recommendation& advice,
-                   const RecommendOptions& options, std::vector<KeepInFp32>& found) {
+void find_limiting(const Basis& basis, const Recommendation& advice,
+                   std::vector<KeepInFp32>& found) {
   constexpr std::size_t kMost = 4;
   if (!advice.static_log2 || advice.above_target.empty()) return;
   if (advice.underflow_not_identifiable) return;  // whether the rest is served cannot be told
-  const std::vector<Group> groups = groups_of(analysis, options);
+  const std::vector<Group> groups = groups_of(basis);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;
   std::string names;  // layers that allow the same scale go together
@@ -227,7 +222,7 @@ void find_limiting(const Analysis& analysis, const Recommendation& advice,
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       rest.insert(rest.end(), groups[j].tensors.begin(), groups[j].tensors.end());
     }
-    if (scale_range(analysis, rest, options).serves()) {
+    if (scale_range(basis, rest).serves()) {
       found.insert(found.end(), removed.begin(), removed.end());
       return;
     }
@@ -236,20 +231,19 @@ void find_limiting(const Analysis& analysis, const Recommendation& advice,
 
 }  // namespace
 
-std::vector<KeepInFp32> keep_in_fp32(const Analysis& analysis, const Recommendation& advice,
-                                     const RecommendOptions& options) {
-  const Range range(analysis.target);
+std::vector<KeepInFp32> keep_in_fp32(const Basis& basis, const Recommendation& advice) {
+  const Range range(basis.analysis.target);
   std::vector<KeepInFp32> found;
   for (const std::string& name : advice.overflow_without_cure) {
     found.push_back(
         {name, "tensor", "its values overflow whatever the loss scale", std::nullopt, 0});
   }
-  for (const std::string& log : analysis.logs) {
-    find_operations(analysis, log, range, found);
-    find_logits(analysis, log, range, found);
-    if (advice.static_log2) find_loss(analysis, log, range, *advice.static_log2, found);
+  for (const LogFindings& log : basis.analysis.logs) {
+    find_operations(log, range, found);
+    find_logits(log, range, found);
+    if (advice.static_log2) find_loss(log, range, *advice.static_log2, found);
   }
-  find_limiting(analysis, advice, options, found);
+  find_limiting(basis, advice, found);
   return found;
 }
 

@@ -30,19 +30,20 @@ struct Layer {
 /// Layers in the order of their first gradient.
 std::vector<Layer> layers_of(const underflow::Analysis& analysis) {
   std::vector<Layer> layers;
-  std::map<std::string, underflow::Modules> modules;
-  for (const std::string& log : analysis.logs) modules.try_emplace(log, analysis, log);
-  std::map<std::pair<std::string, std::string>, std::size_t> index;
-  for (const TensorFindings& t : analysis.tensors) {
-    const bool weight = t.role == Role::weight && t.shape.size() >= 2;
-    if (!t.counted && !weight) continue;
-    const std::string name = modules.at(t.log).of(t);
-    const auto [at, is_new] = index.try_emplace({t.log, name}, layers.size());
-    if (is_new) layers.push_back({t.log, name, {}, nullptr, nullptr});
-    Layer& layer = layers[at->second];
-    if (t.counted) layer.gradients.push_back(&t);
-    if (t.role == Role::activation_grad) layer.activation_grad = &t;
-    if (weight) layer.weight = &t;
+  for (const underflow::LogFindings& log : analysis.logs) {
+    const underflow::Modules modules(log);
+    std::map<std::string, std::size_t> index;
+    for (const TensorFindings& t : log.tensors) {
+      const bool weight = t.role == Role::weight && t.shape.size() >= 2;
+      if (!t.counted && !weight) continue;
+      const std::string name = modules.of(t);
+      const auto [at, is_new] = index.try_emplace(name, layers.size());
+      if (is_new) layers.push_back({log.name, name, {}, nullptr, nullptr});
+      Layer& layer = layers[at->second];
+      if (t.counted) layer.gradients.push_back(&t);
+      if (t.role == Role::activation_grad) layer.activation_grad = &t;
+      if (weight) layer.weight = &t;
+    }
   }
   std::erase_if(layers, [](const Layer& layer) { return layer.gradients.empty(); });
   return layers;
@@ -92,13 +93,13 @@ Interval flushed_at(const Tensors& tensors, const underflow::Target& target, int
 
 }  // namespace
 
-std::vector<LayerScale> per_layer(const underflow::Analysis& analysis, const Recommendation& advice,
-                                  const underflow::RecommendOptions& options) {
+std::vector<LayerScale> per_layer(const Basis& basis, const Recommendation& advice) {
+  const underflow::Analysis& analysis = basis.analysis;
   std::vector<LayerScale> scales;
   if (!advice.static_log2 || advice.above_target.empty()) return scales;  // one scale serves all
   if (advice.underflow_not_identifiable) return scales;  // no layer's lowest scale is known either
   for (const Layer& layer : layers_of(analysis)) {
-    const ScaleRange range = scale_range(analysis, layer.gradients, options);
+    const ScaleRange range = scale_range(basis, layer.gradients);
     LayerScale scale;
     scale.layer = layer.name;
     if (analysis.logs.size() > 1) scale.layer = layer.log + ": " + layer.name;

@@ -43,15 +43,10 @@ bool may_be_flushed(const TensorFindings& t) {
 /// What the ranks of one log hold before the sum.
 class Ranks {
  public:
-  Ranks(const Analysis& analysis, const std::string& log, const Recommendation& advice,
+  Ranks(const Analysis& analysis, const underflow::LogFindings& log, const Recommendation& advice,
         int divide_log2)
-      : analysis_(analysis),
-        scalars_(analysis, log),
-        at_(*advice.static_log2),
-        divided_(at_ - divide_log2) {
-    for (const TensorFindings& t : analysis.tensors) {
-      if (t.log == log) tensors_[t.name] = &t;
-    }
+      : analysis_(analysis), scalars_(log), at_(*advice.static_log2), divided_(at_ - divide_log2) {
+    for (const TensorFindings& t : log.tensors) tensors_[t.name] = &t;
   }
 
   void add(std::size_t rank, const Frame& frame) {
@@ -114,15 +109,15 @@ double bound_of(long double sum, std::size_t ranks, Format format) {
 
 /// What one log says; empty where its ranks hold the same, so that the sum was taken before.
 std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& advice,
-                              const Selection& selection, const std::string& log) {
-  const std::size_t ranks = readers::run_log::rank_count(log);
+                              const Selection& selection, const underflow::LogFindings& log) {
+  const std::size_t ranks = readers::run_log::rank_count(log.name);
   if (ranks < 2) return std::nullopt;
   const int divide_log2 = static_cast<int>(std::bit_width(ranks - 1));  // ceil(log2 W)
   Ranks found(analysis, log, advice, divide_log2);
   Selection exact = selection;  // the target's boundaries, on values
   exact.target = analysis.target.format;
   readers::run_log::for_each_rank_frame(
-      log, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
+      log.name, exact, [&](std::size_t rank, Frame&& frame) { found.add(rank, frame); });
   const long double largest = found.largest_sum();
   if (!found.differ || largest <= 0) return std::nullopt;
 
@@ -149,7 +144,7 @@ std::optional<RankSum> rank_sum(const Analysis& analysis, const Recommendation& 
                                 const Selection& selection) {
   if (!advice.static_log2) return std::nullopt;
   std::optional<RankSum> tightest;
-  for (const std::string& log : analysis.logs) {
+  for (const underflow::LogFindings& log : analysis.logs) {
     const auto sum = of_log(analysis, advice, selection, log);
     if (sum && (!tightest || sum->headroom_after < tightest->headroom_after)) tightest = sum;
   }

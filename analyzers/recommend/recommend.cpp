@@ -13,9 +13,10 @@
 
 namespace halfscope::analyzers::recommend {
 
+using overflow::OverflowFindings;
 using underflow::Analysis;
+using underflow::LogFindings;
 using underflow::LogScalars;
-using underflow::LogSteps;
 using underflow::RecommendOptions;
 using underflow::StepFindings;
 using underflow::Target;
@@ -63,21 +64,16 @@ Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
   return {magnitude_of(part), 1.0, {peak.limit.log, name, peak.limit.step, part, false, true}};
 }
 
-/// Whether FP16 may have made infinities of a step that gradients recorded as wide hold.
-bool maybe_rounded(const Analysis& analysis, const std::string& log, std::int64_t step) {
-  return analysis.maybe_rounded.count({log, step}) != 0;
-}
-
 /// Whether an infinity of the step says how large a value was, at least. Not one that smaller
 /// scales did not cure, nor a loss's, which is recorded before a scale multiplies it.
-bool has_censored_infinity(const Analysis& analysis, const TensorFindings& tensor,
+bool has_censored_infinity(const OverflowFindings& overflow, const TensorFindings& tensor,
                            const StepFindings& step) {
   const bool unknown = !tensor.source_dtype && !tensor.computed_dtype;
   const bool rounded =
       tensor.computed_in_fp16() || unknown ||
-      (tensor.role != log::Role::loss && maybe_rounded(analysis, tensor.log, step.step));
+      (tensor.role != log::Role::loss && overflow.maybe_rounded.contains({tensor.log, step.step}));
   return step.counts.inf.low != 0 && rounded && !underflow::before_scaling(tensor, step) &&
-         analysis.at_every_scale.count({tensor.log, step.step}) == 0;
+         !overflow.at_every_scale.contains({tensor.log, step.step});
 }
 
 /// The least an infinity can stand for: 65520 over the scale the values were computed at.
@@ -92,7 +88,7 @@ using Tensors = std::vector<const TensorFindings*>;
 
 Tensors counted(const Analysis& analysis) {
   Tensors tensors;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (t.counted) tensors.push_back(&t);
   }
   return tensors;
@@ -110,8 +106,10 @@ std::string join(const std::vector<std::string>& names) {
 
 /// Whether the log has magnitudes of single gradients, without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
-  return std::any_of(analysis.peaks.begin(), analysis.peaks.end(), [](const auto& peak) {
-    return is_gradient(peak.second.role) && !peak.second.tensor.empty();
+  return std::ranges::any_of(analysis.logs, [](const LogFindings& log) {
+    return std::ranges::any_of(log.peaks, [](const frames::StepPeak& peak) {
+      return is_gradient(peak.role) && !peak.tensor.empty();
+    });
   });
 }
 
@@ -132,7 +130,7 @@ std::string why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
 }
 
 void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     const bool forward = t.role == log::Role::activation || t.role == log::Role::weight;
     const bool infinite = t.computed_in_fp16() && t.counts.inf.low != 0;
     if (forward && (infinite || t.classes_at(analysis.target, 0).overflow.low != 0)) {
@@ -142,42 +140,41 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
 }
 
 /// Whether some tensor of the role was computed in binary16.
-bool role_in_fp16(const Analysis& analysis, const std::string& log, log::Role role) {
-  return std::any_of(analysis.tensors.begin(), analysis.tensors.end(), [&](const auto& t) {
-    return t.log == log && t.role == role && t.computed_in_fp16();
-  });
+bool role_in_fp16(const LogFindings& log, log::Role role) {
+  return std::ranges::any_of(
+      log.tensors, [&](const TensorFindings& t) { return t.role == role && t.computed_in_fp16(); });
 }
 
 /// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's doing.
-LogSteps broken_forward(const Analysis& analysis) {
-  LogSteps steps;
-  for (const TensorFindings& t : analysis.tensors) {
+std::set<std::int64_t> broken_forward(const LogFindings& log) {
+  std::set<std::int64_t> steps;
+  for (const TensorFindings& t : log.tensors) {
     const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
                          t.role == log::Role::activation;
     for (const StepFindings& step : t.per_step) {
-      if (forward && underflow::nonfinite(step)) steps.emplace(t.log, step.step);
+      if (forward && underflow::nonfinite(step)) steps.insert(step.step);
     }
   }
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.emplace(log, scalars.step);
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.insert(scalars.step);
   }
   return steps;
 }
 
 /// The peak that the scalars of a step tell, which may be one without tables. NaN of a step whose
 /// forward pass is sound is an infinity that the backward pass went on with, as StepSeries has it.
-std::optional<Peak> peak_of(const Analysis& analysis, const LogSteps& broken,
-                            const std::string& log, const frames::StepPeak& step) {
+std::optional<Peak> peak_of(const OverflowFindings& overflow, const std::set<std::int64_t>& broken,
+                            const LogFindings& log, const frames::StepPeak& step) {
   Peak peak;
   const bool of_role = step.tensor.empty();
   const std::string name = of_role ? std::string(log::name_of(step.role)) : step.tensor;
-  peak.limit = {log, name, step.step, step.max_abs, false, of_role};
+  peak.limit = {log.name, name, step.step, step.max_abs, false, of_role};
   const bool bounds = step.role != log::Role::loss &&  // recorded before a scale multiplies it
-                      analysis.at_every_scale.count({log, step.step}) == 0;
+                      !overflow.at_every_scale.contains({log.name, step.step});
   const bool infinite =
-      std::isinf(step.max_abs) || (std::isnan(step.max_abs) && broken.count({log, step.step}) == 0);
+      std::isinf(step.max_abs) || (std::isnan(step.max_abs) && !broken.contains(step.step));
   if (infinite && bounds && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
-      (role_in_fp16(analysis, log, step.role) || maybe_rounded(analysis, log, step.step))) {
+      (role_in_fp16(log, step.role) || overflow.maybe_rounded.contains({log.name, step.step}))) {
     peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
   }
@@ -200,27 +197,32 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
   }
 }
 
+struct OfLog {
+  explicit OfLog(const LogFindings& log) : findings(log), scalars(log) {}
+  const LogFindings& findings;
+  LogScalars scalars;
+};
+
 /// Sets limited_by and highest_log2 from the tables.
-void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
-                     const RecommendOptions& options, Recommendation& r) {
-  const Format format = analysis.target.format;
-  std::map<std::string, LogScalars> scalars;
-  for (const std::string& log : analysis.logs) scalars.try_emplace(log, analysis, log);
+void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation& r) {
+  const Format format = basis.analysis.target.format;
+  std::map<std::string, OfLog> logs;
+  for (const LogFindings& log : basis.analysis.logs) logs.try_emplace(log.name, OfLog{log});
   for (const TensorFindings* t : tensors) {
+    const OfLog& log = logs.at(t->log);
     // Where infinities were left out nobody knows how large the gradients were that made them.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
-    const bool clipped = underflow::was_clipped(analysis, t->log, t->role);
-    if (clipped) r.overflow_not_identifiable = r.clipped = true;
+    if (log.findings.was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
     for (const StepFindings& step : t->per_step) {
       if (const auto peak = peak_of(*t, step)) {
-        limit_by(in_fp16(*peak, t->role, scalars.at(t->log)), format, options, r);
+        limit_by(in_fp16(*peak, t->role, log.scalars), format, basis.options, r);
       }
-      if (!has_censored_infinity(analysis, *t, step)) continue;
-      const std::optional<double> scale = underflow::computed_scale(
-          *t, step, scalars.at(t->log), underflow::WithoutScalars::as_recorded);
+      if (!has_censored_infinity(basis.overflow, *t, step)) continue;
+      const std::optional<double> scale =
+          underflow::computed_scale(*t, step, log.scalars, underflow::WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;
       if (scale) {
-        limit_by(infinity_peak(*t, step, *scale), format, options, r);
+        limit_by(infinity_peak(*t, step, *scale), format, basis.options, r);
       } else if (t->computed_in_fp16()) {
         r.reason = "scale_unknown";
       }
@@ -229,28 +231,27 @@ void limit_by_tables(const Analysis& analysis, const Tensors& tensors,
 }
 
 /// The same from the scalars of every step, also of those without tables.
-void limit_by_scalars(const Analysis& analysis, const RecommendOptions& options,
-                      Recommendation& r) {
-  const Format format = analysis.target.format;
-  const LogSteps broken = broken_forward(analysis);
-  for (const auto& [log, step] : analysis.peaks) {
+void limit_by_scalars(const Basis& basis, const LogFindings& log, Recommendation& r) {
+  const Format format = basis.analysis.target.format;
+  const std::set<std::int64_t> broken = broken_forward(log);
+  for (const frames::StepPeak& step : log.peaks) {
     if (!step.tensor.empty() && !is_gradient(step.role)) continue;
-    const auto peak = peak_of(analysis, broken, log, step);
+    const auto peak = peak_of(basis.overflow, broken, log, step);
     if (!peak) continue;
-    limit_by(*peak, format, options, r);
+    limit_by(*peak, format, basis.options, r);
     r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;
-    const bool clipped = underflow::was_clipped(analysis, log, step.role);
-    if (clipped) r.overflow_not_identifiable = r.clipped = true;
+    if (log.was_clipped(step.role)) r.overflow_not_identifiable = r.clipped = true;
   }
 }
 
 /// The same from skipped steps of logs that do not have their magnitudes. A scaler that skips steps
 /// is one of a run in binary16.
-void limit_by_skips(const Analysis& analysis, const RecommendOptions& options, Recommendation& r) {
-  const std::optional<Limit> limit = skip_limit(analysis, largest_finite(analysis));
+void limit_by_skips(const Basis& basis, Recommendation& r) {
+  const std::optional<Limit> limit = skip_limit(basis.analysis, largest_finite(basis.analysis));
   if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
   r.overflow_not_identifiable = true;
-  limit_by({magnitude_of(limit->max_abs), 1.0, *limit}, analysis.target.format, options, r);
+  limit_by({magnitude_of(limit->max_abs), 1.0, *limit}, basis.analysis.target.format, basis.options,
+           r);
 }
 
 /// Whether FP16 made some zeros before they were counted, as far as is known.
@@ -315,22 +316,24 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
 
 }  // namespace
 
-ScaleRange scale_range(const Analysis& analysis, const Tensors& tensors,
-                       const RecommendOptions& options) {
+ScaleRange scale_range(const Basis& basis, const Tensors& tensors) {
   Recommendation r;
-  limit_by_tables(analysis, tensors, options, r);
-  return {underflow::lowest_log2(tensors, analysis.target, options.target_underflow),
+  limit_by_tables(basis, tensors, r);
+  return {underflow::lowest_log2(tensors, basis.analysis.target, basis.options.target_underflow),
           r.highest_log2};
 }
 
-Recommendation recommend(const Analysis& analysis, const RecommendOptions& options) {
+Recommendation static_scale(const Basis& basis) {
+  const Analysis& analysis = basis.analysis;
+  const RecommendOptions& options = basis.options;
   Recommendation r;
-  r.logs = analysis.logs;
+  r.logs = analysis.names();
   r.format = analysis.target.name;
+  r.wide_format = wide_range(analysis.target.format);
   const Tensors tensors = counted(analysis);
   std::set<std::int64_t> nonfinite;
   std::set<std::string> roles;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     roles.insert(std::string(log::name_of(t.role)));
   }
   r.roles_found.assign(roles.begin(), roles.end());
@@ -339,16 +342,20 @@ Recommendation recommend(const Analysis& analysis, const RecommendOptions& optio
       if (halfscope::analyzers::underflow::nonfinite(step)) nonfinite.insert(step.step);
     }
   }
-  for (const auto& [log, step] : analysis.peaks) {
-    if (!std::isfinite(step.max_abs)) nonfinite.insert(step.step);
+  for (const LogFindings& log : analysis.logs) {
+    for (const frames::StepPeak& peak : log.peaks) {
+      if (!std::isfinite(peak.max_abs)) nonfinite.insert(peak.step);
+    }
   }
   r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
   find_overflow_without_cure(analysis, r);
   r.headroom_asked = options.headroom_bits;
-  limit_by_tables(analysis, tensors, options, r);
+  limit_by_tables(basis, tensors, r);
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
-  if (!tensors.empty() || peaks_alone) limit_by_scalars(analysis, options, r);
-  if (r.limited_by) limit_by_skips(analysis, options, r);
+  for (const LogFindings& log : analysis.logs) {
+    if (!tensors.empty() || peaks_alone) limit_by_scalars(basis, log, r);
+  }
+  if (r.limited_by) limit_by_skips(basis, r);
   r.incomplete_steps = underflow::incomplete_steps(analysis);
   if (r.incomplete_steps != 0) r.overflow_not_identifiable = true;
   if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);

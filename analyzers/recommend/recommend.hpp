@@ -52,6 +52,7 @@ struct MayUse {
 struct Recommendation {
   std::vector<std::string> logs;
   std::string_view format;          ///< that was asked about
+  bool wide_format = false;         ///< wide_range() of it
   std::optional<int> static_log2;   ///< log2 of static_scale: highest, or 0 (wide_range())
   std::optional<int> highest_log2;  ///< largest k with max_abs * 2^(k + headroom) < 65520
   /// highest_log2 where parameters, and the sums of their gradients over microbatches, are FP16
@@ -84,8 +85,8 @@ struct Recommendation {
   /// Tensors of role activation or weight that overflow at scale 1: no loss scale cures these.
   std::vector<std::string> overflow_without_cure;
 
-  std::optional<NanInModel> nan_in_model;  ///< study() fills it
-  std::optional<MayUse> may_use;           ///< of a run in bfloat16; study() fills it
+  std::optional<NanInModel> nan_in_model;
+  std::optional<MayUse> may_use;  ///< of a run in bfloat16
 
   // The complete recommendation; complete() fills these.
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
@@ -97,12 +98,13 @@ struct Recommendation {
   std::vector<LayerScale> per_layer;  ///< only where no single scale serves every tensor
   std::vector<KeepInFp32> keep_in_fp32;
   std::optional<Footprint> footprint;
-};
 
-/// Whether the format has binary32's exponent range, and the gradients are in it.
-inline bool needs_no_scale(const underflow::Analysis& analysis, const Recommendation& advice) {
-  return advice.none_needed && wide_range(analysis.target.format);
-}
+  /// Whether the format has binary32's exponent range, and the gradients are in it.
+  bool needs_no_scale() const { return none_needed && wide_format; }
+  /// Whether infinities hide the largest gradients of every recorded step, so that the static scale
+  /// is an upper bound of what can be used and no recommendation.
+  bool no_step_held() const;
+};
 
 /// The scales that serve some tensors, as their tables tell; highest as highest_log2, lowest as
 /// lowest_log2.
@@ -110,16 +112,17 @@ struct ScaleRange {
   std::optional<int> lowest_log2, highest_log2;
   bool serves() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
 };
-ScaleRange scale_range(const underflow::Analysis& analysis,
-                       const std::vector<const underflow::TensorFindings*>& tensors,
-                       const underflow::RecommendOptions& options);
+ScaleRange scale_range(const Basis& basis,
+                       const std::vector<const underflow::TensorFindings*>& tensors);
 
-Recommendation recommend(const underflow::Analysis& analysis,
-                         const underflow::RecommendOptions& options);
+/// The static scale that magnitudes allow; recommend.cpp.
+Recommendation static_scale(const Basis& basis);
 
-/// Adds what goes beyond one static scale; complete.cpp.
-void complete(Recommendation& advice, const underflow::Analysis& analysis,
-              const frames::Selection& selection, const underflow::RecommendOptions& options,
+/// The same, unless the run diverges.
+Recommendation recommend(const Basis& basis);
+
+/// Adds what goes beyond one static scale; complete.cpp. Reads logs of several ranks again.
+void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
               const replay::LogSeries& series);
 
 }  // namespace halfscope::analyzers::recommend

@@ -37,10 +37,11 @@ Interval overflowing(const LogMaxima& maxima, int k) {
 }  // namespace
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
-                                          const Recommendation& advice) {
+                                          const Recommendation& advice,
+                                          const std::vector<LogMaxima>& maxima) {
   if (!advice.static_log2) return {};
   std::vector<const underflow::TensorFindings*> counted;
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors()) {
     if (t.counted) counted.push_back(&t);
   }
   std::vector<ScaleEvidence> scales;
@@ -55,7 +56,7 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     scales.push_back(scale);
   }
   // Of several logs the one that overflows most easily.
-  for (const LogMaxima& log : step_maxima(analysis)) {
+  for (const LogMaxima& log : maxima) {
     for (ScaleEvidence& scale : scales) {
       scale.overflow_steps += overflowing(log, scale.log2_scale);
       const double limit = limit_log2(analysis.target, scale.log2_scale);

@@ -44,12 +44,14 @@ Limit limit_of(const scale_history::TimelineFacts& facts, const SkipEpisode& epi
 
 std::optional<double> largest_finite(const underflow::Analysis& analysis) {
   std::optional<double> largest;
-  for (const underflow::TensorFindings& t : analysis.tensors) {
-    if (t.counted) largest = std::max(largest, t.max_abs);
-  }
-  for (const auto& [log, peak] : analysis.peaks) {
-    const bool counts = is_gradient(peak.role) && std::isfinite(peak.max_abs) && peak.max_abs > 0;
-    if (counts) largest = std::max(largest, std::optional(peak.max_abs));
+  for (const underflow::LogFindings& log : analysis.logs) {
+    for (const underflow::TensorFindings& t : log.tensors) {
+      if (t.counted) largest = std::max(largest, t.max_abs);
+    }
+    for (const frames::StepPeak& peak : log.peaks) {
+      const bool counts = is_gradient(peak.role) && std::isfinite(peak.max_abs) && peak.max_abs > 0;
+      if (counts) largest = std::max(largest, std::optional(peak.max_abs));
+    }
   }
   return largest;
 }
@@ -57,10 +59,12 @@ std::optional<double> largest_finite(const underflow::Analysis& analysis) {
 std::optional<Limit> skip_limit(const underflow::Analysis& analysis,
                                 std::optional<double> largest) {
   std::optional<Limit> limit;
-  for (const scale_history::TimelineFacts& facts : scale_history::timeline_facts(analysis)) {
-    for (const SkipEpisode& episode : scale_history::skip_episodes(analysis, facts)) {
+  for (const underflow::LogFindings& log : analysis.logs) {
+    const auto facts = scale_history::timeline_facts(log);
+    if (!facts) continue;
+    for (const SkipEpisode& episode : scale_history::skip_episodes(log, *facts)) {
       if (in_vain(episode, largest)) continue;
-      const Limit found = limit_of(facts, episode);
+      const Limit found = limit_of(*facts, episode);
       if (!limit || found.max_abs > limit->max_abs) limit = found;
     }
   }

@@ -10,8 +10,6 @@
 
 namespace halfscope::analyzers::recommend {
 
-using underflow::Analysis;
-
 namespace {
 
 /// What is known of one step.
@@ -25,29 +23,27 @@ struct Step {
 /// Collects the steps of one log.
 class Collector {
  public:
-  Collector(const Analysis& analysis, std::string log)
-      : analysis_(analysis), log_(std::move(log)), scalars_(analysis, log_) {
-    for (const underflow::TensorFindings& t : analysis.tensors) {
-      if (t.log != log_ || !t.counted) continue;
+  Collector(const Basis& basis, const underflow::LogFindings& log)
+      : basis_(basis), log_(log), scalars_(log) {
+    for (const underflow::TensorFindings& t : log.tensors) {
+      if (!t.counted) continue;
       if (t.computed_in_fp16()) in_fp16_.insert(t.role);
       any_ = true;
       for (const underflow::StepFindings& step : t.per_step) add(t, step);
     }
-    for (const auto& [name, peak] : analysis.peaks) {
-      if (any_ && name == log_) add(peak);
-    }
+    if (!any_) return;
+    for (const frames::StepPeak& peak : log.peaks) add(peak);
   }
 
   LogMaxima maxima() const {
     LogMaxima all;
-    all.log = log_;
+    all.log = log_.name;
     for (const auto& [number, step] : steps_) {
       if (step.broken) {
         all.left_out.push_back(number);
         continue;
       }
-      const bool clipped = underflow::was_clipped(analysis_, log_, log::Role::weight_grad);
-      all.steps.push_back({number, step.log2_max, step.censored || clipped});
+      all.steps.push_back({number, step.log2_max, step.censored || log_.clipped});
       all.highest_log2.push_back(step.highest_log2);
     }
     return all;
@@ -83,19 +79,20 @@ class Collector {
   }
 
   bool at_every_scale(std::int64_t step) const {
-    return analysis_.at_every_scale.count({log_, step}) != 0;
+    return basis_.overflow.at_every_scale.contains({log_.name, step});
   }
 
   /// Of a gradient that is recorded as wide.
   bool maybe_rounded(log::Role role, std::int64_t step) const {
-    return role != log::Role::loss && analysis_.maybe_rounded.count({log_, step}) != 0;
+    return role != log::Role::loss && basis_.overflow.maybe_rounded.contains({log_.name, step});
   }
 
   void add_finite(std::int64_t number, Magnitude recorded, double scale) {
     Step& step = steps_[number];
     step.log2_max = std::max(step.log2_max, std::log2(to_double(recorded)) - std::log2(scale));
-    step.highest_log2 = std::min(
-        step.highest_log2, underflow::highest_safe_log2(recorded, scale, analysis_.target.format));
+    step.highest_log2 =
+        std::min(step.highest_log2,
+                 underflow::highest_safe_log2(recorded, scale, basis_.analysis.target.format));
   }
 
   /// computed_at: the loss scale of values computed in binary16, of which an infinity is one of
@@ -109,8 +106,8 @@ class Collector {
     steps_[number].broken = true;
   }
 
-  const Analysis& analysis_;
-  std::string log_;
+  const Basis& basis_;
+  const underflow::LogFindings& log_;
   underflow::LogScalars scalars_;
   std::set<log::Role> in_fp16_;
   std::map<std::int64_t, Step> steps_;
@@ -119,10 +116,10 @@ class Collector {
 
 }  // namespace
 
-std::vector<LogMaxima> step_maxima(const Analysis& analysis) {
+std::vector<LogMaxima> step_maxima(const Basis& basis) {
   std::vector<LogMaxima> all;
-  for (const std::string& log : std::set<std::string>(analysis.logs.begin(), analysis.logs.end())) {
-    LogMaxima maxima = Collector(analysis, log).maxima();
+  for (const underflow::LogFindings& log : basis.analysis.logs) {
+    LogMaxima maxima = Collector(basis, log).maxima();
     if (!maxima.steps.empty()) all.push_back(std::move(maxima));
   }
   return all;

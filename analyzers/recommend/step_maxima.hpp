@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend/skip_bound.hpp"
+#include "analyzers/recommend/advice.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::recommend {
@@ -24,7 +24,7 @@ struct LogMaxima {
 };
 
 /// Logs without such steps are left out.
-std::vector<LogMaxima> step_maxima(const underflow::Analysis& analysis);
+std::vector<LogMaxima> step_maxima(const Basis& basis);
 
 /// log2 of the smallest unscaled magnitude that overflows at loss scale 2^k.
 double limit_log2(const underflow::Target& target, int k);

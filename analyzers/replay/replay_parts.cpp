@@ -166,16 +166,15 @@ const TensorSeries* weight_of(const StepSeries& series, std::string_view module)
 /// In the order of the backward pass.
 std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series,
                              std::string& missing) {
-  underflow::Analysis names;  // all that the order looks at
+  underflow::LogFindings names;  // all that the order looks at
   for (const TensorSeries& tensor : series.tensors) {
     names.tensors.emplace_back();
-    names.tensors.back().log = series.log;
     names.tensors.back().name = tensor.name;
     names.tensors.back().role = tensor.role;
   }
   std::vector<Layer> layers;
   bool any_weight = false, moments = true;
-  const underflow::ComputationOrder order(names, series.log);
+  const underflow::ComputationOrder order(names);
   for (const std::size_t i : order.tensors()) {
     const TensorSeries& gradient = series.tensors[i];
     if (gradient.role != Role::activation_grad || gradient.steps.empty()) continue;

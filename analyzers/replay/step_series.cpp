@@ -386,10 +386,12 @@ void SeriesCollector::finish_log() {
   }
 }
 
-LogSeries SeriesCollector::finish(const std::set<std::string>& clipped) {
+LogSeries SeriesCollector::finish(const std::vector<underflow::LogFindings>& logs) {
   finish_log();
   for (StepSeries& series : found_.series) {
-    if (clipped.contains(series.log)) weights_at_least(series);
+    const bool clipped = std::ranges::any_of(
+        logs, [&](const auto& log) { return log.clipped && log.name == series.log; });
+    if (clipped) weights_at_least(series);
   }
   return std::exchange(found_, {});
 }

@@ -17,8 +17,9 @@
 #include "halfscope/table/interval.hpp"
 
 namespace halfscope::analyzers::underflow {
-struct Target;  // underflow.hpp
-}
+struct LogFindings;  // underflow.hpp
+struct Target;
+}  // namespace halfscope::analyzers::underflow
 
 namespace halfscope::analyzers::replay {
 
@@ -131,8 +132,8 @@ class SeriesCollector {
   SeriesCollector(const underflow::Target& target, std::optional<double> recorded_scale)
       : target_(target), recorded_scale_(recorded_scale) {}
   frames::Visitor begin(const std::string& log);
-  /// clipped: logs whose weight gradients were clipped before they were recorded.
-  LogSeries finish(const std::set<std::string>& clipped);
+  /// logs: those that were read, to tell whose weight gradients were clipped.
+  LogSeries finish(const std::vector<underflow::LogFindings>& logs);
 
  private:
   void finish_log();

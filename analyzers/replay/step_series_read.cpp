@@ -79,19 +79,16 @@ void tell_skipped(const Interval& skipped, const std::filesystem::path& log, Not
       printable(log.string()), count, skipped.high == 1 ? "step" : "steps"));
 }
 
-/// What clipped_logs() asks of a log: its weight gradients' sizes and moments.
+/// What is_clipped() asks of a log: its weight gradients' sizes and moments.
 class SeenForClipping {
  public:
-  explicit SeenForClipping(const std::string& log) : log_(log) { seen_.logs.push_back(log); }
-
-  void add(const log::Manifest& manifest) { seen_.manifests.emplace_back(log_, manifest); }
-  void add(const log::StepScalars& scalars) { seen_.scalars.emplace_back(log_, scalars); }
+  void add(const log::Manifest& manifest) { seen_.manifest = manifest; }
+  void add(const log::StepScalars& scalars) { seen_.scalars.push_back(scalars); }
   void add(const frames::Frame& frame) {
     if (frame.role != log::Role::weight_grad) return;
     const auto [at, is_new] = index_.try_emplace(frame.name, seen_.tensors.size());
     if (is_new) {
       underflow::TensorFindings tensor;
-      tensor.log = log_;
       tensor.role = frame.role;
       seen_.tensors.push_back(std::move(tensor));
     }
@@ -106,11 +103,10 @@ class SeenForClipping {
       step.max_abs = to_double(*largest) / frame.scale;
     seen_.tensors[at->second].per_step.push_back(std::move(step));
   }
-  bool clipped() const { return underflow::clipped_logs(seen_).contains(log_); }
+  bool clipped() const { return underflow::is_clipped(seen_); }
 
  private:
-  std::string log_;
-  underflow::Analysis seen_;
+  underflow::LogFindings seen_;
   std::map<std::string, std::size_t> index_;
 };
 
@@ -123,7 +119,7 @@ StepSeries read_series(const std::filesystem::path& log, const frames::Selection
   frames::Selection wanted = selection;
   wanted.target = target.format;
   frames::Visitor visit;
-  SeenForClipping seen(log.string());
+  SeenForClipping seen;
   visit.frame = [&](frames::Frame&& frame) {
     seen.add(frame);
     builder.add(frame);

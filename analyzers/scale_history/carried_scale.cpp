@@ -8,7 +8,7 @@
 
 namespace halfscope::analyzers::scale_history {
 
-using underflow::Analysis;
+using underflow::LogFindings;
 
 namespace {
 
@@ -21,20 +21,20 @@ struct Told {
 };
 using ToldByStep = std::map<std::int64_t, Told>;
 
-ToldByStep scales_of(const Analysis& analysis, const std::string& log) {
+ToldByStep scales_of(const LogFindings& log) {
   ToldByStep told;
-  for (const auto& [of, scalars] : analysis.scalars) {
-    if (of != log || !scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (!scalars.loss_scale || !frames::usable_scale(*scalars.loss_scale)) continue;
     told[scalars.step] = {*scalars.loss_scale, scalars.found_inf};
   }
   return told;
 }
 
 /// The least that the largest gradient of each step can be, where it is taken as unscaled.
-std::map<std::int64_t, double> largest_of(const Analysis& analysis, const std::string& log) {
+std::map<std::int64_t, double> largest_of(const LogFindings& log) {
   std::map<std::int64_t, double> largest;
-  for (const underflow::TensorFindings& tensor : analysis.tensors) {
-    if (tensor.log != log || !tensor.counted) continue;
+  for (const underflow::TensorFindings& tensor : log.tensors) {
+    if (!tensor.counted) continue;
     for (const underflow::StepFindings& step : tensor.per_step) {
       if (step.scale != 1 || step.counts.finite_nonzero.low == 0) continue;
       double& kept = largest[step.step];
@@ -52,22 +52,20 @@ bool was_skipped(const ToldByStep& told, ToldByStep::const_iterator at) {
 
 }  // namespace
 
-std::optional<CarriedScale> carried_scale(const Analysis& analysis) {
+std::optional<CarriedScale> carried_scale(const LogFindings& log) {
+  if (log.kinds.empty()) return std::nullopt;
   const double overflow = to_double(boundaries(kBinary16).overflow);
-  std::map<std::string, std::string> tags;  // by log
-  for (const auto& [log, kind] : analysis.kinds) tags[log] += kind.scale_tag;
-  for (const auto& [log, tag] : tags) {
-    const ToldByStep told = scales_of(analysis, log);
-    CarriedScale found{log, tag};
-    for (const auto& [step, largest] : largest_of(analysis, log)) {
-      const auto at = told.find(step);
-      if (at == told.end()) continue;
-      ++found.of;
-      if (largest * at->second.scale >= overflow && !was_skipped(told, at)) ++found.steps;
-    }
-    if (found.steps >= kLeast && found.steps * kOneOf >= found.of) return found;
+  const ToldByStep told = scales_of(log);
+  CarriedScale found{log.name};
+  for (const frames::LogKind& kind : log.kinds) found.tag += kind.scale_tag;
+  for (const auto& [step, largest] : largest_of(log)) {
+    const auto at = told.find(step);
+    if (at == told.end()) continue;
+    ++found.of;
+    if (largest * at->second.scale >= overflow && !was_skipped(told, at)) ++found.steps;
   }
-  return std::nullopt;
+  const bool many = found.steps >= kLeast && found.steps * kOneOf >= found.of;
+  return many ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace halfscope::analyzers::scale_history

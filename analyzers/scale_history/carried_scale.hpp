@@ -14,12 +14,12 @@ namespace halfscope::analyzers::scale_history {
 /// the log tells of them, although they were not skipped.
 struct CarriedScale {
   std::string log;
-  std::string tag;  ///< of the scalar that has the loss scale; empty where it has none
+  std::string tag = {};  ///< of the scalar that has the loss scale; empty where it has none
   std::uint64_t steps = 0;
   std::uint64_t of = 0;  ///< steps that have gradients and a loss scale
 };
 
-/// Of the first log of another tool where that is so of a tenth of the steps, and two at least.
-std::optional<CarriedScale> carried_scale(const underflow::Analysis& analysis);
+/// Of another tool's log where that is so of a tenth of the steps, and two at least.
+std::optional<CarriedScale> carried_scale(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -6,12 +6,8 @@
 
 namespace halfscope::analyzers::scale_history {
 
-/// Of every run log that has scalars: these alone, as another tool's log. timeline_facts() of one
-/// says what became of its loss scale; it tells no tensors, so nothing of what drove it.
-std::vector<underflow::Analysis> run_log_scalars(const underflow::Analysis& analysis);
-
-/// Whether a static loss scale above 1 skipped the last steps one and all, or most: a smaller one
-/// may help.
-bool skips_at_static_scale(const TimelineFacts& facts);
+/// What became of a run log's loss scale, by its scalars alone: nothing of what drove it. Empty
+/// without scalars, of other logs, and where they tell nothing.
+std::optional<TimelineFacts> run_log_facts(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::scale_history

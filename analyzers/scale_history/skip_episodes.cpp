@@ -80,12 +80,10 @@ std::vector<SkipEpisode> skips_of(const Steps& steps, const TimelineFacts& facts
 
 }  // namespace
 
-std::vector<SkipEpisode> skip_episodes(const underflow::Analysis& analysis,
+std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
                                        const TimelineFacts& facts) {
   Steps steps;
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (log == facts.log) steps.push_back(&scalars);
-  }
+  for (const log::StepScalars& scalars : log.scalars) steps.push_back(&scalars);
   std::vector<SkipEpisode> skips = skips_of(steps, facts);
   std::ranges::stable_sort(skips, {}, &SkipEpisode::first);
   const std::vector<std::int64_t> broken = steps_without_loss(steps);

@@ -23,7 +23,7 @@ struct SkipEpisode {
 /// Those of a log, ascending. Scales are taken to be halved where a step is skipped, as every
 /// scaler does whose logs are read (docs/logs.md). Steps whose loss is NaN or infinite are left
 /// out.
-std::vector<SkipEpisode> skip_episodes(const underflow::Analysis& analysis,
+std::vector<SkipEpisode> skip_episodes(const underflow::LogFindings& log,
                                        const TimelineFacts& facts);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -11,7 +11,7 @@
 
 namespace halfscope::analyzers::scale_history {
 
-using underflow::Analysis;
+using underflow::LogFindings;
 
 namespace {
 
@@ -27,12 +27,10 @@ struct Point {
   std::optional<std::int64_t> by = step;
 };
 
-std::vector<Point> points_of(const Analysis& analysis, const TimelineFacts& facts) {
+std::vector<Point> points_of(const LogFindings& log, const TimelineFacts& facts) {
   std::vector<Point> points;
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (log == facts.log && scalars.loss_scale) {
-      points.push_back({scalars.step, *scalars.loss_scale});
-    }
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss_scale) points.push_back({scalars.step, *scalars.loss_scale});
   }
   for (const frames::SkippedSteps& range : facts.ranges) {
     const auto end = range.last ? std::optional(*range.last + 1) : std::nullopt;
@@ -115,10 +113,10 @@ struct Seen {
 };
 using SeenByStep = std::map<std::int64_t, std::vector<Seen>>;
 
-SeenByStep magnitudes_of(const Analysis& analysis, const std::string& log) {
+SeenByStep magnitudes_of(const LogFindings& log) {
   SeenByStep seen;
-  for (const underflow::TensorFindings& tensor : analysis.tensors) {
-    if (tensor.log != log || !is_gradient(tensor.role)) continue;
+  for (const underflow::TensorFindings& tensor : log.tensors) {
+    if (!is_gradient(tensor.role)) continue;
     for (const underflow::StepFindings& step : tensor.per_step) {
       const bool not_finite = step.counts.nan.low + step.counts.inf.low > 0;
       const double max_abs =
@@ -126,8 +124,8 @@ SeenByStep magnitudes_of(const Analysis& analysis, const std::string& log) {
       seen[step.step].push_back({&tensor.name, tensor.role, max_abs, step.counts.nonfinite_known});
     }
   }
-  for (const auto& [of, peak] : analysis.peaks) {
-    if (of != log || peak.tensor.empty() || !is_gradient(peak.role)) continue;
+  for (const frames::StepPeak& peak : log.peaks) {
+    if (peak.tensor.empty() || !is_gradient(peak.role)) continue;
     seen[peak.step].push_back({&peak.tensor, peak.role, peak.max_abs});
   }
   return seen;
@@ -205,10 +203,9 @@ void add_at_one(std::int64_t first, std::uint64_t count, TimelineFacts& facts) {
   facts.first_at_one = std::min(first, facts.first_at_one.value_or(first));
 }
 
-void set_steps(const Analysis& analysis, TimelineFacts& facts) {
+void set_steps(const LogFindings& log, TimelineFacts& facts) {
   const log::StepScalars* last = nullptr;
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (log != facts.log) continue;
+  for (const log::StepScalars& scalars : log.scalars) {
     ++facts.steps;
     if (!facts.first) facts.first = scalars.step;
     facts.last = scalars.step;
@@ -224,8 +221,7 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
     facts.last = facts.skipped.back();
   }
   facts.skipped_in_all = Interval(facts.skipped.size());
-  for (const auto& [log, range] : analysis.skips) {
-    if (log != facts.log) continue;
+  for (const frames::SkippedSteps& range : log.skips) {
     facts.ranges.push_back(range);
     facts.skipped_in_all += range.count;
     add_at_one(range.first, skipped_at_one(range), facts);
@@ -234,10 +230,9 @@ void set_steps(const Analysis& analysis, TimelineFacts& facts) {
 }
 
 /// What the kinds of the log say. Returns whether entries are left without a step.
-bool set_kinds(const Analysis& analysis, TimelineFacts& facts) {
+bool set_kinds(const LogFindings& log, TimelineFacts& facts) {
   bool steps_open = false;
-  for (const auto& [of, kind] : analysis.kinds) {
-    if (of != facts.log) continue;
+  for (const frames::LogKind& kind : log.kinds) {
     facts.kinds.push_back(kind.name);
     facts.skips_at_least = facts.skips_at_least || kind.skips_at_least;
     facts.skipped_in_all += Interval(0, kind.perhaps_skipped);
@@ -254,43 +249,45 @@ bool set_kinds(const Analysis& analysis, TimelineFacts& facts) {
   return steps_open;
 }
 
-TimelineFacts facts_of(const Analysis& analysis, const std::string& log) {
+TimelineFacts facts_of(const LogFindings& log) {
   TimelineFacts facts;
-  facts.log = log;
-  set_steps(analysis, facts);
-  const bool steps_open = set_kinds(analysis, facts);
+  facts.log = log.name;
+  set_steps(log, facts);
+  const bool steps_open = set_kinds(log, facts);
   facts.numbered = steps_open && facts.ranges.empty();
-  std::vector<Point> points = points_of(analysis, facts);
+  std::vector<Point> points = points_of(log, facts);
   set_scales(points, facts);
   std::erase_if(points, [](const Point& point) { return point.within; });
   set_falls(facts);
-  const SeenByStep seen = magnitudes_of(analysis, log);
+  const SeenByStep seen = magnitudes_of(log);
   facts.magnitudes = !seen.empty();
   for (ScaleFall& fall : facts.falls) {
     if (!facts.numbered) fall.driver = driver_of(fall, seen, points);
   }
-  set_state(analysis, facts);
+  set_state(log, facts);
   return facts;
 }
 
 }  // namespace
 
-const ScaleFall* collapse_of(const TimelineFacts& facts) {
-  const auto found = std::ranges::find_if(facts.falls, [&](const ScaleFall& fall) {
-    return fall.to <= 1 && facts.scale_last.value_or(fall.to) * kCollapse <= fall.from;
+const ScaleFall* TimelineFacts::collapse() const {
+  const auto found = std::ranges::find_if(falls, [&](const ScaleFall& fall) {
+    return fall.to <= 1 && scale_last.value_or(fall.to) * kCollapse <= fall.from;
   });
-  return found == facts.falls.end() ? nullptr : &*found;
+  return found == falls.end() ? nullptr : &*found;
 }
 
-std::vector<TimelineFacts> timeline_facts(const Analysis& analysis) {
+std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {
+  if (log.kinds.empty()) return std::nullopt;
+  TimelineFacts facts = facts_of(log);
+  const bool told = facts.scale_first || facts.skips_told;
+  return told || facts.alarming() ? std::optional(std::move(facts)) : std::nullopt;
+}
+
+std::vector<TimelineFacts> timeline_facts(const underflow::Analysis& analysis) {
   std::vector<TimelineFacts> all;
-  for (const std::string& log : analysis.logs) {
-    const bool foreign = std::any_of(analysis.kinds.begin(), analysis.kinds.end(),
-                                     [&](const auto& kind) { return kind.first == log; });
-    if (!foreign) continue;
-    TimelineFacts facts = facts_of(analysis, log);
-    const bool told = facts.scale_first || facts.skips_told;
-    if (told || facts.alarming()) all.push_back(std::move(facts));
+  for (const LogFindings& log : analysis.logs) {
+    if (auto facts = timeline_facts(log)) all.push_back(std::move(*facts));
   }
   return all;
 }

@@ -64,7 +64,7 @@ enum class RunState : std::uint8_t {
   normal,
   slow_start,  ///< most skipped steps are the first ones, while the scale comes down
   skipping,    ///< TimelineFacts::many_skipped(), or some at a scale of 1 or less
-  collapsed,   ///< collapse_of()
+  collapsed,   ///< TimelineFacts::collapse()
   broken       ///< steps are skipped in vain, or NaN or infinities last to the end
 };
 
@@ -124,14 +124,18 @@ struct TimelineFacts {
   bool perhaps_many_skipped() const;
   /// Whether the skipped steps and the loss scale are known to be as they should.
   bool clear() const;
+  /// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did
+  /// not come back; null where there is none.
+  const ScaleFall* collapse() const;
+  /// Whether a static loss scale above 1 skipped the last steps one and all, or most: a smaller one
+  /// may help.
+  bool skips_at_static_scale() const;
 };
 
-/// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did
-/// not come back; null where there is none.
-const ScaleFall* collapse_of(const TimelineFacts& facts);
-
-/// Of every log that is neither a run log nor of tensors alone, and that tells scalars or skipped
-/// steps.
+/// Of a log that is neither a run log nor of tensors alone, and that tells scalars or skipped
+/// steps; empty of others.
+std::optional<TimelineFacts> timeline_facts(const underflow::LogFindings& log);
+/// Of every log of which it is not empty.
 std::vector<TimelineFacts> timeline_facts(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -8,7 +8,7 @@
 namespace halfscope::analyzers::scale_history {
 
 using frames::SkippedSteps;
-using underflow::Analysis;
+using underflow::LogFindings;
 
 namespace {
 
@@ -63,12 +63,12 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
   found.count_since += count;
 }
 
-void set_nonfinite(const Analysis& analysis, TimelineFacts& facts) {
+void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
   for (const Quantity of : {Quantity::loss, Quantity::gradient_norm, Quantity::nan_iterations,
                             Quantity::evaluation_loss}) {
     Nonfinite found{of};
-    for (const auto& [log, scalars] : analysis.scalars) {
-      const auto count = log == facts.log ? nonfinite_at(scalars, of) : std::nullopt;
+    for (const log::StepScalars& scalars : log.scalars) {
+      const auto count = nonfinite_at(scalars, of);
       if (!count) continue;
       const bool skipped = of == Quantity::gradient_norm && was_skipped(facts, scalars.step);
       add_nonfinite(scalars.step, *count, skipped, found);
@@ -78,12 +78,10 @@ void set_nonfinite(const Analysis& analysis, TimelineFacts& facts) {
 }
 
 /// Whether the log tells of steps otherwise than by what was skipped: how many there were.
-bool tells_steps(const Analysis& analysis, const TimelineFacts& facts) {
-  return std::ranges::any_of(analysis.scalars, [&](const auto& entry) {
-    const log::StepScalars& s = entry.second;
+bool tells_steps(const LogFindings& log) {
+  return std::ranges::any_of(log.scalars, [](const log::StepScalars& s) {
     const bool of_skip = s.found_inf.value_or(false) || s.loss_scale;
-    return entry.first == facts.log &&
-           (s.loss || s.learning_rate || s.found_inf == false || !of_skip);
+    return s.loss || s.learning_rate || s.found_inf == false || !of_skip;
   });
 }
 
@@ -173,10 +171,9 @@ bool is_full(const SkippedSteps& range) {
 }
 
 /// The scale that the log tells at a step.
-std::optional<double> scale_of_step(const Analysis& analysis, const TimelineFacts& facts,
-                                    std::int64_t step) {
-  for (const auto& [log, scalars] : analysis.scalars) {
-    if (log == facts.log && scalars.step == step) return scalars.loss_scale;
+std::optional<double> scale_of_step(const LogFindings& log, std::int64_t step) {
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.step == step) return scalars.loss_scale;
   }
   return std::nullopt;
 }
@@ -206,18 +203,18 @@ SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
 }
 
 /// Whether most skipped steps are the first ones.
-void set_slow_start(const Analysis& analysis, TimelineFacts& facts, std::int64_t first) {
+void set_slow_start(const LogFindings& log, TimelineFacts& facts, std::int64_t first) {
   SlowStart start = skipped_at_start(facts, first);
   if (start.skipped < kLeastAtStart || 2 * start.skipped < facts.skipped_in_all.high) return;
-  if (!start.scale) start.scale = scale_of_step(analysis, facts, start.last + 1);
-  if (!start.from) start.from = scale_of_step(analysis, facts, first);
+  if (!start.scale) start.scale = scale_of_step(log, start.last + 1);
+  if (!start.from) start.from = scale_of_step(log, first);
   facts.slow_start = start;
 }
 
 RunState state_of(const TimelineFacts& facts) {
   const bool told = facts.scale_first || facts.skips_told;
   if (facts.in_vain || facts.ended_at_minimum || lasts(facts)) return RunState::broken;
-  if (collapse_of(facts) != nullptr) return RunState::collapsed;
+  if (facts.collapse() != nullptr) return RunState::collapsed;
   if (!told) return RunState::unknown;
   const bool none = facts.skipped_in_all.high == 0;
   if (none && facts.scale_least == 1 && facts.scale_most == 1) return RunState::not_needed;
@@ -235,15 +232,15 @@ bool are_many(std::uint64_t skipped, const TimelineFacts& facts) {
 
 }  // namespace
 
-void set_state(const Analysis& analysis, TimelineFacts& facts) {
-  set_nonfinite(analysis, facts);
+void set_state(const LogFindings& log, TimelineFacts& facts) {
+  set_nonfinite(log, facts);
   const auto steps = steps_of(facts);
-  if (steps && tells_steps(analysis, facts)) {
+  if (steps && tells_steps(log)) {
     facts.first_attempt = steps->first;
     facts.last_attempt = steps->last;
     facts.attempts = static_cast<std::uint64_t>(steps->last - steps->first) + 1;
   }
-  if (steps) set_slow_start(analysis, facts, steps->first);
+  if (steps) set_slow_start(log, facts, steps->first);
   if (steps) set_in_vain(facts, *steps);
   facts.state = state_of(facts);
 }
@@ -266,6 +263,10 @@ bool TimelineFacts::alarming() const {
 bool TimelineFacts::many_skipped() const { return are_many(skipped_in_all.low, *this); }
 
 bool TimelineFacts::perhaps_many_skipped() const { return are_many(skipped_in_all.high, *this); }
+
+bool TimelineFacts::skips_at_static_scale() const {
+  return in_vain && changes.empty() && scale_last.value_or(1) > 1 && !ended_at_minimum;
+}
 
 bool TimelineFacts::clear() const {
   if (state != RunState::normal && state != RunState::not_needed) return false;

@@ -8,6 +8,6 @@ namespace halfscope::analyzers::scale_history {
 
 /// Sets what TimelineFacts says of NaN and infinities, of steps skipped in vain, and the state,
 /// from all that it has else.
-void set_state(const underflow::Analysis& analysis, TimelineFacts& facts);
+void set_state(const underflow::LogFindings& log, TimelineFacts& facts);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -21,10 +21,10 @@ struct Step {
 };
 
 /// The squares of a step that has all of the log's weight gradients, all of them finite.
-std::vector<Step> whole_steps(const Analysis& analysis, const std::string& log) {
+std::vector<Step> whole_steps(const LogFindings& log) {
   std::map<std::int64_t, Step> steps;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log != log || t.role != log::Role::weight_grad) continue;
+  for (const TensorFindings& t : log.tensors) {
+    if (t.role != log::Role::weight_grad) continue;
     for (const StepFindings& found : t.per_step) {
       Step& step = steps[found.step];
       step.known = step.known && found.moments && !nonfinite(found);
@@ -45,22 +45,23 @@ std::vector<Step> whole_steps(const Analysis& analysis, const std::string& log) 
 
 /// Whether the log has a step whose gradients the recorder read at the optimizer's step: those that
 /// no backward pass left.
-bool read_at_step(const Analysis& analysis, const std::string& log) {
-  return std::any_of(analysis.scalars.begin(), analysis.scalars.end(), [&](const auto& scalars) {
-    return scalars.first == log && scalars.second.more.count("gradients_read_at_step") != 0;
+bool read_at_step(const LogFindings& log) {
+  return std::ranges::any_of(log.scalars, [](const log::StepScalars& step) {
+    return step.more.contains("gradients_read_at_step");
   });
 }
 
 /// Whether a recorder that read gradients at the step was told that the loop clips them. In the
 /// words of earlier recorders, which read all of them there.
-bool says_clipped(const Analysis& analysis, const std::string& log, const log::Manifest& manifest) {
+bool says_clipped(const LogFindings& log) {
   constexpr const char* kEarlier =
       "read when the optimizer's step is attempted, before a skip is decided";
-  const auto recorder = manifest.about->find("recorder");
-  if (recorder == manifest.about->end() || !recorder->is_object()) return false;
+  if (!log.manifest) return false;
+  const auto recorder = log.manifest->about->find("recorder");
+  if (recorder == log.manifest->about->end() || !recorder->is_object()) return false;
   const auto clipping = recorder->find("clipping");
   if (clipping == recorder->end() || clipping->is_null()) return false;
-  return recorder->value("gradients", nlohmann::json()) == kEarlier || read_at_step(analysis, log);
+  return recorder->value("gradients", nlohmann::json()) == kEarlier || read_at_step(log);
 }
 
 constexpr std::uint64_t kLeast = 3, kOneOf = 4;  // steps that have the bound, and their share
@@ -95,26 +96,17 @@ bool by_values(const std::vector<Step>& steps) {
 
 }  // namespace
 
-std::set<std::string> clipped_logs(const Analysis& analysis) {
-  std::set<std::string> clipped;
-  for (const std::string& log : analysis.logs) {
-    if (by_values(whole_steps(analysis, log))) clipped.insert(log);
-  }
-  for (const auto& [log, manifest] : analysis.manifests) {
-    if (says_clipped(analysis, log, manifest)) clipped.insert(log);
-  }
-  return clipped;
-}
+bool is_clipped(const LogFindings& log) { return by_values(whole_steps(log)) || says_clipped(log); }
 
 std::size_t incomplete_steps(const Analysis& analysis) {
-  return static_cast<std::size_t>(std::ranges::count_if(analysis.scalars, [](const auto& scalars) {
-    const auto found = scalars.second.more.find("gradients_missing");
-    return found != scalars.second.more.end() && found->second > 0;
-  }));
-}
-
-bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role) {
-  return role == log::Role::weight_grad && analysis.clipped.contains(log);
+  std::size_t steps = 0;
+  for (const LogFindings& log : analysis.logs) {
+    steps += static_cast<std::size_t>(std::ranges::count_if(log.scalars, [](const auto& step) {
+      const auto found = step.more.find("gradients_missing");
+      return found != step.more.end() && found->second > 0;
+    }));
+  }
+  return steps;
 }
 
 }  // namespace halfscope::analyzers::underflow

@@ -12,18 +12,16 @@
 namespace halfscope::analyzers::underflow {
 
 struct Analysis;
+struct LogFindings;
 
-/// By log; those alone that were clipped. A log shows it: run.json says so; or the norm over all
-/// its weight gradients (the square root of their sum of squares, unscaled) is never above one
-/// value and has it at many steps, as torch.nn.utils.clip_grad_norm_ leaves it; or their largest
-/// magnitude is and does, as clip_grad_value_ leaves it.
-std::set<std::string> clipped_logs(const Analysis& analysis);
+/// Whether the log shows it: run.json says so; or the norm over all its weight gradients (the
+/// square root of their sum of squares, unscaled) is never above one value and has it at many
+/// steps, as torch.nn.utils.clip_grad_norm_ leaves it; or their largest magnitude is and does, as
+/// clip_grad_value_ leaves it.
+bool is_clipped(const LogFindings& log);
 
 /// Steps, over all logs, whose optimizer used gradients that the recorder could not read
 /// (`gradients_missing`, docs/run-log.md).
 std::size_t incomplete_steps(const Analysis& analysis);
-
-/// Whether a log's gradients of this role were larger than is recorded, or may have been.
-bool was_clipped(const Analysis& analysis, const std::string& log, log::Role role);
 
 }  // namespace halfscope::analyzers::underflow

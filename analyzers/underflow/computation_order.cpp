@@ -59,12 +59,10 @@ Phase phase_of(Role role) {
   return Phase::unknown;
 }
 
-ComputationOrder::ComputationOrder(const Analysis& analysis, const std::string& log)
-    : analysis_(analysis) {
+ComputationOrder::ComputationOrder(const LogFindings& log) : log_(log) {
   std::vector<std::size_t> activations, parameters, gradients;
-  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
-    const TensorFindings& t = analysis.tensors[i];
-    if (t.log != log) continue;
+  for (std::size_t i = 0; i < log.tensors.size(); ++i) {
+    const TensorFindings& t = log.tensors[i];
     tensors_.push_back(i);
     names_.try_emplace(t.name, i);
     if (t.role == Role::activation) activations.push_back(i);
@@ -91,14 +89,13 @@ std::size_t ComputationOrder::module_at(const std::string& path, double position
 void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) {
   double position = 0;
   for (const std::size_t i : tensors) {
-    const std::size_t module =
-        module_at(std::string(path_of(analysis_.tensors[i])), position += 1.0);
+    const std::size_t module = module_at(std::string(path_of(log_.tensors[i])), position += 1.0);
     modules_[module].activation = i;
     module_[i] = module;
   }
   // "lstm.0" may be an output of "lstm", whose weights stand under that name.
   for (const std::size_t i : tensors) {
-    const std::string_view path = path_of(analysis_.tensors[i]);
+    const std::string_view path = path_of(log_.tensors[i]);
     const std::size_t dot = path.rfind('.');
     if (dot != std::string_view::npos && is_number(path.substr(dot + 1))) {
       paths_.try_emplace(std::string(path.substr(0, dot)), module_[i]);
@@ -109,10 +106,10 @@ void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) 
 void ComputationOrder::add_weights(const std::vector<std::size_t>& tensors) {
   double position = 0;
   for (const std::size_t i : tensors) {
-    const std::string path = module_of_parameter(path_of(analysis_.tensors[i]));
+    const std::string path = module_of_parameter(path_of(log_.tensors[i]));
     const std::size_t module = module_at(path, position + kBeside);
     position = modules_[module].position;
-    if (is_weight(analysis_.tensors[i].role)) modules_[module].weights.push_back(i);
+    if (is_weight(log_.tensors[i].role)) modules_[module].weights.push_back(i);
     module_[i] = module;
   }
 }
@@ -123,8 +120,7 @@ void ComputationOrder::add_gradients(const std::vector<std::size_t>& tensors) {
   for (const Module& module : modules_) position = std::max(position, module.position);
   position += kBeside * static_cast<double>(tensors.size() + 1);
   for (const std::size_t i : tensors) {
-    const std::size_t module =
-        module_at(std::string(path_of(analysis_.tensors[i])), position - kBeside);
+    const std::size_t module = module_at(std::string(path_of(log_.tensors[i])), position - kBeside);
     position = modules_[module].position;
     modules_[module].activation_grad = i;
     module_[i] = module;
@@ -149,7 +145,7 @@ void ComputationOrder::sort_modules() {
 
 void ComputationOrder::sort_tensors() {
   const auto key = [&](std::size_t i) {
-    const Role role = analysis_.tensors[i].role;
+    const Role role = log_.tensors[i].role;
     const auto module = module_.find(i);
     const auto at =
         module == module_.end() ? std::ptrdiff_t{0} : static_cast<std::ptrdiff_t>(module->second);
@@ -202,7 +198,7 @@ std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
     if (module >= modules_.size()) return;
     for (const std::size_t weight : modules_[module].weights) add(weight, "weight");
   };
-  const TensorFindings& t = analysis_.tensors[tensor];
+  const TensorFindings& t = log_.tensors[tensor];
   const auto found = module_.find(tensor);
   const std::size_t module = found == module_.end() ? 0 : found->second;
   switch (phase_of(t.role)) {

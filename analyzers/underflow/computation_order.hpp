@@ -26,7 +26,7 @@ Phase phase_of(log::Role role);
 
 /// A tensor's source, by what it is to the tensor.
 struct Origin {
-  std::size_t tensor;  ///< index into Analysis::tensors
+  std::size_t tensor;  ///< index into LogFindings::tensors
   std::string_view relation;
 };
 
@@ -35,9 +35,9 @@ struct Origin {
 /// makes. A weight whose module has no activation keeps its place among the weights.
 class ComputationOrder {
  public:
-  ComputationOrder(const Analysis& analysis, const std::string& log);
+  explicit ComputationOrder(const LogFindings& log);
 
-  /// Indices into Analysis::tensors, what is computed first first.
+  /// Indices into LogFindings::tensors, what is computed first first.
   const std::vector<std::size_t>& tensors() const { return tensors_; }
   /// What a tensor is computed from, as far as it is recorded.
   std::vector<Origin> origins(std::size_t tensor) const;
@@ -61,7 +61,7 @@ class ComputationOrder {
   std::optional<std::size_t> activation_before(std::size_t module) const;
   std::optional<std::size_t> gradient_after(std::size_t module) const;
 
-  const Analysis& analysis_;
+  const LogFindings& log_;
   std::vector<std::size_t> tensors_;
   std::vector<Module> modules_;                          ///< in the forward order
   std::unordered_map<std::string, std::size_t> paths_;   ///< module path -> module

@@ -33,6 +33,12 @@ struct FormatFit {
   std::optional<NoiseRatio> noise_at_best;
 };
 
+/// The narrowest format that serves a tensor; formats/format_fit.hpp.
+struct Narrowest {
+  std::string_view format;
+  bool needs_scale = false;
+};
+
 /// One tensor in one MX format, whole tensors only: blocks of 32 along the last dimension, scales
 /// by MX 1.0's own rule (ScaleRule::floor). A block never crosses a row; what a row's end leaves
 /// over is a shorter block.

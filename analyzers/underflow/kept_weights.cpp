@@ -19,26 +19,28 @@ std::optional<Dtype> narrowest_dtype(const TensorFindings& tensor) {
   return stored_wider ? tensor.computed_dtype : tensor.source_dtype;
 }
 
-std::optional<Dtype> kept_in(const Analysis& analysis, const TensorFindings& weight) {
+std::optional<Dtype> kept_in(const LogFindings& log, const TensorFindings& weight) {
   const std::string path = path_in(weight.name);
-  const auto master = std::ranges::find_if(analysis.tensors, [&](const TensorFindings& t) {
-    return t.role == log::Role::master_weight && t.log == weight.log && path_in(t.name) == path;
+  const auto master = std::ranges::find_if(log.tensors, [&](const TensorFindings& t) {
+    return t.role == log::Role::master_weight && path_in(t.name) == path;
   });
-  return narrowest_dtype(master == analysis.tensors.end() ? weight : *master);
+  return narrowest_dtype(master == log.tensors.end() ? weight : *master);
 }
 
-std::optional<Dtype> kept_in_16_bits(const Analysis& analysis, const TensorFindings& weight) {
-  const std::optional<Dtype> kept = kept_in(analysis, weight);
+std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFindings& weight) {
+  const std::optional<Dtype> kept = kept_in(log, weight);
   return kept && format_of(*kept).width == 16 ? kept : std::nullopt;
 }
 
 std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis) {
   std::optional<Dtype> all;
-  for (const TensorFindings& weight : analysis.tensors) {
-    if (!weight.updates) continue;
-    const std::optional<Dtype> kept = kept_in_16_bits(analysis, weight);
-    if (!kept || (all && all != kept)) return std::nullopt;
-    all = kept;
+  for (const LogFindings& log : analysis.logs) {
+    for (const TensorFindings& weight : log.tensors) {
+      if (!weight.updates) continue;
+      const std::optional<Dtype> kept = kept_in_16_bits(log, weight);
+      if (!kept || (all && all != kept)) return std::nullopt;
+      all = kept;
+    }
   }
   return all;
 }

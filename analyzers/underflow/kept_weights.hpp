@@ -17,10 +17,10 @@ std::string path_in(const std::string& name);
 std::optional<Dtype> narrowest_dtype(const TensorFindings& tensor);
 
 /// What a weight is kept in: narrowest_dtype() of its master where the log has one, else its own.
-std::optional<Dtype> kept_in(const Analysis& analysis, const TensorFindings& weight);
+std::optional<Dtype> kept_in(const LogFindings& log, const TensorFindings& weight);
 
 /// kept_in() where that is a format of 16 bits: updates are rounded to it.
-std::optional<Dtype> kept_in_16_bits(const Analysis& analysis, const TensorFindings& weight);
+std::optional<Dtype> kept_in_16_bits(const LogFindings& log, const TensorFindings& weight);
 
 /// The one format of 16 bits that all weights with updates are kept in; empty where some are not.
 std::optional<Dtype> all_kept_in_16_bits(const Analysis& analysis);

@@ -56,13 +56,15 @@ std::optional<int> lowest_log2(const std::vector<const TensorFindings*>& tensors
 std::optional<int> lowest_log2_of_peaks(const Analysis& analysis) {
   std::optional<int> lowest;
   const Magnitude kept = analysis.target.boundaries(1.0, 1.0).nonzero;
-  for (const auto& [log, peak] : analysis.peaks) {
-    if (!is_gradient(peak.role) || peak.tensor.empty() || peak.max_abs == 0) continue;
-    if (!peak.min_abs_nonzero || !(*peak.min_abs_nonzero > 0)) return std::nullopt;
-    const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
-    const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);
-    if (k > kLastLog2Scale) return std::nullopt;
-    lowest = std::max(lowest.value_or(kFirstLog2Scale), k);
+  for (const LogFindings& log : analysis.logs) {
+    for (const frames::StepPeak& peak : log.peaks) {
+      if (!is_gradient(peak.role) || peak.tensor.empty() || peak.max_abs == 0) continue;
+      if (!peak.min_abs_nonzero || !(*peak.min_abs_nonzero > 0)) return std::nullopt;
+      const Magnitude m = magnitude_of(*peak.min_abs_nonzero);
+      const int k = kept.exponent - m.exponent + (m.fraction < kept.fraction ? 1 : 0);
+      if (k > kLastLog2Scale) return std::nullopt;
+      lowest = std::max(lowest.value_or(kFirstLog2Scale), k);
+    }
   }
   return lowest;
 }

@@ -50,19 +50,17 @@ std::string_view path_of(std::string_view tensor_name) {
   return tensor_name.substr(tensor_name.find('/') + 1);
 }
 
-Modules::Modules(const Analysis& analysis, const std::string& log) {
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log != log || !of_parameter(t.role)) continue;
+Modules::Modules(const LogFindings& log) {
+  for (const TensorFindings& t : log.tensors) {
+    if (!of_parameter(t.role)) continue;
     const std::string_view module = parent(path_of(t.name));
     if (!module.empty()) classes_.try_emplace(std::string(module));
   }
-  for (const auto& [of, manifest] : analysis.manifests) {
-    if (of != log) continue;
-    const auto network = manifest.about->find("network");
-    if (network == manifest.about->end() || !network->is_object()) continue;
-    const auto text = network->find("text");
-    if (text != network->end() && text->is_string()) read_text(text->get<std::string>());
-  }
+  if (!log.manifest) return;
+  const auto network = log.manifest->about->find("network");
+  if (network == log.manifest->about->end() || !network->is_object()) return;
+  const auto text = network->find("text");
+  if (text != network->end() && text->is_string()) read_text(text->get<std::string>());
 }
 
 void Modules::read_text(const std::string& text) {

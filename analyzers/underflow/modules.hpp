@@ -18,7 +18,7 @@ std::string_view path_of(std::string_view tensor_name);
 /// (about.network.text, as PyTorch prints a module).
 class Modules {
  public:
-  Modules(const Analysis& analysis, const std::string& log);
+  explicit Modules(const LogFindings& log);
 
   /// The module a tensor belongs to: the longest known one that its path begins with; where none is
   /// known, the path without the parameter's name or the output's index.

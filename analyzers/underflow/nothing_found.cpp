@@ -40,12 +40,14 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
 }
 
 bool any_matches(const Analysis& analysis, const std::string& glob) {
-  return std::ranges::any_of(
-             analysis.tensors,
-             [&](const auto& tensor) { return frames::matches(glob, tensor.name); }) ||
-         std::ranges::any_of(analysis.peaks, [&](const auto& peak) {
-           return !peak.second.tensor.empty() && frames::matches(glob, peak.second.tensor);
-         });
+  return std::ranges::any_of(analysis.logs, [&](const LogFindings& log) {
+    return std::ranges::any_of(
+               log.tensors,
+               [&](const auto& tensor) { return frames::matches(glob, tensor.name); }) ||
+           std::ranges::any_of(log.peaks, [&](const auto& peak) {
+             return !peak.tensor.empty() && frames::matches(glob, peak.tensor);
+           });
+  });
 }
 
 }  // namespace
@@ -96,9 +98,9 @@ void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
     analysis.notes.push_back(fmt::format(
         "--role '{}={}': no tensor that is selected has a name like that{}", printable(glob),
         log::name_of(role),
-        analysis.tensors.empty()
+        analysis.tensors().empty()
             ? ""
-            : fmt::format(", as '{}' is one", printable(analysis.tensors.front().name))));
+            : fmt::format(", as '{}' is one", printable(analysis.tensors().front().name))));
   }
 }
 

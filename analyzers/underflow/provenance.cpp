@@ -43,12 +43,15 @@ void Bfloat16Run::add(const TensorFindings& tensor) {
 }
 
 bool runs_in_bfloat16(const Analysis& analysis) {
-  std::map<std::string, Bfloat16Run> logs;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.counted) logs[t.log].add(t);
+  bool any = false;
+  for (const LogFindings& log : analysis.logs) {
+    Bfloat16Run run;
+    for (const TensorFindings& t : log.tensors) run.add(t);
+    if (std::ranges::none_of(log.tensors, &TensorFindings::counted)) continue;
+    if (!run.is_one()) return false;
+    any = true;
   }
-  return !logs.empty() &&
-         std::ranges::all_of(logs, [](const auto& log) { return log.second.is_one(); });
+  return any;
 }
 
 void Provenance::add(const Frame& frame, Format target) {

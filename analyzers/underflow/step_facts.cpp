@@ -10,24 +10,19 @@ namespace halfscope::analyzers::underflow {
 
 using log::Role;
 
-LogScalars::LogScalars(const Analysis& analysis, const std::string& log) {
-  for (const auto& [of, scalars] : analysis.scalars) {
-    if (of == log) steps_[scalars.step] = &scalars;
-  }
-  find_parts(analysis, log);
+LogScalars::LogScalars(const LogFindings& log) {
+  for (const log::StepScalars& scalars : log.scalars) steps_[scalars.step] = &scalars;
+  find_parts(log);
 }
 
-void LogScalars::find_parts(const Analysis& analysis, const std::string& log) {
+void LogScalars::find_parts(const LogFindings& log) {
   frames::SumFormat sums;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log == log && t.role == Role::weight_grad) sums.add(t.source_dtype);
+  for (const TensorFindings& t : log.tensors) {
+    if (t.role == Role::weight_grad) sums.add(t.source_dtype);
   }
-  const auto of_log = [&](const auto& entry) { return entry.first == log; };
   // Without peaks, as where tensors are selected by name, nothing but the sums is looked at.
-  if (!sums.is_fp32() || std::ranges::none_of(analysis.peaks, of_log)) return;
-  const bool scaled = std::ranges::any_of(analysis.manifests, [&](const auto& manifest) {
-    return of_log(manifest) && manifest.second.gradients == log::ScaleState::scaled;
-  });
+  if (!sums.is_fp32() || log.peaks.empty()) return;
+  const bool scaled = log.manifest && log.manifest->gradients == log::ScaleState::scaled;
   for (const auto& [step, scalars] : steps_) {
     const std::optional<double> part = frames::largest_part(*scalars);
     const double scale = frames::microbatch_scale(*scalars, scaled);

@@ -16,7 +16,7 @@ namespace halfscope::analyzers::underflow {
 /// The scalars of one log by step.
 class LogScalars {
  public:
-  LogScalars(const Analysis& analysis, const std::string& log);
+  explicit LogScalars(const LogFindings& log);
   const log::StepScalars* at(std::int64_t step) const;
   /// A usable loss scale of the step; empty where the log does not say.
   std::optional<double> loss_scale(std::int64_t step) const;
@@ -30,7 +30,7 @@ class LogScalars {
   const std::unordered_map<std::int64_t, const log::StepScalars*>& steps() const { return steps_; }
 
  private:
-  void find_parts(const Analysis& analysis, const std::string& log);
+  void find_parts(const LogFindings& log);
 
   std::unordered_map<std::int64_t, const log::StepScalars*> steps_;
   std::unordered_map<std::int64_t, double> parts_;  ///< by step

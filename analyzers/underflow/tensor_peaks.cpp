@@ -79,25 +79,24 @@ std::string_view name_of(Answer answer) {
 
 std::vector<TensorPeaks> tensor_peaks(const Analysis& analysis) {
   std::vector<TensorPeaks> tensors;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by log and name
-  for (const auto& [log, peak] : analysis.peaks) {
-    if (peak.tensor.empty()) continue;
-    const auto [place, is_new] = places.try_emplace({log, peak.tensor}, tensors.size());
-    if (is_new) {
-      tensors.emplace_back();
-      tensors.back().log = log;
-      tensors.back().name = peak.tensor;
-      tensors.back().role = peak.role;
+  for (const LogFindings& log : analysis.logs) {
+    const auto begin = static_cast<std::ptrdiff_t>(tensors.size());
+    std::map<std::string_view, std::size_t> places;  // by name
+    for (const StepPeak& peak : log.peaks) {
+      if (peak.tensor.empty()) continue;
+      const auto [place, is_new] = places.try_emplace(peak.tensor, tensors.size());
+      if (is_new) {
+        tensors.emplace_back();
+        tensors.back().log = log.name;
+        tensors.back().name = peak.tensor;
+        tensors.back().role = peak.role;
+      }
+      tensors[place->second].steps.push_back(peak);
     }
-    tensors[place->second].steps.push_back(peak);
+    std::stable_sort(tensors.begin() + begin, tensors.end(),
+                     [](const auto& a, const auto& b) { return a.role < b.role; });
   }
   for (TensorPeaks& t : tensors) finish(t, analysis);
-  const auto rank_of = [&](const TensorPeaks& t) {
-    return std::find(analysis.logs.begin(), analysis.logs.end(), t.log) - analysis.logs.begin();
-  };
-  std::stable_sort(tensors.begin(), tensors.end(), [&](const auto& a, const auto& b) {
-    return std::pair(rank_of(a), a.role) < std::pair(rank_of(b), b.role);
-  });
   return tensors;
 }
 

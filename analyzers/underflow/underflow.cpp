@@ -239,6 +239,40 @@ Counts& Counts::operator+=(const Counts& other) {
   return *this;
 }
 
+std::size_t TensorRange::size() const {
+  std::size_t n = 0;
+  for (const LogFindings& log : *logs_) n += log.tensors.size();
+  return n;
+}
+
+const TensorFindings& TensorRange::operator[](std::size_t index) const {
+  auto log = logs_->begin();
+  for (; index >= log->tensors.size(); ++log) index -= log->tensors.size();
+  return log->tensors[index];
+}
+
+std::size_t TensorRange::index_of(const TensorFindings& tensor) const {
+  std::size_t before = 0;
+  for (const LogFindings& log : *logs_) {
+    const TensorFindings* const first = log.tensors.data();
+    const bool in_log =
+        !std::less<>()(&tensor, first) && std::less<>()(&tensor, first + log.tensors.size());
+    if (in_log) return before + static_cast<std::size_t>(&tensor - first);
+    before += log.tensors.size();
+  }
+  return before;
+}
+
+std::vector<std::string> Analysis::names() const {
+  std::vector<std::string> names;
+  for (const LogFindings& log : logs) names.push_back(log.name);
+  return names;
+}
+
+bool Analysis::has_run_log() const {
+  return std::ranges::any_of(logs, [](const LogFindings& log) { return log.manifest.has_value(); });
+}
+
 bool TensorFindings::computed_in_fp16() const {
   return suspected_fp16 || computed_dtype == Dtype::f16 || source_dtype == Dtype::f16;
 }
@@ -269,43 +303,46 @@ Classes TensorFindings::classes_at(const Target& target, int k) const {
 
 namespace {
 
-/// What a log tells beside its frames, appended.
-Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& companion) {
+/// What a log tells beside its frames, into the last of `runs`, which begins with the log itself.
+Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   Visitor visit;
-  const auto run = std::make_shared<std::string>(log);  // of several in one log, that is told
-  visit.peak = [&analysis, run, &companion](const frames::StepPeak& peak) {
+  visit.peak = [&](const frames::StepPeak& peak) {
     if (companion.peak) companion.peak(peak);
-    analysis.peaks.emplace_back(*run, peak);
+    runs.back().peaks.push_back(peak);
   };
-  visit.scalars = [&analysis, run, &companion](const log::StepScalars& scalars) {
+  visit.scalars = [&](const log::StepScalars& scalars) {
     if (companion.scalars) companion.scalars(scalars);
-    analysis.scalars.emplace_back(*run, scalars);
+    runs.back().scalars.push_back(scalars);
   };
-  visit.manifest = [&analysis, log, &companion](const log::Manifest& manifest) {
+  visit.manifest = [&](const log::Manifest& manifest) {
     if (companion.manifest) companion.manifest(manifest);
-    analysis.manifests.emplace_back(log, manifest);
+    runs.back().manifest = manifest;
   };
   visit.other_rank = companion.other_rank;
-  visit.kind = [&analysis, run](const frames::LogKind& kind) {
-    analysis.kinds.emplace_back(*run, kind);
-  };
-  visit.skipped = [&analysis, run](const frames::SkippedSteps& steps) {
-    analysis.skips.emplace_back(*run, steps);
-  };
-  visit.run = [&analysis, log, run](const std::string& name) {
-    if (*run == log) analysis.logs.pop_back();
-    *run = name;
-    analysis.logs.push_back(name);
+  visit.kind = [&](const frames::LogKind& kind) { runs.back().kinds.push_back(kind); };
+  visit.skipped = [&](const frames::SkippedSteps& steps) { runs.back().skips.push_back(steps); };
+  visit.run = [&, first = true](const std::string& name) mutable {
+    if (first) runs.pop_back();
+    first = false;
+    runs.emplace_back().name = name;
   };
   return visit;
 }
 
-/// Appends the findings of one log.
-void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
-                 const frames::Progress& progress, const Visitor& companion) {
+/// Whether another tool's log tells something beside tensors.
+bool tells_something(const LogFindings& run) {
+  return !run.kinds.empty() && !(run.peaks.empty() && run.scalars.empty() && run.skips.empty());
+}
+
+/// The findings of one log: of several runs in it, one each.
+std::vector<LogFindings> analyze_log(const std::filesystem::path& log, const Selection& selection,
+                                     Analysis& analysis, const frames::Progress& progress,
+                                     const Visitor& companion) {
+  std::vector<LogFindings> runs(1);
+  runs.front().name = log.string();
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
-  Visitor visit = notes_into(analysis, log.string(), companion);
+  Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
     if (companion.frame) companion.frame(std::move(frame));
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
@@ -313,18 +350,17 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
     collectors[at->second].add(frame, analysis.target,
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
-  const auto told = [&analysis] {
-    return analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
-  };
-  const std::size_t told_before = told(), kinds_before = analysis.kinds.size();
   readers::for_each_frame(log, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
-  const bool foreign = analysis.kinds.size() > kinds_before;
-  const bool something = foreign && told() > told_before && !selection.tensor_glob;
+  const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
   if (collectors.empty() && !something) refuse_empty(log, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
-  for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));
+  for (Collector& c : collectors) {
+    runs.back().tensors.push_back(finish(std::move(c), analysis.target));
+  }
+  for (LogFindings& run : runs) run.clipped = is_clipped(run);
+  return runs;
 }
 
 }  // namespace
@@ -343,12 +379,11 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   Selection wanted = selection;
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
-    analysis.logs.push_back(log.string());
     const Visitor beside = companion ? companion(log.string()) : Visitor();
-    analyze_log(log, wanted, analysis, progress, beside);
+    std::ranges::move(analyze_log(log, wanted, analysis, progress, beside),
+                      std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);
-  analysis.clipped = clipped_logs(analysis);
   return analysis;
 }
 

@@ -110,6 +110,7 @@ struct TensorFindings {
   std::uint64_t skipped_nan = 0, skipped_inf = 0;
   /// The same questions for every format; add_fits().
   std::vector<FormatFit> fits;
+  std::optional<Narrowest> narrowest;
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
@@ -127,30 +128,85 @@ struct TensorFindings {
 
 using LogSteps = std::set<std::pair<std::string, std::int64_t>>;
 
+/// What one log holds.
+struct LogFindings {
+  std::string name;
+  std::optional<log::Manifest> manifest;  ///< of a run log
+  /// Of every selected step of a run log, rank 0's where there are ranks; of another tool's log
+  /// what it tells.
+  std::vector<log::StepScalars> scalars;
+  /// Of every step that has scalars: also of steps that have no tables.
+  std::vector<frames::StepPeak> peaks;
+  /// Of what is neither a run log nor tensors: what it cannot tell. Empty of these.
+  std::vector<frames::LogKind> kinds;
+  std::vector<frames::SkippedSteps> skips;  ///< steps of which some were skipped, not known which
+  bool clipped = false;  ///< weight gradients were clipped before they were recorded; clipped.hpp
+  std::vector<TensorFindings> tensors;  ///< by role, then first appearance
+
+  /// Whether gradients of this role were larger than is recorded, or may have been.
+  bool was_clipped(log::Role role) const { return clipped && role == log::Role::weight_grad; }
+};
+
+/// The tensors of all logs, one log after the other.
+class TensorRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = TensorFindings;
+    using difference_type = std::ptrdiff_t;
+    using reference = const TensorFindings&;
+    using pointer = const TensorFindings*;
+    using iterator_category = std::forward_iterator_tag;
+
+    Iterator() = default;
+    Iterator(const LogFindings* log, const LogFindings* end) : log_(log), end_(end) { settle(); }
+    reference operator*() const { return log_->tensors[at_]; }
+    pointer operator->() const { return &**this; }
+    Iterator& operator++() {
+      ++at_;
+      settle();
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    /// To the next tensor, or the end.
+    void settle() {
+      for (; log_ != end_ && at_ == log_->tensors.size(); ++log_) at_ = 0;
+    }
+
+    const LogFindings* log_ = nullptr;
+    const LogFindings* end_ = nullptr;
+    std::size_t at_ = 0;
+  };
+
+  explicit TensorRange(const std::vector<LogFindings>& logs) : logs_(&logs) {}
+  Iterator begin() const { return {logs_->data(), logs_->data() + logs_->size()}; }
+  Iterator end() const { return {logs_->data() + logs_->size(), logs_->data() + logs_->size()}; }
+  bool empty() const { return begin() == end(); }
+  const TensorFindings& front() const { return *begin(); }
+  std::size_t size() const;
+  const TensorFindings& operator[](std::size_t index) const;
+  std::size_t index_of(const TensorFindings& tensor) const;  ///< one of these
+
+ private:
+  const std::vector<LogFindings>* logs_;
+};
+
 struct Analysis {
-  std::vector<std::string> logs;
   Target target;
   double loss_scale = 1.0;
-  std::vector<TensorFindings> tensors;  ///< by log, role, then first appearance
-  /// Log and peak of every step that has scalars: also of steps that have no tables.
-  std::vector<std::pair<std::string, frames::StepPeak>> peaks;
-  /// Log and manifest of every run log.
-  std::vector<std::pair<std::string, log::Manifest>> manifests;
-  /// Log and scalars of every selected step of a run log; rank 0's where there are ranks.
-  std::vector<std::pair<std::string, log::StepScalars>> scalars;
-  /// Steps whose infinities smaller scales did not cure, so that they bound no scale. study() fills
-  /// it: OverflowEvent::at_every_scale.
-  LogSteps at_every_scale;
-  /// Steps whose infinities FP16 may have made although the gradients that hold them are recorded
-  /// as wide: they bound a scale. study() fills it: OverflowEvent::maybe_rounded.
-  LogSteps maybe_rounded;
-  /// Log and kind of those that are neither run logs nor tensors: what they cannot tell.
-  std::vector<std::pair<std::string, frames::LogKind>> kinds;
-  /// Log and steps of which some were skipped, nobody knows which.
-  std::vector<std::pair<std::string, frames::SkippedSteps>> skips;
-  /// Logs whose weight gradients were clipped before they were recorded.
-  std::set<std::string> clipped;
+  std::vector<LogFindings> logs;  ///< as they were given; of several runs in one, one each
   frames::Notes notes;
+
+  TensorRange tensors() const { return TensorRange(logs); }
+  std::vector<std::string> names() const;  ///< of the logs
+  bool has_run_log() const;
 };
 
 /// Sees a log as it is read, so that it is read once: called with each log's name before it, gives

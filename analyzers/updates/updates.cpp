@@ -16,6 +16,7 @@ namespace halfscope::analyzers::updates {
 
 using frames::WholeStep;
 using underflow::Analysis;
+using underflow::LogFindings;
 using underflow::TensorFindings;
 using underflow::UpdateFindings;
 using underflow::UpdateSource;
@@ -36,10 +37,10 @@ struct Wanted {
   AddedTo added_to = AddedTo::target;
 
   /// The same for one weight.
-  Wanted of(const Analysis& analysis, const TensorFindings& weight) const {
+  Wanted of(const LogFindings& log, const TensorFindings& weight) const {
     Wanted wanted = *this;
     if (added_to == AddedTo::target) return wanted;
-    const std::optional<Dtype> kept = underflow::kept_in_16_bits(analysis, weight);
+    const std::optional<Dtype> kept = underflow::kept_in_16_bits(log, weight);
     if (kept) wanted.options.format = format_of(*kept);
     return wanted;
   }
@@ -122,39 +123,36 @@ UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames
   return best;
 }
 
-void add_log(Analysis& analysis, const std::string& log, const frames::Selection& selection,
-             const Wanted& wanted, const frames::Progress& progress) {
+void add_log(LogFindings& log, const frames::Selection& selection, const Wanted& wanted,
+             frames::Notes& notes, const frames::Progress& progress) {
   std::map<std::string, TensorFindings*> tensors;
-  for (TensorFindings& tensor : analysis.tensors) {
-    if (tensor.log == log) tensors.emplace(tensor.name, &tensor);
-  }
+  for (TensorFindings& tensor : log.tensors) tensors.emplace(tensor.name, &tensor);
   std::map<std::string, BySource> found;
   const auto visit = [&](const WholeStep& step) {
-    std::vector<PairNames> pairs = pairs_of(step, selection, analysis.notes);
+    std::vector<PairNames> pairs = pairs_of(step, selection, notes);
     StepProgress step_progress(step, pairs, tensors);
     for (PairNames& names : pairs) {
       if (!tensors.contains(names.weight)) {
         frames::note_once(
-            analysis.notes,
-            fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
-                        "its updates are not shown",
-                        printable(log), printable(names.weight)));
+            notes, fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
+                               "its updates are not shown",
+                               printable(log.name), printable(names.weight)));
         continue;
       }
       const UpdateSource source = names.source;
       const std::string weight = names.weight;
       const Pair pair(step, selection, std::move(names));
       if (const log::NamedTensor* narrow = pair.too_narrow()) {
-        note_narrow(step, *narrow, analysis.notes);
+        note_narrow(step, *narrow, notes);
       } else {
-        add_pair(found[weight], source, step.step, pair, wanted.of(analysis, *tensors.at(weight)),
+        add_pair(found[weight], source, step.step, pair, wanted.of(log, *tensors.at(weight)),
                  step_progress.of(weight));
       }
     }
   };
-  readers::for_each_whole_step(log, selection, visit, analysis.notes, progress);
+  readers::for_each_whole_step(log.name, selection, visit, notes, progress);
   for (auto& [weight, by_source] : found) {
-    tensors.at(weight)->updates = preferred(weight, std::move(by_source), analysis.notes);
+    tensors.at(weight)->updates = preferred(weight, std::move(by_source), notes);
   }
 }
 
@@ -162,17 +160,19 @@ void add_log(Analysis& analysis, const std::string& log, const frames::Selection
 
 void add_updates(Analysis& analysis, const frames::Selection& selection, bool with_what_if,
                  const frames::Progress& progress, AddedTo added_to) {
-  for (TensorFindings& tensor : analysis.tensors) tensor.updates.reset();
+  for (LogFindings& log : analysis.logs) {
+    for (TensorFindings& tensor : log.tensors) tensor.updates.reset();
+  }
   if (analysis.target.format.width != 16) return;
   Wanted wanted;
   wanted.options.format = analysis.target.format;
   wanted.what_if = with_what_if;
   wanted.added_to = added_to;
-  for (const std::string& log : analysis.logs) {
-    add_log(analysis, log, selection, wanted, progress);
+  for (LogFindings& log : analysis.logs) {
+    add_log(log, selection, wanted, analysis.notes, progress);
   }
-  const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
-                               [](const TensorFindings& t) { return t.updates.has_value(); });
+  const bool any = std::ranges::any_of(
+      analysis.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });
   if (any && analysis.target.subnormals != Subnormals::keep) {
     analysis.notes.push_back(
         "--subnormals flush is not applied to weight updates: subnormals are kept there");

@@ -38,27 +38,28 @@ std::string no_updates_text(const Analysis& analysis, bool what_if) {
   const std::string why = terminal::missing_updates_text(analysis);
   if (what_if) return fmt::format("\n--what-if: {}.\n", why);
   const bool recorded_weights =
-      !analysis.manifests.empty() && analysis.target.format.width == 16 &&
-      std::any_of(analysis.tensors.begin(), analysis.tensors.end(), [](const auto& t) {
+      analysis.has_run_log() && analysis.target.format.width == 16 &&
+      std::any_of(analysis.tensors().begin(), analysis.tensors().end(), [](const auto& t) {
         return t.role == log::Role::weight || t.role == log::Role::master_weight;
       });
   return recorded_weights ? fmt::format("\nLost weight updates: {}.\n", why) : "";
 }
 
-void print(const Analysis& analysis, const Options& options) {
-  fmt::print("{}", reports::answer::first_text(analysis));
-  if (!analysis.tensors.empty()) fmt::print("{}", terminal::tensors_text(analysis));
-  const std::string peaks = terminal::peaks_text(analysis);
-  if (!peaks.empty()) fmt::print("{}{}", analysis.tensors.empty() ? "" : "\n", peaks);
-  const std::string timeline = terminal::timeline_text(analysis);
-  const bool first = analysis.tensors.empty() && peaks.empty();
+void print(const analyzers::Findings& found, const Options& options) {
+  const Analysis& analysis = found.analysis;
+  fmt::print("{}", reports::answer::first_text(found));
+  if (!analysis.tensors().empty()) fmt::print("{}", terminal::tensors_text(found));
+  const std::string peaks = terminal::peaks_text(found);
+  if (!peaks.empty()) fmt::print("{}{}", analysis.tensors().empty() ? "" : "\n", peaks);
+  const std::string timeline = terminal::timeline_text(found);
+  const bool first = analysis.tensors().empty() && peaks.empty();
   if (!timeline.empty()) fmt::print("{}{}", first ? "" : "\n", timeline);
   const std::string updates = terminal::updates_text(analysis);
   fmt::print("{}",
              updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
   if (options.passes.formats) {
     fmt::print("\n{}",
-               terminal::formats_text(analysis, analyzers::formats::FitOptions().target_underflow));
+               terminal::formats_text(found, analyzers::formats::FitOptions().target_underflow));
   }
   fmt::print("{}", terminal::gaps_text(analysis));
 }
@@ -72,15 +73,16 @@ int run(const Options& options) {
   gates::require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::tensor);
-  const Analysis analysis = options::run_analysis(options);
-  const gates::GateLines gate = gates::test_conditions(conditions, analysis);
-  if (!options.csv.empty()) options::write_output(options.csv, reports::exports::to_csv(analysis));
+  const analyzers::Findings found = options::run_analysis(options);
+  const gates::GateLines gate = gates::test_conditions(conditions, found.analysis);
+  if (!options.csv.empty())
+    options::write_output(options.csv, reports::exports::to_csv(found.analysis));
   if (!options.json.empty()) {
     options::write_output(options.json,
-                          reports::exports::json_text(reports::exports::to_json(analysis)) + "\n");
+                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
   }
   gates::write_junit(options.junit, "analyze", gate);
-  if (options.json != "-" && options.csv != "-") print(analysis, options);
+  if (options.json != "-" && options.csv != "-") print(found, options);
   return gates::close_gate(gate);
 }
 

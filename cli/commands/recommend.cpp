@@ -67,10 +67,10 @@ std::string nonfinite_text(const analyzers::Study& study) {
 /// A format that needs no loss scale has no line to paste, nor have gradients of unknown scale.
 bool worth_pasting(const analyzers::Study& study) {
   if (study.advice.may_use && !study.advice.may_use->yes()) return false;
-  if (!text::carried_text(study.analysis).empty()) {
+  if (!text::carried_text(study).empty()) {
     return false;  // it would be the wrong scale
   }
-  return study.advice.static_log2 && !text::needs_no_scale(study);
+  return study.advice.static_log2 && !study.advice.needs_no_scale();
 }
 
 /// The answer, then what harms, then the evidence.
@@ -85,7 +85,7 @@ void print(const analyzers::Study& study, const Options& options) {
              terminal::advice_text(r));
   fmt::print("{}", terminal::updates_line(study.analysis));
   fmt::print("{}", terminal::overflow_text(study.analysis, study.overflow));
-  const std::string timeline = terminal::timeline_text(study.analysis);
+  const std::string timeline = terminal::timeline_text(study);
   fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, terminal::gaps_text(study.analysis));
 }
 
@@ -94,10 +94,8 @@ int run(const Options& options) {
   gates::require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
-  analyzers::replay::LogSeries series;
-  analyzers::underflow::Analysis analysis = options::run_analysis(options, &series);
   const analyzers::Study study = analyzers::study(
-      std::move(analysis), options::selection_of(options), options.recommend, std::move(series));
+      options::run_analysis(options), options::selection_of(options), options.recommend);
   const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
     const auto json = reports::exports::to_json(study);
@@ -117,6 +115,7 @@ void add_recommend(options::Parser& parser) {
       parser.add("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
   options->passes.sums = true;
+  options->passes.series = true;
   options->passes.updates = true;
   options::add_logs(command, *options);
   options::add_format(command, *options, options::FormatDefault::of_run);

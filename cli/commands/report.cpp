@@ -32,17 +32,15 @@ std::string title_of(const std::vector<std::string>& logs) {
 int run(Options options) {
   options::require_no_input(options.out, options);
   reports::page::require_charts();  // before the log is read
-  options.passes = {.updates = true, .what_if = true, .formats = true, .sums = true};
+  options.passes = {
+      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
   analyzers::replay::PolicyOptions replay;
   replay.targets = options.recommend;
   for (const std::string& text : options.policies) {
     replay.policies.push_back(options::parse_policy(text));
   }
-  analyzers::replay::LogSeries series;
-  analyzers::underflow::Analysis analysis = options::run_analysis(options, &series);
-  analyzers::Study study = analyzers::study(std::move(analysis), options::selection_of(options),
-                                            options.recommend, std::move(series));
-  analyzers::add_policies(study, replay);
+  const analyzers::Study study = analyzers::study(
+      options::run_analysis(options), options::selection_of(options), options.recommend, replay);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
   reports::page::write_report(study, title, options.out);
   fmt::print("{}\n", std::filesystem::absolute(options.out).string());

@@ -61,6 +61,9 @@ std::string violation_text(const Condition& c, const Measured& value, Verdict ve
 }
 
 /// The log a tensor is of.
+auto tensors_of(const analyzers::underflow::Analysis& analysis) { return analysis.tensors(); }
+const auto& tensors_of(const analyzers::compare::Comparison& c) { return c.tensors; }
+
 std::string log_of(const analyzers::underflow::Analysis&, const TensorFindings& t) { return t.log; }
 std::string log_of(const analyzers::compare::Comparison& c,
                    const analyzers::compare::ComparedTensor&) {
@@ -78,7 +81,7 @@ bool is_weight(const analyzers::compare::ComparedTensor&) {
 template <typename Findings>
 std::string nothing_tested(const Condition& c, const Findings& findings) {
   std::size_t meant = 0, weights = 0;
-  for (const auto& t : findings.tensors) {
+  for (const auto& t : tensors_of(findings)) {
     if (!applies(c, t)) continue;
     ++meant;
     weights += is_weight(t) ? 1 : 0;
@@ -100,7 +103,7 @@ template <typename Findings>
 void test_condition(const Condition& c, std::size_t number, const Findings& findings,
                     GateLines& lines) {
   std::size_t tested = 0;
-  for (const auto& t : findings.tensors) {
+  for (const auto& t : tensors_of(findings)) {
     if (!applies(c, t)) continue;
     GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, ""};
     if (const std::optional<Measured> value = measure(c, t)) {

@@ -323,8 +323,7 @@ analyzers::underflow::Target target_of(const LogOptions& options) {
   return {format.name, format.format, subnormals};
 }
 
-analyzers::underflow::Analysis run_analysis(const LogOptions& options,
-                                            analyzers::replay::LogSeries* series) {
+analyzers::Findings run_analysis(const LogOptions& options) {
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
   std::optional<Progress> bar;  // one a phase
   const auto phases = [&bar](const std::string& what) {
@@ -332,11 +331,11 @@ analyzers::underflow::Analysis run_analysis(const LogOptions& options,
     bar.emplace(what);
     return [&bar](std::uint64_t done, std::uint64_t all) { bar->show(done, all); };
   };
-  const auto analysis = analyzers::analyze(logs, target_of(options), selection_of(options),
-                                           options.passes, phases, series);
+  analyzers::Findings found =
+      analyzers::analyze(logs, target_of(options), selection_of(options), options.passes, phases);
   bar.reset();
-  for (const std::string& note : analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
-  return analysis;
+  for (const std::string& note : found.analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
+  return found;
 }
 
 void require_no_input(const std::string& output, const LogOptions& options) {

@@ -48,9 +48,8 @@ analyzers::frames::Selection selection_of(const LogOptions& options);
 analyzers::underflow::Target target_of(const LogOptions& options);
 
 /// Reads and analyses the logs, with a progress bar on a terminal, and writes the notes to stderr.
-/// series: as analyzers::analyze(). Throws BadUsage and log::BadInput.
-analyzers::underflow::Analysis run_analysis(const LogOptions& options,
-                                            analyzers::replay::LogSeries* series = nullptr);
+/// Throws BadUsage and log::BadInput.
+analyzers::Findings run_analysis(const LogOptions& options);
 
 /// The text with A to Z as a to z.
 std::string lower_case(std::string_view text);

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "analyzers/overflow_end.hpp"
-#include "analyzers/recommend/no_step_held.hpp"
+#include "analyzers/recommend/divergence.hpp"
 #include "cli/terminal/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/first_words.hpp"
@@ -52,10 +51,10 @@ std::string reason_text(const Study& study) {
 
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
-  std::string lines = text::carried_text(study.analysis);
+  std::string lines = text::carried_text(study);
   if (!lines.empty()) lines += "\n";
-  lines += text::first_text(study.analysis);
-  if (const analyzers::overflow::OverflowEvent* const end = analyzers::lasting_first(study)) {
+  lines += text::first_text(study);
+  if (const analyzers::overflow::OverflowEvent* const end = study.lasting_first()) {
     lines += fmt::format(
         "From step {} to the last, {}, there are infinities or NaN that {}, first "
         "in {}.\n",
@@ -80,13 +79,13 @@ std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
   const std::string may_use = text::may_use_text(study);
   if (!may_use.empty()) return may_use;
-  if (r.reason == analyzers::kDiverges) {
+  if (r.reason == analyzers::recommend::kDiverges) {
     return fmt::format("No loss scale is recommended: {}.", text::divergence_text(r));
   }
   if (!r.static_log2)
     return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
-  if (text::needs_no_scale(study)) return text::wide_text(study.analysis);
-  if (analyzers::recommend::no_step_held(r)) return text::unheld_text(r);
+  if (study.advice.needs_no_scale()) return text::wide_text(study.analysis);
+  if (r.no_step_held()) return text::unheld_text(r);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =
       r.overflow_not_identifiable ? fmt::format(": {}", text::hidden_maximum(r)) : "";
@@ -96,8 +95,8 @@ std::string scale_line(const Study& study) {
         text::broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed",
         hidden.empty() ? "up to" : "at most", scale, hidden);
   }
-  const bool failed = analyzers::lasting(study.analysis, study.overflow) != nullptr ||
-                      text::collapse_words(study.analysis) || text::ends_broken(study.analysis);
+  const bool failed = study.overflow.lasting() != nullptr || text::collapse_words(study) ||
+                      text::ends_broken(study);
   return fmt::format("{} a loss scale of {}{}{}.",
                      failed ? "Its finite gradients would take" : "Use",
                      hidden.empty() ? "" : "at most ", scale, hidden);
@@ -172,10 +171,10 @@ std::string hidden_text(const Study& study) {
     case text::Hidden::in_zeros: break;
   }
   const auto hiding = std::find_if(
-      study.analysis.tensors.begin(), study.analysis.tensors.end(),
+      study.analysis.tensors().begin(), study.analysis.tensors().end(),
       [](const auto& t) { return t.counted && !t.underflow_identifiable && t.counts.total != 0; });
   const std::string dtype =
-      hiding == study.analysis.tensors.end() ? "16 bits" : computed_text(*hiding);
+      hiding == study.analysis.tensors().end() ? "16 bits" : computed_text(*hiding);
   return lines + fmt::format(
                      "Some gradients were computed in {}: what underflowed there is already zero, "
                      "so the shares are bounds and no lowest scale can be given. Record {} run to "
@@ -187,13 +186,13 @@ std::string hidden_text(const Study& study) {
 
 std::string answer_text(const Study& study) {
   const std::string line = scale_line(study) + "\n";
-  const bool leads = study.advice.may_use && !text::ends_broken(study.analysis);
+  const bool leads = study.advice.may_use && !text::ends_broken(study);
   return leads ? line + broken_text(study) : broken_text(study) + line;
 }
 
 std::string evidence_text(const Study& study, double target) {
   const Recommendation& r = study.advice;
-  if (!r.static_log2 || text::needs_no_scale(study)) return "";
+  if (!r.static_log2 || study.advice.needs_no_scale()) return "";
   std::string text = zeros_text(study, target) + limit_text(r);
   const std::string half = text::half_parameters_text(r);
   if (!half.empty()) text += half + "\n";

@@ -43,8 +43,8 @@ using Key = std::tuple<log::Role, int, std::string, bool>;
 
 std::map<Key, Group> group(const Analysis& analysis) {
   std::map<Key, Group> groups;
-  for (const TensorFindings& t : analysis.tensors) {
-    const auto narrow = analyzers::formats::narrowest(t);
+  for (const TensorFindings& t : analysis.tensors()) {
+    const auto narrow = t.narrowest;
     if (!narrow) continue;
     const int width = find_format(narrow->format)->format.width;
     Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
@@ -108,7 +108,7 @@ std::string noise_row(const Analysis& analysis, log::Role role) {
   std::string row = fmt::format("  {:<16}", log::name_of(role));
   for (const std::string_view format : analyzers::formats::kFitFormats) {
     Worst worst;
-    for (const TensorFindings& t : analysis.tensors) {
+    for (const TensorFindings& t : analysis.tensors()) {
       const FormatFit* fit = t.role == role ? find_fit(t, format) : nullptr;
       if (fit != nullptr) worst.add(fit->noise_at_best);
     }
@@ -116,7 +116,7 @@ std::string noise_row(const Analysis& analysis, log::Role role) {
   }
   for (std::size_t i = 0; i < analyzers::formats::kMxElements.size(); ++i) {
     Worst worst;
-    for (const TensorFindings& t : analysis.tensors) {
+    for (const TensorFindings& t : analysis.tensors()) {
       if (t.role == role && !t.block_fits.empty()) worst.add(t.block_fits[i].noise);
     }
     row += fmt::format(" {:>8}", worst.text());
@@ -139,7 +139,7 @@ std::string noise_text(const Analysis& analysis) {
   }
   text += "\n";
   std::vector<log::Role> roles;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (std::find(roles.begin(), roles.end(), t.role) == roles.end()) roles.push_back(t.role);
   }
   std::sort(roles.begin(), roles.end());
@@ -148,19 +148,17 @@ std::string noise_text(const Analysis& analysis) {
 }
 
 /// How much the flushed gradients weigh; empty without gradients.
-std::string mass_text(const Analysis& analysis) {
-  const std::optional<int> k = exact_log2(analysis.loss_scale);
-  std::vector<const TensorFindings*> gradients;
+std::string mass_text(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
   Interval flushed;
   std::uint64_t n = 0;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (!t.counted) continue;
-    gradients.push_back(&t);
     flushed += t.counts.classes.flushed_to_zero;
     n += t.counts.finite_nonzero.high;
   }
-  if (gradients.empty() || !k || flushed.high == 0) return "";
-  const MassShare lost = analyzers::underflow::lost_mass(gradients, analysis.target, *k);
+  if (!found.lost || flushed.high == 0) return "";
+  const MassShare& lost = *found.lost;
   // Worth a "but": many values that weigh little.
   constexpr double kMany = 0.001;
   const double share = static_cast<double>(flushed.low) / static_cast<double>(n);
@@ -176,11 +174,12 @@ std::string mass_text(const Analysis& analysis) {
 
 }  // namespace
 
-std::string formats_text(const Analysis& analysis, double target_underflow) {
-  const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+std::string formats_text(const analyzers::Findings& found, double target_underflow) {
+  const Analysis& analysis = found.analysis;
+  const bool any = std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
                                [](const auto& t) { return !t.fits.empty(); });
   if (!any) return "";
-  return groups_text(analysis, target_underflow) + noise_text(analysis) + mass_text(analysis);
+  return groups_text(analysis, target_underflow) + noise_text(analysis) + mass_text(found);
 }
 
 }  // namespace halfscope::cli::terminal

@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::cli::terminal {
 
 /// The tensors by role and narrowest format, then the noise by role and format: a screenful for any
 /// number of tensors. Empty where no fits are known.
-std::string formats_text(const analyzers::underflow::Analysis& analysis, double target_underflow);
+std::string formats_text(const analyzers::Findings& found, double target_underflow);
 
 }  // namespace halfscope::cli::terminal

@@ -115,7 +115,7 @@ std::string rooms_text(const underflow::Analysis& analysis, const std::vector<He
     const bool wanted = shown == 0 || h.least < kClose || h.overflow_expected_at;
     if (!wanted || shown == kShown) continue;
     ++shown;
-    text += fmt::format("  {}: {}", printable(analysis.tensors[h.tensor].name), room_text(h));
+    text += fmt::format("  {}: {}", printable(analysis.tensors()[h.tensor].name), room_text(h));
     if (h.overflow_expected_at) {
       text += fmt::format("; it grows, and would overflow about step {}", *h.overflow_expected_at);
     }

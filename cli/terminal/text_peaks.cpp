@@ -50,11 +50,11 @@ std::string table_text(const std::vector<TensorPeaks>& order, std::string_view f
 
 }  // namespace
 
-std::string peaks_text(const analyzers::underflow::Analysis& analysis) {
-  const std::vector<TensorPeaks> order = reports::answer::peaks_by_harm(analysis);
+std::string peaks_text(const analyzers::Findings& found) {
+  const std::vector<TensorPeaks> order = reports::answer::peaks_by_harm(found.peaks);
   if (order.empty()) return "";
-  return reports::answer::peaks_title(order, analysis) + ":\n" +
-         table_text(order, analysis.target.name);
+  return reports::answer::peaks_title(order, found.analysis) + ":\n" +
+         table_text(order, found.analysis.target.name);
 }
 
 }  // namespace halfscope::cli::terminal

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::cli::terminal {
 
 /// A screenful; more of it is in the JSON. Empty where there are none.
-std::string peaks_text(const analyzers::underflow::Analysis& analysis);
+std::string peaks_text(const analyzers::Findings& found);
 
 }  // namespace halfscope::cli::terminal

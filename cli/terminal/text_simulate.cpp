@@ -32,7 +32,7 @@ struct Lost {
 
 Lost lost_of(const Analysis& analysis, Role role) {
   Lost lost;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     if (tensor.role != role) continue;
     lost.flushed += tensor.counts.classes.flushed_to_zero;
     lost.zero += tensor.counts.zero.low;
@@ -61,7 +61,7 @@ std::string flushed_text(const Settings& settings, const Analysis& analysis) {
 /// Where a run's weights are 16-bit, an update that was too small for the format is zero already.
 std::string update_text(const Settings& settings, const Analysis& analysis) {
   UpdateCounts counts;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     if (tensor.updates) counts += tensor.updates->table.counts;
   }
   if (counts.updates() == 0) return "";
@@ -84,11 +84,11 @@ std::string update_text(const Settings& settings, const Analysis& analysis) {
 std::string lost_text(const Settings& settings, const RunSummary& summary) {
   analyzers::Passes passes;
   passes.updates = true;
-  Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {});
+  Analysis analysis = analyzers::analyze({summary.folder}, {}, {}, passes, {}).analysis;
   std::string out = "In the recorded steps:\n" + flushed_text(settings, analysis);
   if (settings.precision.tensors == Dtype::bf16) {
     const analyzers::underflow::Target bfloat16{"bfloat16", kBfloat16};
-    analysis = analyzers::analyze({summary.folder}, bfloat16, {}, passes, {});
+    analysis = analyzers::analyze({summary.folder}, bfloat16, {}, passes, {}).analysis;
   }
   return out + update_text(settings, analysis);
 }

@@ -17,6 +17,7 @@ namespace halfscope::cli::terminal {
 namespace {
 
 using analyzers::underflow::Analysis;
+using analyzers::underflow::LogFindings;
 using analyzers::underflow::TensorFindings;
 using log::Role;
 using reports::answer::class_share_text;
@@ -33,7 +34,7 @@ double share_of(const Interval& count, const TensorFindings& t) {
 }
 
 bool acts_on_any(const Analysis& analysis) {
-  return std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+  return std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
                      [](const auto& t) { return t.counted; });
 }
 
@@ -55,7 +56,7 @@ int harm_of(const TensorFindings& t) {
 /// Broken ones first, then the gradients.
 Tensors shown_tensors(const Analysis& analysis) {
   Tensors order;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (is_shown(analysis, t)) order.push_back(&t);
   }
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -96,13 +97,12 @@ std::string and_more(std::size_t all, std::size_t shown) {
 }
 
 /// "NaN in 40 tensors, first at step 130: activation/0 and 12 more."
-std::string nonfinite_text(const Analysis& analysis, const std::string& log) {
+std::string nonfinite_text(const LogFindings& log) {
   std::uint64_t tensors = 0, nan = 0, inf = 0;
   std::set<std::int64_t> steps;
   std::optional<std::int64_t> first;
   Tensors of_first;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log != log) continue;
+  for (const TensorFindings& t : log.tensors) {
     for (const auto& step : t.per_step) steps.insert(step.step);
     const auto step = first_nonfinite_step(t);
     if (!step) continue;
@@ -127,11 +127,11 @@ std::string nonfinite_text(const Analysis& analysis, const std::string& log) {
 }
 
 /// "Overflow in 1 tensor: activation/0 (10.5 %)."
-std::string overflow_line(const Analysis& analysis, const std::string& log) {
+std::string overflow_line(const Analysis& analysis, const LogFindings& log) {
   constexpr std::size_t kShown = 3;
   Tensors over;
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log == log && overflow_of(analysis, t).low != 0) over.push_back(&t);
+  for (const TensorFindings& t : log.tensors) {
+    if (overflow_of(analysis, t).low != 0) over.push_back(&t);
   }
   if (over.empty()) return "";
   std::stable_sort(over.begin(), over.end(), [&](const auto* a, const auto* b) {
@@ -149,11 +149,10 @@ std::string overflow_line(const Analysis& analysis, const std::string& log) {
 
 /// What no count of underflow tells: empty where all is well.
 std::string broken_text(const Analysis& analysis) {
-  const std::set<std::string> logs(analysis.logs.begin(), analysis.logs.end());
   std::string text;
-  for (const std::string& log : logs) {
-    const std::string place = logs.size() == 1 ? "" : log::printable(log) + ": ";
-    for (const std::string& line : {nonfinite_text(analysis, log), overflow_line(analysis, log)}) {
+  for (const LogFindings& log : analysis.logs) {
+    const std::string place = analysis.logs.size() == 1 ? "" : log::printable(log.name) + ": ";
+    for (const std::string& line : {nonfinite_text(log), overflow_line(analysis, log)}) {
       if (!line.empty()) text += place + line;
     }
   }
@@ -187,7 +186,7 @@ std::string summary_text(const Analysis& analysis) {
   Tensors tensors;
   Classes sum;
   const bool gradients = acts_on_any(analysis);
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (gradients && !t.counted) continue;
     tensors.push_back(&t);
     n += t.counts.finite_nonzero;
@@ -255,9 +254,9 @@ std::string table_text(const Analysis& analysis) {
   if (order.size() > kShown) {
     text += fmt::format("and {} more; --json - or --csv - gives all\n", order.size() - kShown);
   }
-  if (order.size() < analysis.tensors.size()) {
+  if (order.size() < analysis.tensors().size()) {
     text += fmt::format("Not shown: {} of other roles, on which no loss scale acts.\n",
-                        plural(analysis.tensors.size() - order.size(), "tensor"));
+                        plural(analysis.tensors().size() - order.size(), "tensor"));
   }
   return text;
 }
@@ -279,9 +278,9 @@ std::string computed_text(const TensorFindings& t) {
   return "";
 }
 
-std::string tensors_text(const Analysis& analysis) {
-  const std::string carried =
-      reports::answer::carried_text(analysis);  // then overflow means nothing
+std::string tensors_text(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
+  const std::string carried = reports::answer::carried_text(found);  // then overflow means nothing
   return (carried.empty() ? broken_text(analysis) : carried + "\n\n") + summary_text(analysis) +
          table_text(analysis);
 }

@@ -6,10 +6,10 @@
 
 namespace halfscope::cli::terminal {
 
-std::string timeline_text(const analyzers::underflow::Analysis& analysis) {
+std::string timeline_text(const analyzers::Findings& found) {
   constexpr std::size_t kColumns = 100;
   std::string out;
-  for (const reports::answer::TimelineWords& words : reports::answer::timeline_words(analysis)) {
+  for (const reports::answer::TimelineWords& words : reports::answer::timeline_words(found)) {
     out += (out.empty() ? "" : "\n") + words.title + ":\n";
     for (const std::string& line : words.lines) {
       out += reports::answer::wrapped_text("* " + line, kColumns, 2);

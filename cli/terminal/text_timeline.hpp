@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::cli::terminal {
 
 /// Skipped steps, the scale's ends, its falls and what drove them. Empty where no log tells a scale
 /// or a skipped step; run logs have `halfscope policies`.
-std::string timeline_text(const analyzers::underflow::Analysis& analysis);
+std::string timeline_text(const analyzers::Findings& found);
 
 }  // namespace halfscope::cli::terminal

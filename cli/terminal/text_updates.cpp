@@ -151,7 +151,7 @@ using Weights = std::vector<const TensorFindings*>;
 
 Weights weights_of(const Analysis& analysis) {
   Weights weights;
-  for (const TensorFindings& t : analysis.tensors) {
+  for (const TensorFindings& t : analysis.tensors()) {
     if (t.updates) weights.push_back(&t);
   }
   return weights;
@@ -173,7 +173,7 @@ std::string half_source_text(const Analysis& analysis, const Weights& weights, s
   std::set<std::string> sources;
   for (const TensorFindings* weight : weights) {
     const log::Role role = source_role(*weight);
-    for (const TensorFindings& t : analysis.tensors) {
+    for (const TensorFindings& t : analysis.tensors()) {
       const bool narrow = t.computed_in_fp16() && t.log == weight->log && t.role == role;
       if (narrow) sources.insert(std::string(log::name_of(role)));
     }
@@ -247,7 +247,7 @@ std::string missing_updates_text(const Analysis& analysis) {
     return fmt::format("weight updates are counted in formats of 16 bits, and {} has {}",
                        analysis.target.name, width);
   }
-  if (!analysis.manifests.empty()) {
+  if (analysis.has_run_log()) {
     return "not known, as no selected step has whole weights with their updates; record the run "
            "with sample_every=N (docs/recording.md)";
   }

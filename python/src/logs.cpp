@@ -89,7 +89,7 @@ TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
   const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
-  return {reports::exports::json_text(reports::exports::to_json(found)), found.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Selection& selection,
@@ -99,10 +99,9 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
       format ? target_called(*format, "keep") : analyzers::underflow::Target{.by_default = true};
   nb::gil_scoped_release release;
   const analyzers::underflow::RecommendOptions options{headroom_bits, target_underflow};
-  analyzers::replay::LogSeries series;
-  auto analysis = analyzers::analyze(logs, target, selection, {.sums = true}, every_phase, &series);
-  const analyzers::Study found =
-      analyzers::study(std::move(analysis), selection, options, std::move(series));
+  const analyzers::Passes passes = {.sums = true, .series = true};
+  const analyzers::Study found = analyzers::study(
+      analyzers::analyze(logs, target, selection, passes, every_phase), selection, options);
   return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/recommend/no_step_held.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/findings_list.hpp"
@@ -29,21 +28,9 @@ Severity severity_of(double share) {
                            : (share >= kWorthTelling ? Severity::warning : Severity::note);
 }
 
-/// The mass lost by gradients at the analysis' loss scale, where it is a power of two.
-std::optional<MassShare> mass_now(const Study& study) {
-  const std::optional<int> log2 = exact_log2(study.analysis.loss_scale);
-  if (!log2) return std::nullopt;
-  std::vector<const analyzers::underflow::TensorFindings*> counted;
-  for (const auto& tensor : study.analysis.tensors) {
-    if (tensor.counted) counted.push_back(&tensor);
-  }
-  if (counted.empty()) return std::nullopt;
-  return analyzers::underflow::lost_mass(counted, study.analysis.target, *log2);
-}
-
 Share flushed_now(const Study& study) {
   Share out;
-  for (const auto& tensor : study.analysis.tensors) {
+  for (const auto& tensor : study.analysis.tensors()) {
     if (!tensor.counted) continue;
     out.count += tensor.counts.classes.flushed_to_zero;
     out.of += tensor.counts.finite_nonzero;
@@ -60,7 +47,7 @@ std::string kept_by_masters(const Study& study, std::uint64_t of) {
 
 std::string cure(const Study& study) {
   const auto& advice = study.advice;
-  if (!advice.static_log2 || analyzers::recommend::no_step_held(advice)) return "";
+  if (!advice.static_log2 || advice.no_step_held()) return "";
   if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
   return fmt::format(
       "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
@@ -84,8 +71,8 @@ std::string some_names(const std::vector<std::string>& names) {
 
 void underflow(const Study& study, List& to) {
   const Share now = flushed_now(study);
-  if (now.of.high == 0 || now.high() < kWorthTelling || needs_no_scale(study)) return;
-  const std::optional<MassShare> mass = mass_now(study);
+  if (now.of.high == 0 || now.high() < kWorthTelling || study.advice.needs_no_scale()) return;
+  const std::optional<MassShare>& mass = study.lost;
   const std::string scale = scale_text(study.analysis.loss_scale);
   const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";
   std::string title =

@@ -118,7 +118,7 @@ void untold(const Study& study, List& to) {
 void at_asked_scale(const Study& study, List& to) {
   if (study.analysis.loss_scale == 1 || !events_of(study, Cause::by_scale).empty()) return;
   Interval overflow(0);
-  for (const auto& tensor : study.analysis.tensors) {
+  for (const auto& tensor : study.analysis.tensors()) {
     if (tensor.counted) overflow += tensor.counts.classes.overflow;
   }
   if (overflow.high == 0) return;
@@ -143,7 +143,7 @@ void growing(const Study& study, List& to) {
       {Severity::warning,
        fmt::format(
            "{} grew by {:.2g} binades over steps {} to {} and would overflow near step {}{}.",
-           log::printable(study.analysis.tensors.at(soonest->tensor).name),
+           log::printable(study.analysis.tensors()[soonest->tensor].name),
            soonest->growth().value_or(0), soonest->trend_from, soonest->trend_to,
            count_text(static_cast<std::uint64_t>(
                std::max<std::int64_t>(0, *soonest->overflow_expected_at))),
@@ -155,7 +155,7 @@ void growing(const Study& study, List& to) {
 }  // namespace
 
 void alarms(const Study& study, List& to) {
-  for (const AlarmWords& alarm : first_words(study.analysis)) {
+  for (const AlarmWords& alarm : first_words(study)) {
     const Severity least = alarm.minor ? Severity::note : Severity::warning;
     to.push_back(
         {alarm.lasts ? Severity::serious : least, alarm.what, alarm.action, Evidence::overflow});
@@ -163,7 +163,7 @@ void alarms(const Study& study, List& to) {
 }
 
 void collapse(const Study& study, List& to) {
-  const auto words = collapse_words(study.analysis);
+  const auto words = collapse_words(study);
   if (!words) return;
   to.push_back(
       {Severity::serious, words->what,
@@ -187,7 +187,7 @@ void thin_room(const Study& study, List& to) {
   double least = 1;
   for (const Headroom& h : study.overflow.headroom) {
     if (h.least <= 0 || h.least >= 1) continue;
-    thin.push_back(study.analysis.tensors.at(h.tensor).name);
+    thin.push_back(study.analysis.tensors()[h.tensor].name);
     least = std::min(least, h.least);
   }
   if (!thin.empty()) {

@@ -146,7 +146,7 @@ constexpr std::size_t kMostOfALog = 4;
 }  // namespace
 
 void policies(const Study& study, List& to) {
-  const bool told_first = study.policies.size() == 1 && ends_broken(study.analysis);
+  const bool told_first = study.policies.size() == 1 && ends_broken(study);
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();
     if (replayed.recorded) {

@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "analyzers/overflow/broken_end.hpp"
-#include "analyzers/scale_history/run_log_facts.hpp"
-#include "analyzers/scale_history/timeline_facts.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/text.hpp"
 
@@ -17,11 +14,6 @@ namespace {
 
 using analyzers::overflow::BrokenEnd;
 using analyzers::scale_history::TimelineFacts;
-using analyzers::underflow::Analysis;
-
-std::string place(const Analysis& analysis, const std::string& log) {
-  return analysis.logs.size() > 1 ? log::printable(log) + ": " : "";
-}
 
 AlarmWords static_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
@@ -40,15 +32,10 @@ AlarmWords static_words(const TimelineFacts& facts) {
 }
 
 /// Of one run log's scalars.
-std::vector<AlarmWords> run_log_words(const Analysis& scalars) {
-  const std::vector<TimelineFacts> all = analyzers::scale_history::timeline_facts(scalars);
-  if (all.empty()) return {};
-  const TimelineFacts& facts = all.front();
-  if (analyzers::scale_history::skips_at_static_scale(facts) && facts.nonfinite.empty()) {
-    return {static_words(facts)};
-  }
-  std::vector<AlarmWords> words = alarm_words(scalars);
-  if (const auto collapse = collapse_words(scalars)) words.push_back({collapse->what, "", true});
+std::vector<AlarmWords> run_log_words(const TimelineFacts& facts) {
+  if (facts.skips_at_static_scale() && facts.nonfinite.empty()) return {static_words(facts)};
+  std::vector<AlarmWords> words = alarm_words(facts);
+  if (const auto collapse = collapse_words(facts)) words.push_back({collapse->what, "", true});
   return words;
 }
 
@@ -72,53 +59,39 @@ AlarmWords end_words(const BrokenEnd& end) {
           true};
 }
 
-/// Tensors that end in NaN or infinities, but of logs whose loss scale collapsed: collapse_words()
-/// say how these ended, and what drove them there.
-std::vector<BrokenEnd> ends_to_tell(const Analysis& analysis) {
-  std::vector<BrokenEnd> ends = analyzers::overflow::broken_ends(analysis);
-  if (ends.empty()) return ends;
-  const std::vector<TimelineFacts> timelines = analyzers::scale_history::timeline_facts(analysis);
-  std::erase_if(ends, [&](const BrokenEnd& end) {
-    return std::ranges::any_of(timelines, [&](const TimelineFacts& facts) {
-      return facts.log == end.log && analyzers::scale_history::collapse_of(facts) != nullptr;
-    });
-  });
-  return ends;
-}
-
 }  // namespace
 
-std::vector<AlarmWords> first_words(const Analysis& analysis) {
-  std::vector<AlarmWords> all = alarm_words(analysis);
+std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
+  std::vector<AlarmWords> all = alarm_words(found);
   const auto add = [&](const std::string& log, AlarmWords words) {
-    words.what = place(analysis, log) + words.what;
+    if (found.analysis.logs.size() > 1) words.what = log::printable(log) + ": " + words.what;
     all.push_back(std::move(words));
   };
-  for (const Analysis& scalars : analyzers::scale_history::run_log_scalars(analysis)) {
-    for (AlarmWords& words : run_log_words(scalars)) add(scalars.logs[0], std::move(words));
+  for (const TimelineFacts& facts : found.run_timelines) {
+    for (AlarmWords& words : run_log_words(facts)) add(facts.log, std::move(words));
   }
-  for (const BrokenEnd& end : ends_to_tell(analysis)) add(end.log, end_words(end));
+  for (const BrokenEnd& end : found.broken_ends) add(end.log, end_words(end));
   return all;
 }
 
-std::string first_text(const Analysis& analysis) {
+std::string first_text(const analyzers::Findings& found) {
   std::string out;
-  for (const AlarmWords& words : first_words(analysis)) {
+  for (const AlarmWords& words : first_words(found)) {
     out += words.what + (words.action.empty() ? "" : " ") + words.action + "\n";
   }
-  if (const auto collapse = collapse_words(analysis)) {
+  if (const auto collapse = collapse_words(found)) {
     out += collapse->what + " " + collapse->driver + "\n";
   }
   return out;
 }
 
-bool ends_broken(const Analysis& analysis) {
-  return std::ranges::any_of(first_words(analysis), &AlarmWords::lasts);
+bool ends_broken(const analyzers::Findings& found) {
+  return std::ranges::any_of(first_words(found), &AlarmWords::lasts);
 }
 
 bool broken(const analyzers::Study& study) {
   const analyzers::recommend::Recommendation& r = study.advice;
-  return r.nan_in_model || !r.overflow_without_cure.empty() || ends_broken(study.analysis);
+  return r.nan_in_model || !r.overflow_without_cure.empty() || ends_broken(study);
 }
 
 std::string unheld_text(const analyzers::recommend::Recommendation& advice) {

@@ -11,19 +11,19 @@
 namespace halfscope::reports::answer {
 
 /// alarm_words(), and the same of run logs' scalars and of tensors that end in NaN or infinities.
-std::vector<AlarmWords> first_words(const analyzers::underflow::Analysis& analysis);
+std::vector<AlarmWords> first_words(const analyzers::Findings& found);
 
 /// The same and collapse_words(), a line each. Plain text.
-std::string first_text(const analyzers::underflow::Analysis& analysis);
+std::string first_text(const analyzers::Findings& found);
 
 /// Whether what is finite is not the whole of it: some log ends in NaN or infinities, or skips
 /// steps in vain.
-bool ends_broken(const analyzers::underflow::Analysis& analysis);
+bool ends_broken(const analyzers::Findings& found);
 
 /// Whether something is infinite or NaN, or overflows, whatever the loss scale.
 bool broken(const analyzers::Study& study);
 
-/// Why there is no static scale to use where analyzers::recommend::no_step_held(), and what to do.
+/// Why there is no static scale to use where Recommendation::no_step_held(), and what to do.
 /// Plain text.
 std::string unheld_text(const analyzers::recommend::Recommendation& advice);
 

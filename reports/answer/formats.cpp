@@ -31,7 +31,7 @@ std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
 
 std::string left_out_text(const Analysis& analysis) {
   std::uint64_t nan = 0, inf = 0;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     nan += tensor.skipped_nan;
     inf += tensor.skipped_inf;
   }
@@ -43,14 +43,14 @@ std::string left_out_text(const Analysis& analysis) {
 
 FitSums fit_sums(const Analysis& analysis) {
   FitSums out;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     if (tensor.fits.empty() || tensor.counts.finite_nonzero.high == 0) continue;
     ++out.tensors;
     if (holds_nonfinite(tensor)) {
       ++out.nonfinite;
       continue;
     }
-    const auto narrowest = analyzers::formats::narrowest(tensor);
+    const auto narrowest = tensor.narrowest;
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     const int width = format ? format->format.width : 64;
     if (width <= 8) ++out.eight_bits;

@@ -16,6 +16,7 @@ namespace halfscope::reports::answer {
 using analyzers::frames::Gap;
 using analyzers::frames::StepPeak;
 using analyzers::underflow::Analysis;
+using analyzers::underflow::LogFindings;
 using analyzers::underflow::TensorFindings;
 
 namespace {
@@ -23,7 +24,7 @@ namespace {
 /// Of one log: its gradients where it has any, else all of its tensors.
 struct View {
   const Analysis& analysis;
-  std::string log;
+  const LogFindings& log;
   std::vector<const TensorFindings*> tensors;
   std::vector<const StepPeak*> peaks;
   std::set<std::int64_t> steps;  ///< with tables or magnitudes
@@ -34,17 +35,15 @@ struct View {
   std::string scale() const { return scale_text(analysis.loss_scale); }
 };
 
-View view_of(const Analysis& analysis, const std::string& log) {
+View view_of(const Analysis& analysis, const LogFindings& log) {
   View view{analysis, log, {}, {}, {}, false};
-  const auto is_gradient = [&](const TensorFindings& t) { return t.log == log && t.counted; };
-  view.gradients = std::ranges::any_of(analysis.tensors, is_gradient);
-  for (const TensorFindings& t : analysis.tensors) {
-    if (t.log != log) continue;
+  view.gradients = std::ranges::any_of(log.tensors, &TensorFindings::counted);
+  for (const TensorFindings& t : log.tensors) {
     for (const analyzers::underflow::StepFindings& step : t.per_step) view.steps.insert(step.step);
     if (t.counted == view.gradients) view.tensors.push_back(&t);
   }
-  for (const auto& [of, peak] : analysis.peaks) {
-    if (of != log || peak.tensor.empty()) continue;  // of a role: made from these
+  for (const StepPeak& peak : log.peaks) {
+    if (peak.tensor.empty()) continue;  // of a role: made from these
     view.peaks.push_back(&peak);
     view.steps.insert(peak.step);
   }
@@ -184,20 +183,16 @@ std::string counts_text(const View& view) {
 /// What a log without tensors has instead: of the loss scale no more than it tells.
 std::string scalars_text(const View& view) {
   std::uint64_t steps = 0, of_scale = 0;
-  for (const auto& [log, scalars] : view.analysis.scalars) {
-    if (log != view.log) continue;
+  for (const log::StepScalars& scalars : view.log.scalars) {
     ++steps;
     of_scale += scalars.loss_scale || scalars.found_inf ? 1 : 0;
   }
   if (of_scale > 0) {
     return fmt::format("; the scalars of {} say what the loss scale did", plural(steps, "step"));
   }
-  const bool counted = std::ranges::any_of(view.analysis.kinds, [&](const auto& entry) {
-    return entry.first == view.log && entry.second.counted_from;
-  });
-  const bool skips = std::ranges::any_of(
-      view.analysis.skips, [&](const auto& entry) { return entry.first == view.log; });
-  if (skips || steps == 0) return "";
+  const bool counted = std::ranges::any_of(
+      view.log.kinds, [](const auto& kind) { return kind.counted_from.has_value(); });
+  if (!view.log.skips.empty() || steps == 0) return "";
   if (counted) {
     return fmt::format("; the scalars of {} tell no loss scale, their counter no skipped step",
                        plural(steps, "step"));
@@ -268,19 +263,17 @@ std::string writer_of(const std::string& kind, const View& view) {
 
 /// The kinds of one log: a folder may hold several, of which one tells what another leaves open.
 struct Kinds {
-  std::string log, name;
+  std::string name;
   std::set<Gap> gaps;
 };
 
-std::vector<Kinds> kinds_of(const Analysis& analysis) {
-  std::vector<Kinds> out;
-  for (const auto& [log, kind] : analysis.kinds) {
-    auto at = std::ranges::find(out, log, &Kinds::log);
-    if (at == out.end()) at = out.insert(at, {log, "", {}});
-    at->name += (at->name.empty() ? "" : " and ") + kind.name;
-    at->gaps.insert(kind.gaps.begin(), kind.gaps.end());
+Kinds kinds_of(const LogFindings& log) {
+  Kinds all;
+  for (const analyzers::frames::LogKind& kind : log.kinds) {
+    all.name += (all.name.empty() ? "" : " and ") + kind.name;
+    all.gaps.insert(kind.gaps.begin(), kind.gaps.end());
   }
-  return out;
+  return all;
 }
 
 }  // namespace
@@ -289,9 +282,11 @@ std::string_view name_of(Gap gap) { return std::ranges::find(kWords, gap, &Words
 
 std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
   std::vector<LogGaps> out;
-  for (const Kinds& kinds : kinds_of(analysis)) {
-    const View view = view_of(analysis, kinds.log);
-    LogGaps found{kinds.log, kinds.name, {}, recording_for(writer_of(kinds.name, view))};
+  for (const LogFindings& log : analysis.logs) {
+    if (log.kinds.empty()) continue;
+    const Kinds kinds = kinds_of(log);
+    const View view = view_of(analysis, log);
+    LogGaps found{log.name, kinds.name, {}, recording_for(writer_of(kinds.name, view))};
     for (const Words& words : kWords) {
       if (!kinds.gaps.contains(words.gap)) continue;
       const std::string text = words.text(view);

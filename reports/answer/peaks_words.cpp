@@ -29,13 +29,12 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
 
 }  // namespace
 
-std::vector<TensorPeaks> peaks_by_harm(const analyzers::underflow::Analysis& analysis) {
-  std::vector<TensorPeaks> order = analyzers::underflow::tensor_peaks(analysis);
-  std::stable_sort(order.begin(), order.end(), [](const TensorPeaks& a, const TensorPeaks& b) {
+std::vector<TensorPeaks> peaks_by_harm(std::vector<TensorPeaks> tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorPeaks& a, const TensorPeaks& b) {
     if (harm_of(a) != harm_of(b)) return harm_of(a) < harm_of(b);
     return a.max_abs.value_or(0) > b.max_abs.value_or(0);
   });
-  return order;
+  return tensors;
 }
 
 std::string largest_text(const TensorPeaks& t) {

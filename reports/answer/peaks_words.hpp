@@ -11,7 +11,7 @@ namespace halfscope::reports::answer {
 
 /// What is broken first: NaN and infinity, overflow, what is flushed; then by magnitude.
 std::vector<analyzers::underflow::TensorPeaks> peaks_by_harm(
-    const analyzers::underflow::Analysis& analysis);
+    std::vector<analyzers::underflow::TensorPeaks> tensors);
 
 /// "0.9999 to 1", "at most 5e-05"; empty where no value is finite.
 std::string largest_text(const analyzers::underflow::TensorPeaks& tensor);

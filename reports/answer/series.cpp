@@ -76,11 +76,9 @@ std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow
 
 bool is_scaled(log::Role role) { return is_gradient(role) || role == log::Role::loss; }
 
-Tensors of_log(const analyzers::underflow::Analysis& analysis, const std::string& log) {
+Tensors of_log(const analyzers::underflow::LogFindings& log) {
   Tensors out;
-  for (const TensorFindings& tensor : analysis.tensors) {
-    if (tensor.log == log) out.push_back(&tensor);
-  }
+  for (const TensorFindings& tensor : log.tensors) out.push_back(&tensor);
   return out;
 }
 
@@ -100,7 +98,7 @@ Tensors counted_of(const Tensors& tensors) {
 
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis) {
   std::set<log::Role> roles;  // ordered as the enumeration is
-  for (const TensorFindings& tensor : analysis.tensors) roles.insert(tensor.role);
+  for (const TensorFindings& tensor : analysis.tensors()) roles.insert(tensor.role);
   return {roles.begin(), roles.end()};
 }
 

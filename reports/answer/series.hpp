@@ -40,7 +40,7 @@ std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow
 bool is_scaled(log::Role role);
 
 /// The tensors of one log; of those, one role's, or those a loss scale is chosen for.
-Tensors of_log(const analyzers::underflow::Analysis& analysis, const std::string& log);
+Tensors of_log(const analyzers::underflow::LogFindings& log);
 Tensors of_role(const Tensors& tensors, log::Role role);
 Tensors counted_of(const Tensors& tensors);
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "analyzers/recommend/no_step_held.hpp"
 #include "reports/answer/paste_notes.hpp"
 
 namespace halfscope::reports::answer {
@@ -127,7 +126,7 @@ std::vector<Snippet> snippets(const analyzers::recommend::Recommendation& advice
   if (!advice.static_log2) return all;
   for (const Template& t : kTemplates) {
     Snippet snippet{t.framework, t.label, "", "", note_of(t)};
-    if (!analyzers::recommend::no_step_held(advice)) {
+    if (!advice.no_step_held()) {
       snippet.fixed = fill(t.fixed, *advice.static_log2, 0);
     }
     // DeepSpeed's dynamic scale starts at an integer, and none is below 1.

@@ -24,8 +24,8 @@ std::string lost_text(const analyzers::underflow::Share& share) {
   return share_range_text(share.low(), share.high());
 }
 
-std::string carried_text(const Analysis& analysis) {
-  const auto carried = analyzers::scale_history::carried_scale(analysis);
+std::string carried_text(const analyzers::Findings& found) {
+  const auto& carried = found.carried_scale;
   if (!carried) return "";
   const std::string option = carried->tag.empty()
                                  ? "--recorded-scale S with the loss scale that they carry"
@@ -36,10 +36,6 @@ std::string carried_text(const Analysis& analysis) {
       "steps would overflow, and these were not skipped. Give {}. Without it every magnitude here "
       "is too large by the loss scale, and every scale too small.",
       count_text(carried->steps), count_text(carried->of), option);
-}
-
-bool needs_no_scale(const Study& study) {
-  return analyzers::recommend::needs_no_scale(study.analysis, study.advice);
 }
 
 std::string wide_text(const Analysis& analysis) {
@@ -130,14 +126,14 @@ std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {
 }
 
 bool hides_underflow(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const analyzers::underflow::TensorFindings& t) {
+  return std::ranges::any_of(analysis.tensors(), [](const analyzers::underflow::TensorFindings& t) {
     return t.counted && !t.underflow_identifiable && !t.hidden_by_buckets &&
            t.counts.zero.high != 0;
   });
 }
 
 bool hidden_by_buckets(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const analyzers::underflow::TensorFindings& t) {
+  return std::ranges::any_of(analysis.tensors(), [](const analyzers::underflow::TensorFindings& t) {
     return t.counted && t.hidden_by_buckets;
   });
 }

@@ -48,10 +48,7 @@ std::string half_parameters_text(const analyzers::recommend::Recommendation& adv
 
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.
-std::string carried_text(const analyzers::underflow::Analysis& analysis);
-
-/// Whether the format has FP32's exponent range, and the gradients are in it.
-bool needs_no_scale(const analyzers::Study& study);
+std::string carried_text(const analyzers::Findings& found);
 
 /// "BF16 needs no loss scale": of a format that has FP32's exponent range.
 std::string wide_text(const analyzers::underflow::Analysis& analysis);

@@ -176,7 +176,7 @@ AlarmWords untold_share_words(const TimelineFacts& facts) {
 /// What is wrong with how many steps were skipped, and where no alarm says so; empty where nothing
 /// is.
 AlarmWords skips_words(const TimelineFacts& facts) {
-  const bool said = facts.in_vain || analyzers::scale_history::collapse_of(facts) != nullptr;
+  const bool said = facts.in_vain || facts.collapse() != nullptr;
   if (said || facts.skipped_in_all.high == 0) return {};
   if (facts.skipped_at_one > 0) return at_one_words(facts);
   if (facts.slow_start) {
@@ -226,8 +226,9 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
   words.action = std::string(action_of(facts));
 }
 
-/// Empty where nothing is wrong.
-std::vector<AlarmWords> words_of(const TimelineFacts& facts) {
+}  // namespace
+
+std::vector<AlarmWords> alarm_words(const TimelineFacts& facts) {
   std::vector<AlarmWords> all;
   if (facts.alarming()) add_alarms(facts, all.emplace_back());
   for (const AlarmWords& words : {scalers_words(facts), skips_words(facts)}) {
@@ -236,13 +237,12 @@ std::vector<AlarmWords> words_of(const TimelineFacts& facts) {
   return all;
 }
 
-}  // namespace
-
-std::vector<AlarmWords> alarm_words(const analyzers::underflow::Analysis& analysis) {
+std::vector<AlarmWords> alarm_words(const analyzers::Findings& found) {
   std::vector<AlarmWords> all;
-  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
-    for (AlarmWords& words : words_of(facts)) {
-      if (analysis.logs.size() > 1) words.what = log::printable(facts.log) + ": " + words.what;
+  for (const TimelineFacts& facts : found.timelines) {
+    for (AlarmWords& words : alarm_words(facts)) {
+      if (found.analysis.logs.size() > 1)
+        words.what = log::printable(facts.log) + ": " + words.what;
       all.push_back(std::move(words));
     }
   }

@@ -150,19 +150,23 @@ std::string scale_name(double scale) {
   return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
 }
 
-std::optional<CollapseWords> collapse_words(const analyzers::underflow::Analysis& analysis) {
-  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
-    const ScaleFall* const fall = analyzers::scale_history::collapse_of(facts);
-    if (fall == nullptr) continue;
-    return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
-                         drove_text(*fall, facts)};
+std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
+  const ScaleFall* const fall = facts.collapse();
+  if (fall == nullptr) return std::nullopt;
+  return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
+                       drove_text(*fall, facts)};
+}
+
+std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {
+  for (const TimelineFacts& facts : found.timelines) {
+    if (auto words = collapse_words(facts)) return words;
   }
   return std::nullopt;
 }
 
-std::vector<TimelineWords> timeline_words(const analyzers::underflow::Analysis& analysis) {
+std::vector<TimelineWords> timeline_words(const analyzers::Findings& found) {
   std::vector<TimelineWords> all;
-  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
+  for (const TimelineFacts& facts : found.timelines) {
     all.push_back(words_of(facts));
   }
   return all;

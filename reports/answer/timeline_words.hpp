@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -17,14 +18,15 @@ struct TimelineWords {
   std::string title;
   std::vector<std::string> lines;  ///< sentences: skipped steps, the scale, its falls
 };
-std::vector<TimelineWords> timeline_words(const analyzers::underflow::Analysis& analysis);
+std::vector<TimelineWords> timeline_words(const analyzers::Findings& found);
 
 /// That a loss scale fell to 1 or less, and what drove it: a sentence each.
 struct CollapseWords {
   std::string what, driver;
 };
+std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
 /// Of the first log of which that holds.
-std::optional<CollapseWords> collapse_words(const analyzers::underflow::Analysis& analysis);
+std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);
 
 /// What is wrong, by the scalars and skipped steps of a log, and what to do about it.
 struct AlarmWords {
@@ -32,8 +34,10 @@ struct AlarmWords {
   bool lasts = false;  ///< to the end of the log
   bool minor = false;  ///< costs few steps
 };
-/// Of every log of which that holds; in timeline_alarm.cpp.
-std::vector<AlarmWords> alarm_words(const analyzers::underflow::Analysis& analysis);
+/// In timeline_alarm.cpp.
+std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts);
+/// Of every log of which that holds, named where there are several.
+std::vector<AlarmWords> alarm_words(const analyzers::Findings& found);
 
 /// "65536 (2^16)"; "0" and what is not finite as they are.
 std::string scale_name(double scale);

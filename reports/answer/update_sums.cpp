@@ -46,7 +46,7 @@ UpdateSum sum_updates(const Tensors& tensors) {
 
 UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   Tensors tensors;
-  for (const auto& tensor : analysis.tensors) tensors.push_back(&tensor);
+  for (const auto& tensor : analysis.tensors()) tensors.push_back(&tensor);
   return sum_updates(tensors);
 }
 

@@ -121,7 +121,7 @@ void add_limits(const Window& window, const Scale& scale, bool alone, json& laye
 /// The exponents between which all but the lowest and the highest hundredth of each role lie.
 std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analysis& analysis) {
   std::map<log::Role, std::map<int, std::uint64_t>> roles;
-  for (const analyzers::underflow::TensorFindings& tensor : analysis.tensors) {
+  for (const analyzers::underflow::TensorFindings& tensor : analysis.tensors()) {
     for (const auto& [exponent, count] : tensor.binades) roles[tensor.role][exponent] += count.high;
   }
   std::vector<std::pair<int, int>> out;

@@ -32,7 +32,7 @@ std::string to_csv(const underflow::Analysis& analysis) {
       "log,name,role,source_dtype,step,total,zero,nan,inf,flushed_to_zero,subnormal,normal,"
       "overflow,"
       "max_abs\r\n";
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors()) {
     for (const underflow::StepFindings& s : t.per_step) {
       const underflow::Counts& c = s.counts;
       fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",

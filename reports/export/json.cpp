@@ -138,25 +138,26 @@ std::string json_text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json to_json(const underflow::Analysis& analysis) {
+Json to_json(const Findings& found) {
+  const underflow::Analysis& analysis = found.analysis;
   Json to;
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
-  to["logs"] = analysis.logs;
+  to["logs"] = analysis.names();
   to["format"] = analysis.target.name;
   to["loss_scale"] = analysis.loss_scale;
   if (analysis.target.subnormals != Subnormals::keep) {
     to["subnormals"] = name_of(analysis.target.subnormals);
   }
   to["tensors"] = Json::array();
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.tensors()) {
     to["tensors"].push_back(tensor_json(t, analysis.target));
     put_formats(to["tensors"].back(), t, analysis);
   }
-  put_headroom(to["tensors"], analysis);
-  put_peaks(to, analysis);
-  put_timeline(to, analysis);
-  put_gaps(to, analysis);
+  put_headroom(to["tensors"], found.overflow);
+  put_peaks(to, found);
+  put_timeline(to, found);
+  put_gaps(to, found);
   return to;
 }
 

@@ -16,7 +16,8 @@ inline constexpr int kJsonSchema = 1;
 /// An integer, or [low, high] where only bounds are known.
 nlohmann::ordered_json to_json(const Interval& count);
 
-nlohmann::ordered_json to_json(const analyzers::underflow::Analysis& analysis);
+/// `analyze --json`, Python's analyze().
+nlohmann::ordered_json to_json(const analyzers::Findings& found);
 /// The recommendation and its evidence: `recommend --json`, Python's recommend(), the download of a
 /// page. json_study.cpp.
 nlohmann::ordered_json to_json(const analyzers::Study& study);

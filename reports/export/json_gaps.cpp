@@ -6,11 +6,11 @@
 
 namespace halfscope::reports::exports {
 
-void put_gaps(Json& to, const analyzers::underflow::Analysis& analysis) {
-  if (const auto carried = analyzers::scale_history::carried_scale(analysis)) {
+void put_gaps(Json& to, const analyzers::Findings& found) {
+  if (const auto& carried = found.carried_scale) {
     to["seems_scaled"] = {{"log", carried->log}, {"steps", carried->steps}, {"of", carried->of}};
   }
-  for (const answer::LogGaps& gaps : answer::could_not_tell(analysis)) {
+  for (const answer::LogGaps& gaps : answer::could_not_tell(found.analysis)) {
     Json names = Json::array();
     std::string text;
     for (const answer::Unknown& unknown : gaps.unknown) {

@@ -60,12 +60,8 @@ Json event_json(const overflow::OverflowEvent& event, bool several_logs) {
 
 }  // namespace
 
-void put_headroom(Json& tensors, const underflow::Analysis& analysis) {
-  const underflow::LogSteps uncured =
-      overflow::steps_at_every_scale(analysis, overflow::find_overflow(analysis).events);
-  for (const Headroom& h : overflow::find_headroom(analysis, uncured)) {
-    tensors[h.tensor]["headroom"] = headroom_json(h);
-  }
+void put_headroom(Json& tensors, const overflow::OverflowFindings& found) {
+  for (const Headroom& h : found.headroom) tensors[h.tensor]["headroom"] = headroom_json(h);
 }
 
 void put_overflow(Json& to, const underflow::Analysis& analysis,
@@ -73,7 +69,7 @@ void put_overflow(Json& to, const underflow::Analysis& analysis,
   const bool several_logs = analysis.logs.size() > 1;
   to["headroom"] = Json::array();
   for (const Headroom& h : found.headroom) {
-    const underflow::TensorFindings& tensor = analysis.tensors[h.tensor];
+    const underflow::TensorFindings& tensor = analysis.tensors()[h.tensor];
     Json entry;
     if (several_logs) entry["log"] = tensor.log;
     entry["name"] = tensor.name;

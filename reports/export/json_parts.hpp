@@ -9,6 +9,7 @@
 #include "analyzers/compare/operations.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -45,19 +46,19 @@ void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
 /// `headroom` of every tensor that has one, into the analysis' `tensors`; json_overflow.cpp.
-void put_headroom(Json& tensors, const analyzers::underflow::Analysis& analysis);
+void put_headroom(Json& tensors, const analyzers::overflow::OverflowFindings& found);
 /// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
 void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
                   const analyzers::overflow::OverflowFindings& found);
 
 /// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
-void put_peaks(Json& to, const analyzers::underflow::Analysis& analysis);
+void put_peaks(Json& to, const analyzers::Findings& found);
 
 /// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
-void put_gaps(Json& to, const analyzers::underflow::Analysis& analysis);
+void put_gaps(Json& to, const analyzers::Findings& found);
 
 /// Adds "timeline": where a log of another tool tells loss scales or skipped steps, an object a
 /// log.
-void put_timeline(Json& to, const analyzers::underflow::Analysis& analysis);
+void put_timeline(Json& to, const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::exports

@@ -46,8 +46,8 @@ Json peaks_json(const TensorPeaks& t) {
 
 }  // namespace
 
-void put_peaks(Json& to, const analyzers::underflow::Analysis& analysis) {
-  for (const TensorPeaks& t : analyzers::underflow::tensor_peaks(analysis)) {
+void put_peaks(Json& to, const analyzers::Findings& found) {
+  for (const TensorPeaks& t : found.peaks) {
     to["peaks"].push_back(peaks_json(t));
   }
 }

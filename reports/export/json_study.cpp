@@ -7,8 +7,8 @@ namespace halfscope::reports::exports {
 Json to_json(const analyzers::Study& study) {
   Json to = to_json(study.advice);
   put_overflow(to, study.analysis, study.overflow);
-  put_timeline(to, study.analysis);
-  put_gaps(to, study.analysis);
+  put_timeline(to, study);
+  put_gaps(to, study);
   return to;
 }
 

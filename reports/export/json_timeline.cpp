@@ -107,7 +107,7 @@ void put_state(Json& to, const TimelineFacts& facts) {
     const double high = std::min(1.0, static_cast<double>(facts.skipped_in_all.high) / of);
     to["skipped_share"] = low == high ? Json(low) : Json({low, high});
   }
-  if (const auto* collapse = analyzers::scale_history::collapse_of(facts)) {
+  if (const auto* collapse = facts.collapse()) {
     to["collapsed_since"] = collapse->first;
   }
   if (!facts.nonfinite.empty()) to["nonfinite"] = nonfinite_json(facts);
@@ -133,8 +133,8 @@ void put_state(Json& to, const TimelineFacts& facts) {
 
 }  // namespace
 
-void put_timeline(Json& to, const analyzers::underflow::Analysis& analysis) {
-  for (const TimelineFacts& facts : analyzers::scale_history::timeline_facts(analysis)) {
+void put_timeline(Json& to, const analyzers::Findings& found) {
+  for (const TimelineFacts& facts : found.timelines) {
     Json log = {{"log", facts.log},
                 {"kinds", facts.kinds},
                 {"steps", facts.steps},

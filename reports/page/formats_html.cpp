@@ -42,7 +42,7 @@ bool same(const FormatFit& a, const FormatFit& b) {
 /// Formats in the order of the fits. A saturating one only where it says something else.
 std::vector<Column> columns_of(const Analysis& analysis) {
   std::vector<Column> out;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     for (const FormatFit& fit : tensor.fits) {
       const Column column = {fit.format, fit.saturating};
       if (std::find(out.begin(), out.end(), column) != out.end()) continue;
@@ -90,8 +90,7 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
 }
 
 Cell narrowest_cell(const TensorFindings& tensor) {
-  const std::optional<analyzers::formats::Narrowest> narrowest =
-      analyzers::formats::narrowest(tensor);
+  const std::optional<analyzers::underflow::Narrowest> narrowest = tensor.narrowest;
   const std::string rest =
       answer::holds_nonfinite(tensor)
           ? fmt::format(" <small class=\"lost\">besides {}</small>",
@@ -132,7 +131,7 @@ std::vector<std::string_view> elements_of(const std::vector<const TensorFindings
 
 /// What does not fit narrow formats comes first.
 int bits_of(const TensorFindings& tensor) {
-  const auto narrowest = analyzers::formats::narrowest(tensor);
+  const auto narrowest = tensor.narrowest;
   const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
   return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
 }
@@ -141,7 +140,7 @@ int bits_of(const TensorFindings& tensor) {
 
 std::string formats_html(const Analysis& analysis) {
   std::vector<const TensorFindings*> tensors;
-  for (const TensorFindings& tensor : analysis.tensors) {
+  for (const TensorFindings& tensor : analysis.tensors()) {
     if (!tensor.fits.empty()) tensors.push_back(&tensor);
   }
   if (tensors.empty()) return "";

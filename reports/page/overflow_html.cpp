@@ -106,7 +106,7 @@ Cell growth_cell(const Headroom& h) {
 
 /// Room at scale 1, told at the scale to use where one acts on the tensor.
 double to_use(const Study& study, const Headroom& h, double at_1) {
-  const bool scaled = study.analysis.tensors.at(h.tensor).counted && study.advice.static_log2;
+  const bool scaled = study.analysis.tensors()[h.tensor].counted && study.advice.static_log2;
   return at_1 - (scaled ? *study.advice.static_log2 : 0);
 }
 
@@ -152,13 +152,13 @@ std::string room_scale_text(const Study& study) {
 
 std::string headroom_html(const Study& study) {
   if (study.overflow.headroom.empty()) return "";
-  const auto& tensors = study.analysis.tensors;
+  const auto tensors = study.analysis.tensors();
   const bool logs = study.analysis.logs.size() > 1;
   std::vector<Row> rows;
   for (const Room& room : rooms_to_use(study)) {
     const Headroom& h = *room.headroom;
-    Row row{{{breakable_name(tensors.at(h.tensor).name)}}};
-    if (logs) row.cells.push_back({answer::html_name(tensors.at(h.tensor).log)});
+    Row row{{{breakable_name(tensors[h.tensor].name)}}};
+    if (logs) row.cells.push_back({answer::html_name(tensors[h.tensor].log)});
     row.cells.push_back(
         {fmt::format("{}{:.2f}", h.censored ? "at most " : "", room.least), room.least});
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});

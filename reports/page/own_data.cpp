@@ -88,8 +88,7 @@ void put_updates(const Analysis& analysis, json& to) {
   to["outcomes"] = own_chart("outcomes", {"name", "outcome", "order", "count", "of"},
                              [](Axis) { return charts::outcome_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
-    const answer::Tensors tensors =
-        answer::with_updates(answer::of_log(analysis, analysis.logs[log]));
+    const answer::Tensors tensors = answer::with_updates(answer::of_log(analysis.logs[log]));
     if (tensors.empty()) continue;
     const std::string at = std::to_string(log);
     const auto put = [&](const std::string& key, const UpdateTable& table) {
@@ -99,7 +98,7 @@ void put_updates(const Analysis& analysis, json& to) {
     };
     put("all", answer::sum_updates(tensors).table);
     for (std::size_t i = 0; i < tensors.size() && i < charts::kWeightsDrawn; ++i) {
-      put(std::to_string(tensors[i] - analysis.tensors.data()), tensors[i]->updates->table);
+      put(std::to_string(analysis.tensors().index_of(*tensors[i])), tensors[i]->updates->table);
     }
     to["outcomes"]["rows"][at]["all"] = outcome_rows(tensors);
   }
@@ -130,8 +129,8 @@ void put_rooms(const Study& study, json& to) {
     std::size_t lines = 0;
     for (const Room& room : all) {
       const analyzers::overflow::Headroom& h = *room.headroom;
-      const TensorFindings& tensor = analysis.tensors.at(h.tensor);
-      if (tensor.log != analysis.logs[log]) continue;
+      const TensorFindings& tensor = analysis.tensors()[h.tensor];
+      if (tensor.log != analysis.logs[log].name) continue;
       if (rooms.size() < charts::kRoomsDrawn) {
         rooms.push_back({log::printable(tensor.name), room.least, h.least_at, room.last});
       }
@@ -147,11 +146,11 @@ void put_rooms(const Study& study, json& to) {
 }
 
 /// [role, format, order, as it is, with a scale], for the roles and formats that occur.
-json fit_rows(const Analysis& analysis, const std::string& log) {
+json fit_rows(const analyzers::underflow::LogFindings& log) {
   std::map<std::pair<log::Role, std::pair<int, std::string>>, std::array<std::uint64_t, 2>> sums;
-  for (const TensorFindings* tensor : answer::of_log(analysis, log)) {
+  for (const TensorFindings* tensor : answer::of_log(log)) {
     if (tensor->fits.empty() || tensor->counts.finite_nonzero.high == 0) continue;
-    const auto narrowest = analyzers::formats::narrowest(*tensor);
+    const auto narrowest = tensor->narrowest;
     const NamedFormat* format = narrowest ? find_format(narrowest->format) : nullptr;
     std::pair<int, std::string> name = {format ? format->format.width : 100,
                                         format ? answer::people_say(format->name) : "none"};
@@ -172,7 +171,7 @@ void put_fits(const Analysis& analysis, json& to) {
   to["fits"] = own_chart("fits", {"role", "format", "order", "as_is", "scaled"},
                          [](Axis) { return charts::fit_bars(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
-    to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis, analysis.logs[log]);
+    to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis.logs[log]);
   }
 }
 
@@ -184,7 +183,7 @@ json own_charts_json(const Study& study) {
   put_rooms(study, out);
   put_fits(study.analysis, out);
   put_policy_charts(study, out);
-  put_timeline_chart(study.analysis, out);
+  put_timeline_chart(study, out);
   return out;
 }
 

@@ -34,7 +34,8 @@ std::string logs_html(const Analysis& analysis) {
   if (analysis.logs.size() < 2) return "";
   std::string out = "<label>Log <select id=\"log\">";
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
-    out += fmt::format("<option value=\"{}\">{}</option>", i, answer::html_name(analysis.logs[i]));
+    out += fmt::format("<option value=\"{}\">{}</option>", i,
+                       answer::html_name(analysis.logs[i].name));
   }
   return out + "</select></label>";
 }
@@ -43,7 +44,7 @@ std::string roles_html(const Analysis& analysis, const charts::Window& window) {
   std::string out;
   for (const log::Role role : answer::roles_in(analysis)) {
     answer::Tensors tensors;
-    for (const auto& tensor : analysis.tensors) {
+    for (const auto& tensor : analysis.tensors()) {
       if (tensor.role == role) tensors.push_back(&tensor);
     }
     const answer::Series series = answer::sum(tensors);
@@ -60,10 +61,10 @@ std::string roles_html(const Analysis& analysis, const charts::Window& window) {
 
 std::string about_html(const Analysis& analysis) {
   std::string out;
-  for (const std::string& log : analysis.logs) {
+  for (const std::string& log : analysis.names()) {
     out += (out.empty() ? "" : ", ") + fmt::format("<code>{}</code>", answer::html_name(log));
   }
-  return out + fmt::format(": {} against {}", answer::plural(analysis.tensors.size(), "tensor"),
+  return out + fmt::format(": {} against {}", answer::plural(analysis.tensors().size(), "tensor"),
                            answer::html_escape(analysis.target.name));
 }
 
@@ -89,7 +90,7 @@ std::string window_note(const Recommendation& advice) {
 
 /// Whether some counts are known between bounds only.
 bool bounded(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors, [](const auto& tensor) {
+  return std::ranges::any_of(analysis.tensors(), [](const auto& tensor) {
     return std::ranges::any_of(tensor.binades, [](const auto& b) { return !b.count.exact(); });
   });
 }
@@ -104,19 +105,20 @@ std::string bounds_key(const Analysis& analysis) {
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
+  const analyzers::Findings& found = study;  // without the recommendation
   const Recommendation& advice = study.advice;
   const std::string sections = sections_html(study);
   const bool moved = advice.static_log2.has_value();
   return {
       {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
-      {"summary", summary_html(study) + settings_html(analysis, advice)},
+      {"summary", summary_html(study) + settings_html(study)},
       {"gaps", gaps_html(analysis)},
       {"findings", findings_html(study, sections)},
-      {"if-tensors", analysis.tensors.empty() ? " hidden" : ""},
+      {"if-tensors", analysis.tensors().empty() ? " hidden" : ""},
       {"scales-digest", answer::html_escape(scales_digest(advice))},
       {"roles-digest", answer::plural(answer::roles_in(analysis).size(), "role")},
-      {"worst-digest", answer::plural(analysis.tensors.size(), "tensor")},
+      {"worst-digest", answer::plural(analysis.tensors().size(), "tensor")},
       {"scale-evidence", scale_evidence_html(advice)},
       {"sections", sections},
       {"logs", logs_html(analysis)},
@@ -137,7 +139,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"notes", notes_html(analysis)},
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
-      {"islands", json_island("analysis", exports::to_json(analysis)) +
+      {"islands", json_island("analysis", exports::to_json(found)) +
                       json_island("recommendation", exports::to_json(study)) +
                       text_island("csv", exports::to_csv(analysis)) +
                       json_island("charts", charts_json(study))}};

@@ -64,7 +64,7 @@ json series_json(const answer::Tensors& tensors, const analyzers::underflow::Tar
 json all_series(const Analysis& analysis) {
   json out = json::object();
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
-    const answer::Tensors tensors = answer::of_log(analysis, analysis.logs[i]);
+    const answer::Tensors tensors = answer::of_log(analysis.logs[i]);
     json& log = out[std::to_string(i)] = json::object();
     log["gradients"] = series_json(answer::counted_of(tensors), analysis.target);
     for (const log::Role role : answer::roles_in(analysis)) {
@@ -155,7 +155,7 @@ json charts_json(const analyzers::Study& study) {
   for (const log::Role role : answer::roles_in(analysis)) {
     if (answer::is_scaled(role)) out["scaled"].push_back(name_of(role));
   }
-  for (const auto& tensor : analysis.tensors) out["facts"].push_back(facts(tensor, window));
+  for (const auto& tensor : analysis.tensors()) out["facts"].push_back(facts(tensor, window));
   return out;
 }
 

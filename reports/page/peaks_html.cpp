@@ -11,8 +11,8 @@ namespace halfscope::reports::page {
 
 using analyzers::underflow::TensorPeaks;
 
-std::string peaks_html(const analyzers::underflow::Analysis& analysis) {
-  const std::vector<TensorPeaks> order = answer::peaks_by_harm(analysis);
+std::string peaks_html(const analyzers::Findings& found) {
+  const std::vector<TensorPeaks> order = answer::peaks_by_harm(found.peaks);
   if (order.empty()) return "";
   std::vector<Row> rows;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -30,10 +30,10 @@ std::string peaks_html(const analyzers::underflow::Analysis& analysis) {
                      {answer::html_escape(answer::peaks_verdict(t)), static_cast<double>(i)}}});
   }
   return fmt::format("<p class=\"note\">{}.</p>\n",
-                     answer::html_escape(answer::peaks_title(order, analysis))) +
+                     answer::html_escape(answer::peaks_title(order, found.analysis))) +
          data_table("Largest magnitudes",
                     {"tensor", "role", "largest magnitude", "at step", "smallest is at least",
-                     "in " + answer::html_escape(analysis.target.name)},
+                     "in " + answer::html_escape(found.analysis.target.name)},
                     rows);
 }
 

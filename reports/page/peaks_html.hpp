@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::page {
 
 /// The section; empty where there are none.
-std::string peaks_html(const analyzers::underflow::Analysis& analysis);
+std::string peaks_html(const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::page

@@ -217,10 +217,10 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
                    bool refusals) {
   return per_log(study.analysis, [&](std::size_t log) -> std::string {
     for (const PolicyStudy& replayed : study.policies) {
-      if (replayed.series.log == study.analysis.logs[log]) return told(replayed);
+      if (replayed.series.log == study.analysis.logs[log].name) return told(replayed);
     }
     for (const auto& [name, why] : study.not_replayed) {
-      if (refusals && name == study.analysis.logs[log]) {
+      if (refusals && name == study.analysis.logs[log].name) {
         return "<p class=\"note\">" + answer::html_name("Not replayed. " + why) + "</p>";
       }
     }

@@ -142,7 +142,7 @@ void put_policy_charts(const Study& study, json& to) {
   for (std::size_t log = 0; log < study.analysis.logs.size(); ++log) {
     const std::string at = std::to_string(log);
     for (const PolicyStudy& replayed : study.policies) {
-      if (replayed.series.log != study.analysis.logs[log]) continue;
+      if (replayed.series.log != study.analysis.logs[log].name) continue;
       to["policy-scales"]["rows"][at]["all"] = scale_rows(replayed);
       to["policy-flushed"]["rows"][at]["all"] = flushed_rows(replayed);
     }

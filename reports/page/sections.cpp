@@ -104,23 +104,24 @@ std::string updates_section(const Study& study) {
 
 /// Of logs without counts.
 std::string peaks_section(const Study& study) {
-  const std::string body = peaks_html(study.analysis);
+  const std::string body = peaks_html(study);
   if (body.empty()) return "";
-  const auto tensors = analyzers::underflow::tensor_peaks(study.analysis).size();
+  const auto tensors = study.peaks.size();
   return section("peaks", "Largest magnitudes",
                  answer::plural(tensors, "tensor") + " without counts", body);
 }
 
 /// Of logs of other tools that tell the loss scale or skipped steps.
 std::string timeline_section(const Study& study) {
-  const auto words = answer::timeline_words(study.analysis);
+  const auto words = answer::timeline_words(study);
   if (words.empty()) return "";
   return section("timeline", "What became of the loss scale",
-                 answer::html_escape(words.front().lines.front()), timeline_html(study.analysis));
+                 answer::html_escape(words.front().lines.front()), timeline_html(study));
 }
 
 std::string overflow_section(const Study& study) {
-  const auto& [headroom, events] = study.overflow;
+  const auto& headroom = study.overflow.headroom;
+  const auto& events = study.overflow.events;
   if (headroom.empty() && events.empty()) return "";
   std::string digest = events.empty() ? "no event" : answer::plural(events.size(), "event");
   std::string body = events_html(study);
@@ -218,7 +219,7 @@ bool has_section(const std::string& sections, answer::Evidence evidence) {
 
 /// That nothing was found: no more than the log could have shown.
 std::string clear_text(const Study& study) {
-  const auto& tensors = study.analysis.tensors;
+  const auto tensors = study.analysis.tensors();
   if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
     const bool bounds =
         study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
@@ -231,12 +232,12 @@ std::string clear_text(const Study& study) {
     return "Nothing was found in the tensors of this log. It holds no gradients.";
   }
   std::string out = "The log holds no tensors: this page cannot say what the format does to them.";
-  const auto told = analyzers::scale_history::timeline_facts(study.analysis);
+  const auto told = study.timelines;
   if (told.empty()) return out + " The log tells no loss scale and no skipped step either.";
   if (std::ranges::all_of(told, &analyzers::scale_history::TimelineFacts::clear)) {
     return out + " Its loss scale and its skipped steps show nothing wrong.";
   }
-  return out + (answer::alarm_words(study.analysis).empty()
+  return out + (answer::alarm_words(study).empty()
                     ? " Whether its loss scale and its skipped steps are as they should be, it "
                       "leaves open."
                     : " What its loss scale and its skipped steps show stands below.");

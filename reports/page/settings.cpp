@@ -31,11 +31,10 @@ std::string kinds_html() {
 
 }  // namespace
 
-std::string settings_html(const analyzers::underflow::Analysis& analysis,
-                          const analyzers::recommend::Recommendation& advice) {
-  if (analysis.target.name != "binary16") return "";       // what the frameworks' scalers serve
-  if (!answer::carried_text(analysis).empty()) return "";  // the scale would be another
-  const std::vector<Snippet> all = answer::snippets(advice);
+std::string settings_html(const analyzers::Study& study) {
+  if (study.analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
+  if (!answer::carried_text(study).empty()) return "";      // the scale would be another
+  const std::vector<Snippet> all = answer::snippets(study.advice);
   if (all.empty() || all.front().fixed.empty()) return "";
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   std::string options;

@@ -4,12 +4,11 @@
 
 #include <string>
 
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::page {
 
 /// One framework at a time; empty where no scale is recommended.
-std::string settings_html(const analyzers::underflow::Analysis& analysis,
-                          const analyzers::recommend::Recommendation& advice);
+std::string settings_html(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "analyzers/overflow_end.hpp"
-#include "analyzers/recommend/no_step_held.hpp"
+#include "analyzers/recommend/divergence.hpp"
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/summary.hpp"
@@ -65,7 +64,7 @@ std::string reason_html(const Analysis& analysis, const Recommendation& advice) 
            "is "
            "not known: nobody can tell how large they were.";
   }
-  if (advice.reason == analyzers::kDiverges) {
+  if (advice.reason == analyzers::recommend::kDiverges) {
     return "<strong>No loss scale is recommended</strong>: " +
            answer::html_escape(answer::divergence_text(advice)) + ".";
   }
@@ -100,11 +99,12 @@ std::string lost_tile(const Analysis& analysis, const char* kind, const std::str
 std::string tiles_html(const Study& study) {
   const Analysis& analysis = study.analysis;
   const Recommendation& advice = study.advice;
-  if (answer::needs_no_scale(study)) {
+  if (study.advice.needs_no_scale()) {
     return "<div class=\"tiles\">\n" +
            tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
   }
-  if (advice.reason == analyzers::kDiverges) return "";  // what is lost is not the trouble
+  if (advice.reason == analyzers::recommend::kDiverges)
+    return "";  // what is lost is not the trouble
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
     const char* kind = advice.flushed_at_1.count.high == 0 ? "kept" : "lost";
@@ -118,7 +118,7 @@ std::string tiles_html(const Study& study) {
   if (advice.flushed_at_recommended.of.high > 0) {
     out += lost_tile(analysis, kind, "Lost at loss scale " + scale, advice.flushed_at_recommended);
   }
-  if (analyzers::recommend::no_step_held(advice)) return out + "</div>\n";
+  if (advice.no_step_held()) return out + "</div>\n";
   const std::string half = answer::half_parameters_text(advice);
   out +=
       tile("use", advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
@@ -142,16 +142,16 @@ std::string format_html(const Analysis& analysis) {
 std::string broken_html(const Study& study) {
   const Recommendation& advice = study.advice;
   std::string out;
-  const std::string carried = answer::carried_text(study.analysis);
+  const std::string carried = answer::carried_text(study);
   if (!carried.empty()) out += "<strong>" + answer::html_escape(carried) + "</strong> ";
-  for (const answer::AlarmWords& alarm : answer::first_words(study.analysis)) {
+  for (const answer::AlarmWords& alarm : answer::first_words(study)) {
     out += fmt::format("<strong>{}</strong> {} ", answer::html_escape(alarm.what),
                        answer::html_escape(alarm.action));
   }
-  if (const auto collapse = answer::collapse_words(study.analysis)) {
+  if (const auto collapse = answer::collapse_words(study)) {
     out += "<strong>" + answer::html_escape(collapse->what) + "</strong> ";
   }
-  if (const analyzers::overflow::OverflowEvent* const end = analyzers::lasting_first(study)) {
+  if (const analyzers::overflow::OverflowEvent* const end = study.lasting_first()) {
     out += fmt::format(
         "<strong>From step {} to the last, {},</strong> there are infinities or NaN that {}, first "
         "in <code>{}</code>. ",
@@ -176,7 +176,7 @@ std::string broken_html(const Study& study) {
 /// The scale where some tensors hide what they lost.
 std::string hidden_html(const Study& study, const std::string& scale) {
   const Recommendation& advice = study.advice;
-  std::string out = answer::collapse_words(study.analysis) || answer::ends_broken(study.analysis)
+  std::string out = answer::collapse_words(study) || answer::ends_broken(study)
                         ? "Its finite gradients would take a loss scale of "
                         : "Use a loss scale of ";
   out += advice.overflow_not_identifiable
@@ -203,8 +203,8 @@ std::string scale_html(const Study& study) {
   if (!may_use.empty()) return answer::html_escape(may_use);
   if (!advice.static_log2) return reason_html(analysis, advice);
   const std::string format = format_html(analysis);
-  if (answer::needs_no_scale(study)) return answer::html_escape(answer::wide_text(analysis));
-  if (analyzers::recommend::no_step_held(advice)) {
+  if (study.advice.needs_no_scale()) return answer::html_escape(answer::wide_text(analysis));
+  if (advice.no_step_held()) {
     return answer::html_escape(answer::unheld_text(advice));
   }
   const std::string scale = "<strong>" + answer::power_text(*advice.static_log2) + "</strong>";
@@ -239,7 +239,7 @@ std::string scale_html(const Study& study) {
 std::string summary_html(const Study& study) {
   const std::string scale = scale_html(study);
   const std::string broken = broken_html(study);
-  const bool leads = study.advice.may_use && !answer::ends_broken(study.analysis);
+  const bool leads = study.advice.may_use && !answer::ends_broken(study);
   return "<p class=\"answer\">" + (leads ? scale + " " + broken : broken + scale) + "</p>\n" +
          tiles_html(study);
 }

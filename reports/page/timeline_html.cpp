@@ -66,17 +66,15 @@ void add_row(Rows& rows, std::int64_t step, std::optional<double> scale, bool sk
 
 /// A step without a scale has the one before. Of skipped steps that are not told apart, the scales
 /// before and after them.
-json rows_of(const Analysis& analysis, const std::string& log) {
+json rows_of(const analyzers::underflow::LogFindings& log) {
   Rows rows;
   std::optional<double> scale;
-  for (const auto& [of, scalars] : analysis.scalars) {
-    if (of != log) continue;
+  for (const log::StepScalars& scalars : log.scalars) {
     if (scalars.loss_scale && *scalars.loss_scale > 0) scale = scalars.loss_scale;
     const bool skipped = scalars.found_inf.value_or(false);
     if (scalars.loss_scale || skipped) add_row(rows, scalars.step, scale, skipped);
   }
-  for (const auto& [of, range] : analysis.skips) {
-    if (of != log) continue;
+  for (const auto& range : log.skips) {
     add_row(rows, range.first, range.scale_from, false);
     if (range.last) add_row(rows, *range.last + 1, range.scale_to, false);
   }
@@ -87,19 +85,20 @@ json rows_of(const Analysis& analysis, const std::string& log) {
 
 }  // namespace
 
-void put_timeline_chart(const Analysis& analysis, json& to) {
-  if (analyzers::scale_history::timeline_facts(analysis).empty()) return;
+void put_timeline_chart(const analyzers::Findings& found, json& to) {
+  if (found.timelines.empty()) return;
+  const Analysis& analysis = found.analysis;
   to["timeline"] = own_chart("timeline", {"step", "scale", "log2", "skipped"},
                              [](charts::Axis) { return timeline_chart(); });
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
-    const json rows = rows_of(analysis, analysis.logs[log]);
+    const json rows = rows_of(analysis.logs[log]);
     if (!rows.empty()) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
   }
 }
 
-std::string timeline_html(const Analysis& analysis) {
+std::string timeline_html(const analyzers::Findings& found) {
   std::string out;
-  for (const answer::TimelineWords& words : answer::timeline_words(analysis)) {
+  for (const answer::TimelineWords& words : answer::timeline_words(found)) {
     out += fmt::format("<h3>{}</h3>\n<ul>\n", answer::html_escape(words.title));
     for (const std::string& line : words.lines) {
       out += "<li>" + answer::html_escape(line) + "</li>\n";

@@ -154,7 +154,7 @@ std::string per_log(const Analysis& analysis,
 std::string updates_html(const Analysis& analysis) {
   if (answer::all_updates(analysis).weights == 0) return "";
   return per_log(analysis, [&](std::size_t log) -> std::string {
-    const Tensors tensors = answer::with_updates(answer::of_log(analysis, analysis.logs[log]));
+    const Tensors tensors = answer::with_updates(answer::of_log(analysis.logs[log]));
     if (tensors.empty()) return "";
     const UpdateSum sum = answer::sum_updates(tensors);
     return "<h3>The same updates in other arithmetic</h3>\n<p class=\"note\">" +
@@ -166,10 +166,11 @@ std::string weight_options_html(const Analysis& analysis) {
   std::string out = "<option value=\"all\">all weights</option>";
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     std::size_t shown = 0;
-    for (const auto* tensor : answer::with_updates(answer::of_log(analysis, analysis.logs[log]))) {
+    for (const auto* tensor : answer::with_updates(answer::of_log(analysis.logs[log]))) {
       if (++shown > charts::kWeightsDrawn) break;
-      out += fmt::format("<option value=\"{}\" data-log=\"{}\">{}</option>\n",
-                         tensor - analysis.tensors.data(), log, answer::html_name(tensor->name));
+      out +=
+          fmt::format("<option value=\"{}\" data-log=\"{}\">{}</option>\n",
+                      analysis.tensors().index_of(*tensor), log, answer::html_name(tensor->name));
     }
   }
   return out;

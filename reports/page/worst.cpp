@@ -52,7 +52,7 @@ std::string class_cells(const TensorFindings& tensor, const Classes& classes) {
 }
 
 std::string row(const Analysis& analysis, const Recommendation& advice, std::size_t index) {
-  const TensorFindings& tensor = analysis.tensors[index];
+  const TensorFindings& tensor = analysis.tensors()[index];
   const Interval of = tensor.counts.finite_nonzero;
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
@@ -105,10 +105,10 @@ std::string headings(const Analysis& analysis, const Recommendation& advice) {
 
 /// Indices of the tensors, worst first.
 std::vector<std::size_t> ranked(const Analysis& analysis) {
-  std::vector<std::size_t> order(analysis.tensors.size());
+  std::vector<std::size_t> order(analysis.tensors().size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto flushed = [&](std::size_t i) {
-    return answer::flushed_share(analysis.tensors[i].counts).high;
+    return answer::flushed_share(analysis.tensors()[i].counts).high;
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return flushed(a) > flushed(b); });
@@ -127,13 +127,13 @@ std::string worst_table_html(const Analysis& analysis, const Recommendation& adv
 std::size_t worst_tensor(const Analysis& analysis) {
   const std::vector<std::size_t> order = ranked(analysis);
   const auto counted = std::find_if(order.begin(), order.end(),
-                                    [&](std::size_t i) { return analysis.tensors[i].counted; });
+                                    [&](std::size_t i) { return analysis.tensors()[i].counted; });
   if (counted != order.end()) return *counted;
   return order.empty() ? 0 : order.front();
 }
 
 std::string kind_options_html(const Analysis& analysis) {
-  const bool counted = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
+  const bool counted = std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
                                    [](const TensorFindings& tensor) { return tensor.counted; });
   std::string out = counted ? "<option value=\"gradients\">gradients</option>" : "";
   out += "<option value=\"\">all</option>";
@@ -145,8 +145,8 @@ std::string kind_options_html(const Analysis& analysis) {
 
 std::string tensor_options_html(const Analysis& analysis) {
   std::string out, group;
-  for (std::size_t i = 0; i < analysis.tensors.size(); ++i) {
-    const TensorFindings& tensor = analysis.tensors[i];
+  for (std::size_t i = 0; i < analysis.tensors().size(); ++i) {
+    const TensorFindings& tensor = analysis.tensors()[i];
     std::string label(name_of(tensor.role));
     if (analysis.logs.size() > 1) label = tensor.log + ": " + label;
     if (i == 0 || label != group) {
