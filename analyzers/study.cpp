@@ -7,6 +7,7 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/overflow_end.hpp"
+#include "analyzers/readers/logs.hpp"
 #include "analyzers/recommend/may_use.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"
@@ -22,14 +23,15 @@ namespace {
 
 /// Reads the logs once. series: may be null.
 Analysis read(const std::vector<std::filesystem::path>& logs, const Target& target,
-              const Selection& selection, const frames::Progress& progress, LogSeries* series) {
+              const Selection& selection, const frames::Progress& progress, LogSeries* series,
+              const readers::Logs& opened) {
   // A policy decides by all gradients, in binary16.
   const bool with_series =
       series != nullptr && !selection.tensor_glob && target.name == Target().name;
-  if (!with_series) return underflow::analyze(logs, target, selection, progress);
+  if (!with_series) return underflow::analyze(logs, target, selection, progress, {}, opened);
   replay::SeriesCollector collector(target, selection.recorded_scale);
   const auto companion = [&](const std::string& log) { return collector.begin(log); };
-  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion);
+  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion, opened);
   *series = collector.finish(analysis.clipped);
   return analysis;
 }
@@ -42,19 +44,21 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
-  Analysis analysis = read(logs, target, selection, phase("reading"), series);
+  const readers::Logs opened;
+  Analysis analysis = read(logs, target, selection, phase("reading"), series, opened);
   if (target.by_default && underflow::runs_in_bfloat16(analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
     if (series != nullptr) *series = {};
-    analysis = read(logs, own, selection, phase("reading"), series);
+    analysis = read(logs, own, selection, phase("reading"), series, opened);
   }
   if (passes.updates) {
-    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"));
+    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"),
+                         updates::AddedTo::target, opened);
   }
   if (passes.formats) {
-    formats::add_fits(analysis, selection, {}, phase("whole tensors"));
+    formats::add_fits(analysis, selection, {}, phase("whole tensors"), opened);
   } else if (passes.sums) {
-    formats::add_sums(analysis, selection, phase("whole tensors"));
+    formats::add_sums(analysis, selection, phase("whole tensors"), opened);
   }
   return analysis;
 }

@@ -128,7 +128,7 @@ class Collector {
 
 /// Reads the whole tensors of all logs.
 void collect(Analysis& analysis, const Selection& selection, bool sums_alone, int threads,
-             const Progress& progress) {
+             const Progress& progress, const readers::Logs& opened) {
   for (TensorFindings& t : analysis.tensors) {
     t.sums.reset();
     t.whole_steps.clear();
@@ -145,7 +145,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
         at->second.take(whole, analysis.target.subnormals, threads);
       }
     };
-    readers::for_each_whole_tensor(log, selection, take, analysis.notes, progress);
+    readers::for_each_whole_tensor(opened.at(log), selection, take, analysis.notes, progress);
     for (auto& [name, collector] : collectors) collector.finish();
   }
 }
@@ -153,17 +153,18 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
 }  // namespace
 
 void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
-              const Progress& progress) {
+              const Progress& progress, const readers::Logs& opened) {
   set_skipped_nonfinite(analysis);
   for (TensorFindings& t : analysis.tensors) {
     t.fits = fits_from_tables(t, analysis.target.subnormals, options.target_underflow);
     t.block_fits.clear();
   }
-  collect(analysis, selection, false, options.threads, progress);
+  collect(analysis, selection, false, options.threads, progress, opened);
 }
 
-void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress) {
-  collect(analysis, selection, true, 0, progress);
+void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress,
+              const readers::Logs& opened) {
+  collect(analysis, selection, true, 0, progress, opened);
 }
 
 }  // namespace halfscope::analyzers::formats

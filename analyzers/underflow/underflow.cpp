@@ -301,15 +301,16 @@ Visitor notes_into(Analysis& analysis, const std::string& log, const Visitor& co
 }
 
 /// Appends the findings of one log.
-void analyze_log(const std::filesystem::path& log, const Selection& selection, Analysis& analysis,
+void analyze_log(const readers::Log& opened, const Selection& selection, Analysis& analysis,
                  const frames::Progress& progress, const Visitor& companion) {
+  const std::string log = opened.path().string();
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
-  Visitor visit = notes_into(analysis, log.string(), companion);
+  Visitor visit = notes_into(analysis, log, companion);
   visit.frame = [&](Frame&& frame) {
     if (companion.frame) companion.frame(std::move(frame));
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
-    if (is_new) collectors.emplace_back(log.string(), frame);
+    if (is_new) collectors.emplace_back(log, frame);
     collectors[at->second].add(frame, analysis.target,
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
@@ -317,11 +318,11 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
     return analysis.peaks.size() + analysis.scalars.size() + analysis.skips.size();
   };
   const std::size_t told_before = told(), kinds_before = analysis.kinds.size();
-  readers::for_each_frame(log, selection, visit, analysis.notes, progress);
+  readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool foreign = analysis.kinds.size() > kinds_before;
   const bool something = foreign && told() > told_before && !selection.tensor_glob;
-  if (collectors.empty() && !something) refuse_empty(log, selection);
+  if (collectors.empty() && !something) refuse_empty(opened, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) analysis.tensors.push_back(finish(std::move(c), analysis.target));
@@ -331,7 +332,7 @@ void analyze_log(const std::filesystem::path& log, const Selection& selection, A
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const frames::Progress& progress,
-                 const Companion& companion) {
+                 const Companion& companion, const readers::Logs& opened) {
   if (selection.recorded_scale && !frames::usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
         fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
@@ -345,7 +346,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   for (const std::filesystem::path& log : logs) {
     analysis.logs.push_back(log.string());
     const Visitor beside = companion ? companion(log.string()) : Visitor();
-    analyze_log(log, wanted, analysis, progress, beside);
+    analyze_log(opened.at(log), wanted, analysis, progress, beside);
   }
   note_unmatched_roles(selection, analysis);
   analysis.clipped = clipped_logs(analysis);

@@ -122,8 +122,9 @@ UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames
   return best;
 }
 
-void add_log(Analysis& analysis, const std::string& log, const frames::Selection& selection,
+void add_log(Analysis& analysis, const readers::Log& opened, const frames::Selection& selection,
              const Wanted& wanted, const frames::Progress& progress) {
+  const std::string log = opened.path().string();
   std::map<std::string, TensorFindings*> tensors;
   for (TensorFindings& tensor : analysis.tensors) {
     if (tensor.log == log) tensors.emplace(tensor.name, &tensor);
@@ -152,7 +153,7 @@ void add_log(Analysis& analysis, const std::string& log, const frames::Selection
       }
     }
   };
-  readers::for_each_whole_step(log, selection, visit, analysis.notes, progress);
+  readers::for_each_whole_step(opened, selection, visit, analysis.notes, progress);
   for (auto& [weight, by_source] : found) {
     tensors.at(weight)->updates = preferred(weight, std::move(by_source), analysis.notes);
   }
@@ -161,7 +162,7 @@ void add_log(Analysis& analysis, const std::string& log, const frames::Selection
 }  // namespace
 
 void add_updates(Analysis& analysis, const frames::Selection& selection, bool with_what_if,
-                 const frames::Progress& progress, AddedTo added_to) {
+                 const frames::Progress& progress, AddedTo added_to, const readers::Logs& opened) {
   for (TensorFindings& tensor : analysis.tensors) tensor.updates.reset();
   if (analysis.target.format.width != 16) return;
   Wanted wanted;
@@ -169,7 +170,7 @@ void add_updates(Analysis& analysis, const frames::Selection& selection, bool wi
   wanted.what_if = with_what_if;
   wanted.added_to = added_to;
   for (const std::string& log : analysis.logs) {
-    add_log(analysis, log, selection, wanted, progress);
+    add_log(analysis, opened.at(log), selection, wanted, progress);
   }
   const bool any = std::any_of(analysis.tensors.begin(), analysis.tensors.end(),
                                [](const TensorFindings& t) { return t.updates.has_value(); });
