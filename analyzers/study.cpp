@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyzers/formats/format_fit.hpp"
+#include "analyzers/readers/logs.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
@@ -27,13 +28,14 @@ struct Read {
 };
 
 Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
-          const Selection& selection, const frames::Progress& progress, bool with_series) {
+          const Selection& selection, const frames::Progress& progress, bool with_series,
+          const readers::Logs& opened) {
   if (!with_series || selection.tensor_glob || target.name != Target().name) {
-    return {underflow::analyze(logs, target, selection, progress), {}};
+    return {underflow::analyze(logs, target, selection, progress, {}, opened), {}};
   }
   replay::SeriesCollector collector(target, selection.recorded_scale);
   const auto companion = [&](const std::string& log) { return collector.begin(log); };
-  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion);
+  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion, opened);
   LogSeries series = collector.finish(analysis.logs);
   return {std::move(analysis), std::move(series)};
 }
@@ -65,19 +67,21 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   const auto phase = [&](const std::string& what) {
     return phases ? phases(what) : frames::Progress();
   };
-  Read found = read(logs, target, selection, phase("reading"), passes.series);
+  const readers::Logs opened;
+  Read found = read(logs, target, selection, phase("reading"), passes.series, opened);
   if (target.by_default && underflow::runs_in_bfloat16(found.analysis)) {
     const Target own{"bfloat16", kBfloat16, target.subnormals};
-    found = read(logs, own, selection, phase("reading"), passes.series);
+    found = read(logs, own, selection, phase("reading"), passes.series, opened);
   }
   Analysis& analysis = found.analysis;
   if (passes.updates) {
-    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"));
+    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"),
+                         updates::AddedTo::target, opened);
   }
   if (passes.formats) {
-    formats::add_fits(analysis, selection, {}, phase("whole tensors"));
+    formats::add_fits(analysis, selection, {}, phase("whole tensors"), opened);
   } else if (passes.sums) {
-    formats::add_sums(analysis, selection, phase("whole tensors"));
+    formats::add_sums(analysis, selection, phase("whole tensors"), opened);
   }
   Findings findings = findings_of(std::move(analysis));
   findings.series = std::move(found.series);

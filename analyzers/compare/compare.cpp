@@ -319,9 +319,10 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
                         const frames::Progress& progress) {
   // First: what cannot be read is said before the logs are read.
   Both<std::optional<Operations>> operations = {read_operations(a), read_operations(b)};
+  const readers::Logs opened;
   const auto read = [&](const std::filesystem::path& log, const Selection& selection,
                         const Target& into) {
-    Analysis analysis = underflow::analyze({log}, into, selection, progress);
+    Analysis analysis = underflow::analyze({log}, into, selection, progress, {}, opened);
     require_counts(analysis);
     return analysis;
   };
@@ -333,11 +334,11 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
     of_b = read(b, selections.b, own);
   }
   const AddedTo added_to = selections.a.at_run_scale ? AddedTo::kept : AddedTo::target;
-  updates::add_updates(of_a, selections.a, false, progress, added_to);
-  updates::add_updates(of_b, selections.b, false, progress, added_to);
+  updates::add_updates(of_a, selections.a, false, progress, added_to, opened);
+  updates::add_updates(of_b, selections.b, false, progress, added_to, opened);
   Comparison comparison = compare(of_a, of_b, selections);
   comparison.format_of_runs = in_bfloat16;
-  add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress);
+  add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress, opened);
   comparison.operations = std::move(operations);
   frames::Notes& notes = comparison.notes;
   notes.insert(notes.begin(), of_b.notes.begin(), of_b.notes.end());

@@ -209,7 +209,7 @@ Comparison compare(const underflow::Analysis& a, const underflow::Analysis& b,
 /// Throws log::BadInput.
 void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const underflow::LogFindings& b, const Both<frames::Selection>& selections,
-                  const frames::Progress& progress = {});
+                  const frames::Progress& progress = {}, const readers::Logs& opened = {});
 
 /// All of it, from the logs. Its notes are those of reading, too. Throws log::BadInput.
 Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::path& b,

@@ -52,8 +52,8 @@ std::filesystem::path file_of(const WholeStep& step, const std::string& name) {
   return file == step.files.end() ? step.file : file->second;
 }
 
-Places places_of(const std::filesystem::path& log, const frames::Selection& selection,
-                 frames::Notes& notes, const frames::Progress& progress) {
+Places places_of(const readers::Log& log, const frames::Selection& selection, frames::Notes& notes,
+                 const frames::Progress& progress) {
   Places places;
   const auto visit = [&](const WholeStep& step) {
     for (const std::string& name : step.tensors->names()) {
@@ -259,8 +259,9 @@ ElementChanges& ElementChanges::operator+=(const ElementChanges& other) {
 
 void add_elements(Comparison& comparison, const underflow::LogFindings& a,
                   const underflow::LogFindings& b, const Both<frames::Selection>& selections,
-                  const frames::Progress& progress) {
-  const Places places = places_of(comparison.logs.b, selections.b, comparison.notes, {});
+                  const frames::Progress& progress, const readers::Logs& opened) {
+  const readers::Log& log_b = opened.at(comparison.logs.b);
+  const Places places = places_of(log_b, selections.b, comparison.notes, {});
   if (places.empty()) return;
   auto meeting = meetings(comparison, a, b);
   std::map<Key, std::size_t> turn;  // which of several shards of B comes next
@@ -280,7 +281,10 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
       if (shard >= found->second.size()) continue;
       const Place& place = found->second[shard];
       auto& file = open[place.file];
-      if (!file) file = readers::tensors::open_tensor_file(place.file, selections.b.read_as);
+      if (!file) {
+        file =
+            readers::tensors::open_tensor_file(log_b.opened().at(place.file), selections.b.read_as);
+      }
       const auto of_a = step.tensors->tensor(name), of_b = tensor_of(*file, place.name);
       if (!of_a || !of_b) continue;
       const auto bytes = static_cast<double>(of_a->view.bytes());
@@ -292,7 +296,8 @@ void add_elements(Comparison& comparison, const underflow::LogFindings& a,
       done += bytes;
     }
   };
-  readers::for_each_whole_step(comparison.logs.a, selections.a, visit, comparison.notes, progress);
+  readers::for_each_whole_step(opened.at(comparison.logs.a), selections.a, visit, comparison.notes,
+                               progress);
   for (const auto& [name, at] : meeting) finish(at);
   sum_up(comparison, a, b);
 }

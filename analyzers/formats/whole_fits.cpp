@@ -128,7 +128,7 @@ class Collector {
 
 /// Reads the whole tensors of all logs.
 void collect(Analysis& analysis, const Selection& selection, bool sums_alone, int threads,
-             const Progress& progress) {
+             const Progress& progress, const readers::Logs& opened) {
   for (underflow::LogFindings& log : analysis.logs) {
     std::map<std::string, Collector> collectors;
     for (TensorFindings& t : log.tensors) {
@@ -141,7 +141,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
       if (found == collectors.end()) return;
       found->second.take(whole, analysis.target.subnormals, threads);
     };
-    readers::for_each_whole_tensor(log.name, selection, take, analysis.notes, progress);
+    readers::for_each_whole_tensor(opened.at(log.name), selection, take, analysis.notes, progress);
     for (auto& [name, collector] : collectors) collector.finish();
   }
 }
@@ -149,7 +149,7 @@ void collect(Analysis& analysis, const Selection& selection, bool sums_alone, in
 }  // namespace
 
 void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
-              const Progress& progress) {
+              const Progress& progress, const readers::Logs& opened) {
   set_skipped_nonfinite(analysis);
   for (underflow::LogFindings& log : analysis.logs) {
     for (TensorFindings& t : log.tensors) {
@@ -158,11 +158,12 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
       t.narrowest = narrowest(t);
     }
   }
-  collect(analysis, selection, false, options.threads, progress);
+  collect(analysis, selection, false, options.threads, progress, opened);
 }
 
-void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress) {
-  collect(analysis, selection, true, 0, progress);
+void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress,
+              const readers::Logs& opened) {
+  collect(analysis, selection, true, 0, progress, opened);
 }
 
 }  // namespace halfscope::analyzers::formats

@@ -13,11 +13,13 @@
 #include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
+#include "analyzers/readers/run_log/run_samples.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
 #include "analyzers/readers/statistics/paddle.hpp"
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
+#include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
 #include "analyzers/readers/wandb/wandb.hpp"
@@ -37,29 +39,31 @@ using frames::Visitor;
 using log::BadInput;
 using log::printable;
 
-void read_run_log(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+void read_run_log(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                   Notes& notes, const Progress& progress) {
   readers::run_log::read_run_log(log::RunLog(log, progress), s, visit, notes, progress);
 }
 
-bool has_ranks(const fs::path& log) {
+bool is_run_log(const log::OpenPath& log) { return common::is_run_log(log.path); }
+
+bool has_ranks(const log::OpenPath& log) {
   std::error_code unreadable;
-  if (!fs::is_directory(log, unreadable)) return false;
+  if (!fs::is_directory(log.path, unreadable)) return false;
   try {
-    return !log::rank_folders(log).empty();
+    return !log::rank_folders(log.path).empty();
   } catch (const std::exception&) {
     return false;
   }
 }
 
-void read_rank_folders(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+void read_rank_folders(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
-  readers::run_log::read_ranks(log::rank_folders(log), s, visit, notes, progress);
+  readers::run_log::read_ranks(log, s, visit, notes, progress);
 }
 
-bool folder_holds(const fs::path& log, bool (*holds)(const fs::path&)) {
+bool folder_holds(const log::OpenPath& log, bool (*holds)(const log::OpenPath&)) {
   std::error_code unreadable;
-  if (!fs::is_directory(log, unreadable)) return false;
+  if (!fs::is_directory(log.path, unreadable)) return false;
   try {
     return holds(log);
   } catch (const std::exception&) {
@@ -67,13 +71,13 @@ bool folder_holds(const fs::path& log, bool (*holds)(const fs::path&)) {
   }
 }
 
-bool has_tensor_files(const fs::path& log) {
+bool has_tensor_files(const log::OpenPath& log) {
   return folder_holds(log, readers::tensors::holds_tensor_files);
 }
 
 /// Asked where nothing else is found: a checkpoint that lies in another log's folder is no part of
 /// it.
-bool has_torch_files(const fs::path& log) {
+bool has_torch_files(const log::OpenPath& log) {
   return folder_holds(log, readers::tensors::holds_torch_files);
 }
 
@@ -85,23 +89,23 @@ void refuse_tag(const fs::path& log, const Selection& s) {
       printable(log.string()), printable(*s.scale_tag)));
 }
 
-void read_one_tensor_file(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
-                          Notes& notes, const Progress& progress) {
-  refuse_tag(log, s);
+void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
+                          const Visitor& visit, Notes& notes, const Progress& progress) {
+  refuse_tag(log.path, s);
   readers::tensors::read_tensor_file(log, s, visit, notes, progress);
 }
 
 /// Tensor files know their roles and scales; beside other logs they are of one timeline.
-void read_tensor_files(const fs::path& log, const TimelineSelection& s, const Visitor& visit,
+void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, const Visitor& visit,
                        Notes& notes, const Progress& progress) {
-  if (!s.joined) refuse_tag(log, s);
+  if (!s.joined) refuse_tag(log.path, s);
   const readers::tensors::TensorFolder folder =
       readers::tensors::list_tensor_folder(log, s.read_as);
   if (!s.joined) {
     readers::tensors::read_tensor_folder(folder, s, visit, notes, progress);
     return;
   }
-  common::Timeline timeline(log.string(), s, visit);
+  common::Timeline timeline(log.path.string(), s, visit);
   Visitor through = visit;
   through.frame = [&](frames::Frame&& frame) {
     if (s.scale_tag && frame.counted) {
@@ -114,25 +118,33 @@ void read_tensor_files(const fs::path& log, const TimelineSelection& s, const Vi
   readers::tensors::read_tensor_folder(folder, s, through, notes, progress);
 }
 
-bool is_file(const fs::path& log) {
-  std::error_code unreadable;
-  return fs::exists(log, unreadable) && !fs::is_directory(log, unreadable);
+/// What reading tensor files has to say, their frames have said already.
+void read_whole_files(const log::OpenPath& log, const Selection& s,
+                      const frames::WholeStepVisitor& visit, Notes&, const Progress& progress) {
+  readers::tensors::visit_file_samples(log, s, visit, progress);
 }
+
+bool is_file(const log::OpenPath& log) {
+  std::error_code unreadable;
+  return fs::exists(log.path, unreadable) && !fs::is_directory(log.path, unreadable);
+}
+
+using run_log::visit_run_samples;
 
 // In this order a folder is asked what it is: run logs, whatever else lies in them, first.
 constexpr std::array kKinds = {
-    Kind{has_ranks, read_rank_folders, true, false},
-    Kind{common::is_run_log, read_run_log, true, false},
+    Kind{has_ranks, read_rank_folders, visit_run_samples, true, false},
+    Kind{is_run_log, read_run_log, visit_run_samples, true, false},
     Kind{tensorboard::is_tensorboard, tensorboard::read_tensorboard},
     Kind{wandb::is_wandb, wandb::read_wandb},
     Kind{statistics::is_te_statistics, statistics::read_te_statistics},
     Kind{statistics::is_paddle, statistics::read_paddle},
     Kind{statistics::is_msprobe, statistics::read_msprobe},
-    Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, false},
-    Kind{console::is_console_log, console::read_console_log, false},
-    Kind{has_tensor_files, read_tensor_files},
-    Kind{has_torch_files, read_tensor_files, true, false},
-    Kind{is_file, read_one_tensor_file, true, false},
+    Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
+    Kind{console::is_console_log, console::read_console_log, nullptr, false},
+    Kind{has_tensor_files, read_tensor_files, read_whole_files},
+    Kind{has_torch_files, read_tensor_files, read_whole_files, true, false},
+    Kind{is_file, read_one_tensor_file, read_whole_files, true, false},
 };
 static_assert(kKinds.size() == common::kKindNames.size());
 
@@ -157,8 +169,9 @@ std::string hint_below(const fs::path& folder) {
 }
 
 /// Logs of several kinds in one folder, as one timeline.
-void read_joined(std::vector<const Kind*> found, const fs::path& log, const Selection& selection,
-                 const Visitor& visit, Notes& notes, const Progress& progress) {
+void read_joined(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
+                 const Progress& progress) {
+  std::vector<const Kind*> found(log.kinds().begin(), log.kinds().end());
   std::stable_partition(found.begin(), found.end(), [](const Kind* k) { return !k->has_tensors; });
   TimelineSelection joined = selection;
   joined.joined = std::make_shared<common::TimelineState>();
@@ -166,39 +179,19 @@ void read_joined(std::vector<const Kind*> found, const fs::path& log, const Sele
   std::string names;
   for (const Kind* kind : found) {
     names += (names.empty() ? "" : kind == found.back() ? " and " : ", ") + name_of(*kind);
-    kind->read(log, joined, visit, notes, progress);
+    kind->read(log.opened(), joined, visit, notes, progress);
   }
   joined.joined->joined = false;
   notes.push_back(fmt::format("{}: holds {}: taken as one run, joined by step",
-                              printable(log.string()), names));
-  common::Timeline(log.string(), joined, visit).finish(notes);
+                              printable(log.path().string()), names));
+  common::Timeline(log.path().string(), joined, visit).finish(notes);
 }
 
 }  // namespace
 
 std::span<const Kind> kinds() { return kKinds; }
 
-bool may_hold_whole_tensors(const fs::path& log) {
-  if (has_ranks(log) || common::is_run_log(log) || has_tensor_files(log)) return true;
-  const auto found = std::find_if(kKinds.begin(), kKinds.end(),
-                                  [&](const Kind& kind) { return kind.recognises(log); });
-  return found != kKinds.end() &&
-         (found->recognises == is_file || found->recognises == has_torch_files);
-}
-
-void for_each_frame(const fs::path& log, const Selection& selection, const Visitor& visit,
-                    Notes& notes, const Progress& progress) {
-  std::error_code unreadable;  // links in a circle
-  if (!fs::exists(log, unreadable)) {
-    throw BadInput(printable(log.string()) + ": no such file or folder; want one of " +
-                   common::names_of_kinds());
-  }
-  if (log::is_of_kernel(log)) {
-    throw BadInput(
-        printable(log.string()) +
-        ": lies on a file system of the kernel's own, which holds no logs; want one of " +
-        common::names_of_kinds());
-  }
+std::vector<const Kind*> kinds_of(const log::OpenPath& log) {
   std::vector<const Kind*> found;
   for (const Kind& kind : kKinds) {
     const bool alone = !kind.joins;
@@ -206,17 +199,29 @@ void for_each_frame(const fs::path& log, const Selection& selection, const Visit
     found.push_back(&kind);
     if (alone) break;
   }
-  if (found.size() > 1) {
-    read_joined(std::move(found), log, selection, visit, notes, progress);
-    return;
+  return found;
+}
+
+void for_each_frame(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
+                    const Progress& progress) {
+  const std::string shown = printable(log.path().string());
+  std::error_code unreadable;  // links in a circle
+  if (!fs::exists(log.path(), unreadable)) {
+    throw BadInput(shown + ": no such file or folder; want one of " + common::names_of_kinds());
   }
+  if (log::is_of_kernel(log.path())) {
+    throw BadInput(
+        shown + ": lies on a file system of the kernel's own, which holds no logs; want one of " +
+        common::names_of_kinds());
+  }
+  const auto found = log.kinds();
+  if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
   if (!found.empty()) {
-    found.front()->read(log, selection, visit, notes, progress);
-    return;
+    return found.front()->read(log.opened(), selection, visit, notes, progress);
   }
-  log::RunLog::is_one(log);  // where it is laid out as one, it says what is missing
-  throw BadInput(printable(log.string()) + ": holds none of the files that are understood; want " +
-                 common::names_of_kinds() + " (docs/logs.md)" + hint_below(log));
+  log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
+  throw BadInput(shown + ": holds none of the files that are understood; want " +
+                 common::names_of_kinds() + " (docs/logs.md)" + hint_below(log.path()));
 }
 
 }  // namespace halfscope::analyzers::readers

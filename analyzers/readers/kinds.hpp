@@ -2,10 +2,12 @@
 // The kinds of logs that are understood, one row each. A kind is recognised by what is in it.
 #pragma once
 
-#include <filesystem>
 #include <span>
+#include <vector>
 
+#include "analyzers/frames/whole_tensors.hpp"
 #include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/logs.hpp"
 
 namespace halfscope::analyzers::readers {
 
@@ -14,11 +16,15 @@ namespace halfscope::analyzers::readers {
 struct Kind {
   /// Whether a folder or file is, or holds, a log of the kind: by its content. Cheap: a look at the
   /// beginning of files. Never throws.
-  bool (*recognises)(const std::filesystem::path& log);
+  bool (*recognises)(const log::OpenPath& log);
   /// As for_each_frame.
-  void (*read)(const std::filesystem::path& log, const common::TimelineSelection& selection,
+  void (*read)(const log::OpenPath& log, const common::TimelineSelection& selection,
                const frames::Visitor& visit, frames::Notes& notes,
                const frames::Progress& progress);
+  /// As for_each_whole_step; null where its logs hold no tensors value by value.
+  void (*read_whole)(const log::OpenPath& log, const frames::Selection& selection,
+                     const frames::WholeStepVisitor& visit, frames::Notes& notes,
+                     const frames::Progress& progress) = nullptr;
   /// Whether its logs may have tensors. Where a folder holds several kinds, those that have none
   /// are read first: what they say of loss scales holds for the tensors of the others.
   bool has_tensors = true;
@@ -28,16 +34,15 @@ struct Kind {
 
 std::span<const Kind> kinds();
 
-/// Whether a log may hold tensors value by value: a run log, ranks, files of tensors. Throws
-/// nothing.
-bool may_hold_whole_tensors(const std::filesystem::path& log);
+/// Log::kinds() of one that nothing is known of yet.
+std::vector<const Kind*> kinds_of(const log::OpenPath& log);
 
 /// Calls `visit.frame` for every selected frame of one log, of whatever kind, in the log's order,
 /// and `visit.peak` for the selected steps' peaks unless tensors are selected by name. A folder of
 /// several kinds is one timeline. Holds one table at a time of a run log, a file's or a step's of
 /// tensor files, and all of logs of several ranks, whose tables are added first. Throws
 /// log::BadInput, with a list of what is understood where it is of none.
-void for_each_frame(const std::filesystem::path& log, const frames::Selection& selection,
+void for_each_frame(const Log& log, const frames::Selection& selection,
                     const frames::Visitor& visit, frames::Notes& notes,
                     const frames::Progress& progress = {});
 

@@ -52,13 +52,13 @@ bool any_matches(const Analysis& analysis, const std::string& glob) {
 
 }  // namespace
 
-void refuse_empty(const std::filesystem::path& log, const Selection& selection) {
+void refuse_empty(const readers::Log& log, const Selection& selection) {
   Selection everything = selection;
   everything.tensor_glob.reset();
   everything.first_step = std::numeric_limits<std::int64_t>::min();
   everything.end_step = std::numeric_limits<std::int64_t>::max();
   // Which scale no values carry is no question: said here, it is asked of no tensor file.
-  if (!readers::common::is_run_log(log) && log::rank_folders(log).empty()) {
+  if (!readers::common::is_run_log(log.path()) && log::rank_folders(log.path()).empty()) {
     everything.recorded_scale = 1.0;
     everything.scale_tag.reset();
   }
@@ -74,7 +74,7 @@ void refuse_empty(const std::filesystem::path& log, const Selection& selection) 
   std::uint64_t with_scalars = 0;
   const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
   readers::for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
-  const std::string shown = printable(log.string());
+  const std::string shown = printable(log.path().string());
   if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {
     throw log::BadInput(shown + ": holds no tensor of floating-point values" +

@@ -335,25 +335,26 @@ bool tells_something(const LogFindings& run) {
 }
 
 /// The findings of one log: of several runs in it, one each.
-std::vector<LogFindings> analyze_log(const std::filesystem::path& log, const Selection& selection,
+std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection& selection,
                                      Analysis& analysis, const frames::Progress& progress,
                                      const Visitor& companion) {
+  const std::string log = opened.path().string();
   std::vector<LogFindings> runs(1);
-  runs.front().name = log.string();
+  runs.front().name = log;
   std::vector<Collector> collectors;
   std::map<std::string, std::size_t> index;
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
     if (companion.frame) companion.frame(std::move(frame));
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
-    if (is_new) collectors.emplace_back(log.string(), frame);
+    if (is_new) collectors.emplace_back(log, frame);
     collectors[at->second].add(frame, analysis.target,
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
   };
-  readers::for_each_frame(log, selection, visit, analysis.notes, progress);
+  readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
-  if (collectors.empty() && !something) refuse_empty(log, selection);
+  if (collectors.empty() && !something) refuse_empty(opened, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) {
@@ -367,7 +368,7 @@ std::vector<LogFindings> analyze_log(const std::filesystem::path& log, const Sel
 
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const Selection& selection, const frames::Progress& progress,
-                 const Companion& companion) {
+                 const Companion& companion, const readers::Logs& opened) {
   if (selection.recorded_scale && !frames::usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
         fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
@@ -380,7 +381,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
     const Visitor beside = companion ? companion(log.string()) : Visitor();
-    std::ranges::move(analyze_log(log, wanted, analysis, progress, beside),
+    std::ranges::move(analyze_log(opened.at(log), wanted, analysis, progress, beside),
                       std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/clipped.hpp"
 #include "analyzers/underflow/fit_findings.hpp"
 #include "analyzers/underflow/update_findings.hpp"
@@ -213,9 +214,10 @@ struct Analysis {
 /// a visitor that is told what the analysis is told, the frame left as it is.
 using Companion = std::function<frames::Visitor(const std::string& log)>;
 
-/// Throws log::BadInput when a log cannot be read, or holds no tensor that is selected.
+/// opened: the logs, for passes that read them after this one. Throws log::BadInput when a log
+/// cannot be read, or holds no tensor that is selected.
 Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& target,
                  const frames::Selection& selection, const frames::Progress& progress = {},
-                 const Companion& companion = {});
+                 const Companion& companion = {}, const readers::Logs& opened = {});
 
 }  // namespace halfscope::analyzers::underflow

@@ -123,8 +123,8 @@ UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames
   return best;
 }
 
-void add_log(LogFindings& log, const frames::Selection& selection, const Wanted& wanted,
-             frames::Notes& notes, const frames::Progress& progress) {
+void add_log(LogFindings& log, const readers::Log& opened, const frames::Selection& selection,
+             const Wanted& wanted, frames::Notes& notes, const frames::Progress& progress) {
   std::map<std::string, TensorFindings*> tensors;
   for (TensorFindings& tensor : log.tensors) tensors.emplace(tensor.name, &tensor);
   std::map<std::string, BySource> found;
@@ -150,7 +150,7 @@ void add_log(LogFindings& log, const frames::Selection& selection, const Wanted&
       }
     }
   };
-  readers::for_each_whole_step(log.name, selection, visit, notes, progress);
+  readers::for_each_whole_step(opened, selection, visit, notes, progress);
   for (auto& [weight, by_source] : found) {
     tensors.at(weight)->updates = preferred(weight, std::move(by_source), notes);
   }
@@ -159,7 +159,7 @@ void add_log(LogFindings& log, const frames::Selection& selection, const Wanted&
 }  // namespace
 
 void add_updates(Analysis& analysis, const frames::Selection& selection, bool with_what_if,
-                 const frames::Progress& progress, AddedTo added_to) {
+                 const frames::Progress& progress, AddedTo added_to, const readers::Logs& opened) {
   for (LogFindings& log : analysis.logs) {
     for (TensorFindings& tensor : log.tensors) tensor.updates.reset();
   }
@@ -169,7 +169,7 @@ void add_updates(Analysis& analysis, const frames::Selection& selection, bool wi
   wanted.what_if = with_what_if;
   wanted.added_to = added_to;
   for (LogFindings& log : analysis.logs) {
-    add_log(log, selection, wanted, analysis.notes, progress);
+    add_log(log, opened.at(log.name), selection, wanted, analysis.notes, progress);
   }
   const bool any = std::ranges::any_of(
       analysis.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });

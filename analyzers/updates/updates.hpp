@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/update_findings.hpp"
 
 namespace halfscope::analyzers::underflow {
@@ -28,6 +29,6 @@ enum class AddedTo : std::uint8_t {
 /// log::BadInput.
 void add_updates(underflow::Analysis& analysis, const frames::Selection& selection,
                  bool with_what_if, const frames::Progress& progress = {},
-                 AddedTo added_to = AddedTo::target);
+                 AddedTo added_to = AddedTo::target, const readers::Logs& opened = {});
 
 }  // namespace halfscope::analyzers::updates

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -40,11 +41,12 @@ void print_all(const log::TensorFile& file) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   try {
+    const std::filesystem::path path(argv[1]);
     const bool as = argc > 3 && std::string_view(argv[2]) == "--as";
     print_all(*analyzers::readers::tensors::open_tensor_file(
-        argv[1], as ? find_dtype(argv[3]) : std::nullopt));
+        path, as ? find_dtype(argv[3]) : std::nullopt));
     if (argc > 2 && !as) {
-      const log::Safetensors file(argv[1]);
+      const log::Safetensors file(path);
       log::write_safetensors(argv[2], file.tensors(), file.metadata());
     }
     return 0;

@@ -40,7 +40,7 @@ HALFSCOPE_FUZZ_TARGET(event_file) {
     }
     fuzz::require(!framed || events == events_in(content));
     for (const std::string& note : reader.notes()) {
-      fuzz::require(note.starts_with(file.path()) && log::printable(note) == note);
+      fuzz::require(note.starts_with(file.path().string()) && log::printable(note) == note);
     }
   });
 }

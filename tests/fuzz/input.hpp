@@ -24,11 +24,11 @@ class MemoryFile {
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
-  const std::string& path() const { return path_; }
+  const std::filesystem::path& path() const { return path_; }
 
  private:
   int number_;
-  std::string path_;
+  std::filesystem::path path_;
 };
 
 /// A folder in memory, emptied when it goes.

@@ -10,8 +10,8 @@
 namespace halfscope::fuzz {
 
 /// As analyzers::readers::Kind has them.
-using Recognises = bool(const std::filesystem::path& log);
-using Read = void(const std::filesystem::path& log,
+using Recognises = bool(const log::OpenPath& log);
+using Read = void(const log::OpenPath& log,
                   const analyzers::readers::common::TimelineSelection& selection,
                   const analyzers::frames::Visitor& visit, analyzers::frames::Notes& notes,
                   const analyzers::frames::Progress& progress);

@@ -2,7 +2,8 @@
 #include "analyzers/readers/common/log_files.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <cstdint>
+#include <memory>
 
 #include "halfscope/log/kernel_files.hpp"
 
@@ -15,14 +16,35 @@ bool is_run_log(const fs::path& log) {
   return fs::exists(log / "run.json", unreadable);
 }
 
-std::string beginning_of(const fs::path& file, std::size_t most) {
+namespace {
+
+/// Null where it is none that can be read.
+std::shared_ptr<const log::OpenFile> regular(const log::OpenPath& file) {
   std::error_code unreadable;
-  if (!fs::is_regular_file(file, unreadable)) return {};  // a pipe would be waited for
-  std::ifstream in(file, std::ios::binary);
+  if (!fs::is_regular_file(file.path, unreadable)) return nullptr;  // a device may wait
+  auto opened = file.open();
+  return opened->is_regular() ? opened : nullptr;
+}
+
+std::string part_of(const log::OpenFile& file, std::uint64_t offset, std::size_t most) {
   std::string text(most, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(most));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
+  text.resize(file.read(offset, text.data(), most));
   return text;
+}
+
+}  // namespace
+
+std::string beginning_of(const log::OpenPath& file, std::size_t most) {
+  const auto opened = regular(file);
+  return opened ? part_of(*opened, 0, most) : std::string();
+}
+
+std::string end_of(const log::OpenPath& file, std::size_t most) {
+  const auto opened = regular(file);
+  if (!opened) return {};
+  const std::uint64_t size = opened->size();
+  const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size, most));
+  return part_of(*opened, size - part, part);
 }
 
 std::vector<fs::path> files_of(const fs::path& log) {

@@ -66,7 +66,7 @@ void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSe
 
 }  // namespace
 
-void read_peaks(const std::string& name, const std::filesystem::path& log,
+void read_peaks(const std::string& name, const log::OpenPath& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
                 const TimelineSelection& selection, const frames::Visitor& visit,
                 frames::Notes& notes) {
@@ -74,10 +74,10 @@ void read_peaks(const std::string& name, const std::filesystem::path& log,
   const std::uint64_t in_all = bytes_of(files);
   std::uint64_t before = 0;
   for (const std::filesystem::path& file : files) {
-    read(file, before, in_all, peaks);
+    read(log.at(file), before, in_all, peaks);
     before += bytes_of({file});
   }
-  Timeline timeline(log.string(), selection, visit);
+  Timeline timeline(log.path.string(), selection, visit);
   peaks.tell(timeline);
   tell_kind(name, peaks, selection, visit);
   timeline.finish(notes);

@@ -34,12 +34,12 @@ class PeakTable {
 };
 
 /// Reads one file of a log of printed extremes, of which `before` bytes of `in_all` are read.
-using PeakReader = std::function<void(const std::filesystem::path& file, std::uint64_t before,
+using PeakReader = std::function<void(const log::OpenPath& file, std::uint64_t before,
                                       std::uint64_t in_all, PeakTable& peaks)>;
 
 /// Reads the files of such a log and tells the visitor, what the kind of that `name` leaves open
 /// too.
-void read_peaks(const std::string& name, const std::filesystem::path& log,
+void read_peaks(const std::string& name, const log::OpenPath& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
                 const TimelineSelection& selection, const frames::Visitor& visit,
                 frames::Notes& notes);

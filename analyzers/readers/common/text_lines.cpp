@@ -44,29 +44,30 @@ std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folde
 
 }  // namespace
 
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& log, int levels,
-                                               bool (*is_one)(const std::filesystem::path& file)) {
-  std::vector<std::filesystem::path> files = files_of(log);
-  std::erase_if(files, [is_one](const auto& file) { return !is_one(file); });
+std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
+                                               bool (*is_one)(const log::OpenPath& file)) {
+  std::vector<std::filesystem::path> files = files_of(log.path);
+  std::erase_if(files, [&](const auto& file) { return !is_one(log.at(file)); });
   if (levels == 0) return files;
-  for (const std::filesystem::path& folder : folders_of(log)) {
-    for (std::filesystem::path& file : files_below(folder, levels - 1, is_one)) {
+  for (const std::filesystem::path& folder : folders_of(log.path)) {
+    for (std::filesystem::path& file : files_below(log.at(folder), levels - 1, is_one)) {
       files.push_back(std::move(file));
     }
   }
   return files;
 }
 
-bool any_file_below(const std::filesystem::path& log, int levels,
-                    bool (*is_one)(const std::filesystem::path& file)) {
-  std::vector<std::filesystem::path> files = files_of(log);
+bool any_file_below(const log::OpenPath& log, int levels,
+                    bool (*is_one)(const log::OpenPath& file)) {
+  std::vector<std::filesystem::path> files = files_of(log.path);
   files.resize(std::min(files.size(), kFilesLookedAt));
-  if (std::any_of(files.begin(), files.end(), is_one)) return true;
+  const auto is = [&](const auto& file) { return is_one(log.at(file)); };
+  if (std::any_of(files.begin(), files.end(), is)) return true;
   if (levels == 0) return false;
-  std::vector<std::filesystem::path> folders = folders_of(log);
+  std::vector<std::filesystem::path> folders = folders_of(log.path);
   folders.resize(std::min(folders.size(), kFoldersLookedAt));
-  return std::any_of(folders.begin(), folders.end(), [levels, is_one](const auto& folder) {
-    return any_file_below(folder, levels - 1, is_one);
+  return std::any_of(folders.begin(), folders.end(), [&](const auto& folder) {
+    return any_file_below(log.at(folder), levels - 1, is_one);
   });
 }
 
@@ -80,8 +81,8 @@ std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   return bytes;
 }
 
-TextLines::TextLines(const std::filesystem::path& file, frames::Progress progress,
-                     std::uint64_t before, std::uint64_t in_all)
+TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
+                     std::uint64_t in_all)
     : file_(file), progress_(std::move(progress)), before_(before), in_all_(in_all) {
   const auto bytes = file_.bytes();
   text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

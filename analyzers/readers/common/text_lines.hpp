@@ -16,11 +16,11 @@ namespace halfscope::analyzers::readers::common {
 
 /// The regular files of a folder and of the folders in it, so many levels down, that `is_one`
 /// takes: by path. The file itself where it is one. Hidden ones and links to folders are left out.
-std::vector<std::filesystem::path> files_below(const std::filesystem::path& log, int levels,
-                                               bool (*is_one)(const std::filesystem::path& file));
+std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
+                                               bool (*is_one)(const log::OpenPath& file));
 /// Whether there is such a file among the first ones. Never throws.
-bool any_file_below(const std::filesystem::path& log, int levels,
-                    bool (*is_one)(const std::filesystem::path& file));
+bool any_file_below(const log::OpenPath& log, int levels,
+                    bool (*is_one)(const log::OpenPath& file));
 
 /// Their bytes together, as far as they can be asked.
 std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files);
@@ -30,7 +30,7 @@ class TextLines {
  public:
   /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
   /// the file cannot be read.
-  explicit TextLines(const std::filesystem::path& file, frames::Progress progress = {},
+  explicit TextLines(const log::OpenPath& file, frames::Progress progress = {},
                      std::uint64_t before = 0, std::uint64_t in_all = 0);
 
   /// The next line without its end (LF or CRLF); empty after the last one.

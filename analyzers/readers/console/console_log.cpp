@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <iterator>
 #include <memory>
 
@@ -48,21 +47,11 @@ bool tells_any(std::string_view text) {
   return false;
 }
 
-std::string end_of(const fs::path& file, std::size_t most) {
-  std::ifstream in(file, std::ios::binary);
-  in.seekg(0, std::ios::end);
-  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(0, in.tellg()));
-  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size, most)), '\0');
-  in.seekg(-static_cast<std::streamoff>(text.size()), std::ios::end);
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
-  return text;
-}
-
-bool is_console_file(const fs::path& file) {
+bool is_console_file(const log::OpenPath& file) {
   const std::string begin = common::beginning_of(file, kLookedAt);
   if (begin.find('\0') != std::string::npos) return false;  // no text
-  return tells_any(begin) || (begin.size() == kLookedAt && tells_any(end_of(file, kLookedAt)));
+  return tells_any(begin) ||
+         (begin.size() == kLookedAt && tells_any(common::end_of(file, kLookedAt)));
 }
 
 /// What several files are read with.
@@ -71,6 +60,7 @@ struct Reading {
   const frames::Visitor& visit;
   Notes& notes;
   const frames::Progress& progress;
+  const log::OpenPath& log;
   std::uint64_t done = 0, in_all = 0;  // bytes; each file is read twice
 };
 
@@ -130,7 +120,8 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     if (cut && line.any()) contradictions.add(kCut, number);
     split.give(line, number, engines);
   };
-  for_each_console_line(file.path, see, reading.progress, reading.done, reading.in_all);
+  for_each_console_line(reading.log.at(file.path), see, reading.progress, reading.done,
+                        reading.in_all);
   reading.done += common::bytes_of({file.path});
   contradictions.tell(printable(file.path.string()), reading.notes);
 }
@@ -203,17 +194,19 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
 
 }  // namespace
 
-bool is_console_log(const fs::path& log) { return common::any_file_below(log, 0, is_console_file); }
+bool is_console_log(const log::OpenPath& log) {
+  return common::any_file_below(log, 0, is_console_file);
+}
 
-void read_console_log(const fs::path& log, const common::TimelineSelection& selection,
+void read_console_log(const log::OpenPath& log, const common::TimelineSelection& selection,
                       const frames::Visitor& visit, Notes& notes,
                       const frames::Progress& progress) {
-  std::vector<fs::path> paths = common::files_of(log);
-  std::erase_if(paths, [](const fs::path& file) { return !is_console_file(file); });
-  Reading reading{selection, visit, notes, progress, 0, 2 * common::bytes_of(paths)};
+  std::vector<fs::path> paths = common::files_of(log.path);
+  std::erase_if(paths, [&](const fs::path& file) { return !is_console_file(log.at(file)); });
+  Reading reading{selection, visit, notes, progress, log, 0, 2 * common::bytes_of(paths)};
   std::vector<ConsoleFile> files;
   for (const fs::path& path : paths) {
-    files.push_back({path, survey_of(path, selection.ranks)});
+    files.push_back({path, survey_of(log.at(path), selection.ranks)});
     reading.done += common::bytes_of({path});
     if (progress) progress(reading.done, std::max(reading.done, reading.in_all));
   }
@@ -226,7 +219,7 @@ void read_console_log(const fs::path& log, const common::TimelineSelection& sele
   }
   const bool several = runs.size() > 1;
   for (const ConsoleRun& run : runs) {
-    read_run(run, several ? run.front().path.string() : log.string(), several, reading);
+    read_run(run, several ? run.front().path.string() : log.path.string(), several, reading);
   }
 }
 

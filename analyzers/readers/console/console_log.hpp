@@ -7,9 +7,9 @@
 
 namespace halfscope::analyzers::readers::console {
 
-bool is_console_log(const std::filesystem::path& log);
+bool is_console_log(const log::OpenPath& log);
 
-void read_console_log(const std::filesystem::path& log, const common::TimelineSelection& selection,
+void read_console_log(const log::OpenPath& log, const common::TimelineSelection& selection,
                       const frames::Visitor& visit, frames::Notes& notes,
                       const frames::Progress& progress);
 

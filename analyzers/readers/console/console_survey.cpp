@@ -109,7 +109,7 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
   }
 }
 
-void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
+void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
                            std::uint64_t in_all) {
   common::TextLines lines(file, progress, before, in_all);
@@ -128,7 +128,7 @@ void for_each_console_line(const std::filesystem::path& file, const SeeLine& see
   }
 }
 
-Survey survey_of(const std::filesystem::path& file, const std::optional<std::uint64_t>& ranks) {
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {
   Survey survey;
   RankRuns runs;
   EngineSurvey engines;

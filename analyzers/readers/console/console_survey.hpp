@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -44,13 +44,13 @@ struct Survey {
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
 /// has no end.
 using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
-void for_each_console_line(const std::filesystem::path& file, const SeeLine& see,
+void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
                            std::uint64_t in_all = 0);
 
 /// The parts of a line that progress bars overwrite, after a carriage return.
 void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see);
 
-Survey survey_of(const std::filesystem::path& file, const std::optional<std::uint64_t>& ranks);
+Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks);
 
 }  // namespace halfscope::analyzers::readers::console

@@ -56,7 +56,7 @@ std::optional<Row> row_of(std::string_view line) {
   return Row{*at, *value};
 }
 
-bool is_metric_file(const fs::path& file) {
+bool is_metric_file(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, 512);
   const std::size_t end = text.find('\n');
   if (end == std::string::npos) return false;
@@ -88,10 +88,10 @@ struct Metric {
   std::map<std::int64_t, double> values;
 };
 
-Metric read_metric(const fs::path& file, const frames::Progress& progress, std::uint64_t before,
-                   std::uint64_t in_all, Notes& notes) {
+Metric read_metric(const log::OpenPath& file, const frames::Progress& progress,
+                   std::uint64_t before, std::uint64_t in_all, Notes& notes) {
   Metric metric;
-  metric.file = file.stem().string();
+  metric.file = file.path.stem().string();
   const auto says_samples = [](const std::string& text) {
     return text.find("_Samples_") != std::string::npos;
   };
@@ -218,11 +218,11 @@ void tell_steps(const std::string& shown, std::optional<std::int64_t> samples, N
 
 }  // namespace
 
-bool is_deepspeed_csv(const fs::path& log) {
+bool is_deepspeed_csv(const log::OpenPath& log) {
   return common::any_file_below(log, kLevels, is_metric_file);
 }
 
-void read_deepspeed_csv(const fs::path& log, const common::TimelineSelection& selection,
+void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelection& selection,
                         const frames::Visitor& visit, Notes& notes,
                         const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, kLevels, is_metric_file);
@@ -232,7 +232,7 @@ void read_deepspeed_csv(const fs::path& log, const common::TimelineSelection& se
   std::set<std::string> left_out;
   bool any_samples = false;
   for (const fs::path& file : files) {
-    Metric metric = read_metric(file, progress, before, in_all, notes);
+    Metric metric = read_metric(log.at(file), progress, before, in_all, notes);
     before += common::bytes_of({file});
     const auto& tag = selection.scale_tag;
     if (!metric.meaning && tag != metric.name && tag != metric.file) {  // of no use here
@@ -242,14 +242,14 @@ void read_deepspeed_csv(const fs::path& log, const common::TimelineSelection& se
     any_samples |= metric.counts_samples && !metric.values.empty();
     metrics.push_back(std::move(metric));
   }
-  tell_names(printable(log.string()), metrics, left_out, notes);
+  tell_names(printable(log.path.string()), metrics, left_out, notes);
   const auto samples = samples_a_step(metrics);
-  Timeline timeline(log.string(), selection, visit);
+  Timeline timeline(log.path.string(), selection, visit);
   for (Metric& metric : metrics) {
     if (samples && metric.counts_samples) to_steps(metric, *samples);
     tell(metric, timeline);
   }
-  if (any_samples) tell_steps(printable(log.string()), samples, notes);
+  if (any_samples) tell_steps(printable(log.path.string()), samples, notes);
   if (visit.kind) {
     frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
     if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);

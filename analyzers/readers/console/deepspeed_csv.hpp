@@ -6,10 +6,10 @@
 
 namespace halfscope::analyzers::readers::console {
 
-bool is_deepspeed_csv(const std::filesystem::path& log);
+bool is_deepspeed_csv(const log::OpenPath& log);
 
-void read_deepspeed_csv(const std::filesystem::path& log,
-                        const common::TimelineSelection& selection, const frames::Visitor& visit,
-                        frames::Notes& notes, const frames::Progress& progress);
+void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelection& selection,
+                        const frames::Visitor& visit, frames::Notes& notes,
+                        const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::readers::console

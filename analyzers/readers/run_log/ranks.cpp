@@ -93,12 +93,13 @@ void require_all_ranks(const std::vector<std::filesystem::path>& ranks,
 
 }  // namespace
 
-void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection& selection,
+void read_ranks(const log::OpenPath& folder, const Selection& selection,
                 const frames::Visitor& visit, Notes& notes, const frames::Progress& progress) {
+  const std::vector<std::filesystem::path> ranks = log::rank_folders(folder.path);
   Frames all;
   std::vector<log::Role> sharded;
   for (const std::filesystem::path& rank : ranks) {
-    const log::RunLog log(rank, progress);
+    const log::RunLog log(folder.at(rank), progress);
     if (rank == ranks.front()) {
       sharded = log.manifest().sharded;
       require_all_ranks(ranks, log.manifest(), notes);
@@ -118,21 +119,21 @@ void read_ranks(const std::vector<std::filesystem::path>& ranks, const Selection
   for (Frame& frame : all.frames) visit.frame(std::move(frame));
 }
 
-std::size_t rank_count(const std::filesystem::path& log) {
-  if (!std::filesystem::is_directory(log)) return 0;
-  const std::vector<std::filesystem::path> ranks = log::rank_folders(log);
+std::size_t rank_count(const log::OpenPath& log) {
+  if (!std::filesystem::is_directory(log.path)) return 0;
+  const std::vector<std::filesystem::path> ranks = log::rank_folders(log.path);
   if (ranks.empty()) return 0;
-  const int wanted = log::RunLog(ranks.front()).manifest().world_size;
+  const int wanted = log::RunLog(log.at(ranks.front())).manifest().world_size;
   return static_cast<int>(ranks.size()) == wanted ? ranks.size() : 0;
 }
 
-void for_each_rank_frame(const std::filesystem::path& log, const Selection& selection,
+void for_each_rank_frame(const log::OpenPath& log, const Selection& selection,
                          const std::function<void(std::size_t rank, Frame&&)>& visit) {
   Notes known;  // of an earlier reading
   std::size_t rank = 0;
-  for (const std::filesystem::path& folder : log::rank_folders(log)) {
+  for (const std::filesystem::path& folder : log::rank_folders(log.path)) {
     const auto take = [&](Frame&& frame) { visit(rank, std::move(frame)); };
-    read_run_log(log::RunLog(folder), selection, {take, {}, {}, {}}, known, {});
+    read_run_log(log::RunLog(log.at(folder)), selection, {take, {}, {}, {}}, known, {});
     ++rank;
   }
 }

@@ -116,7 +116,7 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
                   "steps alone");
   frames::TensorsOfSteps tensors(s, see);
   const auto take = [&](const frames::WholeStep& step) { tensors.take(step); };
-  visit_run_samples(log.folder(), s, take, notes, progress);
+  visit_run_samples(log.opened(), s, take, notes, progress);
   tensors.finish(log.folder(), notes);
 }
 

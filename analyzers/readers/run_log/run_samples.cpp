@@ -22,7 +22,7 @@ struct Rank {
   std::map<std::int64_t, log::StepScalars> scalars;
   std::map<std::int64_t, std::map<std::string, log::TensorRecord>> records;
 
-  Rank(const std::filesystem::path& folder, const Selection& selection) : run(folder) {
+  Rank(const log::OpenPath& folder, const Selection& selection) : run(folder) {
     for (log::StepScalars& s : run.scalars()) scalars.emplace(s.step, std::move(s));
     const auto samples = run.samples();
     const auto wanted = [&](const std::string&, std::int64_t step) {
@@ -111,19 +111,19 @@ double scale_in_sample(const frames::WholeStep& step, const Selection& selection
 
 }  // namespace
 
-void visit_run_samples(const std::filesystem::path& log, const Selection& selection,
+void visit_run_samples(const log::OpenPath& log, const Selection& selection,
                        const frames::WholeStepVisitor& visit, frames::Notes& notes,
                        const frames::Progress& progress) {
   std::vector<Rank> ranks;
-  for (const std::filesystem::path& folder : sampled_folders(log)) {
-    ranks.emplace_back(folder, selection);
+  for (const std::filesystem::path& folder : sampled_folders(log.path)) {
+    ranks.emplace_back(log.at(folder), selection);
   }
   const std::vector<Sample> samples = samples_of(ranks, selection);
   std::uint64_t all = 0, done = 0;
   for (const Sample& sample : samples) all += bytes_of(sample.file);
   for (const Sample& sample : samples) {
     Rank& rank = ranks[sample.rank];
-    const log::Safetensors tensors(sample.file);
+    const log::Safetensors tensors(log.at(sample.file));
     note_skipped(sample.file, tensors, notes);
     frames::WholeStep step;
     step.log = rank.run.folder();

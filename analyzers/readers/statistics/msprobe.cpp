@@ -102,8 +102,8 @@ constexpr Contradiction kNanDenied{"nans is 0 beside a min, max or norm that is 
 
 class MsprobeFile {
  public:
-  explicit MsprobeFile(const fs::path& file)
-      : file_(file), what_(what_is_in(file)), role_(role_of(what_)) {}
+  explicit MsprobeFile(const log::OpenPath& file)
+      : file_(file), what_(what_is_in(file.path)), role_(role_of(what_)) {}
 
   void read(std::uint64_t before, std::uint64_t in_all, PeakTable& peaks, frames::Notes& notes,
             const frames::Progress& progress) {
@@ -204,7 +204,7 @@ class MsprobeFile {
     return found;
   }
 
-  fs::path file_;
+  log::OpenPath file_;
   std::string what_;
   Role role_;
   Column stage_, name_, step_, min_, max_, norm_, nans_;
@@ -212,7 +212,7 @@ class MsprobeFile {
   common::Contradictions contradictions_;
 };
 
-bool is_one_file(const fs::path& file) {
+bool is_one_file(const log::OpenPath& file) {
   return common::beginning_of(file, kHeader.size()) == kHeader;
 }
 
@@ -220,12 +220,14 @@ constexpr int kLevels = 2;  // MONITOR_OUTPUT_DIR/TIME-rankR-X/WHAT_A-B.csv
 
 }  // namespace
 
-bool is_msprobe(const fs::path& log) { return common::any_file_below(log, kLevels, is_one_file); }
+bool is_msprobe(const log::OpenPath& log) {
+  return common::any_file_below(log, kLevels, is_one_file);
+}
 
-void read_msprobe(const fs::path& log, const common::TimelineSelection& selection,
+void read_msprobe(const log::OpenPath& log, const common::TimelineSelection& selection,
                   const frames::Visitor& visit, frames::Notes& notes,
                   const frames::Progress& progress) {
-  const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,
+  const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
     MsprobeFile(file).read(before, in_all, peaks, notes, progress);
   };

@@ -283,8 +283,8 @@ class Worker {
   Worker(std::string prefix, Timeline& timeline)
       : prefix_(std::move(prefix)), timeline_(timeline) {}
 
-  void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all, frames::Notes& notes,
-            const frames::Progress& progress) {
+  void read(const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
+            frames::Notes& notes, const frames::Progress& progress) {
     common::TextLines lines(file, progress, before, in_all);
     common::BadLines bad;
     common::Contradictions contradictions;
@@ -332,7 +332,7 @@ class Worker {
   std::map<std::string, std::int64_t> entries_;
 };
 
-bool is_one_file(const fs::path& file) {
+bool is_one_file(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, kLookedAt);
   const std::size_t mark = text.find(kMark);
   return mark != std::string::npos && text.find("numel=", mark) != std::string::npos;
@@ -340,18 +340,18 @@ bool is_one_file(const fs::path& file) {
 
 }  // namespace
 
-bool is_paddle(const fs::path& log) { return common::any_file_below(log, 0, is_one_file); }
+bool is_paddle(const log::OpenPath& log) { return common::any_file_below(log, 0, is_one_file); }
 
-void read_paddle(const fs::path& log, const common::TimelineSelection& selection,
+void read_paddle(const log::OpenPath& log, const common::TimelineSelection& selection,
                  const frames::Visitor& visit, frames::Notes& notes,
                  const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, 0, is_one_file);
-  Timeline timeline(log.string(), selection, visit);
+  Timeline timeline(log.path.string(), selection, visit);
   const std::uint64_t in_all = common::bytes_of(files);
   std::uint64_t before = 0;
   for (const fs::path& file : files) {
     const std::string prefix = files.size() > 1 ? file.filename().string() + "/" : "";
-    Worker(prefix, timeline).read(file, before, in_all, notes, progress);
+    Worker(prefix, timeline).read(log.at(file), before, in_all, notes, progress);
     before += common::bytes_of({file});
   }
   if (visit.kind) {

@@ -133,7 +133,7 @@ std::optional<common::Magnitudes> magnitudes_of(const Statistics& found,
 /// One file: that of a rank. Of an entry that comes again the last one holds.
 class RankFile {
  public:
-  void read(const fs::path& file, std::uint64_t before, std::uint64_t in_all, PeakTable& peaks,
+  void read(const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all, PeakTable& peaks,
             Notes& notes, const frames::Progress& progress) {
     common::TextLines lines(file, progress, before, in_all);
     common::BadLines bad;
@@ -190,7 +190,7 @@ class RankFile {
   std::map<std::string, std::map<std::int64_t, Statistics>> tensors_;
 };
 
-bool is_one_file(const fs::path& file) {
+bool is_one_file(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, kLookedAt);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -205,14 +205,14 @@ constexpr int kLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
 
 }  // namespace
 
-bool is_te_statistics(const fs::path& log) {
+bool is_te_statistics(const log::OpenPath& log) {
   return common::any_file_below(log, kLevels, is_one_file);
 }
 
-void read_te_statistics(const fs::path& log, const common::TimelineSelection& selection,
+void read_te_statistics(const log::OpenPath& log, const common::TimelineSelection& selection,
                         const frames::Visitor& visit, Notes& notes,
                         const frames::Progress& progress) {
-  const auto read = [&](const fs::path& file, std::uint64_t before, std::uint64_t in_all,
+  const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
     RankFile().read(file, before, in_all, peaks, notes, progress);
   };

@@ -76,7 +76,7 @@ class FrameReader {
 
   BoundedTable table_at(const TensorBoardIndex::Place& place, bool of_run_log) {
     if (!reader_ || file_ != place.file) {
-      reader_.emplace(index_.files()[place.file]);
+      reader_.emplace(index_.file(place.file));
       file_ = place.file;
     }
     const auto bytes = reader_->bytes(place.offset, place.size);
@@ -96,7 +96,7 @@ class FrameReader {
   void skip(const TensorBoardIndex::Place& place, const std::string& name, const char* why) {
     constexpr std::size_t kMost = 20;
     if (notes_.size() > kMost) return;
-    const std::string file = printable(index_.files()[place.file].string());
+    const std::string file = printable(index_.file(place.file).path.string());
     notes_.push_back(notes_.size() == kMost
                          ? file + ": more histograms are skipped than are listed here"
                          : fmt::format("{}: histogram '{}' at step {}, byte {}, skipped: {}", file,
@@ -197,12 +197,13 @@ void refuse_empty(const TensorBoardIndex& index, const fs::path& log) {
 
 }  // namespace
 
-bool is_tensorboard(const fs::path& log) { return !event_files_of(log).empty(); }
+bool is_tensorboard(const log::OpenPath& log) { return !event_files_of(log).empty(); }
 
-void read_tensorboard(const fs::path& log, const common::TimelineSelection& selection,
+void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelection& selection,
                       const frames::Visitor& visit, Notes& notes,
                       const frames::Progress& progress) {
-  const TensorBoardIndex index(event_files_of(log), selection.scale_tag, progress);
+  const fs::path& log = opened.path;
+  const TensorBoardIndex index(event_files_of(opened), selection.scale_tag, progress);
   refuse_empty(index, log);
   Timeline timeline(log.string(), selection, visit);
   const std::string scale_tag = tell_scalars(index, selection.scale_tag, log, timeline, notes);

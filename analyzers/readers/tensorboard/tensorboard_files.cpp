@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "halfscope/log/event_file.hpp"
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 /// Whether the first record has right checksums and is an event. Records of other kinds come in the
 /// same framing (TFRecord).
-bool begins_with_event(const fs::path& file) {
+bool begins_with_event(const log::OpenPath& file) {
   constexpr std::size_t kHeaderBytes = 12;
   constexpr std::uint64_t kMost = 1 << 20;
   const std::string header = common::beginning_of(file, kHeaderBytes);
@@ -36,11 +37,12 @@ bool is_named_as_one(const fs::path& file) {
 
 }  // namespace
 
-std::vector<fs::path> event_files_of(const fs::path& log) {
-  std::vector<fs::path> files = common::files_of(log);
-  const bool alone = files.size() == 1 && files.front() == log;
-  std::erase_if(files, [alone](const fs::path& file) {
-    return !begins_with_event(file) && (alone || !is_named_as_one(file));
+std::vector<log::OpenPath> event_files_of(const log::OpenPath& log) {
+  std::vector<log::OpenPath> files;
+  for (fs::path& file : common::files_of(log.path)) files.push_back(log.at(std::move(file)));
+  const bool alone = files.size() == 1 && files.front().path == log.path;
+  std::erase_if(files, [&](const log::OpenPath& file) {
+    return !begins_with_event(file) && (alone || !is_named_as_one(file.path));
   });
   return files;
 }

@@ -21,11 +21,11 @@ using Plugin = TensorBoardIndex::Plugin;
 constexpr std::string_view kOwnTables = "binades/", kOwnNumbers = "exact/";  // docs/run-log.md
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
-std::uint64_t size_of(const std::vector<std::filesystem::path>& files) {
+std::uint64_t size_of(const std::vector<log::OpenPath>& files) {
   std::uint64_t bytes = 0;
-  for (const auto& file : files) {
+  for (const log::OpenPath& file : files) {
     std::error_code unreadable;
-    const std::uint64_t size = std::filesystem::file_size(file, unreadable);
+    const std::uint64_t size = std::filesystem::file_size(file.path, unreadable);
     bytes += unreadable ? 0 : size;
   }
   return bytes;
@@ -57,7 +57,7 @@ void keep_last_of(std::vector<Entry>& entries, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-TensorBoardIndex::TensorBoardIndex(std::vector<std::filesystem::path> files,
+TensorBoardIndex::TensorBoardIndex(std::vector<log::OpenPath> files,
                                    const std::optional<std::string>& recorded_scale,
                                    const frames::Progress& progress)
     : files_(std::move(files)), recorded_scale_(recorded_scale), bytes_(size_of(files_)) {

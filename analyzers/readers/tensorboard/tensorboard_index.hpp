@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "analyzers/frames/source.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_tags.hpp"
 #include "halfscope/log/event_outline.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::log {
 class EventReader;
@@ -26,7 +26,7 @@ namespace halfscope::analyzers::readers::tensorboard {
 class TensorBoardIndex {
  public:
   /// recorded_scale: a tag that is wanted beside those known_scalar() knows. Throws log::BadInput.
-  TensorBoardIndex(std::vector<std::filesystem::path> files,
+  TensorBoardIndex(std::vector<log::OpenPath> files,
                    const std::optional<std::string>& recorded_scale,
                    const frames::Progress& progress);
 
@@ -55,7 +55,7 @@ class TensorBoardIndex {
     double value;
   };
 
-  const std::vector<std::filesystem::path>& files() const { return files_; }
+  const log::OpenPath& file(std::uint32_t number) const { return files_[number]; }
   const std::vector<Tag>& tags() const { return tags_; }
   const std::vector<Place>& histograms() const { return places_; }  ///< as they were written
   const std::vector<Scalar>& scalars() const { return scalars_; }   ///< by tag and step
@@ -72,7 +72,7 @@ class TensorBoardIndex {
   std::uint32_t tag_of(std::string_view name);
   void keep_last();
 
-  std::vector<std::filesystem::path> files_;
+  std::vector<log::OpenPath> files_;
   const std::optional<std::string>& recorded_scale_;
   std::vector<Tag> tags_;
   struct Hash : std::hash<std::string_view> {

@@ -71,8 +71,8 @@ std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
   return groups;
 }
 
-TensorFolder folder_of(const std::filesystem::path& log, std::optional<Dtype> as) {
-  if (std::filesystem::is_directory(log)) return list_tensor_folder(log, as);
+TensorFolder folder_of(const log::OpenPath& log, std::optional<Dtype> as) {
+  if (std::filesystem::is_directory(log.path)) return list_tensor_folder(log, as);
   return readers::tensors::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
 }
 
@@ -107,7 +107,7 @@ WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group
 
 }  // namespace
 
-void visit_file_samples(const std::filesystem::path& log, const Selection& selection,
+void visit_file_samples(const log::OpenPath& log, const Selection& selection,
                         const frames::WholeStepVisitor& visit, const frames::Progress& progress) {
   const TensorFolder folder = folder_of(log, selection.read_as);
   std::uint64_t all = 0, done = 0;

@@ -2,15 +2,14 @@
 // The whole tensors of tensor files, one step at a time.
 #pragma once
 
-#include <filesystem>
-
 #include "analyzers/frames/whole_tensors.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
 
 /// Calls `visit` for every selected step of a tensor file, an index of shards, or a folder of
 /// files. What reading them has to say, for_each_frame has said already. Throws log::BadInput.
-void visit_file_samples(const std::filesystem::path& log, const frames::Selection& selection,
+void visit_file_samples(const log::OpenPath& log, const frames::Selection& selection,
                         const frames::WholeStepVisitor& visit, const frames::Progress& progress);
 
 }  // namespace halfscope::analyzers::readers::tensors

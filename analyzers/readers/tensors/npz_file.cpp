@@ -106,8 +106,7 @@ class NpzFile final : public log::TensorFile {
 
 }  // namespace
 
-std::unique_ptr<log::TensorFile> open_npz(const std::filesystem::path& path,
-                                          std::optional<Dtype> as) {
+std::unique_ptr<log::TensorFile> open_npz(const log::OpenPath& path, std::optional<Dtype> as) {
   return open_npz(std::make_unique<ZipArchive>(path, "an NPZ file"), as);
 }
 

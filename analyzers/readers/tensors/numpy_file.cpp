@@ -16,8 +16,8 @@ using log::NamedTensor;
 
 class NpyFile final : public log::TensorFile {
  public:
-  NpyFile(const std::filesystem::path& path, std::optional<Dtype> as)
-      : file_(path), name_(path.stem().string()), array_(read_header(as)) {
+  NpyFile(const log::OpenPath& path, std::optional<Dtype> as)
+      : file_(path), name_(path.path.stem().string()), array_(read_header(as)) {
     if (!array_.skip.empty()) skipped_.push_back({name_, array_.skip});
   }
 
@@ -77,8 +77,7 @@ std::vector<std::byte> in_our_order(const NpyArray& array, std::span<const std::
   return gathered({array.shape, strides, width, array.big_endian}, data.data());
 }
 
-std::unique_ptr<log::TensorFile> open_npy(const std::filesystem::path& path,
-                                          std::optional<Dtype> as) {
+std::unique_ptr<log::TensorFile> open_npy(const log::OpenPath& path, std::optional<Dtype> as) {
   return std::make_unique<NpyFile>(path, as);
 }
 

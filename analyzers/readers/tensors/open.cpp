@@ -2,11 +2,12 @@
 #include "analyzers/readers/tensors/open.hpp"
 
 #include <array>
-#include <fstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "analyzers/readers/common/kind_names.hpp"
+#include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/tensors/numpy_file.hpp"
 #include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
@@ -16,19 +17,16 @@
 namespace halfscope::analyzers::readers::tensors {
 namespace {
 
-using Opener = std::unique_ptr<log::TensorFile> (*)(const std::filesystem::path&,
-                                                    std::optional<Dtype>);
+using Opener = std::unique_ptr<log::TensorFile> (*)(const log::OpenPath&, std::optional<Dtype>);
 
-std::unique_ptr<log::TensorFile> open_safetensors(const std::filesystem::path& path,
-                                                  std::optional<Dtype>) {
+std::unique_ptr<log::TensorFile> open_safetensors(const log::OpenPath& path, std::optional<Dtype>) {
   return std::make_unique<log::Safetensors>(path);
 }
 
 /// NPZ and torch.save files are both ZIP archives; what is in them tells.
-std::unique_ptr<log::TensorFile> open_zip(const std::filesystem::path& path,
-                                          std::optional<Dtype> as) {
+std::unique_ptr<log::TensorFile> open_zip(const log::OpenPath& path, std::optional<Dtype> as) {
   auto archive = std::make_unique<ZipArchive>(path, "an NPZ file or a file of torch.save");
-  if (is_torch_archive(*archive)) return open_torch(path, std::move(archive));
+  if (is_torch_archive(*archive)) return open_torch(path.path, std::move(archive));
   return open_npz(std::move(archive), as);
 }
 
@@ -48,27 +46,25 @@ constexpr std::array kReaders = {
 
 }  // namespace
 
-std::unique_ptr<log::TensorFile> open_tensor_file(const std::filesystem::path& path,
+std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
                                                   std::optional<Dtype> as) {
+  const std::string shown = log::printable(path.path.string());
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {  // a pipe would be waited for
-    throw log::BadInput(log::printable(path.string()) +
-                        ": is no regular file; save it to one first");
+  if (!std::filesystem::is_regular_file(path.path, ignored)) {  // a device may wait
+    throw log::BadInput(shown + ": is no regular file; save it to one first");
   }
-  std::ifstream in(path, std::ios::binary);
-  std::array<char, 16> buffer{};
-  if (!in) throw log::BadInput(log::printable(path.string()) + ": cannot be opened for reading");
-  in.read(buffer.data(), buffer.size());
-  const std::string_view head(buffer.data(), static_cast<std::size_t>(in.gcount()));
+  if (path.open()->error() != 0) throw log::BadInput(shown + ": cannot be opened for reading");
+  const std::string head = common::beginning_of(path, 16);
   for (const Row& row : kReaders) {
-    if (head.size() > row.at && head.substr(row.at).starts_with(row.starts_with)) {
+    if (head.size() > row.at &&
+        std::string_view(head).substr(row.at).starts_with(row.starts_with)) {
       return row.open(path, as);
     }
   }
-  if (path.extension() == ".safetensors")
+  if (path.path.extension() == ".safetensors") {
     return open_safetensors(path, as);  // it says what is wrong
-  throw log::BadInput(log::printable(path.string()) +
-                      ": its first bytes are those of no known log; want one of " +
+  }
+  throw log::BadInput(shown + ": its first bytes are those of no known log; want one of " +
                       common::names_of_kinds());
 }
 

@@ -123,14 +123,14 @@ class IndexReader final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-bool is_shard_index(const std::filesystem::path& path) {
+bool is_shard_index(const log::OpenPath& path) {
   const std::string start = common::beginning_of(path, std::size_t{1} << 14);
   const std::size_t first = start.find_first_not_of(" \t\r\n");
   return first != std::string::npos && start[first] == '{' &&
          start.find("\"weight_map\"") != std::string::npos;
 }
 
-ShardIndex read_shard_index(const std::filesystem::path& path) {
+ShardIndex read_shard_index(const log::OpenPath& path) {
   const log::MappedFile file(path);
   const std::string_view json(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
@@ -139,7 +139,7 @@ ShardIndex read_shard_index(const std::filesystem::path& path) {
                                json.size(), kLongest));
   }
   ShardIndex index;
-  index.path = path;
+  index.path = path.path;
   IndexReader reader(file.name(), json, index);
   Json::sax_parse(json.begin(), json.end(), &reader);
   reader.finish();

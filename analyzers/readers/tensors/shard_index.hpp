@@ -10,6 +10,8 @@
 #include <set>
 #include <string>
 
+#include "halfscope/log/open_file.hpp"
+
 namespace halfscope::analyzers::readers::tensors {
 
 struct ShardIndex {
@@ -20,9 +22,9 @@ struct ShardIndex {
 
 /// Whether a file is an index, by its content: an object with "weight_map" near its beginning.
 /// Never throws.
-bool is_shard_index(const std::filesystem::path& path);
+bool is_shard_index(const log::OpenPath& path);
 
 /// Files are names beside the index: one that leads elsewhere is refused. Throws log::BadInput.
-ShardIndex read_shard_index(const std::filesystem::path& path);
+ShardIndex read_shard_index(const log::OpenPath& path);
 
 }  // namespace halfscope::analyzers::readers::tensors

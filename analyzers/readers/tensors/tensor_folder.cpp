@@ -15,6 +15,7 @@
 
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/tensors/open.hpp"
+#include "analyzers/readers/tensors/step_names.hpp"
 #include "analyzers/readers/tensors/tensor_shards.hpp"
 #include "analyzers/readers/tensors/tensor_views.hpp"
 #include "analyzers/readers/tensors/torch_file.hpp"
@@ -28,56 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using log::BadInput;
 using log::printable;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// Where a name tells its step.
-struct StepMark {
-  std::size_t begin = 0, end = 0;
-  std::int64_t step = 0;
-};
-
-/// "step-000012" at `at`, which must begin and end a word.
-std::optional<StepMark> mark_at(std::string_view name, std::size_t at) {
-  if (at > 0 && (is_letter(name[at - 1]) || is_digit(name[at - 1]))) return std::nullopt;
-  constexpr std::array<std::string_view, 4> kWords = {"step", "checkpoint", "iteration", "iter"};
-  for (const std::string_view word : kWords) {
-    const std::string_view found = name.substr(at, word.size());
-    const bool same = std::equal(found.begin(), found.end(), word.begin(), word.end(),
-                                 [](char a, char b) { return (a | 0x20) == b; });
-    if (!same) continue;
-    std::size_t first = at + word.size();
-    if (first < name.size() && (name[first] == '-' || name[first] == '_' || name[first] == '=')) {
-      ++first;
-    }
-    std::int64_t step = 0;
-    const char* const end = name.data() + name.size();
-    if (first >= name.size() || !is_digit(name[first])) continue;  // from_chars takes a sign
-    const auto [stop, error] = std::from_chars(name.data() + first, end, step);
-    if (error != std::errc() || (stop != end && is_letter(*stop))) continue;
-    return StepMark{at, static_cast<std::size_t>(stop - name.data()), step};
-  }
-  return std::nullopt;
-}
-
-std::optional<StepMark> last_mark(std::string_view name) {
-  for (std::size_t at = name.size(); at-- > 0;) {
-    if (const auto mark = mark_at(name, at)) return mark;
-  }
-  return std::nullopt;
-}
-
-/// A name without its step and the marks that joined it to the rest: "fc_step12" is "fc".
-std::string without_step(const std::string& name) {
-  const auto mark = last_mark(name);
-  if (!mark) return name;
-  const auto joins = [](char c) { return c == '-' || c == '_' || c == '.'; };
-  std::string before = name.substr(0, mark->begin), after = name.substr(mark->end);
-  while (!before.empty() && joins(before.back())) before.pop_back();
-  while (before.empty() && !after.empty() && joins(after.front())) after.erase(0, 1);
-  return before.empty() && after.empty() ? "tensor" : before + after;
-}
 
 constexpr std::string_view kWanted = "want one that can be read";
 
@@ -94,21 +45,20 @@ bool is_visible_file(const fs::path& path) {
 constexpr std::array<std::string_view, 3> kTensorFiles = {".safetensors", ".npy", ".npz"};
 constexpr std::array<std::string_view, 4> kTorchFiles = {".pt", ".pth", ".bin", ".ckpt"};
 
-bool is_tensor_file(const fs::path& path) {
-  return has_extension(path, kTensorFiles) && is_visible_file(path);
+bool is_tensor_file(const log::OpenPath& path) {
+  return has_extension(path.path, kTensorFiles) && is_visible_file(path.path);
 }
 
 /// Many things have these endings, so the content has a say too.
-bool is_torch_file(const fs::path& path) {
-  if (!has_extension(path, kTorchFiles) || !is_visible_file(path)) return false;
-  const std::string start =
-      readers::common::beginning_of(path, readers::tensors::kOldTorchStart.size());
-  return start.starts_with("PK\x03\x04") || start == readers::tensors::kOldTorchStart;
+bool is_torch_file(const log::OpenPath& path) {
+  if (!has_extension(path.path, kTorchFiles) || !is_visible_file(path.path)) return false;
+  const std::string start = common::beginning_of(path, kOldTorchStart.size());
+  return start.starts_with("PK\x03\x04") || start == kOldTorchStart;
 }
 
-bool is_index(const fs::path& path) {
-  return path.filename().string().ends_with(".index.json") && is_visible_file(path) &&
-         readers::tensors::is_shard_index(path);
+bool is_index(const log::OpenPath& path) {
+  return path.path.filename().string().ends_with(".index.json") && is_visible_file(path.path) &&
+         is_shard_index(path);
 }
 
 template <typename T>
@@ -136,16 +86,17 @@ void take_metadata(const log::TensorFile& opened, StepFile& file) {
 }
 
 /// `step`: where the metadata has none.
-StepFile described(const fs::path& path, std::optional<Dtype> as, std::int64_t step,
+StepFile described(const log::OpenPath& path, std::optional<Dtype> as, std::int64_t step,
                    const log::TensorFile& opened) {
   StepFile file;
-  file.path = path;
+  file.path = path.path;
+  file.open = path.files;
   file.as = as;
   file.step = step;
   std::error_code ignored;
-  file.bytes = fs::file_size(path, ignored);
+  file.bytes = fs::file_size(file.path, ignored);
   take_metadata(opened, file);
-  file.shows_weights = weights_shown(path, opened);
+  file.shows_weights = weights_shown(file.path, opened);
   return file;
 }
 
@@ -165,13 +116,24 @@ std::string name_by_file(const fs::path& path, const std::vector<std::string>& n
   return torch || path.extension() == ".npy" ? without_step(stem) : "";
 }
 
+/// The tensors that are to be read, under the names that the folder gives them.
+std::unique_ptr<log::TensorFile> seen_as(const StepFile& file,
+                                         std::unique_ptr<log::TensorFile> opened) {
+  if (file.index) {
+    const auto& names = file.index->shards.at(file.path.filename().string());
+    opened = chosen(std::move(opened), {file.index, &names});
+  }
+  return file.tensor.empty() ? std::move(opened) : renamed(std::move(opened), file.tensor);
+}
+
 /// Adds a file; the names of its readable tensors.
 std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, TensorFolder& all) {
   const std::string stem = found.path.stem().string();
   const std::int64_t step = step_in_name(stem).value_or(found.folder_step.value_or(0));
   if (found.index) require_shard(found.path, *found.index);
-  const auto opened = readers::tensors::open_tensor_file(found.path, as);
-  StepFile file = described(found.path, as, step, *opened);
+  const log::OpenPath path(found.path, all.open);
+  auto opened = open_tensor_file(path, as);
+  StepFile file = described(path, as, step, *opened);
   if (found.index) {
     if (file.shows_weights.empty()) file.shows_weights = "is a shard of a checkpoint";
     check_shard(found.path, *opened, *found.index, all.notes);
@@ -180,7 +142,7 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
   }
   file.tensor = name_by_file(found.path, opened->names());
   if (!file.tensor.empty()) all.names_cut = all.names_cut || file.tensor != stem;
-  std::vector<std::string> names = open_step_file(file)->names();
+  std::vector<std::string> names = seen_as(file, std::move(opened))->names();
   all.roles_in_names = all.roles_in_names || any_role_in(names);
   all.files.push_back(std::move(file));
   return names;
@@ -189,10 +151,12 @@ std::vector<std::string> add_file(const Found& found, std::optional<Dtype> as, T
 /// A folder's tensor files: those that its indexes name, or all where it has none.
 std::vector<Found> files_beside(const fs::path& folder, std::optional<std::int64_t> step,
                                 TensorFolder& all) {
-  std::vector<fs::path> indexes, tensors;
-  for (const fs::path& path : log::entries(folder, kWanted)) {
+  std::vector<log::OpenPath> indexes;
+  std::vector<fs::path> tensors;
+  for (fs::path& entry : log::entries(folder, kWanted)) {
+    const log::OpenPath path(std::move(entry), all.open);
     if (is_index(path)) indexes.push_back(path);
-    if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path);
+    if (is_tensor_file(path) || is_torch_file(path)) tensors.push_back(path.path);
   }
   std::vector<Found> found;
   if (indexes.empty()) {
@@ -318,70 +282,62 @@ void add_files(std::vector<Found> found, std::optional<Dtype> as, TensorFolder& 
   });
 }
 
-bool any_below(const fs::path& folder, bool (*is)(const fs::path&)) {
-  const auto any = [is](const fs::path& inside) {
+bool any_below(const log::OpenPath& folder, bool (*is)(const log::OpenPath&)) {
+  const auto any = [&](const fs::path& inside) {
     const std::vector<fs::path> paths = log::entries(inside, kWanted);
-    return std::any_of(paths.begin(), paths.end(), is);
+    return std::any_of(paths.begin(), paths.end(),
+                       [&](const fs::path& path) { return is(folder.at(path)); });
   };
-  const auto inside = step_folders(folder);
-  return any(folder) || std::any_of(inside.begin(), inside.end(),
-                                    [&](const auto& step) { return any(step.first); });
+  const auto inside = step_folders(folder.path);
+  return any(folder.path) || std::any_of(inside.begin(), inside.end(),
+                                         [&](const auto& step) { return any(step.first); });
 }
 
 }  // namespace
 
-std::optional<std::int64_t> step_in_name(std::string_view name) {
-  const auto mark = last_mark(name);
-  return mark ? std::optional(mark->step) : std::nullopt;
+bool holds_tensor_files(const log::OpenPath& folder) {
+  return any_below(
+      folder, [](const log::OpenPath& path) { return is_tensor_file(path) || is_index(path); });
 }
 
-bool holds_tensor_files(const fs::path& folder) {
-  return any_below(folder,
-                   [](const fs::path& path) { return is_tensor_file(path) || is_index(path); });
-}
+bool holds_torch_files(const log::OpenPath& folder) { return any_below(folder, is_torch_file); }
 
-bool holds_torch_files(const fs::path& folder) { return any_below(folder, is_torch_file); }
-
-TensorFolder list_tensor_folder(const fs::path& folder, std::optional<Dtype> as) {
+TensorFolder list_tensor_folder(const log::OpenPath& folder, std::optional<Dtype> as) {
   TensorFolder all;
-  all.folder = folder;
-  std::vector<Found> found = files_beside(folder, std::nullopt, all);
-  for (const auto& [inside, step] : step_folders(folder)) {
+  all.folder = folder.path;
+  all.open = folder.files;
+  std::vector<Found> found = files_beside(all.folder, std::nullopt, all);
+  for (const auto& [inside, step] : step_folders(all.folder)) {
     const std::vector<Found> more = files_beside(inside, step, all);
     found.insert(found.end(), more.begin(), more.end());
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.path < b.path; });
-  add_files(each_once(std::move(found), folder, all), as, all);
+  add_files(each_once(std::move(found), all.folder, all), as, all);
   return all;
 }
 
-TensorFolder list_tensor_index(const fs::path& path, std::optional<Dtype> as) {
+TensorFolder list_tensor_index(const log::OpenPath& path, std::optional<Dtype> as) {
   TensorFolder all;
-  all.folder = path;
-  const auto index =
-      std::make_shared<readers::tensors::ShardIndex>(readers::tensors::read_shard_index(path));
+  all.folder = path.path;
+  all.open = path.files;
+  const auto index = std::make_shared<ShardIndex>(read_shard_index(path));
   std::vector<Found> found;
   for (const auto& [name, unused] : index->shards) {
-    found.push_back({path.parent_path() / name, std::nullopt, index});
+    found.push_back({all.folder.parent_path() / name, std::nullopt, index});
   }
   add_files(std::move(found), as, all);
   return all;
 }
 
 std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
-  auto opened = readers::tensors::open_tensor_file(file.path, file.as);
-  if (file.index) {
-    const auto& names = file.index->shards.at(file.path.filename().string());
-    opened = chosen(std::move(opened), {file.index, &names});
-  }
-  return file.tensor.empty() ? std::move(opened) : renamed(std::move(opened), file.tensor);
+  return seen_as(file, open_tensor_file({file.path, file.open}, file.as));
 }
 
-TensorFolder single_file(const fs::path& path, std::optional<Dtype> as) {
-  const auto opened = readers::tensors::open_tensor_file(path, as);
+TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as) {
+  const auto opened = open_tensor_file(path, as);
   TensorFolder alone;
-  alone.folder = path;
+  alone.folder = path.path;
   alone.roles_in_names = any_role_in(opened->names());
   alone.files.push_back(described(path, as, 0, *opened));
   alone.files.front().step = 0;

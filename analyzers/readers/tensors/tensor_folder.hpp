@@ -14,14 +14,13 @@
 #include "analyzers/frames/source.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
-struct ShardIndex;
-}
 
-namespace halfscope::analyzers::readers::tensors {
+struct ShardIndex;
 
 /// One file of tensors, with what its metadata and its name say of it.
 struct StepFile {
   std::filesystem::path path;
+  log::OpenFiles open;  ///< of the log
   std::int64_t step = 0;
   std::uint64_t bytes = 0;
   std::optional<Dtype> as;      ///< --as: what NPY elements without a type stand for
@@ -31,12 +30,13 @@ struct StepFile {
   std::optional<double> scale;  ///< metadata "scale", a positive finite number
   bool among_steps = false;     ///< files of other steps are read beside it
   /// Of a shard of a checkpoint: it names the tensors to read.
-  std::shared_ptr<const readers::tensors::ShardIndex> index;
+  std::shared_ptr<const ShardIndex> index;
   std::optional<std::uint64_t> tensor_bytes;  ///< of a shard: what all its tensors take
 };
 
 struct TensorFolder {
   std::filesystem::path folder;
+  log::OpenFiles open;
   std::vector<StepFile> files;               ///< by step, then path
   std::vector<std::filesystem::path> again;  ///< links to files that are listed already
   bool roles_in_names = false;               ///< some tensor's name carries a role
@@ -44,33 +44,27 @@ struct TensorFolder {
   frames::Notes notes;     ///< what listing had to say
 };
 
-/// The step in a file's or folder's name: the last of "step-000012", "step_12", "step=12",
-/// "step12", and the same with "checkpoint", "iteration" and "iter", as a word of its own; any
-/// case.
-std::optional<std::int64_t> step_in_name(std::string_view name);
-
 /// The tensor files (by extension; those of torch.save by content too) of a folder and of the
 /// folders in it whose names have a step; where there is an index of a sharded checkpoint, those
 /// that it names. A file's step is its metadata's "step", else its name's, else its folder's, else
 /// 0. A file that links lead to more than once is listed once, where it lies if that is in the
 /// folder. Empty `files` where there are none. Reads headers, no data. Throws log::BadInput for a
 /// file that cannot be read.
-TensorFolder list_tensor_folder(const std::filesystem::path& folder,
+TensorFolder list_tensor_folder(const log::OpenPath& folder,
                                 std::optional<Dtype> as = std::nullopt);
 /// The same of the files that an index names.
-TensorFolder list_tensor_index(const std::filesystem::path& index,
-                               std::optional<Dtype> as = std::nullopt);
+TensorFolder list_tensor_index(const log::OpenPath& index, std::optional<Dtype> as = std::nullopt);
 /// Whether a folder has any: safetensors, NPY and NPZ files and indexes, or files of torch.save,
 /// which lie about in folders of other logs too. Throws log::BadInput where it cannot be read.
-bool holds_tensor_files(const std::filesystem::path& folder);
-bool holds_torch_files(const std::filesystem::path& folder);
+bool holds_tensor_files(const log::OpenPath& folder);
+bool holds_torch_files(const log::OpenPath& folder);
 
 /// Opens a file: the tensors that are to be read, the one tensor of an NPY file under the name that
 /// its folder gives it.
 std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file);
 
 /// A single file as a folder that holds it alone; its step is 0 and its tensors keep their names.
-TensorFolder single_file(const std::filesystem::path& path, std::optional<Dtype> as = std::nullopt);
+TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as = std::nullopt);
 
 /// The loss scale that a tensor's values carry: --recorded-scale, else of gradients the metadata's.
 /// Throws log::BadInput where the metadata says "scaled" and nobody knows the scale.

@@ -297,13 +297,14 @@ class FolderFrames {
 
 }  // namespace
 
-void read_tensor_file(const std::filesystem::path& path, const Selection& s, const Visitor& visit,
+void read_tensor_file(const log::OpenPath& opened, const Selection& s, const Visitor& visit,
                       Notes& notes, const Progress& progress) {
-  if (readers::tensors::is_shard_index(path)) {
-    read_tensor_folder(list_tensor_index(path, s.read_as), s, visit, notes, progress);
+  if (readers::tensors::is_shard_index(opened)) {
+    read_tensor_folder(list_tensor_index(opened, s.read_as), s, visit, notes, progress);
     return;
   }
-  const TensorFolder alone = single_file(path, s.read_as);
+  const std::filesystem::path& path = opened.path;
+  const TensorFolder alone = single_file(opened, s.read_as);
   const StepFile& file = alone.files.front();
   if (!frames::in_steps(s, 0)) return;
   Meter meter(progress, file.bytes);

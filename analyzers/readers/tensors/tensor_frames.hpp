@@ -8,7 +8,7 @@
 
 namespace halfscope::analyzers::readers::tensors {
 
-void read_tensor_file(const std::filesystem::path& path, const frames::Selection& selection,
+void read_tensor_file(const log::OpenPath& opened, const frames::Selection& selection,
                       const frames::Visitor& visit, frames::Notes& notes,
                       const frames::Progress& progress);
 

@@ -48,9 +48,9 @@ void require_own_files(const ShardIndex& index,
 
 }  // namespace
 
-std::vector<Index> indexes_to_read(const std::vector<fs::path>& paths, Notes& notes) {
+std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, Notes& notes) {
   std::vector<Index> all, read;
-  for (const fs::path& path : paths) {
+  for (const log::OpenPath& path : paths) {
     all.push_back(std::make_shared<ShardIndex>(readers::tensors::read_shard_index(path)));
   }
   std::stable_partition(all.begin(), all.end(), [](const Index& i) { return is_safetensors(*i); });

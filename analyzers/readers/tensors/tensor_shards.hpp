@@ -17,8 +17,7 @@ using Index = std::shared_ptr<const readers::tensors::ShardIndex>;
 
 /// Of a folder's indexes those to read: one in safetensors goes before one of the same tensors in
 /// PyTorch's format. Throws log::BadInput where others name the same tensors.
-std::vector<Index> indexes_to_read(const std::vector<std::filesystem::path>& paths,
-                                   frames::Notes& notes);
+std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, frames::Notes& notes);
 
 /// Says that files beside an index are left out.
 std::string unnamed_note(const std::vector<std::filesystem::path>& files);

@@ -261,12 +261,11 @@ std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
   return std::make_unique<TorchFile>(path, std::move(archive));
 }
 
-std::unique_ptr<log::TensorFile> refuse_old_torch(const std::filesystem::path& path,
-                                                  std::optional<Dtype>) {
+std::unique_ptr<log::TensorFile> refuse_old_torch(const log::OpenPath& path, std::optional<Dtype>) {
   throw BadInput(fmt::format(
       "{}: is a file of torch.save from before PyTorch 1.6, which is not read; want one of a later "
       "PyTorch, safetensors, NPY or NPZ; {}",
-      log::printable(path.string()), convert_advice(path, kLoad)));
+      log::printable(path.path.string()), convert_advice(path.path, kLoad)));
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

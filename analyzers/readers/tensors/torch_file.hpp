@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "halfscope/log/open_file.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::analyzers::readers::tensors {
@@ -30,7 +31,7 @@ std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
                                             std::unique_ptr<ZipArchive> archive);
 
 /// Throws log::BadInput that says how to convert the file.
-std::unique_ptr<log::TensorFile> refuse_old_torch(const std::filesystem::path& path,
+std::unique_ptr<log::TensorFile> refuse_old_torch(const log::OpenPath& path,
                                                   std::optional<Dtype> as);
 
 }  // namespace halfscope::analyzers::readers::tensors

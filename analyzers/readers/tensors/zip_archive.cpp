@@ -88,7 +88,7 @@ struct ZipArchive::Source {
 void ZipArchive::CloseZip::operator()(zip* archive) const { zip_discard(archive); }
 void ZipArchive::CloseMember::operator()(zip_file* member) const { zip_fclose(member); }
 
-ZipArchive::ZipArchive(const std::filesystem::path& path, std::string wanted)
+ZipArchive::ZipArchive(const log::OpenPath& path, std::string wanted)
     : mapped_(path), wanted_(std::move(wanted)), source_(std::make_unique<Source>()) {
   if (mapped_.bytes().empty()) {  // which libzip takes for an archive still to be written
     throw BadInput(

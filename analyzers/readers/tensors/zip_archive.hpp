@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,7 +41,7 @@ struct ZipBytes {
 class ZipArchive {
  public:
   /// `wanted` is what the file should have been, in messages: "an NPZ file".
-  ZipArchive(const std::filesystem::path& path, std::string wanted);
+  ZipArchive(const log::OpenPath& path, std::string wanted);
   ~ZipArchive();
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;

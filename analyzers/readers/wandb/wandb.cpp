@@ -51,7 +51,7 @@ double slack_of(const common::Histogram& h) {
   return 0x1p-20 * std::max(std::abs(h.edges.front()), std::abs(h.edges.back()));
 }
 
-bool is_one_file(const fs::path& file) {
+bool is_one_file(const log::OpenPath& file) {
   const std::string text = common::beginning_of(file, kLookedAt);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) return false;
@@ -64,7 +64,7 @@ bool is_one_file(const fs::path& file) {
 
 class WandbReader {
  public:
-  WandbReader(const fs::path& log, const TimelineSelection& selection, const Visitor& visit,
+  WandbReader(const log::OpenPath& log, const TimelineSelection& selection, const Visitor& visit,
               Notes& notes, const Progress& progress)
       : log_(log),
         selection_(selection),
@@ -72,7 +72,7 @@ class WandbReader {
         notes_(notes),
         progress_(progress),
         files_(common::files_below(log, 0, is_one_file)),
-        timeline_(log.string(), selection, visit),
+        timeline_(log.path.string(), selection, visit),
         tags_(timeline_) {}
 
   void read() {
@@ -111,7 +111,7 @@ class WandbReader {
         take(row, row.step.value_or(rows));
         ++rows;
       };
-      for_each_history_row(file, visit, bad, half, before, in_all);
+      for_each_history_row(log_.at(file), visit, bad, half, before, in_all);
       if (pass == 0) bad.tell(printable(file.string()), notes_);
       if (pass == 0) contradictions.tell(printable(file.string()), notes_);
       before += common::bytes_of({file});
@@ -186,7 +186,7 @@ class WandbReader {
   }
 
   void tell_notes() {
-    const std::string shown = printable(log_.string());
+    const std::string shown = printable(log_.path.string());
     const auto count = [](std::uint64_t n) {
       return n == 1 ? std::string("a histogram is") : fmt::format("{} histograms are", n);
     };
@@ -222,7 +222,7 @@ class WandbReader {
     return gaps;
   }
 
-  const fs::path& log_;
+  const log::OpenPath& log_;
   const TimelineSelection& selection_;
   const Visitor& visit_;
   Notes& notes_;
@@ -240,9 +240,9 @@ class WandbReader {
 
 }  // namespace
 
-bool is_wandb(const fs::path& log) { return common::any_file_below(log, 0, is_one_file); }
+bool is_wandb(const log::OpenPath& log) { return common::any_file_below(log, 0, is_one_file); }
 
-void read_wandb(const fs::path& log, const TimelineSelection& selection, const Visitor& visit,
+void read_wandb(const log::OpenPath& log, const TimelineSelection& selection, const Visitor& visit,
                 Notes& notes, const Progress& progress) {
   WandbReader(log, selection, visit, notes, progress).read();
 }

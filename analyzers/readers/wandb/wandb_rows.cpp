@@ -281,7 +281,7 @@ bool is_blank(std::string_view line) {
 }
 
 /// Whether the file has one object a line.
-bool has_lines_of_objects(const std::filesystem::path& file) {
+bool has_lines_of_objects(const log::OpenPath& file) {
   common::TextLines lines(file);
   auto line = lines.next();
   while (line && is_blank(*line)) line = lines.next();
@@ -293,10 +293,9 @@ bool has_lines_of_objects(const std::filesystem::path& file) {
 
 }  // namespace
 
-void for_each_history_row(const std::filesystem::path& file,
-                          const std::function<void(HistoryRow&&)>& visit, common::BadLines& bad,
-                          const frames::Progress& progress, std::uint64_t before,
-                          std::uint64_t in_all) {
+void for_each_history_row(const log::OpenPath& file, const std::function<void(HistoryRow&&)>& visit,
+                          common::BadLines& bad, const frames::Progress& progress,
+                          std::uint64_t before, std::uint64_t in_all) {
   if (has_lines_of_objects(file)) {
     common::TextLines lines(file, progress, before, in_all);
     const std::function<void(HistoryRow &&)> visit_line = [&](HistoryRow&& row) {

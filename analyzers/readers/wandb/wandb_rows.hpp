@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "analyzers/readers/common/histogram.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::analyzers::readers::wandb {
 
@@ -29,9 +29,8 @@ struct HistoryRow {
 /// writes them: NaN and Infinity are numbers, and so are strings of these words. Of other values
 /// nothing is kept, however deep they are. Holds one row at a time. Throws log::BadInput where the
 /// file cannot be read; what is no JSON goes to `bad`, and of an array all that follows it.
-void for_each_history_row(const std::filesystem::path& file,
-                          const std::function<void(HistoryRow&&)>& visit, common::BadLines& bad,
-                          const frames::Progress& progress, std::uint64_t before,
-                          std::uint64_t in_all);
+void for_each_history_row(const log::OpenPath& file, const std::function<void(HistoryRow&&)>& visit,
+                          common::BadLines& bad, const frames::Progress& progress,
+                          std::uint64_t before, std::uint64_t in_all);
 
 }  // namespace halfscope::analyzers::readers::wandb

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <isa-l/crc.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,24 +120,16 @@ void EventWriter::write(const proto::Event& event) {
   }
 }
 
-EventReader::EventReader(const std::filesystem::path& path) : path_(path) {
+EventReader::EventReader(const OpenPath& path) : path_(path.path), file_(path.open()) {
   const auto cannot_open = [&](const std::string& why) {
-    return BadInput(shown(path) + ": cannot open this event file (" + why +
+    return BadInput(shown(path_) + ": cannot open this event file (" + why +
                     "); it must be a readable file");
   };
-  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) throw cannot_open(std::generic_category().message(errno));
-  struct stat status = {};
-  const bool known = ::fstat(file_, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode)) {
-    ::close(file_);
-    throw cannot_open("it is no regular file");
-  }
-  size_ = static_cast<std::uint64_t>(status.st_size);
+  const int error = file_->error();
+  if (error != 0) throw cannot_open(std::generic_category().message(error));
+  if (!file_->is_regular()) throw cannot_open("it is no regular file");
+  size_ = file_->size();
 }
-
-EventReader::~EventReader() { ::close(file_); }
 
 std::uint64_t EventReader::message_offset() const { return record_ + kHeaderBytes; }
 
@@ -158,14 +149,7 @@ bool EventReader::fill(std::uint64_t offset, std::uint64_t size) {
     capacity_ = wanted;
   }
   held_from_ = offset;
-  held_ = 0;
-  while (held_ < wanted) {
-    const ::ssize_t got =
-        ::pread(file_, piece_.get() + held_, wanted - held_, static_cast<::off_t>(offset + held_));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    held_ += static_cast<std::uint64_t>(got);
-  }
+  held_ = file_->read(offset, piece_.get(), wanted);
   return held_ >= size;
 }
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halfscope/log/open_file.hpp"
+
 namespace halfscope::log::proto {
 class Event;
 }
@@ -52,8 +54,7 @@ class EventWriter {
 class EventReader {
  public:
   /// Throws BadInput when the file cannot be opened.
-  explicit EventReader(const std::filesystem::path& path);
-  ~EventReader();
+  explicit EventReader(const OpenPath& path);
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
@@ -86,7 +87,7 @@ class EventReader {
   void skip_to(std::uint64_t end, const std::string& why);
 
   std::filesystem::path path_;
-  int file_ = -1;
+  std::shared_ptr<const OpenFile> file_;
   std::uint64_t size_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t record_ = 0;

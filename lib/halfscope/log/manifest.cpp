@@ -62,8 +62,8 @@ class Fields {
   const json& object_;
 };
 
-json parsed(const std::filesystem::path& file) {
-  const std::string where = printable(file.string());
+json parsed(const OpenPath& file) {
+  const std::string where = printable(file.path.string());
   const MappedFile mapped(file);  // never waits for a pipe
   const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
                               mapped.bytes().size());
@@ -146,9 +146,9 @@ std::optional<ScaleState> find_scale_state(std::string_view name) {
   return std::nullopt;
 }
 
-Manifest read_manifest(const std::filesystem::path& file) {
+Manifest read_manifest(const OpenPath& file) {
   const json object = parsed(file);
-  const Fields fields(file, object);
+  const Fields fields(file.path, object);
   require_known_schema(fields);
   Manifest manifest;
   manifest.schema = fields.integer("schema", 1, 1);

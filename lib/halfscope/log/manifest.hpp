@@ -11,7 +11,7 @@ namespace halfscope::log {
 inline constexpr const char* kManifestFile = "run.json";
 
 /// Throws BadInput naming the file, what was found and what was wanted.
-Manifest read_manifest(const std::filesystem::path& file);
+Manifest read_manifest(const OpenPath& file);
 
 /// Writes a file beside `file` and renames it into place. Throws BadInput.
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "halfscope/log/mapped_file.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
@@ -15,13 +12,6 @@
 namespace halfscope::log {
 namespace {
 
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 [[noreturn]] void cannot_read(const std::string& name, int error) {
   throw BadInput(fmt::format("{}: cannot be read ({}), want a file; check the path and its rights",
                              name, std::generic_category().message(error)));
@@ -29,21 +19,18 @@ struct Descriptor {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : name_(printable(path.string())) {
-  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.number < 0) cannot_read(name_, errno);
-  struct stat status = {};
-  if (::fstat(file.number, &status) != 0) cannot_read(name_, errno);
-  if (S_ISDIR(status.st_mode)) {
+MappedFile::MappedFile(const OpenPath& path) : name_(printable(path.path.string())) {
+  const auto file = path.open();
+  if (file->error() != 0) cannot_read(name_, file->error());
+  if (file->is_folder()) {
     throw BadInput(fmt::format("{}: is a folder, want a file; name the file in it", name_));
   }
-  if (!S_ISREG(status.st_mode)) {
+  if (!file->is_regular()) {
     throw BadInput(fmt::format("{}: is a pipe or device, want a file; store it first", name_));
   }
-  const auto size = static_cast<std::size_t>(status.st_size);
+  const auto size = static_cast<std::size_t>(file->size());
   if (size == 0) return;  // mmap refuses an empty range; an empty span says the same
-  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->number(), 0);
   if (memory == MAP_FAILED) cannot_read(name_, errno);
   bytes_ = {static_cast<const std::byte*>(memory), size};
 }

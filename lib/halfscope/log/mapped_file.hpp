@@ -4,9 +4,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <span>
 #include <string>
+
+#include "halfscope/log/open_file.hpp"
 
 namespace halfscope::log {
 
@@ -15,7 +16,7 @@ namespace halfscope::log {
 /// replaced.
 class MappedFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);
+  explicit MappedFile(const OpenPath& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

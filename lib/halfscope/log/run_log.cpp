@@ -108,7 +108,7 @@ class RunLogIndex {
   void read(const RunLog::Progress& progress) {
     const std::vector<std::uint64_t> starts = starts_of_files();
     for (std::size_t file = 0; file < log_.files_.size(); ++file) {
-      EventReader reader(log_.files_[file]);
+      EventReader reader(log_.folder_.at(log_.files_[file]));
       while (const auto event = reader.next()) {
         take(*event, file, reader.offset());
         if (progress) progress(starts[file] + reader.offset(), starts.back());
@@ -172,7 +172,7 @@ class RunLogIndex {
       log_.notes_.push_back(printable(log_.files_[file].string()) + ": record at byte " +
                             std::to_string(offset) + " skipped: " + why);
     } else if (skipped_ == kMostNotes) {
-      log_.notes_.push_back(printable(log_.folder_.string()) +
+      log_.notes_.push_back(printable(log_.folder().string()) +
                             ": more records are skipped than are listed here");
     }
   }
@@ -195,13 +195,13 @@ bool RunLog::is_one(const fs::path& folder) {
                  "how it was recorded (docs/run-log.md)");
 }
 
-RunLog::RunLog(const fs::path& folder, const Progress& progress) : folder_(folder) {
-  if (!is_one(folder)) {
-    throw BadInput(printable(folder.string()) +
+RunLog::RunLog(const OpenPath& folder, const Progress& progress) : folder_(folder) {
+  if (!is_one(folder.path)) {
+    throw BadInput(printable(folder.path.string()) +
                    ": is no run log, which is a folder with a run.json; name such a folder");
   }
-  manifest_ = read_manifest(folder / kManifestFile);
-  files_ = event_files(folder);
+  manifest_ = read_manifest(folder.at(folder.path / kManifestFile));
+  files_ = event_files(folder.path);
   RunLogIndex(*this).read(progress);
 }
 
@@ -218,7 +218,7 @@ void RunLog::for_each(const std::function<void(TensorRecord&&)>& visit,
   std::optional<RecordEvent> records;
   const Place* held = nullptr;
   const auto record_at = [&](const Place& place) {
-    if (held == nullptr || held->file != place.file) reader.emplace(files_[place.file]);
+    if (held == nullptr || held->file != place.file) reader.emplace(folder_.at(files_[place.file]));
     if (held == nullptr || held->file != place.file || held->offset != place.offset) {
       reader->seek(place.offset);
       event = reader->next();
@@ -242,7 +242,7 @@ void RunLog::for_each(const std::function<void(TensorRecord&&)>& visit,
   }
 }
 
-std::map<std::int64_t, fs::path> RunLog::samples() const { return sample_files(folder_); }
+std::map<std::int64_t, fs::path> RunLog::samples() const { return sample_files(folder_.path); }
 
 std::vector<fs::path> rank_folders(const fs::path& folder) {
   std::map<std::int64_t, fs::path> ranks;

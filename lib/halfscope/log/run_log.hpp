@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "halfscope/log/document.hpp"
+#include "halfscope/log/open_file.hpp"
 #include "halfscope/log/tensor_file.hpp"
 #include "halfscope/table/binade_table.hpp"
 #include "halfscope/table/count/count.hpp"
@@ -124,13 +125,15 @@ class RunLog {
  public:
   /// `progress`, where given, is told the bytes of events read and there are.
   using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
-  explicit RunLog(const std::filesystem::path& folder, const Progress& progress = {});
+  explicit RunLog(const OpenPath& folder, const Progress& progress = {});
 
   /// True when the folder has a manifest; throws BadInput when it is laid out as a run log
   /// (event files, tensors/) but has none.
   static bool is_one(const std::filesystem::path& folder);
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path; }
+  /// With the files that are open.
+  const OpenPath& opened() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
 
   /// Scalars by step, ascending; the last value a step has holds.
@@ -158,7 +161,7 @@ class RunLog {
     std::string name;
     std::int64_t step;
   };
-  std::filesystem::path folder_;
+  OpenPath folder_;
   Manifest manifest_;
   std::vector<std::filesystem::path> files_;
   std::map<std::int64_t, StepScalars> scalars_;

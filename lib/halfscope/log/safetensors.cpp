@@ -142,8 +142,7 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
 
 }  // namespace
 
-Safetensors::Safetensors(const std::filesystem::path& path)
-    : file_(std::make_unique<MappedFile>(path)) {
+Safetensors::Safetensors(const OpenPath& path) : file_(std::make_unique<MappedFile>(path)) {
   const std::string_view text = header_text(*file_);
   SafetensorsHeader header = parse_safetensors_header(text, file_->name());
   std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halfscope/log/open_file.hpp"
 #include "halfscope/log/tensor_file.hpp"
 
 namespace halfscope::log {
@@ -21,7 +22,7 @@ class MappedFile;
 /// reason. Throws BadInput.
 class Safetensors : public TensorFile {
  public:
-  explicit Safetensors(const std::filesystem::path& path);
+  explicit Safetensors(const OpenPath& path);
   ~Safetensors() override;
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/log/open_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <mutex>
+
+namespace halfscope::log {
+
+OpenFile::OpenFile(const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
+  number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status = {};
+  if (number_ < 0 || ::fstat(number_, &status) != 0) {
+    error_ = errno;
+    return;
+  }
+  mode_ = status.st_mode;
+}
+
+OpenFile::~OpenFile() {
+  if (number_ >= 0) ::close(number_);
+}
+
+bool OpenFile::is_regular() const { return error_ == 0 && S_ISREG(mode_); }
+bool OpenFile::is_folder() const { return error_ == 0 && S_ISDIR(mode_); }
+
+std::uint64_t OpenFile::size() const {
+  struct stat status = {};
+  if (error_ != 0 || ::fstat(number_, &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) const {
+  std::size_t done = 0;
+  while (done < most) {
+    const ::ssize_t got =
+        ::pread(number_, to + done, most - done, static_cast<::off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+struct OpenFiles::Kept {
+  std::mutex mutex;
+  std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
+  // Of those that are too many to keep, the last one: one look at a file asks for it several times.
+  std::filesystem::path last_path;
+  std::shared_ptr<const OpenFile> last;
+};
+
+OpenFiles::OpenFiles() : kept_(std::make_shared<Kept>()) {}
+
+std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {
+  constexpr std::size_t kMost = 256;
+  const std::lock_guard lock(kept_->mutex);
+  const auto known = kept_->files.find(path);
+  if (known != kept_->files.end()) return known->second;
+  if (kept_->last && kept_->last_path == path) return kept_->last;
+  auto file = std::make_shared<const OpenFile>(path);
+  if (file->error() == EMFILE && !kept_->files.empty()) {
+    kept_->files.clear();
+    kept_->last.reset();
+    file = std::make_shared<const OpenFile>(path);
+  }
+  if (!file->is_regular()) return file;
+  if (kept_->files.size() < kMost) {
+    kept_->files.emplace(path, file);
+  } else {
+    kept_->last_path = path;
+    kept_->last = file;
+  }
+  return file;
+}
+
+}  // namespace halfscope::log

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that are open for reading. All that reads a log opens its files here, each once for all
+// that is asked of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+namespace halfscope::log {
+
+/// A file that is open, or the reason why it is not: who reads it words the message.
+class OpenFile {
+ public:
+  /// Never waits for a pipe.
+  explicit OpenFile(const std::filesystem::path& path);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  int error() const { return error_; }  ///< errno; 0 where the file is open
+  bool is_regular() const;
+  bool is_folder() const;
+  int number() const { return number_; }  ///< of the descriptor
+  /// Bytes of the file now: a run may still write to it. 0 where it cannot be asked.
+  std::uint64_t size() const;
+  /// Reads up to `most` bytes from `offset` on; returns how many there were.
+  std::size_t read(std::uint64_t offset, char* to, std::size_t most) const;
+
+ private:
+  int number_ = -1;
+  int error_ = 0;
+  ::mode_t mode_ = 0;
+};
+
+/// Regular files that stay open from one look at them to the next. Copies share them; several
+/// threads may use them. The first 256 files stay open, a quarter of what a process may usually
+/// have open: of a larger folder each look opens the others anew.
+class OpenFiles {
+ public:
+  OpenFiles();
+  /// The file that is open already, or newly opened; never null. What cannot be read is not kept.
+  std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
+
+ private:
+  struct Kept;
+  std::shared_ptr<Kept> kept_;
+};
+
+/// A path of a file or folder, and the files that are open already. A path alone stands for one of
+/// which none are.
+struct OpenPath {
+  OpenPath(std::filesystem::path its_path, OpenFiles open = {})
+      : path(std::move(its_path)), files(std::move(open)) {}
+
+  /// Another path, of the same files.
+  OpenPath at(std::filesystem::path other) const { return {std::move(other), files}; }
+  std::shared_ptr<const OpenFile> open() const { return files.open(path); }
+
+  std::filesystem::path path;
+  OpenFiles files;
+};
+
+}  // namespace halfscope::log

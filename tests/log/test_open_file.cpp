@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halfscope/log/open_file.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halfscope/log/mapped_file.hpp"
+#include "log_folder.hpp"
+
+using namespace halfscope::log;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string text_of(const OpenFile& file, std::uint64_t offset, std::size_t most) {
+  std::string text(most, '\0');
+  text.resize(file.read(offset, text.data(), most));
+  return text;
+}
+
+/// So many descriptors and no more, until it goes.
+class Descriptors {
+ public:
+  explicit Descriptors(rlim_t most) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const struct rlimit now = {most, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  ~Descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  struct rlimit before_ = {};
+};
+
+}  // namespace
+
+TEST_CASE("open file: parts of it, and what is none", "[log]") {
+  const log_test::Folder folder;
+  log_test::put_bytes(folder / "a", "0123456789");
+  const OpenFile file(folder / "a");
+  CHECK((file.error() == 0 && file.is_regular() && file.size() == 10));
+  CHECK(text_of(file, 0, 4) == "0123");
+  CHECK(text_of(file, 8, 4) == "89");
+  CHECK(text_of(file, 11, 4).empty());
+  CHECK(OpenFile(folder / "none").error() == ENOENT);
+  CHECK(OpenFile(folder.path()).is_folder());
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // opening it waits for nobody
+  const OpenFile pipe(folder / "pipe");
+  CHECK((pipe.error() == 0 && !pipe.is_regular() && !pipe.is_folder()));
+}
+
+TEST_CASE("open files: one that is open is the same one, whatever lies there now", "[log]") {
+  const log_test::Folder folder;
+  log_test::put_bytes(folder / "a", "first");
+  const OpenPath path(folder / "a");
+  const auto file = path.open();
+  log_test::put_bytes(folder / "b", "other");
+  fs::rename(folder / "b", folder / "a");
+  CHECK(path.at(folder / "a").open() == file);
+  CHECK(text_of(*path.open(), 0, 9) == "first");
+  CHECK(text_of(*OpenPath(folder / "a").open(), 0, 9) == "other");
+
+  CHECK(path.at(folder / "later").open()->error() == ENOENT);  // is not kept
+  log_test::put_bytes(folder / "later", "is there");
+  CHECK(text_of(*path.at(folder / "later").open(), 0, 9) == "is there");
+}
+
+TEST_CASE("open files: of many the first ones stay open, and the last", "[log]") {
+  const log_test::Folder folder;
+  const OpenFiles files;
+  std::vector<std::shared_ptr<const OpenFile>> opened;
+  const auto open = [&](int number) { return files.open(folder / std::to_string(number)); };
+  for (int i = 0; i < 300; ++i) {
+    log_test::put_bytes(folder / std::to_string(i), "x");
+    opened.push_back(open(i));
+  }
+  CHECK((open(0) == opened[0] && open(255) == opened[255]));
+  CHECK(open(299) == opened[299]);
+  CHECK(open(298) != opened[298]);
+  CHECK(open(299) != opened[299]);
+}
+
+TEST_CASE("open files: where no more may be open, those that are kept are closed", "[log]") {
+  const log_test::Folder folder;
+  for (int i = 0; i < 100; ++i) log_test::put_bytes(folder / std::to_string(i), "x");
+  const OpenFiles files;
+  const Descriptors few(40);
+  for (int i = 0; i < 100; ++i) {
+    const MappedFile mapped({folder / std::to_string(i), files});
+    REQUIRE(mapped.bytes().size() == 1);
+  }
+}
