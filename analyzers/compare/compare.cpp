@@ -204,10 +204,10 @@ std::string some_steps(const Analysis& analysis) {
 }
 
 [[noreturn]] void refuse_names(const Analysis& a, const Analysis& b) {
-  throw log::BadInput(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
-                      ": no tensor has one name in both; the first holds " + some_names(a) +
-                      ", the second " + some_names(b) +
-                      "; name roles with --role GLOB=ROLE, or give two runs of one model");
+  throw frames::OptionHelps(printable(a.logs.front()) + " and " + printable(b.logs.front()) +
+                            ": no tensor has one name in both; the first holds " + some_names(a) +
+                            ", the second " + some_names(b) + "; name roles with " +
+                            frames::role_option() + ", or give two runs of one model");
 }
 
 [[noreturn]] void refuse_steps(const Analysis& a, const Analysis& b) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/frames/message.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"
@@ -89,7 +90,7 @@ double scale_of(const log::TensorRecord& record, const Selection& selection,
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 /// What reading a log had to say: skipped tensors, assumed roles, cut tails. One line each.
-using Notes = std::vector<std::string>;
+using Notes = std::vector<Message>;
 
 using FrameVisitor = std::function<void(Frame&&)>;
 
