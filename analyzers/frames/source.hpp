@@ -136,6 +136,9 @@ struct OtherScaler {
   std::optional<double> scale_last = {};  ///< what the last one left
 };
 
+/// Which tool wrote a log, as far as its kind shows.
+enum class Tool : std::uint8_t { other, tensorboard, deepspeed, paddle };
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -149,6 +152,7 @@ struct LogKind {
   /// A counter tells how many steps were skipped of this one and those after it.
   std::optional<std::int64_t> counted_from = {};
   std::vector<OtherScaler> other_scalers = {};  ///< ascending
+  Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.

@@ -161,7 +161,7 @@ struct Replay {
     std::vector<analyzers::replay::PolicyStudy> studies;
     studies.push_back(analyzers::replay::study_policies(std::move(series), options));
     if (!framework.empty() && !studies.front().tuned) {
-      std::string why = reports::answer::tuned_text(studies.front(), framework);
+      std::string why = reports::answer::not_tuned_text(studies.front(), framework);
       if (why.ends_with('\n')) why.pop_back();
       notes.push_back(std::move(why));
     }

@@ -15,6 +15,7 @@ namespace halfscope::reports::answer {
 
 using analyzers::frames::Gap;
 using analyzers::frames::StepPeak;
+using analyzers::frames::Tool;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::TensorFindings;
 
@@ -258,29 +259,35 @@ constexpr Words kWords[] = {
     {Gap::every_step, "every_step", "the steps between those recorded", every_step_text},
     {Gap::updates, "updates", "what becomes of weight updates", updates_text}};
 
-/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
-/// where PyTorch has a weight, Keras has a kernel.
-std::string writer_of(const std::string& kind, const View& view) {
-  const bool keras = std::ranges::any_of(
-      view.tensors, [](const auto* t) { return t->name.find("kernel") != std::string::npos; });
-  return kind.starts_with("TensorBoard") && keras ? kind + " of TensorFlow" : kind;
-}
-
 /// The kinds of one log: a folder may hold several, of which one tells what another leaves open.
 struct Kinds {
   std::string log, name;
   std::set<Gap> gaps;
+  std::vector<Tool> tools;
 };
 
 std::vector<Kinds> kinds_of(const Analysis& analysis) {
   std::vector<Kinds> out;
   for (const auto& [log, kind] : analysis.kinds) {
     auto at = std::ranges::find(out, log, &Kinds::log);
-    if (at == out.end()) at = out.insert(at, {log, "", {}});
+    if (at == out.end()) at = out.insert(at, {log, "", {}, {}});
     at->name += (at->name.empty() ? "" : " and ") + kind.name;
     at->gaps.insert(kind.gaps.begin(), kind.gaps.end());
+    at->tools.push_back(kind.tool);
   }
   return out;
+}
+
+/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
+/// where PyTorch has a weight, Keras has a kernel. PyTorch is what most logs come from.
+Framework framework_of(const Kinds& kinds, const View& view) {
+  const auto any = [&](Tool tool) { return std::ranges::count(kinds.tools, tool) != 0; };
+  if (any(Tool::deepspeed)) return Framework::deepspeed;
+  if (any(Tool::paddle)) return Framework::paddle;
+  const bool keras = std::ranges::any_of(
+      view.tensors, [](const auto* t) { return t->name.find("kernel") != std::string::npos; });
+  return kinds.tools.front() == Tool::tensorboard && keras ? Framework::tensorflow
+                                                           : Framework::pytorch;
 }
 
 }  // namespace
@@ -291,7 +298,7 @@ std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
   std::vector<LogGaps> out;
   for (const Kinds& kinds : kinds_of(analysis)) {
     const View view = view_of(analysis, kinds.log);
-    LogGaps found{kinds.log, kinds.name, {}, recording_for(writer_of(kinds.name, view))};
+    LogGaps found{kinds.log, kinds.name, {}, recording_for(framework_of(kinds, view))};
     for (const Words& words : kWords) {
       if (!kinds.gaps.contains(words.gap)) continue;
       const std::string text = words.text(view);

@@ -253,6 +253,7 @@ void read_deepspeed_csv(const fs::path& log, const common::TimelineSelection& se
   if (any_samples) tell_steps(printable(log.string()), samples, notes);
   if (visit.kind) {
     frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
+    kind.tool = frames::Tool::deepspeed;
     if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);
     visit.kind(kind);
   }
