@@ -15,11 +15,8 @@ const overflow::OverflowEvent* lasting(const underflow::Analysis& analysis,
 /// said anyway, is no later.
 const overflow::OverflowEvent* lasting_first(const Study& study);
 
-/// The reason of a Recommendation without a scale because the run diverges.
-inline constexpr const char* kDiverges = "diverges";
-
-/// Takes the scale back that gradients of a run that diverges ask for (too_small()); `reason` is
-/// kDiverges then.
+/// Takes the scale back that gradients of a run that diverges ask for (too_small());
+/// `no_scale` is diverges then.
 void refuse_divergence(Study& study);
 
 }  // namespace halfscope::analyzers

@@ -47,8 +47,19 @@ struct MayUse {
   bool yes() const { return why == Why::fits; }
 };
 
+/// Why no scale is recommended.
+enum class NoScale : std::uint8_t {
+  no_gradients,
+  all_zero,          ///< every finite value
+  no_finite_values,  ///< or none at all
+  scale_unknown,     ///< infinities in values computed in FP16 at a scale that nobody knows
+  unbounded,         ///< nothing tells how large gradients are
+  diverges           ///< gradients are as large as in a run that diverges; study() finds it
+};
+
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
-/// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
+/// held in FP16). Scales are powers of two; empty optionals mean "none", with `no_scale` saying
+/// why.
 struct Recommendation {
   std::vector<std::string> logs;
   std::string_view format;          ///< that was asked about
@@ -72,8 +83,7 @@ struct Recommendation {
   std::size_t incomplete_steps = 0;
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;
-  std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",
-                       ///< "diverges", or a sentence
+  std::optional<NoScale> no_scale;        ///< why `static_log2` is empty
   std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
   std::vector<std::string> roles_found;
   int headroom_asked = 1;
@@ -98,6 +108,12 @@ struct Recommendation {
   std::vector<KeepInFp32> keep_in_fp32;
   std::optional<Footprint> footprint;
 };
+
+/// Whether the recommended scale leaves tensors above the target, and no other one serves all.
+inline bool misses_target(const Recommendation& r) {
+  return r.static_log2 && !r.underflow_not_identifiable && !r.above_target.empty() &&
+         (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
+}
 
 /// Whether the format has binary32's exponent range, and the gradients are in it.
 inline bool needs_no_scale(const underflow::Analysis& analysis, const Recommendation& advice) {
