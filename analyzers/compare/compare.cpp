@@ -205,10 +205,10 @@ std::string some_steps(const LogFindings& log) {
 }
 
 [[noreturn]] void refuse_names(const LogFindings& a, const LogFindings& b) {
-  throw log::BadInput(printable(a.name) + " and " + printable(b.name) +
-                      ": no tensor has one name in both; the first holds " + some_names(a) +
-                      ", the second " + some_names(b) +
-                      "; name roles with --role GLOB=ROLE, or give two runs of one model");
+  throw frames::OptionHelps(printable(a.name) + " and " + printable(b.name) +
+                            ": no tensor has one name in both; the first holds " + some_names(a) +
+                            ", the second " + some_names(b) + "; name roles with " +
+                            frames::role_option() + ", or give two runs of one model");
 }
 
 [[noreturn]] void refuse_steps(const LogFindings& a, const LogFindings& b) {

@@ -6,7 +6,6 @@
 
 namespace halfscope::analyzers::frames {
 
-using log::BadInput;
 using log::printable;
 
 std::string_view name_of(RoleSource source) {
@@ -49,9 +48,10 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
       record.scale_known
           ? fmt::format("with loss scale {}, want a positive normal binary32 number", record.scale)
           : "but without its loss scale";
-  throw BadInput(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
-                 std::to_string(record.step) + ": is recorded as scaled, " + found +
-                 "; give it with --recorded-scale S, or leave the step out with --step");
+  throw OptionHelps(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
+                    std::to_string(record.step) + ": is recorded as scaled, " + found +
+                    "; give it with " + Message(Option::recorded_scale, "S") +
+                    ", or leave the step out with " + Option::step);
 }
 
 }  // namespace halfscope::analyzers::frames

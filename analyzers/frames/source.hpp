@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/frames/message.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
 #include "halfscope/table/bounded_table.hpp"
@@ -89,7 +90,7 @@ double scale_of(const log::TensorRecord& record, const Selection& selection,
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 /// What reading a log had to say: skipped tensors, assumed roles, cut tails. One line each.
-using Notes = std::vector<std::string>;
+using Notes = std::vector<Message>;
 
 using FrameVisitor = std::function<void(Frame&&)>;
 
@@ -135,6 +136,9 @@ struct OtherScaler {
   std::optional<double> scale_last = {};  ///< what the last one left
 };
 
+/// Which tool wrote a log, as far as its kind shows.
+enum class Tool : std::uint8_t { other, tensorboard, deepspeed, paddle };
+
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {
   std::string name;
@@ -148,6 +152,7 @@ struct LogKind {
   /// A counter tells how many steps were skipped of this one and those after it.
   std::optional<std::int64_t> counted_from = {};
   std::vector<OtherScaler> other_scalers = {};  ///< ascending
+  Tool tool = Tool::other;
 };
 using KindVisitor = std::function<void(const LogKind&)>;
 /// Steps of which some were skipped, where a log tells no more than between which.

@@ -78,7 +78,7 @@ Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, st
   };
 }
 
-void note_once(Notes& notes, std::string note) {
+void note_once(Notes& notes, Message note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 

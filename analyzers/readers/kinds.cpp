@@ -83,10 +83,11 @@ bool has_torch_files(const log::OpenPath& log) {
 
 void refuse_tag(const fs::path& log, const Selection& s) {
   if (!s.scale_tag) return;
-  throw BadInput(fmt::format(
-      "{}: tensor files have no scalars, and --recorded-scale found '{}', which is no number; want "
-      "a positive number such as 1024 or 2^10",
-      printable(log.string()), printable(*s.scale_tag)));
+  throw frames::OptionHelps(
+      printable(log.string()) + ": tensor files have no scalars, and " +
+      frames::Option::recorded_scale +
+      fmt::format(" found '{}', which is no number; want a positive number such as 1024 or 2^10",
+                  printable(*s.scale_tag)));
 }
 
 void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,

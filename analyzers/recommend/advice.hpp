@@ -74,11 +74,26 @@ struct LayerScale {
 
 /// A tensor or a kind of operation to keep in FP32.
 struct KeepInFp32 {
+  enum class Kind : std::uint8_t { tensor, softmax, normalization, loss, logits, reduction };
+  enum class Why : std::uint8_t {
+    overflows,       ///< whatever the loss scale
+    limits_scale,    ///< its gradients allow `highest_log2`, all others `highest_log2_without`
+    exponential,     ///< e^found is beyond the limit
+    square,          ///< found^2 is
+    sum_of_squares,  ///< of its inputs: found
+    softmax_after,   ///< of the last activation, e^found is; autocast computes that in FP32
+    half_loss,       ///< the loss, held in FP16, at the recommended scale
+    autocast_loss    ///< the same, where autocast keeps it in FP32
+  };
   std::string name;  ///< tensor, module or kind
-  std::string kind;  ///< "tensor", "softmax", "normalization", "loss", "logits", "reduction"
-  std::string why;
-  std::optional<int> highest_log2_without;  ///< the scale that the rest would allow
+  Kind kind = Kind::tensor;
+  Why why = Why::overflows;
+  double found = 0, limit = 0;  ///< magnitudes; `limit` is the format's largest
+  int highest_log2 = 0;
+  std::optional<int> highest_log2_without = {};  ///< the scale that the rest would allow
   int binades_gained = 0;
+
+  bool by_autocast() const { return why == Why::softmax_after || why == Why::autocast_loss; }
 };
 
 /// Infinities or NaN that no rounding to 16 bits made: the first of them.
@@ -94,10 +109,11 @@ struct Footprint {
   std::uint64_t microbatches = 1;                ///< the most in the steps that these are of
   std::uint64_t bytes_fp32 = 0, bytes_fp16 = 0;  ///< weights and activations
   std::uint64_t bytes_mixed = 0;                 ///< FP16 with FP32 master weights
+  enum class Extents : std::uint8_t { outputs, inputs, both };
   struct Odd {
     std::string name;
     std::vector<std::uint64_t> shape;
-    std::string why;
+    Extents extents = Extents::both;  ///< that are no multiple of 8
   };
   std::vector<Odd> not_multiples_of_8;
 };

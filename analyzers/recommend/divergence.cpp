@@ -24,7 +24,7 @@ void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings&
       *advice.static_log2 + advice.headroom_asked - underflow::RecommendOptions().headroom_bits;
   if (!underflow::too_small(usual, ends_in_nan(overflow, advice.limited_by->log))) return;
   advice.static_log2.reset();
-  advice.reason = kDiverges;
+  advice.no_scale = NoScale::diverges;
   advice.above_target.clear();
   advice.flushed_at_recommended = {};
 }

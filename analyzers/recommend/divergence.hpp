@@ -6,11 +6,8 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// The reason of a Recommendation without a scale because the run diverges.
-inline constexpr const char* kDiverges = "diverges";
-
-/// Takes the scale back that gradients of a run that diverges ask for (too_small()); `reason` is
-/// kDiverges then.
+/// Takes the scale back that gradients of a run that diverges ask for (too_small()); `no_scale` is
+/// diverges then.
 void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow);
 
 }  // namespace halfscope::analyzers::recommend

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that FP16 saves, and dimensions that miss the Tensor Cores.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -18,13 +16,13 @@ constexpr std::uint64_t kMultiple = 8;  // of FP16 matrix dimensions on Tensor C
 
 /// Which extents of a weight are no multiple of 8; empty when all are. Vectors take part in no
 /// matrix product.
-std::string odd_extents(const std::vector<std::uint64_t>& shape) {
-  if (shape.size() < 2) return "";
+std::optional<Footprint::Extents> odd_extents(const std::vector<std::uint64_t>& shape) {
+  if (shape.size() < 2) return std::nullopt;
   const bool out = shape[0] % kMultiple != 0, in = shape[1] % kMultiple != 0;
-  if (!out && !in) return "";
-  const std::string outputs = fmt::format("{} outputs", shape[0]);
-  const std::string inputs = fmt::format("{} inputs", shape[1]);
-  return (out && in ? outputs + " and " + inputs : out ? outputs : inputs) + ": no multiple of 8";
+  if (!out && !in) return std::nullopt;
+  return out && in ? Footprint::Extents::both
+         : out     ? Footprint::Extents::outputs
+                   : Footprint::Extents::inputs;
 }
 
 /// How many microbatches the step added up: their largest magnitudes are among its scalars.
@@ -64,8 +62,8 @@ std::optional<Footprint> footprint(const underflow::Analysis& analysis) {
     }
     if (t.role != Role::weight) continue;
     sum.weights += elements;
-    const std::string why = odd_extents(t.shape);
-    if (!why.empty()) sum.not_multiples_of_8.push_back({t.name, t.shape, why});
+    const auto odd = odd_extents(t.shape);
+    if (odd) sum.not_multiples_of_8.push_back({t.name, t.shape, *odd});
   }
   if (sum.weights + sum.activations == 0) return std::nullopt;
   sum.bytes_fp32 = 4 * (sum.weights + sum.activations);

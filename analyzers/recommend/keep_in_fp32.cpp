@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to keep in FP32: tensors that overflow whatever the scale, operations whose inner values
 // would, and the layers that hold the scale of all others down.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,16 +21,17 @@ namespace {
 using log::Role;
 using Tensors = std::vector<const TensorFindings*>;
 
-/// The format's largest finite value, and the text that names it.
+using Kind = KeepInFp32::Kind;
+using Why = KeepInFp32::Why;
+
+/// The format's largest finite value.
 struct Range {
   explicit Range(const underflow::Target& target)
-      : largest(to_double(target.format, target.format.largest_finite())),
-        text(fmt::format("{}'s largest, {:.5g}", target.name, largest)) {}
+      : largest(to_double(target.format, target.format.largest_finite())) {}
   /// Beyond it e^x overflows.
   double largest_exponent() const { return std::log(largest); }
 
   double largest;
-  std::string text;
 };
 
 double largest_of(const TensorFindings* t) { return t && t->max_abs ? *t->max_abs : 0; }
@@ -50,8 +49,6 @@ double largest_sum_of_squares(const TensorFindings* t) {
 
 /// A kind of operation that mixed-precision recipes keep in FP32 (NVIDIA, "Training with Mixed
 /// Precision"; the deny lists of AMP), and which module classes do it.
-enum class Kind { softmax, normalization, loss, reduction };
-
 struct Classified {
   std::string_view part;  ///< of the class name
   Kind kind;
@@ -60,16 +57,6 @@ constexpr Classified kClasses[] = {
     {"Softmax", Kind::softmax},   {"Norm", Kind::normalization}, {"Loss", Kind::loss},
     {"AvgPool", Kind::reduction}, {"Mean", Kind::reduction},     {"Attention", Kind::softmax},
 };
-
-std::string_view name_of(Kind kind) {
-  switch (kind) {
-    case Kind::softmax: return "softmax";
-    case Kind::normalization: return "normalization";
-    case Kind::loss: return "loss";
-    case Kind::reduction: return "reduction";
-  }
-  return "";
-}
 
 std::optional<Kind> kind_of(std::string_view type) {
   for (const Classified& row : kClasses) {
@@ -97,24 +84,21 @@ const TensorFindings* input_of(const Tensors& activations, const Modules& module
   return nullptr;
 }
 
-/// Why the operation would leave the range on the recorded values; empty where it would not.
-std::string evidence(Kind kind, const TensorFindings* input, const Range& range) {
+/// The module, where its operation would leave the range on the recorded values.
+std::optional<KeepInFp32> evidence(const std::string& module, Kind kind,
+                                   const TensorFindings* input, const Range& range) {
   const double largest = largest_of(input);
   if (kind == Kind::softmax && largest > range.largest_exponent()) {
-    return fmt::format(
-        "its inputs reach {:.3g}: autocast runs it in FP32, and libraries subtract "
-        "the maximum first; by hand, e^{:.3g} is beyond {}",
-        largest, largest, range.text);
+    return KeepInFp32{module, kind, Why::exponential, largest, range.largest};
   }
   if (kind == Kind::normalization && largest * largest > range.largest) {
-    return fmt::format("its inputs reach {:.3g}, whose square is beyond {}", largest, range.text);
+    return KeepInFp32{module, kind, Why::square, largest, range.largest};
   }
   const double squares = largest_sum_of_squares(input);
   if (kind == Kind::reduction && squares > range.largest) {
-    return fmt::format("the squares of its inputs add up to {:.3g}, beyond {}", squares,
-                       range.text);
+    return KeepInFp32{module, kind, Why::sum_of_squares, squares, range.largest};
   }
-  return "";
+  return std::nullopt;
 }
 
 /// One entry a kind, of the modules that have evidence; modules of one kind without any are no
@@ -125,10 +109,8 @@ void find_operations(const LogFindings& log, const Range& range, std::vector<Kee
   for (const std::string& module : modules.with_class()) {
     const std::optional<Kind> kind = kind_of(modules.class_of(module));
     if (!kind) continue;
-    const std::string why = evidence(*kind, input_of(activations, modules, module), range);
-    if (!why.empty()) {
-      found.push_back({module, std::string(name_of(*kind)), why, std::nullopt, 0});
-    }
+    auto keep = evidence(module, *kind, input_of(activations, modules, module), range);
+    if (keep) found.push_back(std::move(*keep));
   }
 }
 
@@ -138,15 +120,11 @@ void find_logits(const LogFindings& log, const Range& range, std::vector<KeepInF
   if (activations.empty()) return;
   const double largest = largest_of(activations.back());
   const bool told = std::any_of(found.begin(), found.end(), [&](const KeepInFp32& keep) {
-    return keep.kind == "softmax" || keep.name == activations.back()->name;
+    return keep.kind == Kind::softmax || keep.name == activations.back()->name;
   });
   if (told || largest <= range.largest_exponent()) return;
-  found.push_back({activations.back()->name, "logits",
-                   fmt::format("autocast runs a softmax or cross entropy after it in FP32: cast "
-                               "neither by hand; the last activation reaches {:.3g}, and "
-                               "e^{:.3g} is beyond {}",
-                               largest, largest, range.text),
-                   std::nullopt, 0});
+  found.push_back(
+      {activations.back()->name, Kind::logits, Why::softmax_after, largest, range.largest});
 }
 
 bool half_loss(const LogFindings& log) {
@@ -162,15 +140,9 @@ void find_loss(const LogFindings& log, const Range& range, int static_log2,
       largest = std::max(largest, std::abs(*scalars.loss));
     }
   }
-  const double scaled = std::ldexp(largest, static_log2);
-  if (scaled <= range.largest) return;
-  found.push_back({"loss", "loss",
-                   fmt::format("{}: at the recommended scale the loss, {:.3g} at its largest, "
-                               "becomes {:.3g}, beyond {}",
-                               half_loss(log) ? "it is held in FP16"
-                                              : "autocast keeps it in FP32, do not cast it by hand",
-                               largest, scaled, range.text),
-                   std::nullopt, 0});
+  if (std::ldexp(largest, static_log2) <= range.largest) return;
+  found.push_back({"loss", Kind::loss, half_loss(log) ? Why::half_loss : Why::autocast_loss,
+                   largest, range.largest});
 }
 
 /// Gradients by module, each with the highest scale it allows.
@@ -213,10 +185,8 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
     const int next = groups[i + 1].highest_log2, gained = next - groups[0].highest_log2;
     names += (names.empty() ? "" : ", ") + groups[i].name;
     if (next == groups[i].highest_log2) continue;
-    removed.push_back({names, "tensor",
-                       fmt::format("its gradients allow a scale of 2^{} at most, all others 2^{}",
-                                   groups[i].highest_log2, next),
-                       next, gained});
+    removed.push_back(
+        {names, Kind::tensor, Why::limits_scale, 0, 0, groups[i].highest_log2, next, gained});
     names.clear();
     Tensors rest;
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
@@ -235,8 +205,7 @@ std::vector<KeepInFp32> keep_in_fp32(const Basis& basis, const Recommendation& a
   const Range range(basis.analysis.target);
   std::vector<KeepInFp32> found;
   for (const std::string& name : advice.overflow_without_cure) {
-    found.push_back(
-        {name, "tensor", "its values overflow whatever the loss scale", std::nullopt, 0});
+    found.push_back({name, Kind::tensor, Why::overflows});
   }
   for (const LogFindings& log : basis.analysis.logs) {
     find_operations(log, range, found);

@@ -94,16 +94,6 @@ Tensors counted(const Analysis& analysis) {
   return tensors;
 }
 
-std::string join(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
-}
-
 /// Whether the log has magnitudes of single gradients, without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
   return std::ranges::any_of(analysis.logs, [](const LogFindings& log) {
@@ -114,19 +104,16 @@ bool has_gradient_peaks(const Analysis& analysis) {
 }
 
 /// Why no scale can be given; empty when one can.
-std::string why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
-  if (tensors.empty() && !peaks_alone) return "no_gradients";
-  if (has_peak) return "";
-  if (tensors.empty()) return "no_finite_values";
+std::optional<NoScale> why_none(const Tensors& tensors, bool has_peak, bool peaks_alone) {
+  if (tensors.empty() && !peaks_alone) return NoScale::no_gradients;
+  if (has_peak) return std::nullopt;
+  if (tensors.empty()) return NoScale::no_finite_values;
   bool any_zero = false;
   for (const TensorFindings* t : tensors) {
-    if (t->counts.finite_nonzero.high != 0) {
-      return "how large gradients are is not known: the log has infinities, or values beyond its "
-             "buckets, and nothing that bounds the others";
-    }
+    if (t->counts.finite_nonzero.high != 0) return NoScale::unbounded;
     any_zero = any_zero || t->counts.zero.high != 0;
   }
-  return any_zero ? "all_zero" : "no_finite_values";
+  return any_zero ? NoScale::all_zero : NoScale::no_finite_values;
 }
 
 void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
@@ -224,7 +211,7 @@ void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation&
       if (scale) {
         limit_by(infinity_peak(*t, step, *scale), format, basis.options, r);
       } else if (t->computed_in_fp16()) {
-        r.reason = "scale_unknown";
+        r.no_scale = NoScale::scale_unknown;
       }
     }
   }
@@ -287,18 +274,6 @@ void find_lowest(const Tensors& tensors, const Target& target, const RecommendOp
   }
   r.above_target =
       underflow::names_above_target(tensors, target, *r.static_log2, options.target_underflow);
-  const bool misses = !r.underflow_not_identifiable && !r.above_target.empty() &&
-                      (!r.lowest_log2 || *r.lowest_log2 > *r.highest_log2);
-  if (misses) {
-    const std::string headroom = std::to_string(options.headroom_bits) +
-                                 (options.headroom_bits == 1 ? " binade" : " binades");
-    r.reason = "with " + headroom +
-               " of headroom, more than the target is still flushed to zero in " +
-               join(r.above_target);
-    if (r.lowest_log2 && *r.lowest_log2 <= *r.highest_log2 + options.headroom_bits) {
-      r.reason += "; less headroom would allow a scale that serves them";
-    }
-  }
 }
 
 /// In a format of binary32's range no scale is wanted where none is needed.
@@ -358,8 +333,8 @@ Recommendation static_scale(const Basis& basis) {
   if (r.limited_by) limit_by_skips(basis, r);
   r.incomplete_steps = underflow::incomplete_steps(analysis);
   if (r.incomplete_steps != 0) r.overflow_not_identifiable = true;
-  if (r.reason.empty()) r.reason = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
-  if (!r.reason.empty()) {
+  if (!r.no_scale) r.no_scale = why_none(tensors, r.highest_log2.has_value(), peaks_alone);
+  if (r.no_scale) {
     r.highest_log2.reset();
     return r;
   }

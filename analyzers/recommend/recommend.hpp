@@ -47,8 +47,19 @@ struct MayUse {
   bool yes() const { return why == Why::fits; }
 };
 
+/// Why no scale is recommended.
+enum class NoScale : std::uint8_t {
+  no_gradients,
+  all_zero,          ///< every finite value
+  no_finite_values,  ///< or none at all
+  scale_unknown,     ///< infinities in values computed in FP16 at a scale that nobody knows
+  unbounded,         ///< nothing tells how large gradients are
+  diverges           ///< gradients are as large as in a run that diverges; study() finds it
+};
+
 /// A static loss scale for the counted roles (weight_grad, activation_grad, and loss where it is
-/// held in FP16). Scales are powers of two; empty optionals mean "none", with `reason` saying why.
+/// held in FP16). Scales are powers of two; empty optionals mean "none", with `no_scale` saying
+/// why.
 struct Recommendation {
   std::vector<std::string> logs;
   std::string_view format;          ///< that was asked about
@@ -73,8 +84,7 @@ struct Recommendation {
   std::size_t incomplete_steps = 0;
   /// Every tensor is within the target without a scale, and nothing overflows without one.
   bool none_needed = false;
-  std::string reason;  ///< empty, "no_gradients", "all_zero", "no_finite_values", "scale_unknown",
-                       ///< "diverges", or a sentence
+  std::optional<NoScale> no_scale;        ///< why `static_log2` is empty
   std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
   std::vector<std::string> roles_found;
   int headroom_asked = 1;
@@ -104,6 +114,11 @@ struct Recommendation {
   /// Whether infinities hide the largest gradients of every recorded step, so that the static scale
   /// is an upper bound of what can be used and no recommendation.
   bool no_step_held() const;
+  /// Whether the recommended scale leaves tensors above the target, and no other one serves all.
+  bool misses_target() const {
+    return static_log2 && !underflow_not_identifiable && !above_target.empty() &&
+           (!lowest_log2 || *lowest_log2 > *highest_log2);
+  }
 };
 
 /// The scales that serve some tensors, as their tables tell; highest as highest_log2, lowest as

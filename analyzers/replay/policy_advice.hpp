@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/replay/replay.hpp"
@@ -49,12 +50,29 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
 /// setting gets around, in whole sentences. Empty where they do neither.
 std::string what_stops(const TunedPolicy& tuned, const StepSeries& series, double target_underflow);
 
+enum class TrapKind : std::uint8_t {
+  nan_in_model,
+  norm_overflow,
+  not_in_checkpoint,
+  floor,
+  exception,
+  hysteresis,
+  dragged,
+  zero,
+  infinity,
+  applied,
+  retries
+};
+std::string_view name_of(TrapKind kind);  ///< as JSON has it
+
 /// A known trap that applies to this run.
 struct Trap {
-  std::string id;      ///< "floor", "hysteresis", "not_in_checkpoint", "norm_overflow", ...
+  TrapKind kind = TrapKind::floor;
   std::string policy;  ///< whose; "recorded" of the run itself
   std::optional<std::int64_t> step;
-  std::string text;  ///< what happens and the way out; whole sentences
+  std::string what;  ///< happens: a sentence
+  std::string rest;  ///< why, and the way out: whole sentences
+  std::string text() const { return what + " " + rest; }
 };
 
 std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces);

@@ -96,7 +96,8 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
   study.target_underflow = options.targets.target_underflow;
   study.traps = traps(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump
-    std::erase_if(study.traps, [](const Trap& trap) { return trap.id == "not_in_checkpoint"; });
+    std::erase_if(study.traps,
+                  [](const Trap& trap) { return trap.kind == TrapKind::not_in_checkpoint; });
   }
   return study;
 }

@@ -55,9 +55,9 @@ class Finder {
   }
 
  private:
-  void add(std::string id, std::string_view policy, std::optional<std::int64_t> step,
-           std::string text) {
-    found_.push_back({std::move(id), std::string(policy), step, std::move(text)});
+  void add(TrapKind kind, std::string_view policy, std::optional<std::int64_t> step,
+           std::string what, std::string rest) {
+    found_.push_back({kind, std::string(policy), step, std::move(what), std::move(rest)});
   }
 
   void nan_in_model() {
@@ -68,27 +68,28 @@ class Finder {
       if (n++ == 0) first = series_.steps[i];
     }
     if (n == 0) return;
-    add("nan_in_model", "recorded", first,
+    add(TrapKind::nan_in_model, "recorded", first,
         fmt::format("From step {} on, {} {} infinities or NaN that no loss scale cures: they "
-                    "are there at every scale. Every policy takes them for overflow and lowers "
-                    "the scale in vain. Look for their origin with halfscope analyze; a lower "
-                    "learning rate, clipping, or FP32 for the operation that makes them helps.",
-                    *first, steps_words(n), n == 1 ? "has" : "have"));
+                    "are there at every scale.",
+                    *first, steps_words(n), n == 1 ? "has" : "have"),
+        "Every policy takes them for overflow and lowers the scale in vain. Look for their origin "
+        "with halfscope analyze; a lower learning rate, clipping, or FP32 for the operation that "
+        "makes them helps.");
   }
 
   void unexplained() {
     if (series_.unexplained.empty()) return;
     const auto& [index, max_abs] = series_.unexplained.front();
     const double limit = kOverflow / series_.recorded_scale[index].value_or(NAN);
-    add("norm_overflow", "recorded", series_.steps[index],
+    add(TrapKind::norm_overflow, "recorded", series_.steps[index],
         fmt::format(
             "The run skipped {} although every recorded gradient is finite and below what "
             "overflows: step {} is the first, where they reach {:.4g} and 65520 over the scale is "
-            "{:.4g}. What overflowed is then not among them: the norm of all gradients where it "
-            "is summed in FP16, another rank, or a parameter that is not recorded. A smaller loss "
-            "scale is no cure for a norm: compute it in FP32, and record every rank and "
-            "parameter.",
-            steps_words(series_.unexplained.size()), series_.steps[index], max_abs, limit));
+            "{:.4g}.",
+            steps_words(series_.unexplained.size()), series_.steps[index], max_abs, limit),
+        "What overflowed is then not among them: the norm of all gradients where it is summed in "
+        "FP16, another rank, or a parameter that is not recorded. A smaller loss scale is no cure "
+        "for a norm: compute it in FP32, and record every rank and parameter.");
   }
 
   void floor(const Trace& trace) {
@@ -110,12 +111,14 @@ class Finder {
         setting.empty() ? std::string("Its floor cannot be set: take a policy without one (torch)")
                         : fmt::format("Set {} to {}{}", setting_words(trace.policy, setting),
                                       scale_words(settable), settable == 0 ? "" : " or less");
-    add("floor", trace.name, first,
+    add(TrapKind::floor, trace.name, first,
         fmt::format("The scale cannot fall below {}, and {} overflow{} there, from step {} on; a "
-                    "scale of {} would hold them. They are skipped for as long as gradients are "
-                    "that large. {}, or divide the loss by a constant.",
+                    "scale of {} would hold them.",
                     scale_words(trace.final_scale), steps_words(steps.size()),
-                    steps.size() == 1 ? "s" : "", *first, needed.text(), way));
+                    steps.size() == 1 ? "s" : "", *first, needed.text()),
+        fmt::format("They are skipped for as long as gradients are that large. {}, or divide the "
+                    "loss by a constant.",
+                    way));
   }
 
   /// Why training ended at a step, and what to do.
@@ -149,9 +152,10 @@ class Finder {
 
   void exception(const Trace& trace) {
     if (!trace.error) return;
-    add("exception", trace.name, trace.error->step,
-        fmt::format("The framework ends training at step {}: \"{}\". {}", trace.error->step,
-                    trace.error->message, way_out(trace)));
+    add(TrapKind::exception, trace.name, trace.error->step,
+        fmt::format("The framework ends training at step {}: \"{}\".", trace.error->step,
+                    trace.error->message),
+        way_out(trace));
   }
 
   /// Overflows at a scale that had overflowed one step before, and was let be.
@@ -180,12 +184,13 @@ class Finder {
     const std::string way = trace.name == "deepspeed"
                                 ? "consecutive_hysteresis=true, or delayed_shift=1"
                                 : "hysteresis=1";
-    add("hysteresis", trace.name, first,
+    add(TrapKind::hysteresis, trace.name, first,
         fmt::format("{} of {} skipped steps did not lower the scale, step {} first: {} lets "
-                    "overflows pass before it does, and the next step overflowed too. It is "
-                    "refilled only when the scale grows, not by a clean step: once used up, a "
-                    "single overflow lowers the scale. Set {}.",
-                    kept, trace.skipped.size(), *first, setting_words(trace.policy, setting), way));
+                    "overflows pass before it does, and the next step overflowed too.",
+                    kept, trace.skipped.size(), *first, setting_words(trace.policy, setting)),
+        fmt::format("It is refilled only when the scale grows, not by a clean step: once used up, "
+                    "a single overflow lowers the scale. Set {}.",
+                    way));
   }
 
   /// What infinities of the model made of the scale: steps after them at which gradients are below
@@ -227,33 +232,36 @@ class Finder {
             ? "Another policy skips these steps too, but one with a floor (tf1, keras2 and paddle "
               "have 1) comes no lower than that. "
             : "";
-    add("dragged", trace.name, found.first,
+    add(TrapKind::dragged, trace.name, found.first,
         fmt::format(
             "{} had infinities or NaN that no scale cures, and each lowered the scale in vain, "
-            "down to {} from {} at step {}. At {} after that even the largest gradient is below "
-            "FP16's smallest normal number; at {} of them every gradient is "
-            "flushed to zero, and nothing is learnt. {}Stop at the first such step and look for "
-            "the origin, or set the scale anew after them (scaler.update(65536.0) in PyTorch).",
+            "down to {} from {} at step {}.",
             steps_words(trace.model_nan_skips), scale_words(found.lowest),
-            scale_words(trace.scale_at(index_of(series_, found.first))), found.first,
+            scale_words(trace.scale_at(index_of(series_, found.first))), found.first),
+        fmt::format(
+            "At {} after that even the largest gradient is below FP16's smallest normal number; at "
+            "{} of them every gradient is flushed to zero, and nothing is learnt. {}Stop at the "
+            "first such step and look for the origin, or set the scale anew after them "
+            "(scaler.update(65536.0) in PyTorch).",
             steps_words(found.subnormal), found.zero, others));
   }
 
   void ends(const Trace& trace) {
     const bool mostly_nan = trace.model_nan_skips * 2 > trace.skipped.size();
     if (trace.fate == Fate::zero) {
-      add("zero", trace.name, std::nullopt,
+      add(TrapKind::zero, trace.name, std::nullopt,
           fmt::format("The scale fell to 0, and every gradient is 0 from then on: {} of {} skipped "
-                      "steps have infinities or NaN at every scale. {}",
-                      trace.model_nan_skips, trace.skipped.size(),
-                      mostly_nan ? "The model makes them, and no scale cures it: stop such a run "
-                                   "at the first of them, and look for their origin."
-                                 : "Set a floor, or take a policy that has one."));
+                      "steps have infinities or NaN at every scale.",
+                      trace.model_nan_skips, trace.skipped.size()),
+          mostly_nan ? "The model makes them, and no scale cures it: stop such a run "
+                       "at the first of them, and look for their origin."
+                     : "Set a floor, or take a policy that has one.");
     }
     if (trace.fate == Fate::infinity) {
-      add("infinity", trace.name, std::nullopt,
+      add(TrapKind::infinity, trace.name, std::nullopt,
           "The scale grew to infinity and stays there: half of infinity is infinite, so every "
-          "later step is skipped. The gradients are too small to ever overflow; set a largest "
+          "later step is skipped.",
+          "The gradients are too small to ever overflow; set a largest "
           "scale where the policy has one, or take a static scale.");
     }
   }
@@ -261,7 +269,7 @@ class Finder {
   void applied(const Trace& trace) {
     if (trace.applied_nonfinite.empty()) return;
     const bool scale_helps = by_scale(series_, trace.applied_nonfinite.front());
-    const std::string_view way =
+    const char* const way =
         !scale_helps && trace.name == "recorded"
             ? "No loss scale cures them, they are there at every one: look for their origin with "
               "halfscope analyze. A policy that skips such steps, such as torch, keeps the weights "
@@ -272,11 +280,11 @@ class Finder {
         : trace.name == "recorded" ? "Use a policy that skips such steps, such as torch."
                                    : "It never checks: take a smaller scale, or a policy that "
                                      "skips such steps.";
-    add("applied", trace.name, trace.applied_nonfinite.front(),
+    add(TrapKind::applied, trace.name, trace.applied_nonfinite.front(),
         fmt::format("Infinities or NaN go into the weights at {}, step {} first, and training is "
-                    "lost from there on. {}",
-                    steps_words(trace.applied_nonfinite.size()), trace.applied_nonfinite.front(),
-                    way));
+                    "lost from there on.",
+                    steps_words(trace.applied_nonfinite.size()), trace.applied_nonfinite.front()),
+        way);
   }
 
   void retries(const Trace& trace) {
@@ -285,14 +293,14 @@ class Finder {
         [](const auto& step) { return step.second > policy::Nnabla::max_recursive_count; });
     if (trace.name != "nnabla" || worst == trace.attempts.end()) return;
     const double interval = policy::number_of(trace.policy, "N").value_or(2000);
-    add("retries", trace.name, series_.steps[worst->first],
+    add(TrapKind::retries, trace.name, series_.steps[worst->first],
         fmt::format("Step {} is tried {} times in vain, and each attempt halves the scale: it "
-                    "falls by 2^{}. At one doubling in {} clean steps it needs {:.0f} of them to "
-                    "come back, and until then gradients underflow. Stop the run when a step is "
-                    "given up, and set the scale by hand; if its gradients are NaN, look for their "
-                    "origin.",
-                    series_.steps[worst->first], worst->second, worst->second, interval + 1,
-                    worst->second * (interval + 1)));
+                    "falls by 2^{}.",
+                    series_.steps[worst->first], worst->second, worst->second),
+        fmt::format("At one doubling in {} clean steps it needs {:.0f} of them to come back, and "
+                    "until then gradients underflow. Stop the run when a step is given up, and set "
+                    "the scale by hand; if its gradients are NaN, look for their origin.",
+                    interval + 1, worst->second * (interval + 1)));
   }
 
   const StepSeries& series_;
@@ -300,6 +308,23 @@ class Finder {
 };
 
 }  // namespace
+
+std::string_view name_of(TrapKind kind) {
+  switch (kind) {
+    case TrapKind::nan_in_model: return "nan_in_model";
+    case TrapKind::norm_overflow: return "norm_overflow";
+    case TrapKind::not_in_checkpoint: return "not_in_checkpoint";
+    case TrapKind::floor: return "floor";
+    case TrapKind::exception: return "exception";
+    case TrapKind::hysteresis: return "hysteresis";
+    case TrapKind::dragged: return "dragged";
+    case TrapKind::zero: return "zero";
+    case TrapKind::infinity: return "infinity";
+    case TrapKind::applied: return "applied";
+    case TrapKind::retries: return "retries";
+  }
+  return "";
+}
 
 std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces) {
   std::vector<Trap> found;

@@ -70,12 +70,13 @@ std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifes
 }
 
 [[noreturn]] void refuse_blind(const std::string& log, std::int64_t step) {
-  throw log::BadInput(
+  throw frames::OptionHelps(
       fmt::format("{}: step {} has no magnitude of gradients (neither max_abs/weight_grad nor "
                   "max_abs/activation_grad, nor tables of them), so that whether it overflows is "
                   "not known; record them at every step "
-                  "(docs/recording.md), or choose steps that have them with --step",
-                  log::printable(log), step));
+                  "(docs/recording.md), or choose steps that have them with ",
+                  log::printable(log), step) +
+      frames::Option::step);
 }
 
 /// The last attempt of a step: by its own tags, and by all else that is recorded of the step, which

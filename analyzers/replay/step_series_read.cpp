@@ -16,7 +16,10 @@
 
 namespace halfscope::analyzers::replay {
 
+using frames::Message;
 using frames::Notes;
+using frames::Option;
+using frames::OptionHelps;
 
 namespace {
 
@@ -139,10 +142,12 @@ StepSeries read_series(const std::filesystem::path& log, const frames::Selection
   readers::for_each_frame(log, wanted, visit, notes, progress);
   std::optional<StepSeries> series = builder.finish();
   if (!series) {
-    throw BadInput(printable(log.string()) +
-                   ": has no scalars of every step, so that no policy can be replayed; want a run "
-                   "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
-                   "(docs/recording.md), or a series of magnitudes with --amax FILE");
+    throw OptionHelps(
+        printable(log.string()) +
+        ": has no scalars of every step, so that no policy can be replayed; want a run "
+        "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
+        "(docs/recording.md), or a series of magnitudes with " +
+        Message(Option::amax, "FILE", "[...]"));
   }
   if (seen.clipped()) {
     weights_at_least(*series);
@@ -158,7 +163,7 @@ StepSeries read_series(const std::filesystem::path& log, const frames::Selection
 StepSeries read_magnitudes(const std::filesystem::path& file) {
   const std::string shown = printable(file.string());
   if (std::filesystem::is_directory(file)) {
-    throw BadInput(shown + ": is a folder; give a run log as LOG, not with --amax");
+    throw OptionHelps(shown + ": is a folder; give a run log as LOG, not with " + Option::amax);
   }
   std::ifstream in(file, std::ios::binary);
   if (!in) throw BadInput(shown + ": cannot be read; " + std::string(kWanted));
@@ -195,11 +200,13 @@ namespace {
 constexpr std::uint64_t kMostFilled = 1'000'000;
 
 [[noreturn]] void refuse_gap(const StepSeries& series, std::size_t before) {
-  throw BadInput(fmt::format(
+  const std::string found = fmt::format(
       "{}: holds step {} and then step {}: the steps between have no scalars, so that whether they "
       "overflow is not known; record them at every step (docs/recording.md), choose steps without "
-      "a gap with --step, or give --assume-constant-between to take them to be like step {}",
-      printable(series.log), series.steps[before], series.steps[before + 1], series.steps[before]));
+      "a gap with ",
+      printable(series.log), series.steps[before], series.steps[before + 1]);
+  throw OptionHelps(found + Option::step + ", or give " + Option::assume_constant_between +
+                    fmt::format(" to take them to be like step {}", series.steps[before]));
 }
 
 /// Names the widest gap.
@@ -212,11 +219,13 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
   for (std::size_t i = 0; i + 1 < series.steps.size(); ++i) {
     if (gap(i) > gap(widest)) widest = i;
   }
-  throw BadInput(fmt::format(
-      "{}: holds step {} and then step {}, the widest gap; its gaps together are {} steps, and "
-      "--assume-constant-between fills no more than {}: choose steps on one side of the gap with "
-      "--step, or record every step (docs/recording.md)",
-      printable(series.log), series.steps[widest], series.steps[widest + 1], missing, kMostFilled));
+  const std::string found = fmt::format(
+      "{}: holds step {} and then step {}, the widest gap; its gaps together are {} steps, and ",
+      printable(series.log), series.steps[widest], series.steps[widest + 1], missing);
+  throw OptionHelps(found + Option::assume_constant_between +
+                    fmt::format(" fills no more than {}: choose steps on one side of the gap with ",
+                                kMostFilled) +
+                    Option::step + ", or record every step (docs/recording.md)");
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 namespace halfscope::analyzers::underflow {
 
+using frames::Option;
+using frames::OptionHelps;
 using frames::Selection;
 
 namespace {
@@ -77,30 +79,31 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   const std::string shown = printable(log.path().string());
   if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {
-    throw log::BadInput(shown + ": holds no tensor of floating-point values" +
-                        (notes.empty() ? std::string() : "; " + notes.front()));
+    throw OptionHelps(shown + ": holds no tensor of floating-point values" +
+                      (notes.empty() ? frames::Message() : "; " + notes.front()));
   }
   if (steps.lower_bound(selection.first_step) == steps.lower_bound(selection.end_step)) {
-    throw log::BadInput(shown + ": no recorded step is selected by --step; " +
-                        steps_text(steps, selection));
+    throw OptionHelps(shown + ": no recorded step is selected by " + Option::step + "; " +
+                      steps_text(steps, selection));
   }
   std::string list;
   for (const std::string& name : names)
     list += (list.empty() ? "'" : ", '") + printable(name) + "'";
-  throw log::BadInput(shown + ": no tensor is selected by --tensor and --step; it holds " + list +
-                      "... at " + std::to_string(steps.size()) + " steps from " +
-                      std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin()));
+  throw OptionHelps(shown + ": no tensor is selected by " + Option::tensor + " and " +
+                    Option::step + "; it holds " + list + "... at " + std::to_string(steps.size()) +
+                    " steps from " + std::to_string(*steps.begin()) + " to " +
+                    std::to_string(*steps.rbegin()));
 }
 
 void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
   for (const auto& [glob, role] : selection.roles) {
     if (any_matches(analysis, glob)) continue;
-    analysis.notes.push_back(fmt::format(
-        "--role '{}={}': no tensor that is selected has a name like that{}", printable(glob),
-        log::name_of(role),
-        analysis.tensors().empty()
-            ? ""
-            : fmt::format(", as '{}' is one", printable(analysis.tensors().front().name))));
+    analysis.notes.push_back(
+        frames::role_option(printable(glob), log::name_of(role)) +
+        ": no tensor that is selected has a name like that" +
+        (analysis.tensors().empty()
+             ? ""
+             : fmt::format(", as '{}' is one", printable(analysis.tensors().front().name))));
   }
 }
 

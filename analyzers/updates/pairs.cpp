@@ -12,7 +12,9 @@
 
 namespace halfscope::analyzers::updates {
 
+using frames::Message;
 using frames::Notes;
+using frames::Option;
 using frames::Selection;
 using frames::Tell;
 using frames::WholeStep;
@@ -108,9 +110,10 @@ class Partners {
     frames::note_once(
         notes,
         fmt::format("{} has shape {}, but {}: a weight and what its update is made of "
-                    "have one shape, so that {}; --role says what tensors are",
+                    "have one shape, so that {}; ",
                     log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
-                    log::shape_text(shape_), found, instead));
+                    log::shape_text(shape_), found, instead) +
+            Option::role + " says what tensors are");
   }
 
  private:
@@ -147,13 +150,13 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   if (!optimizer) return std::nullopt;
   if (!optimizer->lr) optimizer->lr = selection.learning_rate;
   if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
-  frames::note_once(
-      notes, fmt::format(
-                 "{}: step {}: {}, so updates are not computed from gradients or "
-                 "optimizer state{}",
-                 printable(step.log.string()), step.step,
-                 optimizer->lr ? "the learning rate is not finite" : "no learning rate is recorded",
-                 optimizer->lr ? "" : "; give it with --lr X"));
+  frames::note_once(notes,
+                    fmt::format("{}: step {}: {}, so updates are not computed from gradients or "
+                                "optimizer state",
+                                printable(step.log.string()), step.step,
+                                optimizer->lr ? "the learning rate is not finite"
+                                              : "no learning rate is recorded") +
+                        (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
   return std::nullopt;
 }
 

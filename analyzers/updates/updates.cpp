@@ -174,8 +174,8 @@ void add_updates(Analysis& analysis, const frames::Selection& selection, bool wi
   const bool any = std::ranges::any_of(
       analysis.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });
   if (any && analysis.target.subnormals != Subnormals::keep) {
-    analysis.notes.push_back(
-        "--subnormals flush is not applied to weight updates: subnormals are kept there");
+    analysis.notes.push_back(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
+                             " is not applied to weight updates: subnormals are kept there");
   }
 }
 

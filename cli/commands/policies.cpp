@@ -85,7 +85,7 @@ void say_what_is_missing(const Options& options, const std::vector<PolicyStudy>&
   if (options.framework.empty()) return;
   for (const PolicyStudy& study : studies) {
     if (study.tuned) continue;
-    fmt::print(stderr, "halfscope: {}", reports::answer::tuned_text(study, options.framework));
+    fmt::print(stderr, "halfscope: {}", reports::answer::not_tuned_text(study, options.framework));
   }
 }
 

@@ -73,11 +73,9 @@ std::optional<policy::Policy> scaling_of(const std::string& text) {
         fmt::format("static,scale={}", options::parse_training_scale("--loss-scale", text)));
   }
   try {
-    return options::parse_policy(text);
+    return options::parse_policy(text, "--loss-scale");
   } catch (const BadUsage& error) {
-    std::string what = error.what();
-    if (what.starts_with("--policy")) what.replace(0, 8, "--loss-scale");
-    throw BadUsage(what + "; none and a number are taken, too");
+    throw BadUsage(std::string(error.what()) + "; none and a number are taken, too");
   }
 }
 

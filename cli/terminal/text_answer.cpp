@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "analyzers/recommend/divergence.hpp"
 #include "cli/terminal/text_tensors.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 
@@ -27,26 +27,6 @@ std::string join(const std::vector<std::string>& words) {
     all += (all.empty() ? "" : ", ") + log::printable(words[i]);
   }
   return words.size() > kShown ? all + fmt::format(" and {} more", words.size() - kShown) : all;
-}
-
-/// Why there is no recommendation, in words.
-std::string reason_text(const Study& study) {
-  const Recommendation& r = study.advice;
-  if (r.reason == "no_gradients") {
-    if (r.roles_found.empty())
-      return "the log holds no tensors, and a loss scale acts on gradients";
-    return fmt::format(
-        "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
-        join(r.roles_found));
-  }
-  if (r.reason == "all_zero") return text::all_zero_text(study.analysis);
-  if (r.reason == "scale_unknown") {
-    return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
-           "is not known, so nobody can tell how large they were; record it with the run, or "
-           "leave the steps out with --step";
-  }
-  if (r.reason == "no_finite_values") return "no gradient value is finite, or there are none";
-  return r.reason;
 }
 
 std::string broken_text(const Study& study) {
@@ -79,12 +59,10 @@ std::string scale_line(const Study& study) {
   const Recommendation& r = study.advice;
   const std::string may_use = text::may_use_text(study);
   if (!may_use.empty()) return may_use;
-  if (r.reason == analyzers::recommend::kDiverges) {
-    return fmt::format("No loss scale is recommended: {}.", text::divergence_text(r));
+  if (!r.static_log2) {
+    return fmt::format("{}: {}.", text::no_scale_title(r), text::no_scale_text(study));
   }
-  if (!r.static_log2)
-    return fmt::format("No loss scale can be recommended: {}.", reason_text(study));
-  if (study.advice.needs_no_scale()) return text::wide_text(study.analysis);
+  if (r.needs_no_scale()) return text::wide_text(study.analysis);
   if (r.no_step_held()) return text::unheld_text(r);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =
@@ -196,7 +174,8 @@ std::string evidence_text(const Study& study, double target) {
   std::string text = zeros_text(study, target) + limit_text(r);
   const std::string half = text::half_parameters_text(r);
   if (!half.empty()) text += half + "\n";
-  if (!r.reason.empty()) text += fmt::format("Even so, {}.\n", log::printable(r.reason));
+  const std::string missed = text::missed_text(r);
+  if (!missed.empty()) text += fmt::format("Even so, {}.\n", log::printable(missed));
   if (*r.static_log2 == analyzers::underflow::kLastLog2Scale && !r.above_target.empty()) {
     text += fmt::format(
         "2^{} is the largest scale considered: these gradients are too small for FP16 at any "

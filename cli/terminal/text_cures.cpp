@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/cure_words.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::cli::terminal {
@@ -26,24 +27,19 @@ std::string more_text(std::size_t count) {
   return count <= kShown ? "" : fmt::format("  and {} more: --json -\n", count - kShown);
 }
 
-/// What autocast keeps in FP32 by itself.
-bool by_autocast(const KeepInFp32& keep) {
-  return keep.kind == "logits" || (keep.kind == "loss" && keep.why.starts_with("autocast"));
-}
-
 /// What the first lines have told already.
 bool told(const Recommendation& advice, const KeepInFp32& keep) {
   const auto& names = advice.overflow_without_cure;
-  return keep.kind == "tensor" && keep.binades_gained == 0 &&
+  return keep.why == KeepInFp32::Why::overflows &&
          std::find(names.begin(), names.end(), keep.name) != names.end();
 }
 
 std::string autocast_text(const Recommendation& advice) {
   std::string names;
   for (const KeepInFp32& keep : advice.keep_in_fp32) {
-    if (!by_autocast(keep)) continue;
+    if (!keep.by_autocast()) continue;
     const std::string name =
-        keep.kind == "logits" ? fmt::format("softmax of {}", keep.name) : keep.name;
+        keep.kind == KeepInFp32::Kind::logits ? fmt::format("softmax of {}", keep.name) : keep.name;
     names += (names.empty() ? "" : ", ") + printable(name);
   }
   return names.empty()
@@ -54,13 +50,14 @@ std::string autocast_text(const Recommendation& advice) {
 std::string keep_text(const Recommendation& advice) {
   std::vector<const KeepInFp32*> entries;
   for (const KeepInFp32& keep : advice.keep_in_fp32) {
-    if (!by_autocast(keep) && !told(advice, keep)) entries.push_back(&keep);
+    if (!keep.by_autocast() && !told(advice, keep)) entries.push_back(&keep);
   }
   if (entries.empty()) return autocast_text(advice);
   std::string text = "Keep in FP32:\n";
   for (std::size_t i = 0; i < std::min(kShown, entries.size()); ++i) {
     const KeepInFp32& keep = *entries[i];
-    text += fmt::format("  {} ({}): {}", printable(keep.name), keep.kind, printable(keep.why));
+    text += fmt::format("  {} ({}): {}", printable(keep.name), reports::answer::name_of(keep.kind),
+                        reports::answer::why_text(keep, advice));
     if (keep.binades_gained > 0) {
       text += fmt::format(
           "; without it the scale can rise by {} to {}",
@@ -142,7 +139,7 @@ std::string footprint_text(const Footprint& f) {
   for (std::size_t i = 0; i < std::min(kShown, f.not_multiples_of_8.size()); ++i) {
     const Footprint::Odd& odd = f.not_multiples_of_8[i];
     text += fmt::format("{}{} has {}", i == 0 ? "" : "; ", printable(odd.name),
-                        odd.why.substr(0, odd.why.find(':')));
+                        reports::answer::odd_extents_text(odd));
   }
   if (f.not_multiples_of_8.size() > kShown) {
     text += fmt::format("; and {} more", f.not_multiples_of_8.size() - kShown);

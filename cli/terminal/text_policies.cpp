@@ -7,7 +7,6 @@
 #include <array>
 #include <numeric>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
@@ -30,17 +29,11 @@ struct Line {
   std::vector<std::string> names;
 };
 
-/// "0 to 14.6 %" of "0 % to 14.6 %": columns are narrow.
-std::string narrow(std::string share) {
-  const std::size_t at = share.find(" % to ");
-  if (at != std::string::npos) share.erase(at, 2);
-  return share;
-}
-
 Line line_of(const Trace& trace, const PolicyStudy& study, std::vector<std::string> names) {
-  return {{narrow(text::lost_text(trace, study.series)), text::skipped_text(trace),
-           narrow(text::flushed_text(trace.mean_flushed)),
-           narrow(text::flushed_text(trace.worst_flushed)), text::scales_text(trace),
+  constexpr auto kNarrow = text::narrow_range_text;
+  return {{text::lost_text(trace, study.series, kNarrow), text::skipped_text(trace),
+           text::flushed_text(trace.mean_flushed, kNarrow),
+           text::flushed_text(trace.worst_flushed, kNarrow), text::scales_text(trace),
            text::end_text(trace, study.series)},
           std::move(names)};
 }
@@ -129,11 +122,11 @@ std::string heading(const PolicyStudy& study) {
 }
 
 /// Lines that are too long are broken, those to paste left as they are.
-std::string paragraphs(const std::string& text) {
-  std::istringstream lines(text);
+std::string paragraphs(std::vector<text::AnswerLine> lines) {
+  while (!lines.empty() && lines.back().text.empty()) lines.pop_back();
   std::string out;
-  for (std::string line; std::getline(lines, line);) {
-    out += line.starts_with(' ') ? line + "\n" : text::wrapped_text(line, kColumns, 2);
+  for (const text::AnswerLine& line : lines) {
+    out += line.paste ? "  " + line.text + "\n" : text::wrapped_text(line.text, kColumns, 2);
   }
   return out;
 }
@@ -201,11 +194,8 @@ std::string value_text(const policy::Policy& policy) {
 }  // namespace
 
 std::string policies_text(const PolicyStudy& study, const std::string& framework, bool asked) {
-  std::string answer =
-      text::run_text(study) + text::fixed_text(study) + text::tuned_text(study, framework);
-  while (answer.ends_with("\n\n")) answer.pop_back();
-  return heading(study) + paragraphs(answer) + "\n" + legend(study) + "\n" + table(study) +
-         traps(study, asked);
+  return heading(study) + paragraphs(text::answer_lines(study, framework)) + "\n" + legend(study) +
+         "\n" + table(study) + traps(study, asked);
 }
 
 std::string catalogue_text() {

@@ -4,10 +4,8 @@
 import json
 import logging
 import os
-import re
 
 from halfscope import _halfscope
-from halfscope._halfscope import BadInput
 
 
 def _paths(logs):
@@ -45,27 +43,9 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                                 read_as=_READ_AS.get(read_as), ranks=ranks)
 
 
-# The command line's way out of bad input, and the arguments that are the same in Python.
-_ARGUMENTS = {"--assume-constant-between": "assume_constant_between=True",
-              "--recorded-scale S": "recorded_scale=S",
-              "--recorded-scale TAG": "recorded_scale=TAG", "--recorded-scale": "recorded_scale=",
-              "--as bf16": "read_as='bf16'", "--as f16": "read_as='f16'",
-              "--role GLOB=ROLE": "roles={GLOB: ROLE}", "--role": "roles=",
-              "--amax FILE": "amax=[...]", "--amax": "amax=", "--lr X": "learning_rate=X",
-              "--step": "steps=slice(first, end)", "--tensor": "tensor="}
-_FLAG = re.compile(r"(?<![\w/-])(" + "|".join(_ARGUMENTS) + r")(?![\w-])")
-
-
 def _answer(function, *arguments):
     """What the log had to say goes where the command line's stderr would be: the logger."""
-    try:
-        text, notes = function(*arguments)
-    except BadInput as error:
-        said = str(error)
-        asked = _FLAG.sub(lambda found: _ARGUMENTS[found[0]], said)
-        if asked == said:
-            raise
-        raise BadInput(asked) from None
+    text, notes = function(*arguments)
     for note in notes:
         logging.getLogger("halfscope").warning(note)
     return json.loads(text)

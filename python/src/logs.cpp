@@ -65,7 +65,13 @@ analyzers::frames::Selection selection_of(
   return selection;
 }
 
-using TextAndNotes = std::pair<std::string, analyzers::frames::Notes>;
+using TextAndNotes = std::pair<std::string, std::vector<std::string>>;
+
+std::vector<std::string> in_python(const analyzers::frames::Notes& notes) {
+  std::vector<std::string> out;
+  for (const analyzers::frames::Message& note : notes) out.push_back(note.in_python());
+  return out;
+}
 
 /// The same for every pass.
 analyzers::frames::Progress every_phase(const std::string&) { return interruptible(); }
@@ -89,7 +95,8 @@ TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
   const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
-  return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)),
+          in_python(found.analysis.notes)};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Selection& selection,
@@ -102,7 +109,8 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
   const analyzers::Passes passes = {.sums = true, .series = true};
   const analyzers::Study found = analyzers::study(
       analyzers::analyze(logs, target, selection, passes, every_phase), selection, options);
-  return {reports::exports::json_text(reports::exports::to_json(found)), found.analysis.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)),
+          in_python(found.analysis.notes)};
 }
 
 /// own_scale: gradients are counted at the loss scale of their step.
@@ -115,7 +123,7 @@ TextAndNotes compare_logs(const std::filesystem::path& a, const std::filesystem:
   selection.at_run_scale = own_scale;
   const analyzers::compare::Comparison found =
       analyzers::compare::compare_logs(a, b, target, {selection, selection}, interruptible());
-  return {reports::exports::json_text(reports::exports::to_json(found)), found.notes};
+  return {reports::exports::json_text(reports::exports::to_json(found)), in_python(found.notes)};
 }
 
 analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
@@ -153,7 +161,7 @@ struct Replay {
     std::vector<analyzers::replay::PolicyStudy> studies;
     studies.push_back(analyzers::replay::study_policies(std::move(series), options));
     if (!framework.empty() && !studies.front().tuned) {
-      std::string why = reports::answer::tuned_text(studies.front(), framework);
+      std::string why = reports::answer::not_tuned_text(studies.front(), framework);
       if (why.ends_with('\n')) why.pop_back();
       notes.push_back(std::move(why));
     }
@@ -161,7 +169,7 @@ struct Replay {
     reports::exports::write_traces(studies,
                                    {.with_recorded = policies.empty(), .framework = framework},
                                    [&text](std::string_view piece) { text += piece; });
-    return {std::move(text), std::move(notes)};
+    return {std::move(text), in_python(notes)};
   }
 };
 

@@ -2,12 +2,13 @@
 // The extension module `halfscope._halfscope`: conversions and nothing else.
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <optional>
 #include <string>
 
+#include "analyzers/frames/message.hpp"
 #include "bindings.hpp"
 #include "halfscope/device/vector_target.hpp"
-#include "halfscope/log/error.hpp"
 
 namespace nb = nanobind;
 
@@ -27,6 +28,26 @@ Dtype dtype_called(const std::string& name) {
   throw nb::value_error(("no dtype is called '" + name + "', wanted F16, BF16, F32...").c_str());
 }
 
+namespace {
+
+/// The message names arguments of Python in place of the command line's flags.
+void raise_bad_input(const std::exception_ptr& thrown, void* type) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const log::BadInput& error) {
+    PyErr_SetString(static_cast<PyObject*>(type),
+                    analyzers::frames::message_of(error).in_python().c_str());
+  }
+}
+
+void bind_bad_input(nb::module_& module) {
+  nb::exception<log::BadInput> type(module, "BadInput", PyExc_ValueError);
+  type.doc() =
+      "Input that cannot be used: one line that says what was found, what was wanted, the way out.";
+  nb::register_exception_translator(raise_bad_input, type.ptr());  // before the type's own
+}
+
+}  // namespace
 }  // namespace halfscope::python
 
 NB_MODULE(_halfscope, module) {
@@ -36,8 +57,7 @@ NB_MODULE(_halfscope, module) {
 #endif
   module.doc() = "Bindings of halfscope's libraries; use the package `halfscope`.";
   module.attr("__version__") = HALFSCOPE_VERSION;
-  nb::exception<halfscope::log::BadInput>(module, "BadInput", PyExc_ValueError).doc() =
-      "Input that cannot be used: one line that says what was found, what was wanted, the way out.";
+  halfscope::python::bind_bad_input(module);
   halfscope::python::bind_table(module);
   halfscope::python::bind_logs(module);
   halfscope::python::bind_run_log(module);

@@ -132,13 +132,10 @@ void collapsed(const Trace& run, const StepSeries& series, List& to) {
                 Evidence::policies});
 }
 
-/// A trap the run itself stepped into: its first sentence, and the rest as advice.
+/// A trap the run itself stepped into; the rest is advice.
 void sprung(const replay::Trap& trap, List& to) {
-  const std::string text = log::printable(trap.text);
-  const std::size_t end = std::min(text.find(". "), text.size() - 1) + 1;
-  const std::size_t rest = text.find_first_not_of(' ', end);
-  to.push_back({Severity::warning, text.substr(0, end),
-                rest == std::string::npos ? "" : text.substr(rest), Evidence::policies});
+  to.push_back({Severity::warning, log::printable(trap.what), log::printable(trap.rest),
+                Evidence::policies});
 }
 
 constexpr std::size_t kMostOfALog = 4;
@@ -155,7 +152,8 @@ void policies(const Study& study, List& to) {
     }
     const bool told = to.size() != before;
     for (const replay::Trap& trap : replayed.traps) {
-      if (trap.policy != "recorded" || (told && trap.id == "nan_in_model")) continue;
+      if (trap.policy != "recorded" || (told && trap.kind == replay::TrapKind::nan_in_model))
+        continue;
       if (to.size() - before < kMostOfALog) sprung(trap, to);
     }
   }

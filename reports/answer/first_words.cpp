@@ -94,14 +94,4 @@ bool broken(const analyzers::Study& study) {
   return r.nan_in_model || !r.overflow_without_cure.empty() || ends_broken(study);
 }
 
-std::string unheld_text(const analyzers::recommend::Recommendation& advice) {
-  const std::string start =
-      advice.dynamic ? " Start the dynamic one at " + power_text(advice.dynamic->init_log2) + "."
-                     : "";
-  return fmt::format(
-      "No static loss scale can be recommended: infinities hide the largest gradients of every "
-      "recorded step, so that {} is only an upper bound.{}",
-      power_text(*advice.static_log2), start);
-}
-
 }  // namespace halfscope::reports::answer

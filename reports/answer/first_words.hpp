@@ -23,8 +23,4 @@ bool ends_broken(const analyzers::Findings& found);
 /// Whether something is infinite or NaN, or overflows, whatever the loss scale.
 bool broken(const analyzers::Study& study);
 
-/// Why there is no static scale to use where Recommendation::no_step_held(), and what to do.
-/// Plain text.
-std::string unheld_text(const analyzers::recommend::Recommendation& advice);
-
 }  // namespace halfscope::reports::answer

@@ -15,6 +15,7 @@ namespace halfscope::reports::answer {
 
 using analyzers::frames::Gap;
 using analyzers::frames::StepPeak;
+using analyzers::frames::Tool;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::LogFindings;
 using analyzers::underflow::TensorFindings;
@@ -253,18 +254,11 @@ constexpr Words kWords[] = {
     {Gap::every_step, "every_step", "the steps between those recorded", every_step_text},
     {Gap::updates, "updates", "what becomes of weight updates", updates_text}};
 
-/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
-/// where PyTorch has a weight, Keras has a kernel.
-std::string writer_of(const std::string& kind, const View& view) {
-  const bool keras = std::ranges::any_of(
-      view.tensors, [](const auto* t) { return t->name.find("kernel") != std::string::npos; });
-  return kind.starts_with("TensorBoard") && keras ? kind + " of TensorFlow" : kind;
-}
-
 /// The kinds of one log: a folder may hold several, of which one tells what another leaves open.
 struct Kinds {
   std::string name;
   std::set<Gap> gaps;
+  std::vector<Tool> tools;
 };
 
 Kinds kinds_of(const LogFindings& log) {
@@ -272,8 +266,21 @@ Kinds kinds_of(const LogFindings& log) {
   for (const analyzers::frames::LogKind& kind : log.kinds) {
     all.name += (all.name.empty() ? "" : " and ") + kind.name;
     all.gaps.insert(kind.gaps.begin(), kind.gaps.end());
+    all.tools.push_back(kind.tool);
   }
   return all;
+}
+
+/// Whose log it is, as far as it shows: TensorBoard's files are PyTorch's and TensorFlow's, and
+/// where PyTorch has a weight, Keras has a kernel. PyTorch is what most logs come from.
+Framework framework_of(const Kinds& kinds, const View& view) {
+  const auto any = [&](Tool tool) { return std::ranges::count(kinds.tools, tool) != 0; };
+  if (any(Tool::deepspeed)) return Framework::deepspeed;
+  if (any(Tool::paddle)) return Framework::paddle;
+  const bool keras = std::ranges::any_of(
+      view.tensors, [](const auto* t) { return t->name.find("kernel") != std::string::npos; });
+  return kinds.tools.front() == Tool::tensorboard && keras ? Framework::tensorflow
+                                                           : Framework::pytorch;
 }
 
 }  // namespace
@@ -286,7 +293,7 @@ std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
     if (log.kinds.empty()) continue;
     const Kinds kinds = kinds_of(log);
     const View view = view_of(analysis, log);
-    LogGaps found{log.name, kinds.name, {}, recording_for(writer_of(kinds.name, view))};
+    LogGaps found{log.name, kinds.name, {}, recording_for(framework_of(kinds, view))};
     for (const Words& words : kWords) {
       if (!kinds.gaps.contains(words.gap)) continue;
       const std::string text = words.text(view);

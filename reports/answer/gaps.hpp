@@ -27,8 +27,8 @@ struct Recording {
   std::string_view lines;  ///< three, of Python
 };
 
-/// Lines for whoever wrote a log of this kind.
-Recording recording_for(std::string_view kind);
+enum class Framework : std::uint8_t { pytorch, deepspeed, tensorflow, paddle };
+Recording recording_for(Framework framework);
 
 struct LogGaps {
   std::string log;

@@ -53,10 +53,10 @@ std::string step_text(std::int64_t step) {
 
 std::string trace_name(const Trace& trace) { return policy::short_text_of(trace.policy); }
 
-std::string lost_text(const Trace& trace, const replay::StepSeries& series) {
+std::string lost_text(const Trace& trace, const replay::StepSeries& series, RangeText range) {
   const auto [low, high] = trace.lost();
   const bool flushed_unknown = !series.flushed.empty() && !trace.mean_flushed;
-  return flushed_unknown && high < 1 ? "at least " + share_text(low) : share_range_text(low, high);
+  return flushed_unknown && high < 1 ? "at least " + share_text(low) : range(low, high);
 }
 
 std::string skips_text(const Trace& trace) {
@@ -73,8 +73,8 @@ std::string skipped_text(const Trace& trace) {
   return text;
 }
 
-std::string flushed_text(const std::optional<std::pair<double, double>>& share) {
-  return share ? share_range_text(share->first, share->second) : "-";
+std::string flushed_text(const std::optional<std::pair<double, double>>& share, RangeText range) {
+  return share ? range(share->first, share->second) : "-";
 }
 
 std::string scales_text(const Trace& trace) {
@@ -154,8 +154,6 @@ std::string run_flushed_sentence(const Trace& run) {
                      one ? "that scale" : "these scales", share_range_text(low, high));
 }
 
-}  // namespace
-
 std::string run_text(const PolicyStudy& study) {
   if (!study.recorded) return "";
   const Trace& run = *study.recorded;
@@ -169,6 +167,8 @@ std::string run_text(const PolicyStudy& study) {
   const std::string flushed = study.series.in_bfloat16 ? "" : run_flushed_sentence(run);
   return out + flushed + ".\n" + check_text(study);
 }
+
+}  // namespace
 
 std::string check_text(const PolicyStudy& study) {
   if (!study.check) return "";
@@ -185,9 +185,6 @@ std::string check_text(const PolicyStudy& study) {
       any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
 }
 
-namespace {
-
-/// Why nothing was found; empty where nobody asked and nothing can be.
 std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
   const std::string why = asked.empty() ? "" : why_not_tunable(policy_called(asked));
   if (!why.empty()) {
@@ -199,26 +196,25 @@ std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
          "gradients are zero, or infinite or NaN at every scale.\n";
 }
 
-std::string paste_text(const TunedPolicy& tuned, std::string_view asked) {
-  const auto paste = paste_of(tuned.trace.policy, asked.empty() ? "" : policy_name_in(asked));
-  if (!paste) {
-    return fmt::format(
-        "In Halfscope's notation (--policy), as no line of its framework is known for these "
-        "settings:\n\n  {}\n\n",
-        tuned.text);
+namespace {
+
+void add_lines(std::vector<AnswerLine>& to, std::string_view text, bool paste = false) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    to.push_back({std::string(text.substr(0, end)), paste});
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  std::string out = fmt::format("For {}:\n\n", paste->where);
-  for (std::string_view rest = paste->lines; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    out += fmt::format("  {}\n", rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return out + "\n" + (paste->note.empty() ? "" : paste->note + "\n");
 }
 
-}  // namespace
-
-namespace {
+void add_paste(std::vector<AnswerLine>& to, const TunedPolicy& tuned, std::string_view asked) {
+  const auto paste = paste_of(tuned.trace.policy, asked.empty() ? "" : policy_name_in(asked));
+  add_lines(to, paste ? fmt::format("For {}:\n\n", paste->where)
+                      : "In Halfscope's notation (--policy), as no line of its framework is known "
+                        "for these settings:\n\n");
+  add_lines(to, paste ? paste->lines : tuned.text, true);
+  add_lines(to, "\n");
+  if (paste) add_lines(to, paste->note);
+}
 
 /// What became of the target of the flushed share, where it is not surely kept.
 std::string target_text(const TunedPolicy& tuned, double target) {
@@ -243,22 +239,19 @@ std::string target_text(const TunedPolicy& tuned, double target) {
       percent);
 }
 
-}  // namespace
-
-std::string tuned_text(const PolicyStudy& study, std::string_view asked) {
-  if (!study.tuned) return not_tuned_text(study, asked);
-  const TunedPolicy& tuned = *study.tuned;
+std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
   std::string out =
       fmt::format("Of {} dynamic settings of {}, ", count_text(tuned.tried), tuned.name);
   out +=
       tuned.kept ? "none does better on these steps than those it has: " : "best on these steps: ";
   out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
-  out += target_text(tuned, study.target_underflow);
+  out += target_text(tuned, target_underflow);
   out += tuned.stopped_by;
   if (out.ends_with(' ')) out.pop_back();
-  if (!out.ends_with('\n')) out += '\n';
-  return out + paste_text(tuned, asked);
+  return out;
 }
+
+}  // namespace
 
 std::string fixed_text(const PolicyStudy& study) {
   if (study.refused_log2) {
@@ -270,6 +263,18 @@ std::string fixed_text(const PolicyStudy& study) {
   if (!study.fixed) return "";
   return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),
                      losses_sentence(*study.fixed) + flushed_sentence(*study.fixed));
+}
+
+std::vector<AnswerLine> answer_lines(const PolicyStudy& study, std::string_view asked) {
+  std::vector<AnswerLine> lines;
+  add_lines(lines, run_text(study) + fixed_text(study));
+  if (study.tuned) {
+    add_lines(lines, tuned_text(*study.tuned, study.target_underflow));
+    add_paste(lines, *study.tuned, asked);
+  } else {
+    add_lines(lines, not_tuned_text(study, asked));
+  }
+  return lines;
 }
 
 std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& study) {
@@ -288,18 +293,22 @@ std::string unknown_steps_text() {
 }
 
 std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {
-  std::vector<std::pair<std::string, std::string>> out;
+  struct Told {
+    std::vector<std::string> names;
+    std::string text;
+  };
+  std::vector<Told> told;
   for (const replay::Trap& trap : study.traps) {
     const std::string name = trap.policy != "recorded"      ? trap.policy
                              : study.series.from_magnitudes ? "this series"
                                                             : "the run itself";
-    const auto same = std::find_if(out.begin(), out.end(),
-                                   [&](const auto& known) { return known.second == trap.text; });
-    if (same == out.end()) {
-      out.emplace_back(name, trap.text);
-    } else if ((", " + same->first + ",").find(", " + name + ",") == std::string::npos) {
-      same->first += ", " + name;
-    }
+    auto same = std::ranges::find(told, trap.text(), &Told::text);
+    if (same == told.end()) same = told.insert(same, Told{{}, trap.text()});
+    if (std::ranges::find(same->names, name) == same->names.end()) same->names.push_back(name);
+  }
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Told& trap : told) {
+    out.emplace_back(fmt::format("{}", fmt::join(trap.names, ", ")), trap.text);
   }
   return out;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines that record what a log of another tool lacks. tests/python/test_recording_lines.py runs
 // them.
-#include <array>
-
 #include "reports/answer/gaps.hpp"
 
 namespace halfscope::reports::answer {
@@ -43,15 +41,14 @@ constexpr Recording kPaddle = {
     "np.savez(f\"run/step-{step}.npz\", **{f\"weight_grad/{n}\": g.numpy() for n, g in "
     "grads.items()})"};
 
-/// By a word in the kind's name; PyTorch is what most logs come from.
-constexpr std::array<std::pair<std::string_view, Recording>, 3> kByWord = {
-    {{"DeepSpeed", kDeepSpeed}, {"Paddle", kPaddle}, {"TensorFlow", kTensorFlow}}};
-
 }  // namespace
 
-Recording recording_for(std::string_view kind) {
-  for (const auto& [word, recording] : kByWord) {
-    if (kind.find(word) != kind.npos) return recording;
+Recording recording_for(Framework framework) {
+  switch (framework) {
+    case Framework::pytorch: return kPyTorch;
+    case Framework::deepspeed: return kDeepSpeed;
+    case Framework::tensorflow: return kTensorFlow;
+    case Framework::paddle: return kPaddle;
   }
   return kPyTorch;
 }

@@ -100,18 +100,6 @@ std::string_view hidden_maximum(const Recommendation& advice) {
              : "infinities hide how large gradients were";
 }
 
-std::string all_zero_text(const Analysis& analysis) {
-  const std::string zero = "every finite gradient value is zero";
-  if (analyzers::underflow::runs_in_bfloat16(analysis)) {
-    return zero + ", and BF16 holds nearly all that FP32 does: no loss scale shows more";
-  }
-  return !hides_underflow(analysis)
-             ? zero
-             : zero +
-                   ", and they were computed in 16 bits, where what is too small becomes zero; a "
-                   "larger loss scale, or a run in FP32, shows what they are";
-}
-
 std::string half_parameters_text(const Recommendation& advice) {
   if (!advice.highest_if_half_log2) return "";
   return fmt::format(
@@ -162,15 +150,4 @@ std::string flushed_text(const Study& study, const analyzers::underflow::Share& 
   return hidden_by_buckets(study.analysis) ? "not identifiable (" + text + ")" : text;
 }
 
-std::string divergence_text(const Recommendation& advice) {
-  if (!advice.limited_by || !advice.highest_log2) return "";
-  const analyzers::recommend::Limit& limit = *advice.limited_by;
-  return fmt::format(
-      "the largest gradient, {}{} at step {}, takes one of {} or less, as gradients do where "
-      "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
-      "learning rate, warm up, or clip gradients; for the steps before, see halfscope recommend "
-      "with --step A:B",
-      limit.censored ? "at least " : "", magnitude_text(limit.max_abs), limit.step,
-      power_text(*advice.highest_log2));
-}
 }  // namespace halfscope::reports::answer

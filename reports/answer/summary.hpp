@@ -34,14 +34,8 @@ std::string lost_text(const analyzers::underflow::Share& share);
 /// What a scale flushes of all gradients: "0.21 % to 41.3 %", "not identifiable (0 % to 98.3 %)".
 std::string flushed_text(const analyzers::Study& study, const analyzers::underflow::Share& share);
 
-/// Why a run that diverges is given no scale, and what helps: "the largest gradient, ...".
-std::string divergence_text(const analyzers::recommend::Recommendation& advice);
-
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::recommend::Recommendation& advice);
-
-/// Why there is no scale where all gradients are zero, as the rest of a sentence.
-std::string all_zero_text(const analyzers::underflow::Analysis& analysis);
 
 /// The scale for parameters in FP16, where that is less than the one recommended; else empty.
 std::string half_parameters_text(const analyzers::recommend::Recommendation& advice);

@@ -15,6 +15,8 @@ namespace halfscope::reports::answer {
 
 namespace {
 
+constexpr std::string_view kPercent = " %";  // ends every share_text of a number
+
 /// Largest exponent whose power of two is written out in digits.
 constexpr int kLastLog2InDigits = 40;
 
@@ -49,6 +51,14 @@ std::string share_text(std::uint64_t count, std::uint64_t of) {
 std::string share_range_text(double low, double high) {
   const std::string first = share_text(low), last = share_text(high);
   return first == last ? first : first + " to " + last;
+}
+
+std::string narrow_range_text(double low, double high) {
+  std::string first = share_text(low);
+  const std::string last = share_text(high);
+  if (first == last) return first;
+  if (!std::isnan(low)) first.resize(first.size() - kPercent.size());
+  return first + " to " + last;
 }
 
 std::string share_text(const Interval& count, std::uint64_t of) {

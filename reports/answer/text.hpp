@@ -18,6 +18,8 @@ std::string share_text(std::uint64_t count, std::uint64_t of);
 /// An interval as "1.2 % to 3.4 %"; one text when both ends print the same.
 std::string share_text(const Interval& count, std::uint64_t of);
 std::string share_range_text(double low, double high);
+/// The same for narrow columns: "1.2 to 3.4 %".
+std::string narrow_range_text(double low, double high);
 
 /// "1,234,567", and "1,200 to 1,300" where only bounds are known.
 std::string count_text(std::uint64_t count);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/export/json.hpp"
+#include "reports/answer/no_scale.hpp"
 
 #include <cmath>
 
 #include "halfscope/version.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
@@ -171,7 +173,8 @@ Json to_json(const recommend::Recommendation& r) {
   to["highest"] = power_json(r.highest_log2);
   if (r.highest_if_half_log2) to["highest_if_half"] = power_json(r.highest_if_half_log2);
   to["lowest"] = power_json(r.lowest_log2);
-  to["reason"] = r.reason.empty() ? Json(nullptr) : Json(r.reason);
+  const std::string reason = answer::reason_json_text(r);
+  to["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
   to["roles_found"] = r.roles_found;
   to["nonfinite_steps"] = r.nonfinite_steps;
   if (!r.overflow_without_cure.empty()) to["overflow_without_cure"] = r.overflow_without_cure;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do beyond one scale: layers' own scales, what to keep in FP32, memory, lines to paste.
+#include "reports/answer/cure_words.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
@@ -23,8 +24,10 @@ Json layer_json(const LayerScale& layer) {
   return to;
 }
 
-Json keep_json(const KeepInFp32& keep) {
-  Json to = {{"name", keep.name}, {"kind", keep.kind}, {"why", keep.why}};
+Json keep_json(const KeepInFp32& keep, const Recommendation& advice) {
+  Json to = {{"name", keep.name},
+             {"kind", answer::name_of(keep.kind)},
+             {"why", answer::why_text(keep, advice)}};
   if (keep.highest_log2_without) {
     to["highest_without"] = power_json(keep.highest_log2_without);
     to["binades_gained"] = keep.binades_gained;
@@ -39,7 +42,7 @@ Json footprint_json(const Footprint& f) {
   if (f.microbatches > 1) to["microbatches"] = f.microbatches;
   for (const Footprint::Odd& odd : f.not_multiples_of_8) {
     to["not_multiples_of_8"].push_back(
-        {{"name", odd.name}, {"shape", odd.shape}, {"why", odd.why}});
+        {{"name", odd.name}, {"shape", odd.shape}, {"why", answer::why_text(odd)}});
   }
   return to;
 }
@@ -49,7 +52,7 @@ Json footprint_json(const Footprint& f) {
 void put_cures(Json& to, const Recommendation& advice) {
   for (const LayerScale& layer : advice.per_layer) to["per_layer"].push_back(layer_json(layer));
   for (const KeepInFp32& keep : advice.keep_in_fp32) {
-    to["keep_in_fp32"].push_back(keep_json(keep));
+    to["keep_in_fp32"].push_back(keep_json(keep, advice));
   }
   if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
   for (const answer::Snippet& snippet : answer::snippets(advice)) {

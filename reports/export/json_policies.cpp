@@ -178,7 +178,7 @@ void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
   Json found = Json::array();
   for (const replay::Trap& trap : study.traps) {
     if (trap.policy != trace.name) continue;
-    found.push_back({{"id", trap.id}, {"text", trap.text}});
+    found.push_back({{"id", name_of(trap.kind)}, {"text", trap.text()}});
     if (trap.step) found.back()["step"] = *trap.step;
   }
   if (!found.empty()) to["traps"] = found;

@@ -3,6 +3,7 @@
 
 #include <cctype>
 
+#include "reports/answer/cure_words.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
@@ -79,8 +80,8 @@ std::string keep_html(const Recommendation& advice) {
   for (const auto& keep : advice.keep_in_fp32) {
     rows.push_back(
         {{{breakable_name(keep.name)},
-          {answer::html_name(keep.kind)},
-          {answer::html_name(keep.why)},
+          {answer::html_name(answer::name_of(keep.kind))},
+          {answer::html_name(answer::why_text(keep, advice))},
           keep.binades_gained > 0
               ? Cell{fmt::format(
                          "+{}",
@@ -147,8 +148,9 @@ std::string footprint_html(const Recommendation& advice) {
   if (f.not_multiples_of_8.empty()) return out;
   std::vector<Row> rows;
   for (const auto& odd : f.not_multiples_of_8) {
-    rows.push_back(
-        {{{breakable_name(odd.name)}, {shape_text(odd.shape)}, {answer::html_name(odd.why)}}});
+    rows.push_back({{{breakable_name(odd.name)},
+                     {shape_text(odd.shape)},
+                     {answer::html_name(answer::why_text(odd))}}});
   }
   return out + headed("Dimensions that are no multiple of 8",
                       "Tensor Cores may fall back to slower kernels there.",

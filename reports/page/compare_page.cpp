@@ -200,7 +200,7 @@ std::string options(const Comparison& c) {
 }
 
 std::string notes(const Comparison& c) {
-  std::vector<std::string> lines = c.notes;
+  std::vector<std::string> lines(c.notes.begin(), c.notes.end());
   for (const std::string& name : c.only.a) lines.push_back("only in A: " + name);
   for (const std::string& name : c.only.b) lines.push_back("only in B: " + name);
   if (lines.empty()) return "";

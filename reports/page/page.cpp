@@ -107,7 +107,7 @@ Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
   const analyzers::Findings& found = study;  // without the recommendation
   const Recommendation& advice = study.advice;
-  const std::string sections = sections_html(study);
+  const Sections sections = sections_of(study);
   const bool moved = advice.static_log2.has_value();
   return {
       {"title", answer::html_name(title)},
@@ -120,7 +120,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"roles-digest", answer::plural(answer::roles_in(analysis).size(), "role")},
       {"worst-digest", answer::plural(analysis.tensors().size(), "tensor")},
       {"scale-evidence", scale_evidence_html(advice)},
-      {"sections", sections},
+      {"sections", sections.html},
       {"logs", logs_html(analysis)},
       {"format", answer::html_escape(analysis.target.name)},
       {"scale", answer::scale_text(analysis.loss_scale)},

@@ -156,8 +156,8 @@ std::string footnotes_html(const PolicyStudy& study) {
   return "<ul class=\"note footnotes\">\n" + out + "</ul>\n";
 }
 
-/// Lines of plain text, a paragraph each; those that begin with blanks are to paste together.
-std::string paragraphs(std::string_view text) {
+/// A paragraph a line; lines to paste are together.
+std::string paragraphs(const std::vector<answer::AnswerLine>& lines) {
   std::string out, code;
   const auto close = [&] {
     if (code.empty()) return;
@@ -165,16 +165,13 @@ std::string paragraphs(std::string_view text) {
            "</pre><button type=\"button\" class=\"copy\">Copy</button></div>\n";
     code.clear();
   };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    if (line.starts_with("  ")) {
-      code += (code.empty() ? "" : "\n") + breakable_policy(line.substr(2));
-    } else if (!line.empty()) {
+  for (const answer::AnswerLine& line : lines) {
+    if (line.paste) {
+      code += (code.empty() ? "" : "\n") + breakable_policy(line.text);
+    } else if (!line.text.empty()) {
       close();
-      out += fmt::format("<p>{}</p>\n", sentence_html(line));
+      out += fmt::format("<p>{}</p>\n", sentence_html(line.text));
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   close();
   return out;
@@ -182,8 +179,7 @@ std::string paragraphs(std::string_view text) {
 
 /// `at_top`: whether the top of the page has dynamic settings of its own.
 std::string answer_html(const PolicyStudy& study, bool at_top) {
-  std::string out =
-      paragraphs(answer::run_text(study) + answer::fixed_text(study) + answer::tuned_text(study));
+  std::string out = paragraphs(answer::answer_lines(study));
   if (study.tuned && at_top) {
     out +=
         "<p class=\"note\">The dynamic settings at the top of the page may be others: those come "

@@ -21,6 +21,7 @@
 namespace halfscope::reports::page {
 
 using analyzers::Study;
+using answer::Evidence;
 
 namespace {
 
@@ -94,7 +95,7 @@ std::string updates_section(const Study& study) {
   const answer::UpdateSum sum = answer::all_updates(study.analysis);
   if (sum.weights == 0) return "";
   const UpdateCounts& counts = sum.table.counts;
-  return section("updates", "Weight updates that get lost",
+  return section(answer::name_of(Evidence::updates), "Weight updates that get lost",
                  fmt::format("{} of {} lost in pure {}",
                              answer::share_text(counts.half.lost(), counts.updates()),
                              answer::plural(counts.updates(), "update"),
@@ -141,7 +142,7 @@ std::string overflow_section(const Study& study) {
                    "trends") +
             headroom_html(study);
   }
-  return section("overflow", "Overflow and room", digest, body);
+  return section(answer::name_of(Evidence::overflow), "Overflow and room", digest, body);
 }
 
 std::string policies_section(const Study& study) {
@@ -156,7 +157,8 @@ std::string policies_section(const Study& study) {
                     "At the recorded steps that have tables; a band where only bounds are known.",
                     "policy-flushed");
   }
-  return section("policies", "Loss-scaling policies, replayed", policies_digest(study),
+  return section(answer::name_of(Evidence::policies), "Loss-scaling policies, replayed",
+                 policies_digest(study),
                  policies_answer_html(study) + charts + policies_html(study));
 }
 
@@ -165,7 +167,7 @@ std::string formats_section(const Study& study) {
   const std::string table = formats_html(study.analysis);
   if (table.empty()) return "";
   return section(
-      "formats", "Which formats fit",
+      answer::name_of(Evidence::formats), "Which formats fit",
       fmt::format(
           "{} of {} fit 8 bits{}", answer::count_text(sums.eight_bits),
           answer::plural(sums.tensors, "tensor"),
@@ -196,7 +198,7 @@ std::string advice_section(const Study& study) {
   tell(advice.dynamic.has_value(), "dynamic scaling");
   tell(advice.ranks.has_value(), "ranks");
   tell(advice.footprint.has_value(), "memory");
-  return section("advice", "More of the recommendation", digest, body);
+  return section(answer::name_of(Evidence::advice), "More of the recommendation", digest, body);
 }
 
 std::string finding_html(const answer::Finding& finding, bool linked) {
@@ -211,10 +213,8 @@ std::string finding_html(const answer::Finding& finding, bool linked) {
 }
 
 /// Whether the page has the section a finding speaks of.
-bool has_section(const std::string& sections, answer::Evidence evidence) {
-  return evidence == answer::Evidence::scales ||
-         sections.find(fmt::format("<details class=\"section\" id=\"{}\">",
-                                   answer::name_of(evidence))) != sections.npos;
+bool has_section(const Sections& sections, Evidence evidence) {
+  return evidence == Evidence::scales || sections.evidence.contains(evidence);
 }
 
 /// That nothing was found: no more than the log could have shown.
@@ -245,7 +245,7 @@ std::string clear_text(const Study& study) {
 
 }  // namespace
 
-std::string findings_html(const Study& study, const std::string& sections) {
+std::string findings_html(const Study& study, const Sections& sections) {
   const std::vector<answer::Finding> all = answer::findings(study);
   std::string out;
   if (all.empty() || all.front().severity == answer::Severity::note) {
@@ -275,10 +275,19 @@ std::string scales_digest(const analyzers::recommend::Recommendation& advice) {
   return out;
 }
 
-std::string sections_html(const Study& study) {
-  return peaks_section(study) + timeline_section(study) + updates_section(study) +
-         overflow_section(study) + policies_section(study) + formats_section(study) +
-         advice_section(study);
+Sections sections_of(const Study& study) {
+  Sections all;
+  const auto add = [&](Evidence evidence, const std::string& html) {
+    if (!html.empty()) all.evidence.insert(evidence);
+    all.html += html;
+  };
+  all.html = peaks_section(study) + timeline_section(study);
+  add(Evidence::updates, updates_section(study));
+  add(Evidence::overflow, overflow_section(study));
+  add(Evidence::policies, policies_section(study));
+  add(Evidence::formats, formats_section(study));
+  add(Evidence::advice, advice_section(study));
+  return all;
 }
 
 }  // namespace halfscope::reports::page

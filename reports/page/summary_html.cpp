@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "analyzers/recommend/divergence.hpp"
 #include "reports/answer/first_words.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
@@ -44,34 +44,6 @@ std::string lost_detail(const analyzers::underflow::Share& share) {
                      answer::count_text(share.count), answer::count_text(share.of));
 }
 
-/// Why no scale is recommended, as a sentence.
-std::string reason_html(const Analysis& analysis, const Recommendation& advice) {
-  if (advice.reason == "no_gradients") {
-    if (advice.roles_found.empty()) {
-      return "The log holds no tensors, and a loss scale acts on gradients: no scale is "
-             "recommended.";
-    }
-    return "The log holds no gradients, and a loss scale acts on gradients alone. Roles found: " +
-           names_html(advice.roles_found) + ".";
-  }
-  if (advice.reason == "all_zero") {
-    std::string why = answer::all_zero_text(analysis);
-    why.front() = 'E';
-    return why + ".";
-  }
-  if (advice.reason == "scale_unknown") {
-    return "Gradients computed in FP16 hold infinities, and the loss scale they were computed at "
-           "is "
-           "not known: nobody can tell how large they were.";
-  }
-  if (advice.reason == analyzers::recommend::kDiverges) {
-    return "<strong>No loss scale is recommended</strong>: " +
-           answer::html_escape(answer::divergence_text(advice)) + ".";
-  }
-  if (advice.reason == "no_finite_values") return "No gradient value is finite: no scale helps.";
-  return answer::html_name(advice.reason);
-}
-
 std::string limit_html(const Analysis& analysis, const analyzers::recommend::Limit& limit) {
   if (limit.skipped_at) {
     return "at least; " + answer::html_escape(answer::skipped_limit_text(limit));
@@ -103,7 +75,7 @@ std::string tiles_html(const Study& study) {
     return "<div class=\"tiles\">\n" +
            tile("use", "Loss scale to use", "none", "FP32's exponent range") + "</div>\n";
   }
-  if (advice.reason == analyzers::recommend::kDiverges)
+  if (advice.no_scale == analyzers::recommend::NoScale::diverges)
     return "";  // what is lost is not the trouble
   std::string out = "<div class=\"tiles\">\n";
   if (advice.flushed_at_1.of.high > 0) {
@@ -201,7 +173,10 @@ std::string scale_html(const Study& study) {
   const Recommendation& advice = study.advice;
   const std::string may_use = answer::may_use_text(study);
   if (!may_use.empty()) return answer::html_escape(may_use);
-  if (!advice.static_log2) return reason_html(analysis, advice);
+  if (!advice.static_log2) {
+    return fmt::format("<strong>{}</strong>: {}.", answer::no_scale_title(advice),
+                       answer::html_escape(answer::no_scale_text(study)));
+  }
   const std::string format = format_html(analysis);
   if (study.advice.needs_no_scale()) return answer::html_escape(answer::wide_text(analysis));
   if (advice.no_step_held()) {

@@ -159,7 +159,7 @@ bool refused(Study study, const recommend::Recommendation& advice) {
   study.advice = advice;
   refuse_divergence(study);
   const recommend::Recommendation& left = study.advice;
-  const bool none = left.reason == kDiverges;
+  const bool none = left.no_scale == recommend::NoScale::diverges;
   CHECK(left.static_log2 == (none ? std::nullopt : advice.static_log2));
   CHECK(left.above_target.empty() == (none || advice.above_target.empty()));
   CHECK(left.flushed_at_recommended.count == (none ? Interval() : Interval(3)));
@@ -218,7 +218,7 @@ TEST_CASE("Without a scale, or a tensor that limits it, nothing is taken back") 
   const Study study = study_of({event(overflow::Cause::nan_in_model, 4, 9)});
   recommend::Recommendation none = recommended(-30), by_nothing = recommended(-30);
   none.static_log2.reset();
-  none.reason = "all_zero";
+  none.no_scale = recommend::NoScale::all_zero;
   by_nothing.limited_by.reset();
   CHECK_FALSE(refused(study, none));
   CHECK_FALSE(refused(study, by_nothing));

@@ -181,6 +181,26 @@ def test_elements_of_two_bytes_are_what_is_said(tmp_path):
         halfscope.analyze(file)
 
 
+def test_messages_name_arguments_where_the_command_line_names_flags(tmp_path, root, caplog):
+    program = os.environ.get("HALFSCOPE_PROGRAM", str(root / "build/halfscope"))
+    file = tmp_path / "--step.npy"  # a name is no option
+    np.save(file, np.ones(4, dtype=np.float32))
+    halfscope.analyze(file)
+    said = subprocess.run([program, "analyze", str(file)], check=True, capture_output=True,
+                          text=True).stderr
+    for flag, argument in (("--role GLOB=ROLE", "roles={GLOB: ROLE}"),
+                           ("--role '*=weight'", "roles={'*': 'weight'}"),
+                           ("--recorded-scale S", "recorded_scale=S")):
+        assert flag in said and argument not in said
+        assert argument in caplog.text and flag not in caplog.text
+    assert "--step.npy" in said and "--step.npy" in caplog.text
+    with pytest.raises(halfscope.BadInput, match="no tensor is selected by tensor= and steps=") as bad:
+        halfscope.analyze(file, tensor="other")
+    assert "--step.npy" in str(bad.value) and "--tensor" not in str(bad.value)
+    halfscope.analyze(file, roles={"x": "weight"})
+    assert "roles={'x': 'weight'}: no tensor that is selected" in caplog.text
+
+
 def test_compare_is_the_command_line(tmp_path, root):
     for name, factor in (("a", 1), ("b", 2.0**-12)):
         np.savez(tmp_path / f"{name}.npz", **{"weight_grad/w": np.float32([1, 2**-14]) * factor})

@@ -125,6 +125,7 @@ inline hsa::Study tensorboard_study() {
       {"runs/mine",
        {"TensorBoard histograms",
         {Gap::zeros, Gap::dtype, Gap::loss_scale, Gap::updates, Gap::every_step}}}};
+  out.analysis.kinds.front().second.tool = hsa::frames::Tool::tensorboard;
   for (int layer = 0; layer < 4; ++layer) {
     auto tensor = foreign_tensor("runs/mine", "gradients/layer" + std::to_string(layer));
     for (const std::int64_t step : {0, 100, 200, 300, 400}) {
@@ -144,6 +145,7 @@ inline hsa::Study linear_study() {
   out.analysis.kinds = {
       {"runs/keras",
        {"TensorBoard histograms", {Gap::zeros, Gap::underflow, Gap::nonfinite, Gap::dtype}}}};
+  out.analysis.kinds.front().second.tool = hsa::frames::Tool::tensorboard;
   for (int layer = 0; layer < 2; ++layer) {
     auto tensor = foreign_tensor("runs/keras", "dense_" + std::to_string(layer) + "/kernel:0");
     tensor.hidden_by_buckets = true;

@@ -163,15 +163,21 @@ inline void add_advice(hsa::Study& study) {
   advice.ranks = hsa::recommend::RankSum{16, false, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};
-  advice.keep_in_fp32 = {{"layer7.conv.weight", "tensor", "its largest value", 16, 4},
-                         {"softmax", "softmax", "sums many exponentials", {}, 0}};
+  advice.keep_in_fp32 = {{.name = "layer7.conv.weight",
+                          .why = hsa::recommend::KeepInFp32::Why::limits_scale,
+                          .highest_log2 = 12,
+                          .highest_log2_without = 16,
+                          .binades_gained = 4},
+                         {"softmax", hsa::recommend::KeepInFp32::Kind::softmax,
+                          hsa::recommend::KeepInFp32::Why::exponential, 12, 65504}};
   hsa::recommend::Footprint memory;
   memory.weights = 26000000;
   memory.activations = 16000000;
   memory.bytes_fp32 = 168000000;
   memory.bytes_fp16 = 84000000;
   memory.bytes_mixed = 188000000;
-  memory.not_multiples_of_8 = {{"weight/classifier.weight", {10, 257}, "10 and 257"}};
+  memory.not_multiples_of_8 = {
+      {"weight/classifier.weight", {10, 257}, hsa::recommend::Footprint::Extents::both}};
   advice.footprint = memory;
 }
 
@@ -202,13 +208,10 @@ inline hsa::Study hostile_study(const std::filesystem::path& folder) {
   for (hsa::recommend::LayerScale& layer : out.advice.per_layer) layer.layer += bad;
   for (hsa::recommend::KeepInFp32& keep : out.advice.keep_in_fp32) {
     keep.name += bad;
-    keep.kind += bad;
-    keep.why += bad;
   }
   out.advice.dynamic->why += bad;
   for (auto& odd : out.advice.footprint->not_multiples_of_8) {
     odd.name += bad;
-    odd.why += bad;
   }
   out.advice.overflow_without_cure = {bad};
   return out;

@@ -22,8 +22,13 @@ int main(int argc, char** argv) {
   write_report(sample::tensorboard_study(), "TensorBoard", folder / "tensorboard.html");
   write_report(sample::linear_study(), "Equal buckets", folder / "linear.html");
   nlohmann::ordered_json lines;  // by whose log it is (tests/python/test_recording_lines.py)
-  for (const char* kind : {"PyTorch", "DeepSpeed", "TensorFlow", "Paddle"}) {
-    lines[kind] = halfscope::reports::answer::recording_for(kind).lines;
+  using halfscope::reports::answer::Framework;
+  const std::pair<const char*, Framework> frameworks[] = {{"PyTorch", Framework::pytorch},
+                                                          {"DeepSpeed", Framework::deepspeed},
+                                                          {"TensorFlow", Framework::tensorflow},
+                                                          {"Paddle", Framework::paddle}};
+  for (const auto& [name, framework] : frameworks) {
+    lines[name] = halfscope::reports::answer::recording_for(framework).lines;
   }
   std::ofstream(folder / "recording.json") << lines.dump();
   return 0;

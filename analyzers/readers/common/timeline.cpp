@@ -21,7 +21,6 @@ using frames::Frame;
 using frames::Notes;
 using frames::RoleSource;
 using frames::StepPeak;
-using log::BadInput;
 using log::printable;
 using log::Role;
 
@@ -310,9 +309,8 @@ void Timeline::tell_step(log::StepScalars& scalars) const {
 void Timeline::tell_assumptions(Notes& notes) const {
   const std::string shown = printable(log_);
   if (state_->any_assumed) {
-    notes.push_back(shown +
-                    ": no tensor's name carries a role, all are taken as weight_grad; --role "
-                    "GLOB=ROLE names roles");
+    notes.push_back(shown + ": no tensor's name carries a role, all are taken as weight_grad; " +
+                    frames::role_option() + " names roles");
   }
   if (!state_->without_scale.empty()) {
     notes.push_back(fmt::format(
@@ -329,20 +327,23 @@ void Timeline::tell_assumptions(Notes& notes) const {
     return tag.find("scale") == std::string::npos && tag.find("Scale") == std::string::npos;
   });
   notes.push_back(
-      shown +
-      ": does not say whether gradients carry a loss scale, they are taken as unscaled; "
-      "--recorded-scale S or TAG says that they do" +
+      shown + ": does not say whether gradients carry a loss scale, they are taken as unscaled; " +
+      frames::Message(frames::Option::recorded_scale, "S") + " or TAG says that they do" +
       (likely.empty() ? "" : ", its scalars have " + list_of(likely, 3)));
+}
+
+void refuse_scale_tag(const std::string& log, const std::string& tag, const std::string& instead) {
+  throw frames::OptionHelps(printable(log) + ": has no scalar '" + printable(tag) + "', which " +
+                            frames::Option::recorded_scale + " names; " + instead);
 }
 
 void Timeline::finish(Notes& notes) {
   if (state_->joined) return;
   if (selection_.scale_tag && state_->carried.empty()) {
     const std::vector<std::string> tags = by_likeness(state_->scalar_tags);
-    throw BadInput(fmt::format(
-        "{}: has no scalar '{}', which --recorded-scale names; {}", printable(log_),
-        printable(*selection_.scale_tag),
-        tags.empty() ? "it has no scalars: give a number" : "it has " + list_of(tags, kTagsShown)));
+    refuse_scale_tag(
+        log_, *selection_.scale_tag,
+        tags.empty() ? "it has no scalars: give a number" : "it has " + list_of(tags, kTagsShown));
   }
   for (const auto& [step, unused] : state_->extremes) state_->scalars.try_emplace(step);
   for (auto& [step, scalars] : state_->scalars) {

@@ -135,4 +135,9 @@ class Timeline {
   std::shared_ptr<TimelineState> state_;
 };
 
+/// Throws frames::OptionHelps: --recorded-scale names `tag`, which no scalar of the log has;
+/// `instead` says what it has.
+[[noreturn]] void refuse_scale_tag(const std::string& log, const std::string& tag,
+                                   const std::string& instead);
+
 }  // namespace halfscope::analyzers::readers::common

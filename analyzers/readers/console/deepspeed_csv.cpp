@@ -192,10 +192,11 @@ void tell(const Metric& metric, Timeline& timeline) {
 void tell_names(const std::string& shown, const std::vector<Metric>& used,
                 const std::set<std::string>& left_out, Notes& notes) {
   if (used.empty() && !left_out.empty()) {
-    notes.push_back(fmt::format(
-        "{}: no column is a loss, a learning rate or a loss scale by its name, the first is '{}'; "
-        "--recorded-scale NAME names the loss scale",
-        shown, printable(*left_out.begin())));
+    notes.push_back(fmt::format("{}: no column is a loss, a learning rate or a loss scale by its "
+                                "name, the first is '{}'; ",
+                                shown, printable(*left_out.begin())) +
+                    frames::Message(frames::Option::recorded_scale, "NAME") +
+                    " names the loss scale");
   }
   std::map<ScalarMeaning, const Metric*> known;
   for (const Metric& metric : used) {
@@ -252,6 +253,7 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
   if (any_samples) tell_steps(printable(log.path.string()), samples, notes);
   if (visit.kind) {
     frames::LogKind kind{"DeepSpeed CSV metrics", {frames::Gap::tensors}, true};
+    kind.tool = frames::Tool::deepspeed;
     if (any_samples && !samples) kind.gaps.push_back(frames::Gap::steps);
     visit.kind(kind);
   }

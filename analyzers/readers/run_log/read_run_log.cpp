@@ -17,7 +17,9 @@
 namespace halfscope::analyzers::readers::run_log {
 
 using frames::Frame;
+using frames::Message;
 using frames::Notes;
+using frames::Option;
 using frames::Selection;
 
 namespace {
@@ -140,12 +142,14 @@ class LeftOut {
             Notes& notes) const {
     if (!first_) return;
     if (!any_usable_ && !run_has_scale) frames::scale_of(*first_, s, log);
-    notes.push_back(fmt::format(
-        "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
-        "positive normal binary32 number ({} first); the scale collapsed, or is not what the log "
-        "says; --recorded-scale S gives it",
-        printable(log.string()), tables_, tables_ == 1 ? "table is" : "tables are", first_->step,
-        first_->scale));
+    notes.push_back(
+        fmt::format(
+            "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
+            "positive normal binary32 number ({} first); the scale collapsed, or is not what the "
+            "log says; ",
+            printable(log.string()), tables_, tables_ == 1 ? "table is" : "tables are",
+            first_->step, first_->scale) +
+        Message(Option::recorded_scale, "S") + " gives it");
   }
 
  private:
@@ -212,10 +216,11 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
   if (s.recorded_scale || s.scale_tag) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
     notes.push_back(printable(log.folder().string()) +
-                    (scaled
-                         ? ": --recorded-scale is taken in place of the scales the log holds"
-                         : ": says that its gradients are unscaled; --recorded-scale is used only "
-                           "where a tensor says otherwise"));
+                    (scaled ? ": " + Message(Option::recorded_scale) +
+                                  " is taken in place of the scales the log holds"
+                            : ": says that its gradients are unscaled; " +
+                                  Message(Option::recorded_scale) +
+                                  " is used only where a tensor says otherwise"));
   }
   notes.insert(notes.end(), log.notes().begin(), log.notes().end());
 }

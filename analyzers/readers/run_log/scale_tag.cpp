@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "analyzers/readers/common/timeline.hpp"
+
 namespace halfscope::analyzers::readers::run_log {
 
 ScaleTag::ScaleTag(const log::RunLog& log, const frames::Selection& selection) {
@@ -29,10 +31,9 @@ ScaleTag::ScaleTag(const log::RunLog& log, const frames::Selection& selection) {
     list += (list.empty() ? "it has '" : ", '") + log::printable(tag) + "'";
   }
   if (tags.size() > kMostNames) list += fmt::format(" and {} more", tags.size() - kMostNames);
-  throw log::BadInput(
-      fmt::format("{}: has no scalar '{}', which --recorded-scale names; {}",
-                  log::printable(log.folder().string()), log::printable(*selection.scale_tag),
-                  list.empty() ? "it has none that may be a loss scale: give a number" : list));
+  common::refuse_scale_tag(
+      log.folder().string(), *selection.scale_tag,
+      list.empty() ? "it has none that may be a loss scale: give a number" : list);
 }
 
 void ScaleTag::set(log::TensorRecord& record) const {

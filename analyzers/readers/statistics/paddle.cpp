@@ -356,6 +356,7 @@ void read_paddle(const log::OpenPath& log, const common::TimelineSelection& sele
   }
   if (visit.kind) {
     frames::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};
+    kind.tool = frames::Tool::paddle;
     if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
     for (const Gap gap : {Gap::counts, Gap::updates, Gap::steps}) kind.gaps.push_back(gap);
     visit.kind(kind);

@@ -216,10 +216,10 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
   gaps.insert({Gap::updates, any ? Gap::dtype : Gap::tensors});
   if (any && !selection.recorded_scale && !selection.scale_tag) gaps.insert(Gap::loss_scale);
   if (visit.kind) {
-    visit.kind({any ? "TensorBoard histograms" : "TensorBoard scalars",
-                {gaps.begin(), gaps.end()},
-                false,
-                scale_tag});
+    visit.kind({.name = any ? "TensorBoard histograms" : "TensorBoard scalars",
+                .gaps = {gaps.begin(), gaps.end()},
+                .scale_tag = scale_tag,
+                .tool = frames::Tool::tensorboard});
   }
   for (const Notes& more : {index.notes(), frames.notes()}) {
     notes.insert(notes.end(), more.begin(), more.end());

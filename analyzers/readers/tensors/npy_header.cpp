@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analyzers/frames/message.hpp"
 #include "analyzers/readers/tensors/python_literal.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/tensor_file.hpp"
@@ -95,12 +96,12 @@ void refuse_objects(const RawHeader& raw, const std::string& place) {
 void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::string& place) {
   if (kind != "V1" && kind != "V2") return;
   const bool two = kind == "V2";
-  throw BadInput(fmt::format(
-      "{} holds elements of {} without a type (dtype {}), want f2, f4 or f8; NPY has no name for "
-      "{}",
-      place, two ? "2 bytes" : "1 byte", log::printable(raw.descr.substr(0, 64)),
-      two ? "bfloat16: if that is what they are, say so with --as bf16"
-          : "8-bit floats, save the tensor as safetensors or as float32"));
+  const std::string found = fmt::format(
+      "{} holds elements of {} without a type (dtype {}), want f2, f4 or f8; NPY has no name for ",
+      place, two ? "2 bytes" : "1 byte", log::printable(raw.descr.substr(0, 64)));
+  if (!two) throw BadInput(found + "8-bit floats, save the tensor as safetensors or as float32");
+  throw frames::OptionHelps(found + "bfloat16: if that is what they are, say so with " +
+                            frames::as_bf16());
 }
 
 /// The one field's type of [('name', '<V2')], as structured dtypes of one field have it.
@@ -122,10 +123,6 @@ std::string skip_reason(std::string_view kind, const RawHeader& raw) {
   const char letter = kind.empty() ? '\0' : kind[0];
   if (letter == 'c') return fmt::format("dtype {} is complex, want f2, f4 or f8", dtype);
   if (letter == 'f') return fmt::format("dtype {} is not counted, want f2, f4 or f8", dtype);
-  if (kind == "u2") {
-    return fmt::format(
-        "dtype {} is no floating-point type; --as bf16 says that it holds bfloat16's bits", dtype);
-  }
   if (std::string_view("biuSUMmV").find(letter) != std::string_view::npos) {
     return fmt::format("dtype {} is no floating-point type", dtype);
   }
@@ -212,6 +209,7 @@ NpyArray read_npy_header(std::span<const std::byte> header, std::uint64_t stream
   array.data_offset = header.size();
   if (!dtype) {
     array.skip = skip_reason(kind, raw);
+    array.may_be_bfloat16 = !raw.structured && kind == "u2";
     return array;
   }
   array.dtype = *dtype;

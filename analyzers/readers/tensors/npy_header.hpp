@@ -19,7 +19,8 @@ inline constexpr std::size_t kNpyPreamble = 12;
 
 /// The array of an NPY stream, checked against the length of the stream.
 struct NpyArray {
-  std::string skip;  ///< why nothing can be counted ("dtype <i8 is ..."); else empty
+  std::string skip;              ///< why nothing can be counted ("dtype <i8 is ..."); else empty
+  bool may_be_bfloat16 = false;  ///< skipped, but `as` can say what its elements stand for
   std::vector<std::uint64_t> shape;
   Dtype dtype = Dtype::f32;
   bool big_endian = false;

@@ -85,7 +85,8 @@ class NpzFile final : public log::TensorFile {
     if (entry.array.skip.empty()) {
       arrays_.push_back(std::move(entry));
     } else {
-      skipped_.push_back({std::string(name_of(entry)), std::move(entry.array.skip)});
+      skipped_.push_back(
+          {std::string(name_of(entry)), std::move(entry.array.skip), entry.array.may_be_bfloat16});
     }
   }
 

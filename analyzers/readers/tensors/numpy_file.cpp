@@ -18,7 +18,9 @@ class NpyFile final : public log::TensorFile {
  public:
   NpyFile(const log::OpenPath& path, std::optional<Dtype> as)
       : file_(path), name_(path.path.stem().string()), array_(read_header(as)) {
-    if (!array_.skip.empty()) skipped_.push_back({name_, array_.skip});
+    if (!array_.skip.empty()) {
+      skipped_.push_back({name_, array_.skip, array_.may_be_bfloat16});
+    }
   }
 
   void for_each(const std::function<void(const NamedTensor&)>& visit) const override {

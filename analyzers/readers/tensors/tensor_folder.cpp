@@ -27,7 +27,6 @@ namespace halfscope::analyzers::readers::tensors {
 namespace {
 
 namespace fs = std::filesystem;
-using log::BadInput;
 using log::printable;
 
 constexpr std::string_view kWanted = "want one that can be read";
@@ -241,14 +240,14 @@ class Adder {
       all_.notes.push_back(printable(found.path.string()) +
                            ": holds tensors that safetensors or NumPy files of its step hold too, "
                            "and is left out");
-    } catch (const BadInput& refused) {
-      if (refused_.empty()) refused_ = refused.what();
-      all_.notes.push_back(std::string(refused.what()) + "; the file is left out");
+    } catch (const log::BadInput& refused) {
+      if (!refused_) refused_ = std::current_exception();
+      all_.notes.push_back(frames::message_of(refused) + "; the file is left out");
     }
   }
 
   void finish() const {
-    if (all_.files.empty() && !refused_.empty()) throw BadInput(refused_);
+    if (all_.files.empty() && refused_) std::rethrow_exception(refused_);
   }
 
  private:
@@ -263,7 +262,7 @@ class Adder {
   bool has_torch_;
   TensorFolder& all_;
   std::map<std::int64_t, std::set<std::string>> names_;  ///< by step, but of torch.save
-  std::string refused_;                                  ///< the first message
+  std::exception_ptr refused_;                           ///< by the first file that was
 };
 
 void add_files(std::vector<Found> found, std::optional<Dtype> as, TensorFolder& all) {
@@ -348,9 +347,10 @@ double scale_of(const StepFile& file, log::Role role, const frames::Selection& s
   if (selection.recorded_scale) return *selection.recorded_scale;
   if (!file.scaled || !is_gradient(role)) return 1.0;
   if (file.scale) return *file.scale;
-  throw BadInput(printable(file.path.string()) +
-                 ": its metadata says that gradients are scaled, but has no \"scale\" that is a "
-                 "positive number; give it with --recorded-scale S");
+  throw frames::OptionHelps(printable(file.path.string()) +
+                            ": its metadata says that gradients are scaled, but has no \"scale\" "
+                            "that is a positive number; give it with " +
+                            frames::Message(frames::Option::recorded_scale, "S"));
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -19,6 +19,7 @@
 namespace halfscope::analyzers::readers::tensors {
 
 using frames::Frame;
+using frames::Message;
 using frames::Notes;
 using frames::Progress;
 using frames::RoleSource;
@@ -98,9 +99,11 @@ void read_file(const StepFile& file, const Selection& s, std::optional<frames::U
   meter.add(file.bytes - told);
 }
 
-std::string skipped_note(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
-  return printable(file.string()) + ": tensor '" + printable(skipped.name) +
-         "' skipped: " + skipped.reason;
+Message skipped_note(const std::filesystem::path& file, const log::SkippedTensor& skipped) {
+  const std::string note = printable(file.string()) + ": tensor '" + printable(skipped.name) +
+                           "' skipped: " + skipped.reason;
+  if (!skipped.may_be_bfloat16) return note;
+  return note + "; " + frames::as_bf16() + " says that it holds bfloat16's bits";
 }
 
 /// A line for each skipped tensor, up to so many that somebody reads them.
@@ -129,12 +132,12 @@ std::string again_note(const std::string& shown, const std::vector<std::filesyst
                           " more lead to files that are read already, and are left out");
 }
 
-std::string assumed_note(const std::string& shown) {
+Message assumed_note(const std::string& shown) {
   return shown +
          ": no tensor's name carries a role, all are taken as weight_grad (but states of "
-         "optimizers, "
-         "such as .exp_avg); --role GLOB=ROLE names roles, as --role '*=weight' does of a model's "
-         "weights";
+         "optimizers, such as .exp_avg); " +
+         frames::role_option() + " names roles, as " + frames::role_option("*", "weight") +
+         " does of a model's weights";
 }
 
 /// What is told of roles that no name carries, of one file or several.
@@ -152,10 +155,9 @@ class GuessedRoles {
     if (assumed_) notes.push_back(assumed_note(shown));
     if (files_ == 0) return;
     const std::string more = files_ > 1 ? fmt::format(", and {} more files", files_ - 1) : "";
-    notes.push_back(fmt::format(
-        "{}: taken as a model's weights{}: it {}; --role '*=weight_grad' says that they are "
-        "gradients",
-        printable(first_.path.string()), more, first_.shows_weights));
+    notes.push_back(fmt::format("{}: taken as a model's weights{}: it {}; ",
+                                printable(first_.path.string()), more, first_.shows_weights) +
+                    frames::role_option("*", "weight_grad") + " says that they are gradients");
   }
 
  private:
@@ -164,10 +166,9 @@ class GuessedRoles {
   std::uint64_t files_ = 0;
 };
 
-std::string unscaled_note(const std::string& shown) {
-  return shown +
-         ": has no manifest, its values are taken as unscaled; --recorded-scale S says that they "
-         "carry a loss scale";
+Message unscaled_note(const std::string& shown) {
+  return shown + ": has no manifest, its values are taken as unscaled; " +
+         Message(frames::Option::recorded_scale, "S") + " says that they carry a loss scale";
 }
 
 /// Of two parts of one tensor together; before their tables are.

@@ -34,6 +34,7 @@ struct NamedTensor {
 struct SkippedTensor {
   std::string name;
   std::string reason;
+  bool may_be_bfloat16 = false;  ///< elements of 2 bytes whose type the file cannot name
 };
 
 /// An open file of tensors. Data is mapped, not read; what must be unpacked is unpacked a tensor at

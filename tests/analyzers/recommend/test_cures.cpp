@@ -16,6 +16,8 @@ using halfscope::test::record_of;
 using halfscope::test::TempFolder;
 using halfscope::test::Values;
 using log::Role;
+using Kind = recommend::KeepInFp32::Kind;
+using Why = recommend::KeepInFp32::Why;
 
 namespace {
 
@@ -61,7 +63,7 @@ const recommend::LayerScale& layer_called(const std::vector<recommend::LayerScal
 }
 
 std::vector<std::string> names_of(const std::vector<recommend::KeepInFp32>& found,
-                                  const std::string& kind) {
+                                  recommend::KeepInFp32::Kind kind) {
   std::vector<std::string> names;
   for (const recommend::KeepInFp32& keep : found) {
     if (keep.kind == kind) names.push_back(keep.name);
@@ -122,7 +124,9 @@ TEST_CASE("Layers get scales of their own where no single one serves", "[advice]
     const auto found = recommend::keep_in_fp32(run.analysis, advice, options);
     REQUIRE(found.size() == 1);
     CHECK(found[0].name == "big");
-    CHECK(found[0].kind == "tensor");
+    CHECK(found[0].kind == Kind::tensor);
+    CHECK(found[0].why == Why::limits_scale);
+    CHECK(found[0].highest_log2 == 4);
     CHECK(found[0].highest_log2_without == underflow::kLastLog2Scale);
     CHECK(found[0].binades_gained == underflow::kLastLog2Scale - 4);
   }
@@ -203,10 +207,10 @@ TEST_CASE("Operations are kept in FP32 by what their inputs were", "[advice]") {
     return recommend::keep_in_fp32(run.analysis, recommend::recommend(run.analysis, {}), {});
   };
   CHECK(found(255.0f, 11.0f).empty());  // 255^2 < 65504, e^11 = 59874
-  CHECK(names_of(found(256.0f, 11.0f), "normalization") == std::vector<std::string>{"body.1"});
-  CHECK(names_of(found(255.0f, 11.1f), "softmax") == std::vector<std::string>{"soft"});
+  CHECK(names_of(found(256.0f, 11.0f), Kind::normalization) == std::vector<std::string>{"body.1"});
+  CHECK(names_of(found(255.0f, 11.1f), Kind::softmax) == std::vector<std::string>{"soft"});
   const auto overflowing = found(1e5f, 1.0f);
-  CHECK(names_of(overflowing, "tensor") == std::vector<std::string>{"activation/body.0"});
+  CHECK(names_of(overflowing, Kind::tensor) == std::vector<std::string>{"activation/body.0"});
 }
 
 TEST_CASE("A loss that the recommended scale drives beyond FP16 is named", "[advice]") {
@@ -217,11 +221,11 @@ TEST_CASE("A loss that the recommended scale drives beyond FP16 is named", "[adv
     const Run run({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
     const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
     REQUIRE(advice.static_log2 == 15);
-    CHECK(names_of(recommend::keep_in_fp32(run.analysis, advice, {}), "loss") ==
+    CHECK(names_of(recommend::keep_in_fp32(run.analysis, advice, {}), Kind::loss) ==
           std::vector<std::string>{"loss"});
     scalars.loss = loss / 4;
     const Run half({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
-    CHECK(names_of(recommend::keep_in_fp32(half.analysis, advice, {}), "loss").empty());
+    CHECK(names_of(recommend::keep_in_fp32(half.analysis, advice, {}), Kind::loss).empty());
   }
 }
 
@@ -243,7 +247,7 @@ TEST_CASE("Memory is counted from shapes, and odd extents are named", "[advice]"
   CHECK(found->bytes_mixed == found->bytes_fp16 + 4 * found->weights);
   REQUIRE(found->not_multiples_of_8.size() == 1);
   CHECK(found->not_multiples_of_8[0].name == "weight/a.weight");
-  CHECK(found->not_multiples_of_8[0].why == "3 inputs: no multiple of 8");
+  CHECK(found->not_multiples_of_8[0].extents == recommend::Footprint::Extents::inputs);
 }
 
 TEST_CASE("ResNet-50's estimate: 26 M weights and 16 M activations are 168 MB, and 84",

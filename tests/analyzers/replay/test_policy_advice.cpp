@@ -25,12 +25,12 @@ std::vector<replay::Trap> found(const replay::StepSeries& series, const std::str
   std::vector<replay::Trace> traces;
   if (!policy.empty()) traces.push_back(replay::replay(policy::make(policy), series));
   std::vector<replay::Trap> all = replay::traps(series, traces);
-  std::erase_if(all, [&](const replay::Trap& trap) { return trap.id != id; });
+  std::erase_if(all, [&](const replay::Trap& trap) { return name_of(trap.kind) != id; });
   return all;
 }
 
 bool says(const std::vector<replay::Trap>& traps, std::string_view part) {
-  return traps.size() == 1 && traps[0].text.find(part) != std::string::npos;
+  return traps.size() == 1 && traps[0].text().find(part) != std::string::npos;
 }
 
 TEST_CASE("Trap: a floor above the scale that is needed") {
@@ -106,7 +106,7 @@ TEST_CASE("Trap: an exception without a floor names what there is") {
   const auto trap = found(series_of(magnitudes), "nnabla", "exception");
   CHECK(says(trap, "Its scale was 0 by then"));
   CHECK(says(trap, "that no scale cures"));
-  CHECK(trap.at(0).text.find("floor,") == std::string::npos);
+  CHECK(trap.at(0).text().find("floor,") == std::string::npos);
   CHECK(says(found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception"),
              "lower min_scale"));
 }

@@ -327,7 +327,7 @@ TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") 
   CHECK(a.tensors.at(1).counts.total == 1);
   CHECK(a.tensors.at(1).max_abs == 1.0);
   REQUIRE(a.notes.size() == 1);
-  CHECK(a.notes[0].find("differs from rank 0") != std::string::npos);
+  CHECK(a.notes[0].text().find("differs from rank 0") != std::string::npos);
 }
 
 TEST_CASE("steps and tensors are selected", "[table]") {

@@ -85,7 +85,7 @@ Study everything() {
   memory.bytes_fp32 = 168000000;
   memory.bytes_fp16 = 84000000;
   memory.bytes_mixed = 188000000;
-  memory.not_multiples_of_8 = {{"weight/w", {10}, "10"}};
+  memory.not_multiples_of_8 = {{"weight/w", {10}}};
   out.advice.footprint = memory;
   return out;
 }

@@ -14,6 +14,8 @@
 using namespace halfscope;
 using namespace halfscope::reports;
 using analyzers::frames::Gap;
+using analyzers::frames::Tool;
+using answer::Framework;
 
 namespace {
 
@@ -158,22 +160,24 @@ TEST_CASE("what most depends on comes first, and every gap has words", "[reports
 
 TEST_CASE("kinds of one folder are one log", "[reports][gaps]") {
   analyzers::underflow::Analysis analysis = sample::tensorboard_study().analysis;
-  analysis.kinds.push_back({"runs/mine", {"DeepSpeed CSV files", {Gap::tensors, Gap::updates}}});
+  analysis.kinds.push_back({"runs/mine",
+                            {.name = "DeepSpeed CSV files",
+                             .gaps = {Gap::tensors, Gap::updates},
+                             .tool = Tool::deepspeed}});
   const std::vector<answer::LogGaps> all = answer::could_not_tell(analysis);
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "TensorBoard histograms and DeepSpeed CSV files");
+  CHECK(all[0].recording.lines == answer::recording_for(Framework::deepspeed).lines);
   CHECK(said(all, Gap::tensors).empty());  // the other kind has them
   CHECK(std::ranges::count(all[0].unknown, Gap::updates, &answer::Unknown::gap) == 1);
 }
 
 TEST_CASE("the lines to record with are those of the log's tool", "[reports][gaps]") {
-  for (const char* kind : {"TensorBoard histograms", "Weights & Biases history", "anything"}) {
-    CHECK(answer::recording_for(kind).lines.find("Recorder(") != std::string_view::npos);
-  }
-  CHECK(answer::recording_for("DeepSpeed CSV metrics").lines.find("safe_get_full_grad") !=
+  CHECK(answer::recording_for(Framework::deepspeed).lines.find("safe_get_full_grad") !=
         std::string_view::npos);
-  for (const char* kind : {"TensorBoard", "DeepSpeed", "TensorFlow", "Paddle"}) {
-    const std::string_view lines = answer::recording_for(kind).lines;
+  for (const Framework framework :
+       {Framework::pytorch, Framework::deepspeed, Framework::tensorflow, Framework::paddle}) {
+    const std::string_view lines = answer::recording_for(framework).lines;
     CHECK(std::ranges::count(lines, '\n') == 2);  // three lines
   }
   const auto of_keras = answer::could_not_tell(sample::linear_study().analysis);

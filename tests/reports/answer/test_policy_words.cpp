@@ -143,11 +143,35 @@ TEST_CASE("not all skips are the model's where some are not known", "[reports][p
             "2 of 10 steps skipped, 1 spoiled (NaN or infinity goes into"));
 }
 
+namespace {
+
+std::string answer_of(const PolicyStudy& study) {
+  std::string all;
+  for (const answer::AnswerLine& line : answer::answer_lines(study)) all += line.text + "\n";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("lines to paste are told from the others", "[reports][policies]") {
+  PolicyStudy study;
+  study.series = steps(30, 1);
+  study.tuned.emplace();
+  study.tuned->trace.policy = policy::make("torch,init_scale=2^12");
+  study.tuned->trace.length = 30;
+  std::string pasted;
+  for (const answer::AnswerLine& line : answer::answer_lines(study)) {
+    if (line.paste) pasted += line.text;
+    CHECK(line.text.find('\n') == std::string::npos);
+  }
+  CHECK(pasted == answer::policy_line(study.tuned->trace.policy));
+}
+
 TEST_CASE("settings are searched or it is said why not", "[reports][policies]") {
   PolicyStudy study;
   study.series = steps(10, 0);
-  CHECK(has(answer::tuned_text(study, "Chainer"), "searched for chainer: it starts at 1"));
-  CHECK(has(answer::tuned_text(study, "torch"), "no step tells of a scale"));
+  CHECK(has(answer::not_tuned_text(study, "Chainer"), "searched for chainer: it starts at 1"));
+  CHECK(has(answer::not_tuned_text(study, "torch"), "no step tells of a scale"));
 }
 
 TEST_CASE("settings that keep the target are not denied", "[reports][policies]") {
@@ -159,17 +183,15 @@ TEST_CASE("settings that keep the target are not denied", "[reports][policies]")
   study.tuned->trace.policy = policy::make("apex-legacy");
   study.tuned->trace.length = 30;
   study.tuned->trace.mean_flushed = {0.01, 0.01};
-  CHECK(has(answer::tuned_text(study),
-            "No setting keeps the flushed share at the target of 0.01 %."));
+  CHECK(has(answer_of(study), "No setting keeps the flushed share at the target of 0.01 %."));
   study.tuned->own_within_target.emplace();
   study.tuned->own_within_target->length = 30;
   study.tuned->own_within_target->skipped = {0, 1};
-  CHECK(has(answer::tuned_text(study),
+  CHECK(has(answer_of(study),
             "No setting that was tried keeps the flushed share at the target of 0.01 %; those it "
             "has do, with 2 of 30 steps skipped."));
   study.tuned->own_within_target->skipped.clear();
-  CHECK(
-      has(answer::tuned_text(study), "those it has do, from a scale that leaves too little room."));
+  CHECK(has(answer_of(study), "those it has do, from a scale that leaves too little room."));
 }
 
 TEST_CASE("a static scale that is refused is said to be", "[reports][policies]") {

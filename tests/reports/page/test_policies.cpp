@@ -149,7 +149,7 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   const auto own = page::own_charts_json(study);
   CHECK(!own["policy-scales"]["rows"]["0"]["all"].empty());
   CHECK(!own["policy-flushed"]["rows"]["0"]["all"].empty());
-  const std::string html = page::sections_html(study);
+  const std::string html = page::sections_of(study).html;
   CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
   for (const char* row : {"the run itself", "recommended static scale", "best found: torch"}) {
     CHECK(has(html, std::string("<tr class=\"marked\"><th scope=\"row\">") + row));
@@ -247,7 +247,7 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
   const analyzers::Study study = study_of(folder / "run");
   CHECK(study.policies.empty());
   REQUIRE(study.not_replayed.size() == 1);
-  const std::string html = page::sections_html(study);
+  const std::string html = page::sections_of(study).html;
   CHECK(has(html, "Of 10 of its steps no scalars are recorded, first of steps 50 to 59"));
   CHECK(has(html, "--assume-constant-between"));
   CHECK(!has(html, "data-chart=\"policy-scales\""));

@@ -48,9 +48,9 @@ TEST_CASE("parts a study does not have are not on the page", "[reports][sections
   CHECK(page::scale_evidence_html({}).empty());
   CHECK(page::advice_html({}).empty());
   CHECK(page::own_charts_json(study).empty());
-  CHECK(!has(page::sections_html(study), "id=\"updates\""));
-  CHECK(!has(page::sections_html(study), "id=\"formats\""));
-  CHECK(page::sections_html({}).empty());
+  CHECK(!has(page::sections_of(study).html, "id=\"updates\""));
+  CHECK(!has(page::sections_of(study).html, "id=\"formats\""));
+  CHECK(page::sections_of({}).html.empty());
 }
 
 TEST_CASE("updates of all weights together", "[reports][sections]") {
@@ -127,9 +127,10 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
   CHECK(rooms.front().least == -2);
   CHECK(rooms.front().last == -1);
   CHECK(rooms.back().least == rooms.back().headroom->least);
-  CHECK(has(page::sections_html(study), "least room -2.0 binades at the recommended 1024 (2^10)"));
+  CHECK(
+      has(page::sections_of(study).html, "least room -2.0 binades at the recommended 1024 (2^10)"));
   study.advice.static_log2.reset();
-  CHECK(has(page::sections_html(study), "least room -0.8 binades at loss scale 1"));
+  CHECK(has(page::sections_of(study).html, "least room -0.8 binades at loss scale 1"));
 }
 
 TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
@@ -157,7 +158,7 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   CHECK(sums.nonfinite == 1);
   CHECK(sums.eight_bits == before - 1);
   CHECK(has(page::formats_html(study.analysis), "besides NaN</small>"));
-  CHECK(has(page::sections_html(study), "; 1 holds NaN or infinity"));
+  CHECK(has(page::sections_of(study).html, "; 1 holds NaN or infinity"));
   const auto own = page::own_charts_json(study);
   std::size_t drawn = 0;
   for (const auto& row : own["fits"]["rows"]["0"]["all"]) {
@@ -214,8 +215,8 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
 TEST_CASE("names are text in every section", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::hostile_study(folder / "run");
-  const std::string sections = page::sections_html(study);
-  const std::string html = page::findings_html(study, sections) + sections;
+  const page::Sections sections = page::sections_of(study);
+  const std::string html = page::findings_html(study, sections) + sections.html;
   CHECK(html.find("<img") == std::string::npos);
   CHECK(html.find('\x1b') == std::string::npos);
   CHECK(html.find("\xe2\x80\xae") == std::string::npos);
@@ -229,23 +230,27 @@ TEST_CASE("findings beyond the first are folded, and lead to their evidence",
           "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = page::findings_html(study, page::sections_html(study));
+  const std::string html = page::findings_html(study, page::sections_of(study));
   const std::size_t all = occurrences(html, "<li class=");
   CHECK(all > page::kFindingsShown);
   CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == page::kFindingsShown);
   CHECK(has(html, "<a href=\"#updates\">"));
   CHECK(has(html, "<a href=\"#overflow\">"));
   analyzers::Study clear;  // no more is said than the log could have shown
-  CHECK(has(page::findings_html(clear, ""), "The log holds no tensors"));
+  CHECK(has(page::findings_html(clear, {}), "The log holds no tensors"));
   clear.analysis.tensors.emplace_back();
-  CHECK(has(page::findings_html(clear, ""), "It holds no gradients"));
+  CHECK(has(page::findings_html(clear, {}), "It holds no gradients"));
   clear.analysis.tensors.back().counted = true;
-  CHECK(has(page::findings_html(clear, ""),
+  CHECK(has(page::findings_html(clear, {}),
             "Nothing was found that harms training in this format.<"));
   clear.advice.underflow_not_identifiable = true;
-  CHECK(has(page::findings_html(clear, ""), "as far as the log shows"));
+  CHECK(has(page::findings_html(clear, {}), "as far as the log shows"));
   analyzers::Study bare = study;  // a finding whose section is not there leads nowhere
   bare.overflow = {};
   bare.advice.nonfinite_steps = {1};
-  CHECK(!has(page::findings_html(bare, page::sections_html(bare)), "href=\"#overflow\""));
+  CHECK(!has(page::findings_html(bare, page::sections_of(bare)), "href=\"#overflow\""));
+  for (const answer::Evidence evidence : page::sections_of(study).evidence) {
+    CHECK(has(page::sections_of(study).html,
+              "<details class=\"section\" id=\"" + std::string(answer::name_of(evidence))));
+  }
 }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/no_scale.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzers/underflow/provenance.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::Study;
+using analyzers::recommend::NoScale;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
+
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kShown ? text + fmt::format(" and {} more", names.size() - kShown) : text;
+}
+
+std::string no_gradients_text(const Recommendation& advice) {
+  if (advice.roles_found.empty()) {
+    return "the log holds no tensors, and a loss scale acts on gradients";
+  }
+  return fmt::format(
+      "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
+      log::printable(joined(advice.roles_found)));
+}
+
+std::string all_zero_text(const Analysis& analysis) {
+  const std::string zero = "every finite gradient value is zero";
+  if (analyzers::underflow::runs_in_bfloat16(analysis)) {
+    return zero + ", and BF16 holds nearly all that FP32 does: no loss scale shows more";
+  }
+  return !hides_underflow(analysis)
+             ? zero
+             : zero +
+                   ", and they were computed in 16 bits, where what is too small becomes zero; a "
+                   "larger loss scale, or a run in FP32, shows what they are";
+}
+
+std::string divergence_text(const Recommendation& advice) {
+  if (!advice.limited_by || !advice.highest_log2) return "";
+  const analyzers::recommend::Limit& limit = *advice.limited_by;
+  return fmt::format(
+      "the largest gradient, {}{} at step {}, takes one of {} or less, as gradients do where "
+      "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
+      "learning rate, warm up, or clip gradients; for the steps before, see halfscope recommend "
+      "with --step A:B",
+      limit.censored ? "at least " : "", magnitude_text(limit.max_abs), limit.step,
+      power_text(*advice.highest_log2));
+}
+
+constexpr const char* kUnbounded =
+    "how large gradients are is not known: the log has infinities, or values beyond its buckets, "
+    "and nothing that bounds the others";
+
+}  // namespace
+
+std::string reason_json_text(const Recommendation& advice) {
+  if (!advice.no_scale) return missed_text(advice);
+  switch (*advice.no_scale) {
+    case NoScale::no_gradients: return "no_gradients";
+    case NoScale::all_zero: return "all_zero";
+    case NoScale::no_finite_values: return "no_finite_values";
+    case NoScale::scale_unknown: return "scale_unknown";
+    case NoScale::unbounded: return kUnbounded;
+    case NoScale::diverges: return "diverges";
+  }
+  return "";
+}
+
+std::string_view no_scale_title(const Recommendation& advice) {
+  return advice.no_scale == NoScale::diverges ? "No loss scale is recommended"
+                                              : "No loss scale can be recommended";
+}
+
+std::string no_scale_text(const Study& study) {
+  const Recommendation& advice = study.advice;
+  if (!advice.no_scale) return "";
+  switch (*advice.no_scale) {
+    case NoScale::no_gradients: return no_gradients_text(advice);
+    case NoScale::all_zero: return all_zero_text(study.analysis);
+    case NoScale::no_finite_values: return "no gradient value is finite, or there are none";
+    case NoScale::scale_unknown:
+      return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
+             "is not known, so nobody can tell how large they were; record it with the run, or "
+             "leave the steps out with --step";
+    case NoScale::unbounded: return kUnbounded;
+    case NoScale::diverges: return divergence_text(advice);
+  }
+  return "";
+}
+
+std::string missed_text(const Recommendation& advice) {
+  if (!advice.misses_target()) return "";
+  const bool less_serves =
+      advice.lowest_log2 && *advice.lowest_log2 <= *advice.highest_log2 + advice.headroom_asked;
+  return fmt::format(
+      "with {} {} of headroom, more than the target is still flushed to zero in {}{}",
+      advice.headroom_asked, advice.headroom_asked == 1 ? "binade" : "binades",
+      joined(advice.above_target),
+      less_serves ? "; less headroom would allow a scale that serves them" : "");
+}
+
+std::string unheld_text(const Recommendation& advice) {
+  const std::string start =
+      advice.dynamic ? " Start the dynamic one at " + power_text(advice.dynamic->init_log2) + "."
+                     : "";
+  return fmt::format(
+      "No static loss scale can be recommended: infinities hide the largest gradients of every "
+      "recorded step, so that {} is only an upper bound.{}",
+      power_text(*advice.static_log2), start);
+}
+
+}  // namespace halfscope::reports::answer
