@@ -8,6 +8,7 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "analyzers/updates/updates.hpp"
@@ -94,6 +95,8 @@ Findings findings_of(Analysis&& analysis) {
   found.overflow = overflow::find_overflow(found.analysis);
   for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
   found.peaks = underflow::tensor_peaks(found.analysis);
+  found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
+  found.weights_kept_in = underflow::all_kept_in_16_bits(found.analysis);
   found.lost = lost_mass(found.analysis);
   return found;
 }

@@ -44,6 +44,8 @@ struct Findings {
   std::vector<overflow::BrokenEnd> broken_ends;
   std::vector<underflow::TensorPeaks> peaks;
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
+  bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
+  std::optional<Dtype> weights_kept_in;  ///< all_kept_in_16_bits()
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;
   /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by

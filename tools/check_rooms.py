@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that includes follow tools/rooms.txt: no arrow upward, no cycle of files, no other room.
+"""Checks that includes follow tools/rooms.txt: no arrow upward, no cycle of files, no other room;
+and that reports, cli and python call no analyzer but the entries listed there.
 
 check_rooms.py [FOLDER]   prints what is wrong; exit code 1 where something is
 """
@@ -13,15 +14,17 @@ SOURCES = {".cpp", ".hpp", ".cu"}
 
 
 def read_table(path):
-    """{room: its place among all}, {layer: the layers it may include}"""
-    places, below = {}, {}
+    """{room: its place among all}, {layer: the layers it may include}, {entry}"""
+    places, below, entries = {}, {}, {"name_of"}
     for line in path.read_text().splitlines():
         if line.startswith("layer "):
             layer, others = line.removeprefix("layer ").split(":")
             below[layer] = set(others.split()) | {layer}
+        elif line.startswith("entry "):
+            entries.update(line.split()[1:])
         elif line and not line.startswith("#"):
             places[line.split()[0]] = len(places)
-    return places, below
+    return places, below, entries
 
 
 def read_includes(root, layers):
@@ -72,15 +75,28 @@ def cycles(includes):
             for file in sorted(inside)]
 
 
+def call_faults(root, places, entries):
+    """Calls of analyzers that are no entries."""
+    rooms = {room.rsplit("/", 1)[-1] for room in places if room.startswith("analyzers")}
+    call = re.compile(rf"\b(?:{'|'.join(rooms)})::((?:\w+::)*)([a-z]\w*)\(")
+    for layer in ("reports", "cli", "python/src"):
+        for path in sorted((root / layer).rglob("*.[ch]pp")):
+            code = re.sub(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"', "", path.read_text())
+            for found in call.finditer(code):
+                free = found[2] in entries or re.search(r"\b(?:frames|gates)::", found[0])
+                if not free:
+                    yield f"{path.relative_to(root)} calls {found[0]}): not an entry of tools/rooms.txt"
+
+
 def faults(root):
-    places, below = read_table(ROOT / "tools/rooms.txt")
+    places, below, entries = read_table(ROOT / "tools/rooms.txt")
     includes = read_includes(root, below)
     found = [f"{file}: {room_of(file)} is not in tools/rooms.txt" for file in includes
              if room_of(file) not in places]
     for file, included in includes.items():
         if room_of(file) in places:
             found += filter(None, (arrow_fault(file, path, places, below) for path in included))
-    return found + cycles(includes)
+    return found + cycles(includes) + list(call_faults(root, places, entries))
 
 
 def main():

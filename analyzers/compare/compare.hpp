@@ -131,6 +131,11 @@ struct RunTotals {
   std::vector<std::pair<std::int64_t, double>> loss;    ///< ascending by step
   std::vector<std::pair<std::int64_t, double>> scales;  ///< loss scales, likewise
   std::vector<std::int64_t> skipped;                    ///< found_inf
+
+  /// lost_to_zero() of the gradients; not_finite() of them, and of all.
+  Interval lost_to_zero() const;
+  Interval not_finite_values() const;
+  Interval all_not_finite_values() const;
 };
 
 /// How B's share stands to A's. unknown: no values, or only bounds are known and they overlap.
@@ -194,6 +199,7 @@ struct Comparison {
   std::optional<Both<UpdateCounts>> updates;  ///< of all weights that have them
   /// change_of_updates() of all weights.
   Change unmoved = Change::unknown;
+  Change zero_updates = Change::unknown;  ///< updates that are zero
   std::optional<CommonScalar> last_loss;  ///< at the last step for which both have one
   Parting parting;
   Both<std::optional<Operations>> operations;  ///< against their emulation, where checked

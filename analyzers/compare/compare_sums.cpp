@@ -145,6 +145,8 @@ void set_changes(Comparison& c) {
   if (!c.updates) return;
   c.unmoved =
       change_of_updates(*c.updates, {a.unmoved, b.unmoved}, {a.lost_updates, b.lost_updates});
+  c.zero_updates =
+      real_change_of(c.updates->a.zero, c.updates->a.pairs, c.updates->b.zero, c.updates->b.pairs);
 }
 
 /// Tensors and steps for which `of` gives a count; `of_target`: of tensors computed in it alone.
@@ -204,6 +206,10 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
   if (of_a == 0 || of_b == 0 || change == Change::same) return change;
   return are_similar(a, of_a, b, of_b) ? Change::similar : change;
 }
+
+Interval RunTotals::lost_to_zero() const { return compare::lost_to_zero(gradients); }
+Interval RunTotals::not_finite_values() const { return compare::not_finite(gradients); }
+Interval RunTotals::all_not_finite_values() const { return compare::not_finite(all); }
 
 Interval lost_to_zero(const Counts& counts) { return counts.zero + counts.classes.flushed_to_zero; }
 

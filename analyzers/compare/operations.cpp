@@ -15,6 +15,8 @@
 namespace halfscope::analyzers::compare {
 namespace {
 
+double spacing_of(Dtype dtype) { return std::ldexp(1.0, 1 - format_of(dtype).precision); }
+
 using log::BadInput;
 using log::printable;
 using nlohmann::json;
@@ -173,16 +175,16 @@ void add(std::vector<OperationSums>& formats, const Operation& o, const std::str
   sums.identical += o.identical;
   sums.within_one_ulp += o.within_one_ulp;
   sums.not_finite_in_one += o.not_finite_in_one;
-  sums.beyond_rounding += beyond_rounding(o) ? 1 : 0;
+  sums.beyond_rounding += o.beyond_rounding() ? 1 : 0;
 }
 
 }  // namespace
 
-double spacing(Dtype dtype) { return std::ldexp(1.0, 1 - format_of(dtype).precision); }
+double OperationSums::spacing() const { return spacing_of(dtype); }
 
-bool beyond_rounding(const Operation& o) {
-  const bool far = o.beyond_one_ulp() != 0 && o.largest_relative_error > spacing(o.dtype);
-  return o.dtype != Dtype::f32 && (o.not_finite_in_one != 0 || far);
+bool Operation::beyond_rounding() const {
+  const bool far = beyond_one_ulp() != 0 && largest_relative_error > spacing_of(dtype);
+  return dtype != Dtype::f32 && (not_finite_in_one != 0 || far);
 }
 
 const Operation& Operations::worst(Dtype dtype) const {

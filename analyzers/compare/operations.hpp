@@ -32,16 +32,12 @@ struct Operation {
 
   std::uint64_t different() const { return elements - identical; }
   std::uint64_t beyond_one_ulp() const { return elements - within_one_ulp - not_finite_in_one; }
+  /// Whether more than a last rounding apart: a result is not finite in one alone, or results are
+  /// several ulps apart and some call's relative error exceeds spacing(), which normal results that
+  /// are all neighbours cannot reach. Only 16-bit formats: binary32 results carry the rounding of
+  /// the whole sum, which depends on its order and may be larger.
+  bool beyond_rounding() const;
 };
-
-/// 2^(1 - p): neighbouring normal values differ by at most that part of themselves.
-double spacing(Dtype dtype);
-
-/// Whether more than a last rounding apart: a result is not finite in one alone, or results are
-/// several ulps apart and some call's relative error exceeds `spacing`, which normal results that
-/// are all neighbours cannot reach. Only 16-bit formats: binary32 results carry the rounding of the
-/// whole sum, which depends on its order and may be larger.
-bool beyond_rounding(const Operation& operation);
 
 /// All operations with results in one format.
 struct OperationSums {
@@ -50,6 +46,9 @@ struct OperationSums {
   std::uint64_t elements = 0, identical = 0, within_one_ulp = 0, not_finite_in_one = 0;
   std::uint64_t elements_of_different = 0;  ///< of the operations that are not identical throughout
   std::uint64_t beyond_rounding = 0;        ///< operations
+
+  /// 2^(1 - p): neighbouring normal values differ by at most that part of themselves.
+  double spacing() const;
 };
 
 struct Operations {

@@ -8,6 +8,7 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/readers/samples.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::formats {
@@ -159,6 +160,14 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
     }
   }
   collect(analysis, selection, false, options.threads, progress, opened);
+  const std::optional<int> log2 = exact_log2(analysis.loss_scale);
+  for (underflow::LogFindings& log : analysis.logs) {
+    for (TensorFindings& t : log.tensors) {
+      if (t.fits.empty()) continue;
+      t.lost_at_1 = underflow::lost_mass(t, analysis.target, 0);
+      if (log2) t.lost = underflow::lost_mass(t, analysis.target, *log2);
+    }
+  }
 }
 
 void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress,

@@ -36,13 +36,11 @@ struct Peak {
   Limit limit;
 };
 
-/// log2 of the largest power-of-two scale at which recorded / scale stays below overflow,
-/// `headroom` binades spared. Powers of two move exponents only, so one comparison of fractions
-/// decides.
+/// log2 of the largest power-of-two scale at which a peak does not overflow, `headroom` binades
+/// spared; no more than is worth anything.
 int highest_log2(const Peak& peak, Format format, int headroom) {
-  const Magnitude overflow = boundaries(format, 1.0, peak.scale).overflow;
-  const int reaches = peak.recorded.fraction >= overflow.fraction ? 1 : 0;
-  return std::min(kHighestLog2, overflow.exponent - peak.recorded.exponent - reaches - headroom);
+  const int safe = underflow::highest_safe_log2(peak.recorded, peak.scale, format);
+  return std::min(kHighestLog2, safe - headroom);
 }
 
 /// The largest finite magnitude of a step.

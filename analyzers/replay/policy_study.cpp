@@ -80,28 +80,7 @@ bool same(const Trace& a, const Trace& b) {
          a.parts == b.parts;
 }
 
-}  // namespace
-
-PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
-  close_gaps(series, options.assume_constant);
-  PolicyStudy study;
-  study.series = std::move(series);
-  study.traces = replay(options.policies.empty() ? policy::all() : options.policies, study.series);
-  study.order = ranked(study.traces);
-  study.recorded = recorded_trace(study.series);
-  study.check = check_run(study.series);
-  add_fixed(study, options.targets.headroom_bits);
-  study.tuned =
-      tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
-  study.target_underflow = options.targets.target_underflow;
-  study.traps = traps(study.series, study.traces);
-  if (study.check && !study.check->first_difference) {  // the policy explains every jump
-    std::erase_if(study.traps,
-                  [](const Trap& trap) { return trap.kind == TrapKind::not_in_checkpoint; });
-  }
-  return study;
-}
-
+/// Traces that did the same at every step, best first; within a group in the order asked for.
 std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
   std::vector<std::vector<std::size_t>> groups;
   for (const std::size_t i : study.order) {
@@ -115,6 +94,29 @@ std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
     }
   }
   return groups;
+}
+
+}  // namespace
+
+PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
+  close_gaps(series, options.assume_constant);
+  PolicyStudy study;
+  study.series = std::move(series);
+  study.traces = replay(options.policies.empty() ? policy::all() : options.policies, study.series);
+  study.order = ranked(study.traces);
+  study.groups = alike(study);
+  study.recorded = recorded_trace(study.series);
+  study.check = check_run(study.series);
+  add_fixed(study, options.targets.headroom_bits);
+  study.tuned =
+      tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
+  study.target_underflow = options.targets.target_underflow;
+  study.traps = traps(study.series, study.traces);
+  if (study.check && !study.check->first_difference) {  // the policy explains every jump
+    std::erase_if(study.traps,
+                  [](const Trap& trap) { return trap.kind == TrapKind::not_in_checkpoint; });
+  }
+  return study;
 }
 
 }  // namespace halfscope::analyzers::replay

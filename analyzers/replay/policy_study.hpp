@@ -34,7 +34,9 @@ struct PolicyStudy {
   StepSeries series;
   std::vector<Trace> traces;       ///< in the order asked for
   std::vector<std::size_t> order;  ///< indices into `traces`, best first
-  std::optional<Trace> recorded;   ///< what the run did
+  /// The same, those that did the same at every step together.
+  std::vector<std::vector<std::size_t>> groups;
+  std::optional<Trace> recorded;  ///< what the run did
   std::optional<RunCheck> check;
   std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
   /// log2 of one that is not recommended: too_small(). Then `fixed` is empty.
@@ -46,8 +48,5 @@ struct PolicyStudy {
 
 /// Throws log::BadInput where steps are missing and nothing is to be assumed for them.
 PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options);
-
-/// Traces that did the same at every step, best first; within a group in the order asked for.
-std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study);
 
 }  // namespace halfscope::analyzers::replay

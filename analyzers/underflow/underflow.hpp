@@ -112,6 +112,8 @@ struct TensorFindings {
   /// The same questions for every format; add_fits().
   std::vector<FormatFit> fits;
   std::optional<Narrowest> narrowest;
+  /// Of its mass, without a loss scale, and at Analysis::loss_scale where that is a power of two.
+  std::optional<MassShare> lost_at_1, lost;
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.

@@ -77,13 +77,13 @@ bool worth_pasting(const analyzers::Study& study) {
 void print(const analyzers::Study& study, const Options& options) {
   const Recommendation& r = study.advice;
   fmt::print("{}", terminal::answer_text(study));
-  const std::string kept = text::kept_narrow_text(study.analysis);
+  const std::string kept = text::kept_narrow_text(study);
   if (!kept.empty()) fmt::print("{}\n", kept);
   if (worth_pasting(study)) fmt::print("\n  {}\n\n", snippet_text(r, options.framework));
   fmt::print("{}{}", nonfinite_text(study), terminal::cures_text(r));
   fmt::print("{}{}", terminal::evidence_text(study, options.recommend.target_underflow),
              terminal::advice_text(r));
-  fmt::print("{}", terminal::updates_line(study.analysis));
+  fmt::print("{}", terminal::updates_line(study));
   fmt::print("{}", terminal::overflow_text(study.analysis, study.overflow));
   const std::string timeline = terminal::timeline_text(study);
   fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, terminal::gaps_text(study.analysis));

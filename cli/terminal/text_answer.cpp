@@ -20,15 +20,6 @@ using analyzers::Study;
 using analyzers::recommend::Recommendation;
 namespace text = reports::answer;
 
-std::string join(const std::vector<std::string>& words) {
-  constexpr std::size_t kShown = 5;
-  std::string all;
-  for (std::size_t i = 0; i < std::min(kShown, words.size()); ++i) {
-    all += (all.empty() ? "" : ", ") + log::printable(words[i]);
-  }
-  return words.size() > kShown ? all + fmt::format(" and {} more", words.size() - kShown) : all;
-}
-
 std::string broken_text(const Study& study) {
   const Recommendation& r = study.advice;
   std::string lines = text::carried_text(study);
@@ -47,7 +38,7 @@ std::string broken_text(const Study& study) {
   }
   if (!r.overflow_without_cure.empty()) {
     lines += fmt::format("{} {} {} whatever the loss scale: keep {} in FP32 or bfloat16.\n",
-                         join(r.overflow_without_cure),
+                         text::listed_names(r.overflow_without_cure, 5),
                          r.overflow_without_cure.size() == 1 ? "overflows" : "overflow",
                          text::people_say(study.analysis.target.name),
                          r.overflow_without_cure.size() == 1 ? "it" : "them");
@@ -62,7 +53,7 @@ std::string scale_line(const Study& study) {
   if (!r.static_log2) {
     return fmt::format("{}: {}.", text::no_scale_title(r), text::no_scale_text(study));
   }
-  if (r.needs_no_scale()) return text::wide_text(study.analysis);
+  if (r.needs_no_scale()) return text::wide_text(study);
   if (r.no_step_held()) return text::unheld_text(r);
   const std::string scale = text::power_text(*r.static_log2);
   const std::string hidden =

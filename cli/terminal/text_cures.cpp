@@ -118,22 +118,12 @@ std::string layers_text(const Recommendation& advice) {
   return text + more_text(order.size());
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::string_view kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.3g} {}", value, kUnits[unit]);
-}
-
 std::string footprint_text(const Footprint& f) {
   std::string text = fmt::format(
       "Memory of weights and activations{}: {} in FP32, {} in FP16, {} with FP32 master weights.\n",
       f.microbatches > 1 ? fmt::format(" of one of {} microbatches", f.microbatches) : "",
-      bytes_text(f.bytes_fp32), bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed));
+      reports::answer::bytes_text(f.bytes_fp32), text::bytes_text(f.bytes_fp16),
+      reports::answer::bytes_text(f.bytes_mixed));
   if (f.not_multiples_of_8.empty()) return text;
   text += "Tensor Cores want extents that are multiples of 8: ";
   for (std::size_t i = 0; i < std::min(kShown, f.not_multiples_of_8.size()); ++i) {

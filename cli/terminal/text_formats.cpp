@@ -58,13 +58,9 @@ std::map<Key, Group> group(const Analysis& analysis) {
 }
 
 std::string names(const Group& g) {
-  constexpr std::size_t kShown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, g.tensors.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + log::printable(g.tensors[i]->name);
-  }
-  if (g.tensors.size() > kShown) text += fmt::format(" and {} more", g.tensors.size() - kShown);
-  return text;
+  std::vector<std::string> names;
+  for (const TensorFindings* t : g.tensors) names.push_back(t->name);
+  return reports::answer::listed_names(names, 3);
 }
 
 std::string scales(const Group& g) {

@@ -53,7 +53,7 @@ std::vector<Line> lines_of(const PolicyStudy& study) {
     lines.push_back(line_of(*trace, study, {name}));
   }
   if (lines.size() > 1) lines.emplace_back();
-  for (const auto& group : analyzers::replay::alike(study)) {
+  for (const auto& group : study.groups) {
     const Trace& trace = study.traces[group.front()];
     if (trace.unavailable.empty()) lines.push_back(line_of(trace, study, names_of(study, group)));
   }

@@ -231,9 +231,10 @@ std::string updates_text(const Analysis& analysis) {
   return text + "\n" + table_text(weights, rule);
 }
 
-std::string updates_line(const Analysis& analysis) {
+std::string updates_line(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
   const UpdateCounts counts = sum_of(weights_of(analysis)).counts;
-  if (counts.updates() == 0 || !reports::answer::kept_narrow_text(analysis).empty()) return "";
+  if (counts.updates() == 0 || !reports::answer::kept_narrow_text(found).empty()) return "";
   return fmt::format(
       "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "
       "FP32 copy; halfscope analyze tells which.\n",

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::cli::terminal {
@@ -13,7 +14,7 @@ namespace halfscope::cli::terminal {
 std::string updates_text(const analyzers::underflow::Analysis& analysis);
 
 /// The same in one line; empty likewise.
-std::string updates_line(const analyzers::underflow::Analysis& analysis);
+std::string updates_line(const analyzers::Findings& found);
 
 /// Why no updates are known and what to do, as a clause.
 std::string missing_updates_text(const analyzers::underflow::Analysis& analysis);

@@ -98,8 +98,7 @@ std::string underflow_sentence(const Comparison& c) {
   const bool bounds = !c.runs.a.lost.exact() || !c.runs.b.lost.exact();
   const bool zeros = c.zeros_tell && bounds;
   const auto lost = [&](const RunTotals& run) {
-    return share_of_total(zeros ? analyzers::compare::lost_to_zero(run.gradients) : run.likely_lost,
-                          run.gradients.total);
+    return share_of_total(zeros ? run.lost_to_zero() : run.likely_lost, run.gradients.total);
   };
   const std::string numbers = fmt::format("{}{} in A, {} in B", zeros ? "with true zeros " : "",
                                           lost(c.runs.a), lost(c.runs.b));
@@ -190,8 +189,7 @@ std::string kept_sentence(const Comparison& c) {
 std::string zero_updates_sentence(const Comparison& c) {
   const UpdateCounts &a = c.updates->a, &b = c.updates->b;
   if (c.runs.a.zero_updates_hide || c.runs.b.zero_updates_hide) return "";
-  const Change change = analyzers::compare::real_change_of(a.zero, a.pairs, b.zero, b.pairs);
-  if (change != Change::less && change != Change::more) return "";
+  if (c.zero_updates != Change::less && c.zero_updates != Change::more) return "";
   return fmt::format(
       " Updates that are exactly zero: {} in A, {} in B; underflow did not make them, and no "
       "verdict rests on them.",

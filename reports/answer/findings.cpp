@@ -60,14 +60,7 @@ std::string format_name(const analyzers::underflow::Analysis& analysis) {
   return people_say(analysis.target.name);
 }
 
-std::string some_names(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 3;
-  std::string out;
-  for (std::size_t i = 0; i < names.size() && i < kShown; ++i) {
-    out += (i == 0 ? "" : ", ") + log::printable(names[i]);
-  }
-  return names.size() > kShown ? out + fmt::format(" and {} more", names.size() - kShown) : out;
-}
+std::string some_names(const std::vector<std::string>& names) { return listed_names(names, 3); }
 
 void underflow(const Study& study, List& to) {
   const Share now = flushed_now(study);
@@ -106,16 +99,15 @@ void swamped(const Study& study, List& to) {
   if (of == 0) return;
   const double share = static_cast<double>(lost) / static_cast<double>(of);
   if (share < kWorthTelling) return;
-  to.push_back(
-      {severity_of(share),
-       fmt::format("{} of the weight updates are lost {} {}: {} too small "
-                   "for the format, {} rounded away.",
-                   share_text(lost, of),
-                   kept_narrow_text(study.analysis).empty() ? "where weights are kept in"
+  to.push_back({severity_of(share),
+                fmt::format("{} of the weight updates are lost {} {}: {} too small "
+                            "for the format, {} rounded away.",
+                            share_text(lost, of),
+                            kept_narrow_text(study).empty() ? "where weights are kept in"
                                                             : "in the weights, which are kept in",
-                   format_name(study.analysis), share_text(counts.half.underflow, of),
-                   share_text(counts.half.swamped, of)),
-       kept_by_masters(study, of), Evidence::updates});
+                            format_name(study.analysis), share_text(counts.half.underflow, of),
+                            share_text(counts.half.swamped, of)),
+                kept_by_masters(study, of), Evidence::updates});
 }
 
 namespace {

@@ -19,30 +19,21 @@ using analyzers::underflow::Analysis;
 
 namespace {
 
-std::string joined(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  return names.size() > kShown ? text + fmt::format(" and {} more", names.size() - kShown) : text;
-}
-
 std::string no_gradients_text(const Recommendation& advice) {
   if (advice.roles_found.empty()) {
     return "the log holds no tensors, and a loss scale acts on gradients";
   }
   return fmt::format(
       "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
-      log::printable(joined(advice.roles_found)));
+      log::printable(listed(advice.roles_found, 5)));
 }
 
-std::string all_zero_text(const Analysis& analysis) {
+std::string all_zero_text(const Study& study) {
   const std::string zero = "every finite gradient value is zero";
-  if (analyzers::underflow::runs_in_bfloat16(analysis)) {
+  if (study.in_bfloat16) {
     return zero + ", and BF16 holds nearly all that FP32 does: no loss scale shows more";
   }
-  return !hides_underflow(analysis)
+  return !hides_underflow(study.analysis)
              ? zero
              : zero +
                    ", and they were computed in 16 bits, where what is too small becomes zero; a "
@@ -90,7 +81,7 @@ std::string no_scale_text(const Study& study) {
   if (!advice.no_scale) return "";
   switch (*advice.no_scale) {
     case NoScale::no_gradients: return no_gradients_text(advice);
-    case NoScale::all_zero: return all_zero_text(study.analysis);
+    case NoScale::all_zero: return all_zero_text(study);
     case NoScale::no_finite_values: return "no gradient value is finite, or there are none";
     case NoScale::scale_unknown:
       return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
@@ -109,7 +100,7 @@ std::string missed_text(const Recommendation& advice) {
   return fmt::format(
       "with {} {} of headroom, more than the target is still flushed to zero in {}{}",
       advice.headroom_asked, advice.headroom_asked == 1 ? "binade" : "binades",
-      joined(advice.above_target),
+      listed(advice.above_target, 5),
       less_serves ? "; less headroom would allow a scale that serves them" : "");
 }
 

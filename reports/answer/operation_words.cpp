@@ -59,16 +59,14 @@ std::string verdict_line(const OperationSums& s) {
   return fmt::format(
       "{} of {} by more than a last rounding explains: results of several ulps and a relative "
       "error above {}, or not finite in one alone",
-      count_text(s.beyond_rounding), plural(s.operations, "operation"),
-      error_text(analyzers::compare::spacing(s.dtype)));
+      count_text(s.beyond_rounding), plural(s.operations, "operation"), error_text(s.spacing()));
 }
 
 /// The most ulps of an operation that rounding explains all the same; empty where none are many.
 std::string ulps_line(const Operations& all, const OperationSums& s) {
   const Operation* most = nullptr;
   for (const Operation& o : all.all) {
-    if (o.dtype != s.dtype || o.largest_ulps < 2 || analyzers::compare::beyond_rounding(o))
-      continue;
+    if (o.dtype != s.dtype || o.largest_ulps < 2 || o.beyond_rounding()) continue;
     if (most == nullptr || o.largest_ulps > most->largest_ulps) most = &o;
   }
   if (most == nullptr) return "";
@@ -95,7 +93,7 @@ std::string error_text(double relative) { return fmt::format("{:.2g}", relative)
 std::string_view kind_of(const Operation& o) {
   if (o.different() == 0) return "identical";
   if (o.dtype == Dtype::f32) return "different";
-  return analyzers::compare::beyond_rounding(o) ? "more than rounding" : "rounding";
+  return o.beyond_rounding() ? "more than rounding" : "rounding";
 }
 
 std::string operations_heading(const Operations& operations, std::string_view run) {

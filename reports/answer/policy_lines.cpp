@@ -47,7 +47,7 @@ void add_line(std::vector<PolicyLine>& lines, const std::string& name, const Tra
 
 /// The groups that have a line to draw: torch's first, then best first.
 std::vector<std::vector<std::size_t>> drawn_groups(const PolicyStudy& study) {
-  auto groups = replay::alike(study);
+  auto groups = study.groups;
   std::erase_if(groups, [&](const auto& group) {
     const Trace& trace = study.traces[group.front()];
     return !trace.unavailable.empty() || trace.scale.empty();
@@ -66,11 +66,9 @@ std::string group_name(const PolicyStudy& study, const std::vector<std::size_t>&
   std::vector<std::size_t> members = group;  // what people know best tells the line
   std::stable_partition(members.begin(), members.end(),
                         [&](std::size_t i) { return study.traces[i].name == "torch"; });
-  std::string out;
-  for (std::size_t i = 0; i < members.size() && i < kNamed; ++i) {
-    out += (i == 0 ? "" : ", ") + trace_name(study.traces[members[i]]);
-  }
-  return members.size() > kNamed ? out + fmt::format(" and {} more", members.size() - kNamed) : out;
+  std::vector<std::string> names;
+  for (const std::size_t i : members) names.push_back(trace_name(study.traces[i]));
+  return listed(names, kNamed);
 }
 
 std::vector<PolicyLine> policy_lines(const PolicyStudy& study) {

@@ -38,10 +38,11 @@ std::string carried_text(const analyzers::Findings& found) {
       count_text(carried->steps), count_text(carried->of), option);
 }
 
-std::string wide_text(const Analysis& analysis) {
+std::string wide_text(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
   const bool bfloat16 = analysis.target.name == "bfloat16";
   const std::string format = bfloat16 ? "BF16" : people_say(analysis.target.name);
-  const std::string own = analyzers::underflow::runs_in_bfloat16(analysis) && bfloat16
+  const std::string own = found.in_bfloat16 && bfloat16
                               ? " This run computed in BF16; --format fp16 says whether it may use "
                                 "FP16."
                               : "";

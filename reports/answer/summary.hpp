@@ -45,7 +45,7 @@ std::string half_parameters_text(const analyzers::recommend::Recommendation& adv
 std::string carried_text(const analyzers::Findings& found);
 
 /// "BF16 needs no loss scale": of a format that has FP32's exponent range.
-std::string wide_text(const analyzers::underflow::Analysis& analysis);
+std::string wide_text(const analyzers::Findings& found);
 
 /// Whether a run in BF16 may use the format, and the tensor that decides; empty where that is not
 /// asked, or not known.

@@ -109,6 +109,22 @@ std::string bytes_text(std::uint64_t bytes) {
                                      : fmt::format("{:.3g} {}", value, kUnits[unit]);
 }
 
+std::string extents_text(const std::vector<std::uint64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, " x "));
+}
+
+std::string listed(const std::vector<std::string>& words, std::size_t most) {
+  const auto end = words.begin() + static_cast<std::ptrdiff_t>(std::min(most, words.size()));
+  const std::string shown = fmt::format("{}", fmt::join(words.begin(), end, ", "));
+  return words.size() > most ? fmt::format("{} and {} more", shown, words.size() - most) : shown;
+}
+
+std::string listed_names(const std::vector<std::string>& names, std::size_t most) {
+  std::vector<std::string> safe;
+  for (const std::string& name : names) safe.push_back(log::printable(name));
+  return listed(safe, most);
+}
+
 std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }

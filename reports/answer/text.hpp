@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "halfscope/table/interval.hpp"
 
@@ -35,6 +36,14 @@ std::string magnitude_text(double magnitude);
 
 /// "84 MB": decimal units, three digits.
 std::string bytes_text(std::uint64_t bytes);
+
+/// "3 x 4"; empty of one value.
+std::string extents_text(const std::vector<std::uint64_t>& shape);
+
+/// "a, b and 3 more"; the words as they are.
+std::string listed(const std::vector<std::string>& words, std::size_t most);
+/// The same of names, made safe to print.
+std::string listed_names(const std::vector<std::string>& names, std::size_t most);
 
 /// "1 step", "2 steps".
 std::string plural(std::uint64_t count, std::string_view noun);

@@ -50,8 +50,9 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   return sum_updates(tensors);
 }
 
-std::string kept_narrow_text(const analyzers::underflow::Analysis& analysis) {
-  const std::optional<Dtype> kept = analyzers::underflow::all_kept_in_16_bits(analysis);
+std::string kept_narrow_text(const analyzers::Findings& found) {
+  const analyzers::underflow::Analysis& analysis = found.analysis;
+  const std::optional<Dtype>& kept = found.weights_kept_in;
   if (!kept || format_of(*kept) != analysis.target.format) return "";
   const UpdateCounts counts = all_updates(analysis).table.counts;
   if (counts.half.lost() == 0) return "";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "reports/answer/series.hpp"
 
@@ -24,7 +25,7 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis);
 
 /// "Weights are kept in BF16 ...: 55 % of 12,163 sampled updates are lost. Keep FP32 master
 /// weights."; empty where some weights are not kept in the target format, or nothing is lost.
-std::string kept_narrow_text(const analyzers::underflow::Analysis& analysis);
+std::string kept_narrow_text(const analyzers::Findings& found);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);

@@ -154,7 +154,7 @@ Json to_json(const Findings& found) {
   to["tensors"] = Json::array();
   for (const underflow::TensorFindings& t : analysis.tensors()) {
     to["tensors"].push_back(tensor_json(t, analysis.target));
-    put_formats(to["tensors"].back(), t, analysis);
+    put_formats(to["tensors"].back(), t);
   }
   put_headroom(to["tensors"], found.overflow);
   put_peaks(to, found);

@@ -74,9 +74,9 @@ Json run_json(const compare::RunTotals& run) {
   Json to;
   put_counts(to, run.gradients);
   to["lost"] = to_json(run.lost);
-  to["lost_to_zero"] = to_json(compare::lost_to_zero(run.gradients));
-  to["not_finite"] = to_json(compare::not_finite(run.gradients));
-  to["not_finite_all_roles"] = to_json(compare::not_finite(run.all));
+  to["lost_to_zero"] = to_json(run.lost_to_zero());
+  to["not_finite"] = to_json(run.not_finite_values());
+  to["not_finite_all_roles"] = to_json(run.all_not_finite_values());
   if (run.non_finite) to["trouble"]["nan_or_infinity"] = trouble_json(*run.non_finite);
   if (run.overflow) to["trouble"]["overflow"] = trouble_json(*run.overflow);
   if (run.loss_non_finite) to["trouble"]["loss_not_finite_from"] = *run.loss_non_finite;

@@ -2,8 +2,6 @@
 // Which formats a tensor fits, and how much of its mass is lost.
 #include <cmath>
 
-#include "analyzers/formats/format_fit.hpp"
-#include "analyzers/underflow/lost_mass.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -57,12 +55,11 @@ Json block_fit_json(const underflow::BlockFit& fit) {
 
 }  // namespace
 
-void put_formats(Json& to, const underflow::TensorFindings& tensor,
-                 const underflow::Analysis& analysis) {
+void put_formats(Json& to, const underflow::TensorFindings& tensor) {
   if (tensor.fits.empty()) return;
   const bool any = tensor.counts.finite_nonzero.high > 0;
   for (const underflow::FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit, any));
-  if (const auto narrow = formats::narrowest(tensor)) {
+  if (const auto& narrow = tensor.narrowest) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }
   if (tensor.skipped_nan + tensor.skipped_inf > 0) {
@@ -72,10 +69,8 @@ void put_formats(Json& to, const underflow::TensorFindings& tensor,
   for (const underflow::BlockFit& fit : tensor.block_fits) {
     to["mx_formats"].push_back(block_fit_json(fit));
   }
-  to["lost_mass"]["at_1"] = mass_json(underflow::lost_mass(tensor, analysis.target, 0));
-  if (const auto k = exact_log2(analysis.loss_scale)) {
-    to["lost_mass"]["at_loss_scale"] = mass_json(underflow::lost_mass(tensor, analysis.target, *k));
-  }
+  if (tensor.lost_at_1) to["lost_mass"]["at_1"] = mass_json(*tensor.lost_at_1);
+  if (tensor.lost) to["lost_mass"]["at_loss_scale"] = mass_json(*tensor.lost);
 }
 
 }  // namespace halfscope::reports::exports

@@ -38,7 +38,7 @@ Json operation_json(const compare::Operation& o) {
              {"zero", both_json(o.zero)},
              {"subnormal", both_json(o.subnormal)},
              {"not_finite", both_json(o.not_finite)}};
-  if (o.dtype != Dtype::f32) to["beyond_rounding"] = compare::beyond_rounding(o);
+  if (o.dtype != Dtype::f32) to["beyond_rounding"] = o.beyond_rounding();
   return to;
 }
 

@@ -39,8 +39,7 @@ Json operations_json(const analyzers::compare::Operations& operations);
 void put_cures(Json& to, const analyzers::recommend::Recommendation& advice);
 
 /// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
-void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
-                 const analyzers::underflow::Analysis& analysis);
+void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor);
 
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);

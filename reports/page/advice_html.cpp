@@ -124,14 +124,6 @@ std::string ranks_html(const Recommendation& advice) {
   return headed("Sums over data-parallel ranks", text);
 }
 
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string out;
-  for (const std::uint64_t extent : shape) {
-    out += (out.empty() ? "" : " x ") + std::to_string(extent);
-  }
-  return out;
-}
-
 std::string footprint_html(const Recommendation& advice) {
   if (!advice.footprint) return "";
   const analyzers::recommend::Footprint& f = *advice.footprint;
@@ -149,7 +141,7 @@ std::string footprint_html(const Recommendation& advice) {
   std::vector<Row> rows;
   for (const auto& odd : f.not_multiples_of_8) {
     rows.push_back({{{breakable_name(odd.name)},
-                     {shape_text(odd.shape)},
+                     {answer::extents_text(odd.shape)},
                      {answer::html_name(answer::why_text(odd))}}});
   }
   return out + headed("Dimensions that are no multiple of 8",

@@ -96,10 +96,7 @@ json specs_json(const Window& scaled) {
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string out;
-  for (const std::uint64_t extent : shape)
-    out += (out.empty() ? "" : " x ") + std::to_string(extent);
-  return out.empty() ? "one value" : "shape " + out;
+  return shape.empty() ? "one value" : "shape " + answer::extents_text(shape);
 }
 
 std::string counted_text(const analyzers::underflow::Counts& counts) {

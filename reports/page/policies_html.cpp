@@ -110,7 +110,7 @@ std::string table_html(const PolicyStudy& study) {
     rows.push_back(row_of(breakable_policy(name), *trace, study.series));
     rows.back().marked = true;
   }
-  for (const auto& group : replay::alike(study)) {
+  for (const auto& group : study.groups) {
     const Trace& trace = study.traces[group.front()];
     if (!trace.unavailable.empty()) continue;
     rows.push_back(row_of(names_html(study, group), trace, study.series));

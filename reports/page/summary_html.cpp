@@ -23,12 +23,10 @@ namespace {
 constexpr std::size_t kNamesShown = 5;
 
 std::string names_html(const std::vector<std::string>& names) {
-  std::string out;
-  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) {
-    out += fmt::format("{}<code>{}</code>", i == 0 ? "" : ", ", answer::html_name(names[i]));
-  }
-  if (names.size() > kNamesShown) out += fmt::format(" and {} more", names.size() - kNamesShown);
-  return out;
+  std::vector<std::string> words;
+  for (const std::string& name : names)
+    words.push_back("<code>" + answer::html_name(name) + "</code>");
+  return answer::listed(words, kNamesShown);
 }
 
 std::string tile(std::string_view kind, std::string_view title, std::string_view value,
@@ -178,7 +176,7 @@ std::string scale_html(const Study& study) {
                        answer::html_escape(answer::no_scale_text(study)));
   }
   const std::string format = format_html(analysis);
-  if (study.advice.needs_no_scale()) return answer::html_escape(answer::wide_text(analysis));
+  if (study.advice.needs_no_scale()) return answer::html_escape(answer::wide_text(study));
   if (advice.no_step_held()) {
     return answer::html_escape(answer::unheld_text(advice));
   }

@@ -39,7 +39,7 @@ inline analyzers::compare::Comparison compared(const std::filesystem::path& a,
                                        of_b = analyzers::underflow::analyze({b}, {}, selection);
   const analyzers::compare::Both<analyzers::frames::Selection> selections = {selection, selection};
   analyzers::compare::Comparison c = analyzers::compare::compare(of_a, of_b, selections);
-  analyzers::compare::add_elements(c, of_a, of_b, selections);
+  analyzers::compare::add_elements(c, of_a.logs.front(), of_b.logs.front(), selections);
   return c;
 }
 

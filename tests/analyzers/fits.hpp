@@ -55,7 +55,7 @@ inline analyzers::underflow::TensorFindings fitted(const std::filesystem::path& 
   analyzers::underflow::Analysis a =
       analyzers::underflow::analyze({log}, {"binary16", kBinary16, rule}, selection);
   analyzers::formats::add_fits(a, selection, how.options);
-  return a.tensors.at(0);
+  return a.logs[0].tensors.at(0);
 }
 
 inline const analyzers::underflow::FormatFit& fit_in(const analyzers::underflow::TensorFindings& t,

@@ -23,7 +23,7 @@ HALFSCOPE_FUZZ_TARGET(any_log) {
   fuzz::read_or_refuse(log, [&] {
     const auto found = analyzers::underflow::analyze({log}, analyzers::underflow::Target{},
                                                      analyzers::frames::Selection{});
-    for (const analyzers::underflow::TensorFindings& tensor : found.tensors) {
+    for (const analyzers::underflow::TensorFindings& tensor : found.tensors()) {
       fuzz::require(tensor.counts.zero.high <= tensor.counts.total);
       fuzz::require(tensor.counts.finite_nonzero.high <= tensor.counts.total);
     }

@@ -66,3 +66,13 @@ def test_a_room_that_is_not_in_the_table_is_told(house):
     (house / "analyzers/attic").mkdir()
     (house / "analyzers/attic/old.hpp").write_text("")
     assert check(house) == ["rooms: analyzers/attic/old.hpp: analyzers/attic is not in tools/rooms.txt"]
+
+
+@pytest.mark.parametrize("call", ["analyzers::underflow::tensor_peaks(analysis)",
+                                  "replay::alike(study)"])
+def test_a_report_that_analyses_is_told(house, call):
+    (house / "reports/answer/text.cpp").write_text(f"const auto found = {call};  // replay::traps(x)\n"
+                                                   'const auto quoted = "replay::traps(x)";\n')
+    name = call[:call.index("(") + 1].removeprefix("analyzers::")
+    [fault] = check(house)
+    assert fault.startswith("rooms: reports/answer/text.cpp calls ") and name in fault

@@ -120,20 +120,20 @@ inline std::vector<float> gradients_with_zeros(int layer, std::int64_t step) {
 inline hsa::Study tensorboard_study() {
   using hsa::frames::Gap;
   hsa::Study out;
-  out.analysis.logs = {"runs/mine"};
-  out.analysis.kinds = {
-      {"runs/mine",
-       {"TensorBoard histograms",
-        {Gap::zeros, Gap::dtype, Gap::loss_scale, Gap::updates, Gap::every_step}}}};
-  out.analysis.kinds.front().second.tool = hsa::frames::Tool::tensorboard;
+  out.analysis.logs.resize(1);
+  out.analysis.logs[0].name = "runs/mine";
+  out.analysis.logs[0].kinds = {
+      {"TensorBoard histograms",
+       {Gap::zeros, Gap::dtype, Gap::loss_scale, Gap::updates, Gap::every_step}}};
+  out.analysis.logs[0].kinds.front().tool = hsa::frames::Tool::tensorboard;
   for (int layer = 0; layer < 4; ++layer) {
     auto tensor = foreign_tensor("runs/mine", "gradients/layer" + std::to_string(layer));
     for (const std::int64_t step : {0, 100, 200, 300, 400}) {
       add_step(tensor, step, log_buckets(gradients_with_zeros(layer, step)));
     }
-    out.analysis.tensors.push_back(tensor);
+    out.analysis.logs[0].tensors.push_back(tensor);
   }
-  out.advice = hsa::recommend::recommend(out.analysis, {});
+  out.advice = hsa::recommend::recommend({out.analysis, {}, {}});
   return out;
 }
 
@@ -141,11 +141,11 @@ inline hsa::Study tensorboard_study() {
 inline hsa::Study linear_study() {
   using hsa::frames::Gap;
   hsa::Study out;
-  out.analysis.logs = {"runs/keras"};
-  out.analysis.kinds = {
-      {"runs/keras",
-       {"TensorBoard histograms", {Gap::zeros, Gap::underflow, Gap::nonfinite, Gap::dtype}}}};
-  out.analysis.kinds.front().second.tool = hsa::frames::Tool::tensorboard;
+  out.analysis.logs.resize(1);
+  out.analysis.logs[0].name = "runs/keras";
+  out.analysis.logs[0].kinds = {
+      {"TensorBoard histograms", {Gap::zeros, Gap::underflow, Gap::nonfinite, Gap::dtype}}};
+  out.analysis.logs[0].kinds.front().tool = hsa::frames::Tool::tensorboard;
   for (int layer = 0; layer < 2; ++layer) {
     auto tensor = foreign_tensor("runs/keras", "dense_" + std::to_string(layer) + "/kernel:0");
     tensor.hidden_by_buckets = true;
@@ -155,9 +155,9 @@ inline hsa::Study linear_study() {
       table.set_nonfinite_unknown();
       add_step(tensor, step, table);
     }
-    out.analysis.tensors.push_back(tensor);
+    out.analysis.logs[0].tensors.push_back(tensor);
   }
-  out.advice = hsa::recommend::recommend(out.analysis, {});
+  out.advice = hsa::recommend::recommend({out.analysis, {}, {}});
   return out;
 }
 

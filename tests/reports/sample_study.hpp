@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/study.hpp"
 #include "halfscope/table/count/count.hpp"
 #include "reports/sample.hpp"
@@ -17,8 +18,9 @@ namespace hsa = halfscope::analyzers;
 
 inline hsa::Study study_of(const std::vector<std::filesystem::path>& logs) {
   hsa::Study out;
-  out.analysis = hsa::underflow::analyze(logs, {}, {});
-  out.advice = hsa::recommend::recommend(out.analysis, {});
+  static_cast<hsa::Findings&>(out) = hsa::findings_of(hsa::underflow::analyze(logs, {}, {}));
+  out.overflow = {};  // what a test wants of it, it adds
+  out.advice = hsa::recommend::recommend({out.analysis, {}, {}});
   return out;
 }
 
@@ -66,7 +68,7 @@ inline hs::UpdateWhatIf what_ifs(std::uint64_t n) {
 
 inline void add_updates(hsa::Study& study) {
   std::uint64_t n = 100;
-  for (hsa::underflow::TensorFindings& tensor : study.analysis.tensors) {
+  for (hsa::underflow::TensorFindings& tensor : study.analysis.logs[0].tensors) {
     if (tensor.role != hs::log::Role::weight) continue;
     tensor.updates.emplace();
     tensor.updates->table = update_table(n);
@@ -78,7 +80,7 @@ inline void add_updates(hsa::Study& study) {
 }
 
 inline void add_overflow(hsa::Study& study) {
-  auto& tensors = study.analysis.tensors;
+  auto& tensors = study.analysis.logs[0].tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].role != hs::log::Role::activation) continue;
     hsa::overflow::Headroom h;
@@ -94,7 +96,7 @@ inline void add_overflow(hsa::Study& study) {
     study.overflow.headroom.push_back(h);
   }
   hsa::overflow::OverflowEvent nan;
-  nan.log = study.analysis.logs[0];
+  nan.log = study.analysis.logs[0].name;
   nan.step = nan.last_step = 50;
   nan.tensor = "activation/layer3";
   nan.nan = 4321;
@@ -134,11 +136,12 @@ inline hsa::underflow::FormatFit fit(std::string_view format, bool at_1, bool at
 
 inline void add_fits(hsa::Study& study) {
   std::size_t i = 0;
-  for (hsa::underflow::TensorFindings& tensor : study.analysis.tensors) {
+  for (hsa::underflow::TensorFindings& tensor : study.analysis.logs[0].tensors) {
     const std::size_t kind = i++ % 4;
     tensor.fits = {fit("e4m3", false, kind == 3, 9, 31), fit("e5m2", kind == 0, kind != 1, 4, 25),
                    fit("binary16", kind == 0, kind != 1, 3, 73),
                    fit("bfloat16", kind != 1, kind != 1, 100, 55), fit("tf32", true, true, 90, 73)};
+    tensor.narrowest = hsa::formats::narrowest(tensor);
     if (kind == 0) {
       tensor.block_fits = {{"e4m3", 1000, 3, 2, 0, hsa::underflow::NoiseRatio{32, 32, 32, true}}};
     }
@@ -196,7 +199,7 @@ inline hsa::Study full_study(const std::filesystem::path& folder) {
 inline hsa::Study hostile_study(const std::filesystem::path& folder) {
   hsa::Study out = full_study(folder);
   const std::string bad = "<img src=x onerror=alert(1)>\x1b[31m\xe2\x80\xae";
-  for (hsa::underflow::TensorFindings& tensor : out.analysis.tensors) tensor.name += bad;
+  for (hsa::underflow::TensorFindings& tensor : out.analysis.logs[0].tensors) tensor.name += bad;
   for (hsa::overflow::OverflowEvent& event : out.overflow.events) {
     event.tensor += bad;
     event.why += bad;

@@ -216,12 +216,12 @@ TEST_CASE("compare: one large tensor is told of while it is read and compared") 
   const underflow::Analysis of_a = underflow::analyze({a}, {}, {}, hear),
                             of_b = underflow::analyze({b}, {}, {});
   CHECK(heard_within(0.9, 0.9999999));  // the first 2^24 of the elements
-  CHECK(of_a.tensors[0].counts.total == large);
-  CHECK(of_a.tensors[0].counts.classes.flushed_to_zero == Interval(1));
-  CHECK(of_a.tensors[0].counts.classes.normal == Interval(large - 1));
+  CHECK(of_a.logs[0].tensors[0].counts.total == large);
+  CHECK(of_a.logs[0].tensors[0].counts.classes.flushed_to_zero == Interval(1));
+  CHECK(of_a.logs[0].tensors[0].counts.classes.normal == Interval(large - 1));
   told.clear();
   compare::Comparison c = compare::compare(of_a, of_b, {});
-  compare::add_elements(c, of_a, of_b, {}, hear);
+  compare::add_elements(c, of_a.logs[0], of_b.logs[0], {}, hear);
   CHECK(heard_within(0.2, 0.3) == 1);
   CHECK(heard_within(0.7, 0.8) == 1);
   CHECK(std::is_sorted(told.begin(), told.end()));

@@ -116,18 +116,18 @@ TEST_CASE("operations: what a last rounding explains") {
   o.identical = 5;
   o.within_one_ulp = 10;
   o.largest_relative_error = 0.1;  // of subnormals: all are neighbours
-  CHECK(!compare::beyond_rounding(o));
+  CHECK(!o.beyond_rounding());
   o.within_one_ulp = 9;
-  CHECK(compare::beyond_rounding(o));
+  CHECK(o.beyond_rounding());
   o.largest_relative_error = 0x1p-10;  // sums that cancel
-  CHECK(!compare::beyond_rounding(o));
+  CHECK(!o.beyond_rounding());
   o.dtype = Dtype::bf16;
   o.largest_relative_error = 0x1.01p-7;
-  CHECK(compare::beyond_rounding(o));
+  CHECK(o.beyond_rounding());
   o.dtype = Dtype::f32;
-  CHECK(!compare::beyond_rounding(o));
-  CHECK(compare::spacing(Dtype::f16) == 0x1p-10);
-  CHECK(compare::spacing(Dtype::bf16) == 0x1p-7);
+  CHECK(!o.beyond_rounding());
+  CHECK(compare::OperationSums{.dtype = Dtype::f16}.spacing() == 0x1p-10);
+  CHECK(compare::OperationSums{.dtype = Dtype::bf16}.spacing() == 0x1p-7);
 }
 
 TEST_CASE("operations: runs without the file have none") {

@@ -275,8 +275,8 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
     CHECK(fit_in(t, "e5m2").noise_at_best->exact);
     underflow::Analysis a = underflow::analyze({run}, {}, {});
     formats::add_sums(a, {});
-    CHECK(a.tensors[0].sums == t.sums);
-    CHECK(a.tensors[0].fits.empty());
+    CHECK(a.logs[0].tensors[0].sums == t.sums);
+    CHECK(a.logs[0].tensors[0].fits.empty());
   }
 }
 
@@ -294,11 +294,11 @@ TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
   const auto log = write_one(folder, gradients(600, 12));
   underflow::Analysis a = underflow::analyze({log, log}, {}, {});
   formats::add_fits(a, {});
-  REQUIRE(a.tensors.size() == 2);
-  for (const underflow::TensorFindings& t : a.tensors) {
+  REQUIRE(a.logs[0].tensors.size() == 2);
+  for (const underflow::TensorFindings& t : a.logs[0].tensors) {
     CHECK(t.whole_steps.size() == 1);
     CHECK(t.sums);
-    CHECK(t.fits[0].noise_at_best->db == a.tensors[0].fits[0].noise_at_best->db);
+    CHECK(t.fits[0].noise_at_best->db == a.logs[0].tensors[0].fits[0].noise_at_best->db);
   }
 }
 

@@ -36,7 +36,7 @@ Study study_of(const Scalars& scalars, const Records& records,
     for (const auto& s : scalars) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  return study(underflow::analyze({folder / "run"}, {}, selection), selection, {});
+  return study(findings_of(underflow::analyze({folder / "run"}, {}, selection)), selection, {});
 }
 
 TEST_CASE("The largest part is over the weight gradients of microbatches, infinity and NaN too") {
@@ -108,7 +108,7 @@ TEST_CASE("The recommended scale is bounded by parts, and by the sum for paramet
   CHECK(fp32.advice.highest_if_half_log2 == 8);  // 100 * 2^9 < 65520
   CHECK(fp32.advice.limited_by->max_abs == 30);
   CHECK(fp32.advice.limited_by->from_scalars);
-  for (const recommend::LogMaxima& log : recommend::step_maxima(fp32.analysis)) {
+  for (const recommend::LogMaxima& log : recommend::step_maxima({fp32.analysis, {}, {}})) {
     CHECK(log.steps[0].log2_max == std::log2(30));
     CHECK(log.highest_log2 == std::vector{11, 11});
   }

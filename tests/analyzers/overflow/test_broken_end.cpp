@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyzers/recommend/no_step_held.hpp"
+#include "analyzers/recommend/recommend.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "catch.hpp"
 
@@ -45,9 +45,16 @@ log::StepScalars scalars_of(std::int64_t step, std::optional<double> scale,
 
 underflow::Analysis analysis_of(std::vector<underflow::TensorFindings> tensors) {
   underflow::Analysis analysis;
-  analysis.logs = {"log"};
-  analysis.tensors = std::move(tensors);
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "log";
+  analysis.logs[0].tensors = std::move(tensors);
   return analysis;
+}
+
+/// Of one log: one, or none.
+std::vector<overflow::BrokenEnd> ends_of(const underflow::Analysis& analysis) {
+  const auto end = overflow::broken_end(analysis.logs.at(0));
+  return end ? std::vector{*end} : std::vector<overflow::BrokenEnd>{};
 }
 
 TEST_CASE("NaN or infinities of a last step are said unless a loss scale explains them",
@@ -86,9 +93,9 @@ TEST_CASE("NaN or infinities of a last step are said unless a loss scale explain
   add(tensor, 7, row.nan, row.inf, row.carried);
   underflow::Analysis analysis = analysis_of({tensor});
   if (row.told || row.skipped) {
-    analysis.scalars.emplace_back("log", scalars_of(7, row.told, row.skipped));
+    analysis.logs[0].scalars.push_back(scalars_of(7, row.told, row.skipped));
   }
-  CHECK(overflow::broken_ends(analysis).size() == (row.said ? 1 : 0));
+  CHECK(ends_of(analysis).size() == (row.said ? 1 : 0));
 }
 
 TEST_CASE("The last steps are told with how many they are and the tensor that comes first") {
@@ -99,7 +106,7 @@ TEST_CASE("The last steps are told with how many they are and the tensor that co
     add(gradient, step, step == 10 ? 0 : 1, 0);
     add(activation, step, 0, step == 40 || step == 20 ? 1 : 0);
   }
-  const auto ends = overflow::broken_ends(analysis_of({gradient, activation}));
+  const auto ends = ends_of(analysis_of({gradient, activation}));
   REQUIRE(ends.size() == 1);
   CHECK(ends[0].tensor == "activation");
   CHECK(ends[0].first == 20);
@@ -108,64 +115,63 @@ TEST_CASE("The last steps are told with how many they are and the tensor that co
   CHECK(ends[0].also == 1);
   CHECK((ends[0].nan && ends[0].inf));
   add(gradient, 50, 0, 0);
-  CHECK(overflow::broken_ends(analysis_of({gradient, activation})).empty());
+  CHECK(ends_of(analysis_of({gradient, activation})).empty());
 }
 
 TEST_CASE("Magnitudes without counts end in NaN, too") {
   underflow::Analysis analysis = analysis_of({});
   for (const double max_abs : std::vector<double>{1.0, NAN, NAN}) {
-    const auto step = static_cast<std::int64_t>(analysis.peaks.size());
-    analysis.peaks.emplace_back("log",
-                                frames::StepPeak{Role::weight_grad, step, max_abs, {}, "layer"});
+    const auto step = static_cast<std::int64_t>(analysis.logs[0].peaks.size());
+    analysis.logs[0].peaks.push_back(
+        frames::StepPeak{Role::weight_grad, step, max_abs, {}, "layer"});
   }
-  REQUIRE(overflow::broken_ends(analysis).size() == 1);
-  CHECK(overflow::broken_ends(analysis)[0].first == 1);
-  analysis.peaks[2].second.loss_scale = 1024;
-  CHECK(overflow::broken_ends(analysis).empty());  // the last is of that scale
-  analysis.peaks[2].second = {Role::weight_grad, 2, INFINITY, {}, "layer"};
-  CHECK(overflow::broken_ends(analysis).empty());
+  REQUIRE(ends_of(analysis).size() == 1);
+  CHECK(ends_of(analysis)[0].first == 1);
+  analysis.logs[0].peaks[2].loss_scale = 1024;
+  CHECK(ends_of(analysis).empty());  // the last is of that scale
+  analysis.logs[0].peaks[2] = {Role::weight_grad, 2, INFINITY, {}, "layer"};
+  CHECK(ends_of(analysis).empty());
 }
 
 TEST_CASE("A run log's scalars are judged as another tool's") {
   underflow::Analysis analysis = analysis_of({});
-  CHECK(scale_history::run_log_scalars(analysis).empty());
-  analysis.manifests.emplace_back("log", log::Manifest());
-  CHECK(scale_history::run_log_scalars(analysis).empty());
+  underflow::LogFindings& log = analysis.logs[0];
+  CHECK_FALSE(scale_history::run_log_facts(log));
+  log.manifest = log::Manifest();
+  CHECK_FALSE(scale_history::run_log_facts(log));
   for (std::int64_t step = 0; step < 30; ++step) {
-    analysis.scalars.emplace_back("log", scalars_of(step, 1024, step >= 10));
+    log.scalars.push_back(scalars_of(step, 1024, step >= 10));
   }
-  analysis.scalars.emplace_back("other", scalars_of(99, 1));
-  const auto all = scale_history::run_log_scalars(analysis);
-  REQUIRE(all.size() == 1);
-  CHECK(all[0].scalars.size() == 30);
-  scale_history::TimelineFacts facts = scale_history::timeline_facts(all[0]).at(0);
-  REQUIRE(facts.in_vain);
-  CHECK(facts.in_vain->first == 10);
-  CHECK(scale_history::skips_at_static_scale(facts));
-  facts.scale_last = 1;
-  CHECK_FALSE(scale_history::skips_at_static_scale(facts));
-  facts.scale_last = 1024;
-  facts.changes.push_back({0, 5, 2048, 1024});
-  CHECK_FALSE(scale_history::skips_at_static_scale(facts));
-  CHECK(scale_history::timeline_facts(analysis).empty());  // of its own it is none
+  auto facts = scale_history::run_log_facts(log);
+  REQUIRE(facts);
+  CHECK(facts->steps == 30);
+  REQUIRE(facts->in_vain);
+  CHECK(facts->in_vain->first == 10);
+  CHECK(facts->skips_at_static_scale());
+  facts->scale_last = 1;
+  CHECK_FALSE(facts->skips_at_static_scale());
+  facts->scale_last = 1024;
+  facts->changes.push_back({0, 5, 2048, 1024});
+  CHECK_FALSE(facts->skips_at_static_scale());
+  CHECK_FALSE(scale_history::timeline_facts(log));  // of its own it is none
 }
 
 TEST_CASE("No step is held where all that are recorded may overflow at the scale") {
   recommend::Recommendation advice;
   advice.static_log2 = 22;
   advice.limited_by = recommend::Limit{"log", "weight_grad/a", 0, 0x1p-8, true};
-  CHECK_FALSE(recommend::no_step_held(advice));  // no chance is told
+  CHECK_FALSE(advice.no_step_held());  // no chance is told
   advice.skip = recommend::SkipBound();
-  CHECK_FALSE(recommend::no_step_held(advice));  // of no steps
+  CHECK_FALSE(advice.no_step_held());  // of no steps
   advice.skip->steps = 60;
   advice.skip->exceedances = 20;
   advice.skip->perhaps = 40;
-  CHECK(recommend::no_step_held(advice));
+  CHECK(advice.no_step_held());
   advice.skip->perhaps = 39;
-  CHECK_FALSE(recommend::no_step_held(advice));
+  CHECK_FALSE(advice.no_step_held());
   advice.skip->perhaps = 40;
   advice.limited_by->censored = false;
-  CHECK_FALSE(recommend::no_step_held(advice));
+  CHECK_FALSE(advice.no_step_held());
 }
 
 }  // namespace

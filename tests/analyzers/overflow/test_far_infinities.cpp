@@ -73,7 +73,7 @@ TEST_CASE("infinities at scales far below and above: what each leaves known", "[
 
 TEST_CASE("infinities that no scale cured bound no recommendation", "[table]") {
   const SmallRun run = falling(16, -18, -10);
-  const Study found = study(run.analyze_at(), {}, {});
+  const Study found = study(findings_of(run.analyze_at()), {}, {});
   CHECK(found.advice.static_log2 == 24);  // 2^-10 * 2^24 * 2 < 65520
   CHECK_FALSE(found.advice.overflow_not_identifiable);
   CHECK(found.advice.limited_by->max_abs == 0x1p-10);
@@ -86,7 +86,7 @@ TEST_CASE("infinities that no scale cured bound no recommendation", "[table]") {
   CHECK(found.advice.dynamic->init_log2 == 25);
   for (const overflow::Headroom& h : found.overflow.headroom) CHECK_FALSE(h.censored);
   // One that may have been by the scale still bounds it.
-  const Study one = study(falling(1, 1, -10).analyze_at(), {}, {});
+  const Study one = study(findings_of(falling(1, 1, -10).analyze_at()), {}, {});
   CHECK(one.advice.limited_by->censored);
   CHECK(one.advice.static_log2 == -1);
 }
@@ -101,7 +101,7 @@ TEST_CASE("the same by scalars alone", "[table]") {
     s.max_abs_weight_grad = INFINITY;
   }
   run.put_step(60, 0x1p-19, 0x1p-10f);
-  const Study found = study(run.analyze_at(), {}, {});
+  const Study found = study(findings_of(run.analyze_at()), {}, {});
   CHECK(only(found.overflow).cause == overflow::Cause::nan_in_model);
   CHECK(found.advice.static_log2 == 24);
   CHECK(found.advice.steps_left_out == 35);

@@ -17,7 +17,7 @@ TEST_CASE("headroom is in binades at the scale a tensor is seen at", "[table]") 
   const double overflow = std::log2(65520.0);
   bool seen_gradient = false, seen_activation = false;
   for (const overflow::Headroom& h : overflow::find_headroom(analysis)) {
-    const underflow::TensorFindings& tensor = analysis.tensors[h.tensor];
+    const underflow::TensorFindings& tensor = analysis.logs[0].tensors[h.tensor];
     if (tensor.name == "weight_grad/b.weight") {
       seen_gradient = true;
       CHECK(h.scale == 1024);

@@ -16,9 +16,7 @@ using namespace halfscope::test;
 namespace {
 
 Study study_with_series(const std::filesystem::path& run) {
-  replay::LogSeries series;
-  underflow::Analysis analysis = analyze({run}, {}, {}, Passes(), Phases(), &series);
-  return study(std::move(analysis), {}, {}, std::move(series));
+  return study(analyze({run}, {}, {}, {.series = true}, {}), {}, {});
 }
 
 /// Six steps at scale 4096 whose gradients reach 2^neighbours; the fourth is infinite. Tables of
@@ -149,7 +147,7 @@ TEST_CASE("a table of wide infinities bounds a scale without a scalar", "[table]
     run.scalars(step).loss = 2.5;
     run.scalars(step).loss_scale = 1024.0;
   }
-  const Study found = study(run.analyze_at(), {}, {});
+  const Study found = study(findings_of(run.analyze_at()), {}, {});
   CHECK(found.advice.overflow_not_identifiable);
   CHECK(found.advice.static_log2 == 8);  // below 2^10, and a binade to spare
 }
@@ -161,7 +159,7 @@ TEST_CASE("infinities at scale 1 of wide gradients bound no recommendation", "[t
     run.scalars(step).loss = 2.5;
     run.scalars(step).loss_scale = 1.0;
   }
-  const Study found = study(run.analyze_at(), {}, {});
+  const Study found = study(findings_of(run.analyze_at()), {}, {});
   REQUIRE(found.overflow.events.size() == 1);
   CHECK(found.overflow.events[0].cause == overflow::Cause::undetermined);
   CHECK_FALSE(found.overflow.events[0].maybe_rounded);

@@ -186,9 +186,10 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
   frames::Selection selection;
   const underflow::Analysis made = underflow::analyze({folder / "alone"}, {}, selection);
   const underflow::Analysis recorded = underflow::analyze({folder / "tables"}, {}, selection);
-  REQUIRE(made.tensors.size() == 2);
+  REQUIRE(made.logs[0].tensors.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {
-    const underflow::TensorFindings &of_made = made.tensors[i], &of_recorded = recorded.tensors[i];
+    const underflow::TensorFindings &of_made = made.logs[0].tensors[i],
+                                    &of_recorded = recorded.logs[0].tensors[i];
     CHECK(of_made.name == of_recorded.name);
     CHECK(of_made.counted == of_recorded.counted);
     CHECK(of_made.tables[0].table == of_recorded.tables[0].table);
@@ -200,7 +201,7 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
   CHECK(made.notes[0].text().find("holds sampled tensors and no tables; tables are made of them") !=
         std::string::npos);
   selection.tensor_glob = "weight/*";
-  CHECK(underflow::analyze({folder / "alone"}, {}, selection).tensors.size() == 1);
+  CHECK(underflow::analyze({folder / "alone"}, {}, selection).logs[0].tensors.size() == 1);
   selection.first_step = 5;
   CHECK(message_of([&] {
           underflow::analyze({folder / "alone"}, {}, selection);

@@ -40,10 +40,10 @@ std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<do
 
 recommend::Recommendation completed(const std::filesystem::path& log,
                                     const underflow::Target& target = {}) {
-  replay::LogSeries series;
-  const underflow::Analysis analysis = analyze({log}, target, {}, {}, {}, &series);
-  recommend::Recommendation advice = recommend::recommend(analysis, {});
-  recommend::complete(advice, analysis, {}, {}, series);
+  const Findings found = analyze({log}, target, {}, {.series = true}, {});
+  const recommend::Basis basis{found.analysis, {}, {}};
+  recommend::Recommendation advice = recommend::recommend(basis);
+  recommend::complete(advice, basis, {}, found.series);
   return advice;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("65520 is a limit to the last bit", "[table]") {
   const float at = 65520.0f, below = std::nextafter(65520.0f, 0.0f);
   const underflow::Analysis analysis =
       underflow::analyze({write_steps(folder, {{at}, {below}})}, {}, {});
-  const auto maxima = recommend::step_maxima(analysis);
+  const auto maxima = recommend::step_maxima({analysis, {}, {}});
   REQUIRE(maxima.size() == 1);
   CHECK(maxima[0].highest_log2 == std::vector<int>{-1, 0});
 }
@@ -104,7 +104,7 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   const TempFolder folder;
   const underflow::Analysis analysis =
       underflow::analyze({write_peaks(folder, {1.0, 4.0, 0.0, 0.5})}, {}, {});
-  const auto maxima = recommend::step_maxima(analysis);
+  const auto maxima = recommend::step_maxima({analysis, {}, {}});
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
   CHECK(maxima[0].steps[1].log2_max == 2);
@@ -120,7 +120,8 @@ TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others lef
     writer.write(record);
     writer.write(record_of("weight_grad/v", 1, {1.0f, INFINITY}));
   }
-  const auto maxima = recommend::step_maxima(underflow::analyze({folder / "run"}, {}, {}));
+  const auto maxima =
+      recommend::step_maxima({underflow::analyze({folder / "run"}, {}, {}), {}, {}});
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 1);
   CHECK(maxima[0].left_out == std::vector<std::int64_t>{1});

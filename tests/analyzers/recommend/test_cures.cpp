@@ -80,9 +80,10 @@ TEST_CASE("A tensor belongs to the module that its path begins with", "[advice]"
                                                record_of("activation_grad/elsewhere.3", 0, {1}),
                                                record_of("local_weight_grad/own.bias", 0, {1}),
                                                record_of("weight_grad/other.bias", 0, {1})});
-  const underflow::Modules modules(run.analysis, run.analysis.logs.front());
+  const underflow::Modules modules(run.analysis.logs.front());
   std::vector<std::string> names;
-  for (const underflow::TensorFindings& t : run.analysis.tensors) names.push_back(modules.of(t));
+  for (const underflow::TensorFindings& t : run.analysis.logs[0].tensors)
+    names.push_back(modules.of(t));
   CHECK(names ==
         std::vector<std::string>{"body.0", "other", "body.0", "body.1", "elsewhere", "own"});
   CHECK(modules.class_of("body.1") == "BatchNorm2d");
@@ -96,8 +97,7 @@ TEST_CASE("A network text of any shape is read without harm", "[advice]") {
   for (const char* text : {"", "(", "  (", "  (a): ", "      (deep): Deep(\n  (a): A(",
                            "\n\n  (): X(", "  (a): B(\n        (much): C(\n  (b): D("}) {
     const Run run(manifest_with_text(text), {record_of("weight_grad/a.weight", 0, {1})});
-    CHECK(underflow::Modules(run.analysis, run.analysis.logs.front()).of(run.analysis.tensors[0]) ==
-          "a");
+    CHECK(underflow::Modules(run.analysis.logs.front()).of(run.analysis.logs[0].tensors[0]) == "a");
   }
 }
 
@@ -106,9 +106,9 @@ TEST_CASE("Layers get scales of their own where no single one serves", "[advice]
   const Run run({}, {record_of("weight_grad/big.weight", 0, {0x1p10f, 0x1p9f}),
                      record_of("weight_grad/small.weight", 0, {0x1p-40f, -0x1p-41f})});
   const underflow::RecommendOptions options;
-  const recommend::Recommendation advice = recommend::recommend(run.analysis, options);
+  const recommend::Recommendation advice = recommend::recommend({run.analysis, {}, options});
   REQUIRE(advice.static_log2 == 4);
-  const auto layers = recommend::per_layer(run.analysis, advice, options);
+  const auto layers = recommend::per_layer({run.analysis, {}, options}, advice);
   REQUIRE(layers.size() == 2);
   const recommend::LayerScale& small = layer_called(layers, "small");
   CHECK(small.lowest_log2 == 17);  // the tie 2^-25 is flushed, so 2^-41 must reach above it
@@ -121,7 +121,7 @@ TEST_CASE("Layers get scales of their own where no single one serves", "[advice]
   CHECK(big.flushed_at_static == Interval(0));
 
   SECTION("and the layer that holds the scale down is named, with what the others gain") {
-    const auto found = recommend::keep_in_fp32(run.analysis, advice, options);
+    const auto found = recommend::keep_in_fp32({run.analysis, {}, options}, advice);
     REQUIRE(found.size() == 1);
     CHECK(found[0].name == "big");
     CHECK(found[0].kind == Kind::tensor);
@@ -136,8 +136,8 @@ TEST_CASE("Layers that hold the scale down alike are named together", "[advice]"
   const Run run({}, {record_of("weight_grad/a.weight", 0, {3e4f}),
                      record_of("weight_grad/b.weight", 0, {3e4f}),
                      record_of("weight_grad/c.weight", 0, {1e-9f})});
-  const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
-  const auto found = recommend::keep_in_fp32(run.analysis, advice, {});
+  const recommend::Recommendation advice = recommend::recommend({run.analysis, {}, {}});
+  const auto found = recommend::keep_in_fp32({run.analysis, {}, {}}, advice);
   REQUIRE(found.size() == 1);
   CHECK(found[0].name == "a, b");
   CHECK(found[0].binades_gained > 0);
@@ -146,9 +146,9 @@ TEST_CASE("Layers that hold the scale down alike are named together", "[advice]"
 TEST_CASE("One scale that serves all leaves layers alone", "[advice]") {
   const Run run({}, {record_of("weight_grad/a.weight", 0, {1.0f}),
                      record_of("weight_grad/b.weight", 0, {0.001f})});
-  const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
-  CHECK(recommend::per_layer(run.analysis, advice, {}).empty());
-  CHECK(recommend::keep_in_fp32(run.analysis, advice, {}).empty());
+  const recommend::Recommendation advice = recommend::recommend({run.analysis, {}, {}});
+  CHECK(recommend::per_layer({run.analysis, {}, {}}, advice).empty());
+  CHECK(recommend::keep_in_fp32({run.analysis, {}, {}}, advice).empty());
 }
 
 namespace {
@@ -164,9 +164,9 @@ std::optional<double> adaptive_factor(double mean_g, double dev_g, double mean_w
   weight.shape = {rows, 1000 / rows};
   const Run run({}, {gradient, weight, record_of("weight_grad/big.weight", 0, {0x1p14f}),
                      record_of("weight_grad/tiny.weight", 0, {0x1p-60f})});
-  return layer_called(
-             recommend::per_layer(run.analysis, recommend::recommend(run.analysis, {}), {}),
-             "layer")
+  return layer_called(recommend::per_layer({run.analysis, {}, {}},
+                                           recommend::recommend({run.analysis, {}, {}})),
+                      "layer")
       .als;
 }
 
@@ -204,7 +204,8 @@ TEST_CASE("Operations are kept in FP32 by what their inputs were", "[advice]") {
   };
   const auto found = [&](float norm_input, float soft_input) {
     const Run run(manifest_with_text(kNetwork), log_of(norm_input, soft_input));
-    return recommend::keep_in_fp32(run.analysis, recommend::recommend(run.analysis, {}), {});
+    return recommend::keep_in_fp32({run.analysis, {}, {}},
+                                   recommend::recommend({run.analysis, {}, {}}));
   };
   CHECK(found(255.0f, 11.0f).empty());  // 255^2 < 65504, e^11 = 59874
   CHECK(names_of(found(256.0f, 11.0f), Kind::normalization) == std::vector<std::string>{"body.1"});
@@ -219,13 +220,13 @@ TEST_CASE("A loss that the recommended scale drives beyond FP16 is named", "[adv
     scalars.loss = loss;
     // 2^-1 allows 2^15: 2 * 2^15 = 65536 is beyond 65504; half of it is not.
     const Run run({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
-    const recommend::Recommendation advice = recommend::recommend(run.analysis, {});
+    const recommend::Recommendation advice = recommend::recommend({run.analysis, {}, {}});
     REQUIRE(advice.static_log2 == 15);
-    CHECK(names_of(recommend::keep_in_fp32(run.analysis, advice, {}), Kind::loss) ==
+    CHECK(names_of(recommend::keep_in_fp32({run.analysis, {}, {}}, advice), Kind::loss) ==
           std::vector<std::string>{"loss"});
     scalars.loss = loss / 4;
     const Run half({}, {record_of("weight_grad/a.weight", 0, {0.5f})}, scalars);
-    CHECK(names_of(recommend::keep_in_fp32(half.analysis, advice, {}), Kind::loss).empty());
+    CHECK(names_of(recommend::keep_in_fp32({half.analysis, {}, {}}, advice), Kind::loss).empty());
   }
 }
 

@@ -30,7 +30,7 @@ std::optional<recommend::RankSum> sum_of(const std::vector<Values>& ranks, int w
   const TempFolder folder;
   const underflow::Analysis analysis =
       underflow::analyze({write_ranks(folder, ranks, world_size)}, {}, {});
-  return recommend::rank_sum(analysis, recommend::recommend(analysis, {}), {});
+  return recommend::rank_sum(analysis, recommend::recommend({analysis, {}, {}}), {});
 }
 
 /// Values over many binades, different from rank to rank.
@@ -49,7 +49,7 @@ TEST_CASE("dividing before the sum flushes what rounding each rank says", "[orac
   const std::vector<Values> ranks = three_ranks();
   const TempFolder folder;
   const underflow::Analysis analysis = underflow::analyze({write_ranks(folder, ranks, 3)}, {}, {});
-  const recommend::Recommendation advice = recommend::recommend(analysis, {});
+  const recommend::Recommendation advice = recommend::recommend({analysis, {}, {}});
   const auto sum = recommend::rank_sum(analysis, advice, {});
   REQUIRE(sum);
   std::uint64_t alone = 0, before = 0;
@@ -94,14 +94,14 @@ TEST_CASE("without ranks that differ there is nothing to say", "[table]") {
   const TempFolder folder;
   const underflow::Analysis one =
       underflow::analyze({write_tensors(folder, {{"weight_grad/w", same}})}, {}, {});
-  CHECK_FALSE(recommend::rank_sum(one, recommend::recommend(one, {}), {}));
+  CHECK_FALSE(recommend::rank_sum(one, recommend::recommend({one, {}, {}}), {}));
 }
 
 TEST_CASE("a scale must hold for every rank, whichever is counted", "[advice]") {
   const TempFolder folder;
   const underflow::Analysis analysis =
       underflow::analyze({write_ranks(folder, {{1.0f}, {1e4f}}, 2)}, {}, {});
-  const recommend::Recommendation advice = recommend::recommend(analysis, {});
+  const recommend::Recommendation advice = recommend::recommend({analysis, {}, {}});
   CHECK(advice.static_log2 == 1);  // 1e4 * 2^2 < 65520 and one binade spared
   REQUIRE(advice.limited_by);
   CHECK(advice.limited_by->max_abs == 1e4);
@@ -110,5 +110,5 @@ TEST_CASE("a scale must hold for every rank, whichever is counted", "[advice]") 
   const TempFolder other;
   const underflow::Analysis broken =
       underflow::analyze({write_ranks(other, {{1.0f}, {infinity}}, 2)}, {}, {});
-  CHECK(recommend::recommend(broken, {}).nonfinite_steps == std::vector<std::int64_t>{0});
+  CHECK(recommend::recommend({broken, {}, {}}).nonfinite_steps == std::vector<std::int64_t>{0});
 }

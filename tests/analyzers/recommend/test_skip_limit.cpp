@@ -14,9 +14,10 @@ namespace {
 
 underflow::Analysis console(std::vector<frames::SkippedSteps> skips) {
   underflow::Analysis analysis;
-  analysis.logs = {"train.log"};
-  analysis.kinds.emplace_back("train.log", frames::LogKind{"console log", {}});
-  for (const frames::SkippedSteps& range : skips) analysis.skips.emplace_back("train.log", range);
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "train.log";
+  analysis.logs[0].kinds.push_back(frames::LogKind{"console log", {}});
+  for (const frames::SkippedSteps& range : skips) analysis.logs[0].skips.push_back(range);
   return analysis;
 }
 
@@ -41,8 +42,8 @@ TEST_CASE("skip limit: a skipped step says how large gradients were at least", "
 
   underflow::Analysis analysis = console({});
   CHECK_FALSE(recommend::skip_limit(analysis, 1e-3));
-  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p18, true));
-  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p17, false));
+  analysis.logs[0].scalars.push_back(step_at(3, 0x1p18, true));
+  analysis.logs[0].scalars.push_back(step_at(4, 0x1p17, false));
   const auto at_a_step = recommend::skip_limit(analysis, 1e-3);
   REQUIRE(at_a_step);
   CHECK(at_a_step->skipped_at == 0x1p18);
@@ -95,11 +96,11 @@ TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
   const auto skipped_at = [](std::optional<double> at, std::optional<double> after,
                              bool entries = false) {
     underflow::Analysis analysis = console({});
-    if (entries) analysis.kinds[0].second.gaps = {frames::Gap::steps};
+    if (entries) analysis.logs[0].kinds[0].gaps = {frames::Gap::steps};
     for (const auto& [step, scale] : {std::pair(3, at), std::pair(4, after)}) {
       log::StepScalars scalars = step_at(step, 1, step == 3);
       scalars.loss_scale = scale;
-      analysis.scalars.emplace_back("train.log", scalars);
+      analysis.logs[0].scalars.push_back(scalars);
     }
     const auto limit = recommend::skip_limit(analysis, 1e-3);
     return limit ? limit->skipped_at : std::nullopt;
@@ -115,34 +116,34 @@ TEST_CASE("skip limit: a step with a scale of its own", "[skip_limit]") {
 
 TEST_CASE("skip limit: a scale that is logged once it was halved", "[skip_limit]") {
   underflow::Analysis analysis = console({});
-  analysis.scalars.emplace_back("train.log", step_at(2, 0x1p18, false));
-  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p17, true));
-  analysis.scalars.emplace_back("train.log", step_at(4, 0x1p17, false));
+  analysis.logs[0].scalars.push_back(step_at(2, 0x1p18, false));
+  analysis.logs[0].scalars.push_back(step_at(3, 0x1p17, true));
+  analysis.logs[0].scalars.push_back(step_at(4, 0x1p17, false));
   CHECK(recommend::skip_limit(analysis, 1e-3)->skipped_at == 0x1p18);
-  analysis.scalars.front().second.found_inf = true;  // two skipped steps
+  analysis.logs[0].scalars.front().found_inf = true;  // two skipped steps
   CHECK(recommend::skip_limit(analysis, 1e-3)->skipped_at == 0x1p17);
 }
 
 TEST_CASE("skip limit: a loss that is no number is the model's", "[skip_limit]") {
   underflow::Analysis analysis = console({});
-  analysis.scalars.emplace_back("train.log", step_at(3, 0x1p16, true));
-  analysis.scalars.back().second.loss = std::numeric_limits<double>::quiet_NaN();
+  analysis.logs[0].scalars.push_back(step_at(3, 0x1p16, true));
+  analysis.logs[0].scalars.back().loss = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(recommend::skip_limit(analysis, 1e-3));
 }
 
 TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") {
   scale_history::TimelineFacts facts;
-  CHECK(scale_history::collapse_of(facts) == nullptr);
+  CHECK(facts.collapse() == nullptr);
   facts.falls.resize(3);
   facts.falls[0].to = 2;
   facts.falls[1].to = 1;
   facts.falls[2].to = 0.5;
   for (scale_history::ScaleFall& fall : facts.falls) fall.from = 0x1p16;
-  CHECK(scale_history::collapse_of(facts) == &facts.falls[1]);
+  CHECK(facts.collapse() == &facts.falls[1]);
   facts.scale_last = 0x1p14;
-  CHECK(scale_history::collapse_of(facts) == &facts.falls[1]);
+  CHECK(facts.collapse() == &facts.falls[1]);
   facts.scale_last = 0x1p15;  // it came back
-  CHECK(scale_history::collapse_of(facts) == nullptr);
+  CHECK(facts.collapse() == nullptr);
 }
 
 TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it", "[skip_limit]") {
@@ -150,7 +151,7 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
   double scale = 0x1p17;
   for (std::int64_t step = 0; step < 210; ++step) {
     if (step == 80 || step >= 200) scale /= 2;  // one everyday probe, then a collapse
-    analysis.scalars.emplace_back("train.log", step_at(step, scale, false));
+    analysis.logs[0].scalars.push_back(step_at(step, scale, false));
   }
   const std::vector<scale_history::TimelineFacts> facts = scale_history::timeline_facts(analysis);
   REQUIRE(facts.size() == 1);
@@ -164,7 +165,7 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
   underflow::Analysis slow = console({});
   for (std::int64_t step = 0; step < 500; ++step) {  // every 100 steps, so that all is one fall
     const double halved = static_cast<double>(1 << (step / 100));
-    slow.scalars.emplace_back("train.log", step_at(step, 0x1p16 / halved, false));
+    slow.logs[0].scalars.push_back(step_at(step, 0x1p16 / halved, false));
   }
   const std::vector<scale_history::TimelineFacts> one = scale_history::timeline_facts(slow);
   REQUIRE(one.at(0).falls.size() == 1);

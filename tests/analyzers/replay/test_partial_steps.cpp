@@ -24,9 +24,10 @@ TEST_CASE("Of a magnitude that may have been larger the power that holds it is a
 TEST_CASE("No scale above 2^40 is the lowest of smallest magnitudes") {
   const auto lowest_of = [](const std::vector<double>& least) {
     underflow::Analysis analysis;
+    analysis.logs.resize(1);
     for (const double min_abs : least) {
-      analysis.peaks.emplace_back(
-          "log", frames::StepPeak{log::Role::weight_grad, 0, 1, {}, "layer", {}, min_abs});
+      analysis.logs[0].peaks.push_back(
+          frames::StepPeak{log::Role::weight_grad, 0, 1, {}, "layer", {}, min_abs});
     }
     return underflow::lowest_log2_of_peaks(analysis);
   };

@@ -140,7 +140,7 @@ TEST_CASE("NaN that follows an infinity limits the recommended scale as it does 
       }
       writer.write(computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {0.1f})));
     }
-    return recommend::recommend(underflow::analyze({folder / name}, {}, {}), {}).static_log2;
+    return recommend::recommend({underflow::analyze({folder / name}, {}, {}), {}, {}}).static_log2;
   };
   CHECK(static_scale("inf", kInf, 1) == 10);  // below 2^12, and a binade to spare
   CHECK(static_scale("nan", NAN, 1) == 10);

@@ -94,8 +94,7 @@ TEST_CASE("A step that any rank skipped for an infinity overflows") {
     for (const auto& s : rank == 0 ? rank0 : rank1) writer.write(s);
     writer.write(record_of("weight_grad/a", 0, {0.5f}));
   }
-  replay::LogSeries found;
-  analyze({folder / "run"}, {}, {}, Passes(), Phases(), &found);
+  const replay::LogSeries found = analyze({folder / "run"}, {}, {}, {.series = true}, {}).series;
   REQUIRE(found.series.size() == 1);
   CHECK(at_scale(found.series[0], "1024").skipped == Steps{1});
 }

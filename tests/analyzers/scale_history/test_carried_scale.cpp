@@ -10,10 +10,10 @@ using namespace halfscope::analyzers;
 namespace {
 
 /// Ten steps of one gradient of this magnitude, at one loss scale.
-underflow::Analysis steps_of(double magnitude, double scale) {
-  underflow::Analysis analysis;
-  analysis.logs = {"run"};
-  analysis.kinds.emplace_back("run", frames::LogKind{"TensorBoard histograms", {}});
+underflow::LogFindings steps_of(double magnitude, double scale) {
+  underflow::LogFindings log;
+  log.name = "run";
+  log.kinds.push_back(frames::LogKind{"TensorBoard histograms", {}});
   underflow::TensorFindings tensor;
   tensor.log = "run";
   tensor.counted = true;
@@ -26,10 +26,10 @@ underflow::Analysis steps_of(double magnitude, double scale) {
     log::StepScalars scalars;
     scalars.step = step;
     scalars.loss_scale = scale;
-    analysis.scalars.emplace_back("run", scalars);
+    log.scalars.push_back(scalars);
   }
-  analysis.tensors.push_back(tensor);
-  return analysis;
+  log.tensors.push_back(tensor);
+  return log;
 }
 
 }  // namespace
@@ -45,18 +45,18 @@ TEST_CASE("carried scale: gradients that could not have been scaled once more", 
 }
 
 TEST_CASE("carried scale: not where steps were skipped, nor where it was told", "[carried_scale]") {
-  underflow::Analysis falling = steps_of(1000, 4096);
+  underflow::LogFindings falling = steps_of(1000, 4096);
   for (std::size_t i = 0; i < 10; ++i) {
-    falling.scalars[i].second.loss_scale = 4096.0 / static_cast<double>(1U << i);
+    falling.scalars[i].loss_scale = 4096.0 / static_cast<double>(1U << i);
   }
   CHECK_FALSE(scale_history::carried_scale(falling));
-  underflow::Analysis told = steps_of(1000, 4096);
+  underflow::LogFindings told = steps_of(1000, 4096);
   for (underflow::StepFindings& step : told.tensors[0].per_step) step.scale = 4096;
   CHECK_FALSE(scale_history::carried_scale(told));
-  underflow::Analysis own = steps_of(1000, 4096);
+  underflow::LogFindings own = steps_of(1000, 4096);
   own.kinds.clear();  // a run log says what its values carry
   CHECK_FALSE(scale_history::carried_scale(own));
-  underflow::Analysis bounded = steps_of(1000, 4096);
+  underflow::LogFindings bounded = steps_of(1000, 4096);
   for (underflow::StepFindings& step : bounded.tensors[0].per_step) step.max_abs_at_least = 1;
   CHECK_FALSE(scale_history::carried_scale(bounded));
 }

@@ -16,23 +16,24 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// A run whose counter covers steps 1 to `last`.
 underflow::Analysis counted(std::int64_t last) {
   underflow::Analysis analysis;
-  analysis.logs = {"log"};
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "log";
   frames::LogKind kind{"console log", {frames::Gap::tensors}};
   kind.counted_from = 1;
-  analysis.kinds = {{"log", kind}};
+  analysis.logs[0].kinds = {kind};
   for (std::int64_t step = 10; step <= last; step += 10) {
     log::StepScalars scalars;
     scalars.step = step;
     scalars.learning_rate = 0.1;
-    analysis.scalars.emplace_back("log", scalars);
+    analysis.logs[0].scalars.push_back(scalars);
   }
   return analysis;
 }
 
 void skip(underflow::Analysis& analysis, std::int64_t first, std::uint64_t count,
           std::optional<double> from, std::optional<double> to, std::vector<double> between = {}) {
-  analysis.skips.emplace_back("log",
-                              frames::SkippedSteps{first, first + 9, count, from, to, between});
+  analysis.logs[0].skips.push_back(
+      frames::SkippedSteps{first, first + 9, count, from, to, between});
 }
 
 scale_history::TimelineFacts facts_of(const underflow::Analysis& analysis) {
@@ -108,7 +109,7 @@ TEST_CASE("each change that lines tell counts, and a fall ends where the scale h
 TEST_CASE("NaN that ended again is not what lasts") {
   underflow::Analysis analysis = counted(100);
   const auto norm = [&](std::size_t line, double value) {
-    analysis.scalars[line].second.more[std::string(frames::kGradientNorm)] = value;
+    analysis.logs[0].scalars[line].more[std::string(frames::kGradientNorm)] = value;
   };
   norm(1, kNan);
   for (const std::size_t line : {2, 4, 5}) norm(line, 1);
@@ -126,7 +127,7 @@ TEST_CASE("NaN that ended again is not what lasts") {
 
 TEST_CASE("an evaluation that is NaN does not say that training broke") {
   underflow::Analysis analysis = counted(100);
-  analysis.scalars[4].second.more[std::string(frames::kEvaluationLoss)] = kNan;
+  analysis.logs[0].scalars[4].more[std::string(frames::kEvaluationLoss)] = kNan;
   const scale_history::TimelineFacts facts = facts_of(analysis);
   CHECK(facts.alarming());
   CHECK(facts.state == scale_history::RunState::normal);
@@ -136,12 +137,12 @@ TEST_CASE("an evaluation that is NaN does not say that training broke") {
 
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {
   underflow::Analysis analysis = counted(100);
-  analysis.kinds[0].second.other_scalers = {{1, 40, 0x1p-24}};
+  analysis.logs[0].kinds[0].other_scalers = {{1, 40, 0x1p-24}};
   CHECK_FALSE(facts_of(analysis).clear());
-  analysis.kinds[0].second = {"console log", {frames::Gap::tensors, frames::Gap::steps}};
-  analysis.scalars.resize(1);
-  analysis.scalars[0].second.found_inf = true;
-  analysis.scalars[0].second.learning_rate.reset();
+  analysis.logs[0].kinds[0] = {"console log", {frames::Gap::tensors, frames::Gap::steps}};
+  analysis.logs[0].scalars.resize(1);
+  analysis.logs[0].scalars[0].found_inf = true;
+  analysis.logs[0].scalars[0].learning_rate.reset();
   CHECK(facts_of(analysis).state == scale_history::RunState::unknown);
   CHECK_FALSE(facts_of(analysis).attempts);
   CHECK_FALSE(facts_of(analysis).clear());

@@ -25,7 +25,8 @@ struct Norm {
 /// One tensor of weight gradients, recorded at a scale of 8.
 underflow::Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
   underflow::Analysis analysis;
-  analysis.logs = {"run"};
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "run";
   underflow::TensorFindings t;
   t.log = "run";
   t.name = "weight_grad/w";
@@ -39,12 +40,12 @@ underflow::Analysis recorded(const std::vector<Norm>& steps, double scale = 8) {
     found.moments = Moments{0, step.norm * step.norm * scale * scale};
     t.per_step.push_back(found);
   }
-  analysis.tensors.push_back(t);
+  analysis.logs[0].tensors.push_back(t);
   return analysis;
 }
 
 bool clipped(const underflow::Analysis& analysis) {
-  return underflow::clipped_logs(analysis).contains("run");
+  return underflow::is_clipped(analysis.logs.at(0));
 }
 
 log::Manifest manifest(const nlohmann::json& recorder) {
@@ -85,8 +86,8 @@ TEST_CASE("clipped: steps that are not finite, or lack tensors, do not count", "
   underflow::Analysis analysis =
       recorded({{0.1, 0.02}, {0.1, 0.03}, {0.1, 0.04}, {0.5, 0.04}, {0.6, 0.1}});
   CHECK_FALSE(clipped(analysis));
-  analysis.tensors[0].per_step[3].counts.inf = 1;
-  analysis.tensors[0].per_step[4].counts.total = 50;
+  analysis.logs[0].tensors[0].per_step[3].counts.inf = 1;
+  analysis.logs[0].tensors[0].per_step[4].counts.total = 50;
   CHECK(clipped(analysis));
 }
 
@@ -94,19 +95,19 @@ TEST_CASE("clipped: a manifest says it, of gradients read at the step", "[clippe
   const std::string at_step =
       "read when the optimizer's step is attempted, before a skip is decided";
   underflow::Analysis analysis = recorded({{0.1, 0.02}, {0.2, 0.03}});
-  analysis.manifests = {{"run", manifest({{"gradients", at_step}, {"clipping", "norm 1"}})}};
+  analysis.logs[0].manifest = manifest({{"gradients", at_step}, {"clipping", "norm 1"}});
   CHECK(clipped(analysis));
   for (const nlohmann::json& other :
        {nlohmann::json{{"gradients", at_step}, {"clipping", nullptr}},
         nlohmann::json{{"gradients", "as backward left them"}, {"clipping", "norm 1"}},
         nlohmann::json{{"clipping", "norm 1"}}, nlohmann::json(3)}) {
-    analysis.manifests = {{"run", manifest(other)}};
+    analysis.logs[0].manifest = manifest(other);
     CHECK_FALSE(clipped(analysis));
   }
-  analysis.manifests = {{"run", manifest({{"clipping", "norm 1"}})}};
+  analysis.logs[0].manifest = manifest({{"clipping", "norm 1"}});
   log::StepScalars scalars;
   scalars.more["gradients_read_at_step"] = 1;
-  analysis.scalars.emplace_back("run", scalars);
+  analysis.logs[0].scalars.push_back(scalars);
   CHECK(clipped(analysis));
 }
 
@@ -166,7 +167,7 @@ TEST_CASE("clipped: files of tensors show it, by norm and by value", "[clipped]"
     for (std::size_t i = 0; i < steps.size(); ++i) {
       dump(folder, i, steps[i].first, steps[i].second);
     }
-    return !underflow::analyze({folder / "."}, {}, {}).clipped.empty();
+    return underflow::analyze({folder / "."}, {}, {}).logs.at(0).clipped;
   };
   CHECK(shown({{{3, 0}, {4, 0}}, {{5, 0}, {0, 0}}, {{0, 3}, {-4, 0}}}));     // norm 5
   CHECK(shown({{{3, 1}, {2, 0}}, {{-3, 0}, {3, 0}}, {{0.5F, 0}, {3, 2}}}));  // at most 3

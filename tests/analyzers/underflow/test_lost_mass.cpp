@@ -71,7 +71,7 @@ TEST_CASE("lost mass is exact where whole tensors are in the log", "[oracle]") {
   for (const int k : {-10, 0, 1, 3, 12, 40}) {
     Mass wanted;
     wanted.add(values, k, flush);
-    const MassShare found = underflow::lost_mass(a.tensors[0], target, k);
+    const MassShare found = underflow::lost_mass(a.logs[0].tensors[0], target, k);
     CAPTURE(k, flush);
     CHECK(found.l1.low == found.l1.high);
     CHECK(found.l1.low == Approx(wanted.l1()).epsilon(1e-15));
@@ -91,7 +91,7 @@ TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, 2^-27 to 2
       folder, {{"weight_grad/tiny", tiny}, {"weight_grad/near", near}, {"weight_grad/l", large}}));
   std::vector<const underflow::TensorFindings*> all;
   std::uint64_t flushed_at_1 = 0, flushed_at_3 = 0;
-  for (const underflow::TensorFindings& t : a.tensors) {
+  for (const underflow::TensorFindings& t : a.logs[0].tensors) {
     all.push_back(&t);
     flushed_at_1 += t.classes_at({}, 0).flushed_to_zero.low;
     flushed_at_3 += t.classes_at({}, 3).flushed_to_zero.low;
@@ -121,12 +121,12 @@ TEST_CASE("from tables alone lost mass has true bounds", "[oracle]") {
     writer.write(record_of("weight_grad/w", 0, recorded, scale));
   }
   const underflow::Analysis a = with_sums(folder / "run");
-  CHECK_FALSE(a.tensors[0].sums);
+  CHECK_FALSE(a.logs[0].tensors[0].sums);
   for (const int k : {-4, 0, 2, 8}) {
     Mass wanted;
     wanted.add(values, k);
     CAPTURE(k, scale);
-    const MassShare found = underflow::lost_mass(a.tensors[0], {}, k);
+    const MassShare found = underflow::lost_mass(a.logs[0].tensors[0], {}, k);
     check_holds(found, wanted);
     CHECK(found.l1.low > wanted.l1() / 3);  // bounds of use: segments are a binade at most
     CHECK(found.l1.high < 3 * wanted.l1());
@@ -143,12 +143,13 @@ TEST_CASE("exact and bounded tensors together", "[oracle]") {
     writer.write_sample(0, {{"weight_grad/a", {1000}, halfscope::test::view_of(a)}});
   }
   const underflow::Analysis found = with_sums(folder / "run");
-  CHECK(found.tensors[0].sums);
-  CHECK_FALSE(found.tensors[1].sums);
+  CHECK(found.logs[0].tensors[0].sums);
+  CHECK_FALSE(found.logs[0].tensors[1].sums);
   Mass wanted;
   wanted.add(a, 1);
   wanted.add(b, 1);
-  check_holds(underflow::lost_mass({&found.tensors[0], &found.tensors[1]}, {}, 1), wanted);
+  check_holds(underflow::lost_mass({&found.logs[0].tensors[0], &found.logs[0].tensors[1]}, {}, 1),
+              wanted);
 }
 
 TEST_CASE("zeros of FP16-computed values may have been up to 2^-25 over the scale", "[oracle]") {
@@ -165,12 +166,12 @@ TEST_CASE("zeros of FP16-computed values may have been up to 2^-25 over the scal
                         {{"scale", "1024"}, {"gradients", "scaled"}});
   }
   const underflow::Analysis a = with_sums(folder / "run");
-  const MassShare found = underflow::lost_mass(a.tensors[0], {}, 10);
+  const MassShare found = underflow::lost_mass(a.logs[0].tensors[0], {}, 10);
   CHECK(found.l1.low == 0);  // nothing that is there is lost at the scale it was computed at
   const double most = 500 * 0x1p-25, all = most + 0x1p-24 + 0x1p-20 + 1;
   CHECK(found.l1.high == Approx(most / all).epsilon(1e-6));
   // At a larger scale zeros could have been kept, or flushed only below 2^-25 over that.
-  const MassShare at_12 = underflow::lost_mass(a.tensors[0], {}, 12);
+  const MassShare at_12 = underflow::lost_mass(a.logs[0].tensors[0], {}, 12);
   CHECK(at_12.l1.high == Approx(most / 4 / (most / 4 + 0x1p-24 + 0x1p-20 + 1)).epsilon(1e-6));
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("infinities of FP16-computed values may be any mass", "[table]") {
     writer.write(record);
   }
   const underflow::Analysis a = with_sums(folder / "run");
-  const MassShare found = underflow::lost_mass(a.tensors[0], {}, -4);
+  const MassShare found = underflow::lost_mass(a.logs[0].tensors[0], {}, -4);
   CHECK(found.l1.low == 0);
   CHECK(found.l1.high == Approx(0x1p-24 / 65520).epsilon(1e-6));
 }
@@ -192,7 +193,7 @@ TEST_CASE("nothing has lost nothing", "[table]") {
   const TempFolder folder;
   const underflow::Analysis a =
       with_sums(write_tensors(folder, {{"weight_grad/z", {0.0f, -0.0f}}}));
-  CHECK(underflow::lost_mass(a.tensors[0], {}, 0) == MassShare{});
+  CHECK(underflow::lost_mass(a.logs[0].tensors[0], {}, 0) == MassShare{});
   CHECK(underflow::lost_mass(std::vector<const underflow::TensorFindings*>(), {}, 0) ==
         MassShare{});
 }

@@ -222,8 +222,9 @@ TEST_CASE("Of bounds a tensor is named by the zeros, or where buckets hide it by
 TEST_CASE("Of gradients' smallest magnitudes the lowest scale keeps all", "[table]") {
   const auto lowest_of = [](const std::vector<frames::StepPeak>& peaks, Format format = kBinary16) {
     underflow::Analysis analysis;
+    analysis.logs.resize(1);
     analysis.target.format = format;
-    for (const frames::StepPeak& peak : peaks) analysis.peaks.emplace_back("log", peak);
+    for (const frames::StepPeak& peak : peaks) analysis.logs[0].peaks.push_back(peak);
     return underflow::lowest_log2_of_peaks(analysis);
   };
   const auto of = [](std::optional<double> least, Role role = Role::weight_grad) {

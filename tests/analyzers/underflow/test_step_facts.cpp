@@ -42,25 +42,24 @@ underflow::StepFindings step_5(double scale, bool fits_as_is, Interval finite_no
 
 }  // namespace
 
-TEST_CASE("The scalars of a log are found by step, those of other logs are not") {
-  underflow::Analysis analysis;
-  analysis.scalars = {
-      {"run", scalars_of(3, 8)}, {"other", scalars_of(4, 16)}, {"run", scalars_of(7, {})}};
-  const underflow::LogScalars run(analysis, "run");
+TEST_CASE("The scalars of a log are found by step") {
+  underflow::LogFindings log;
+  log.scalars = {scalars_of(3, 8), scalars_of(7, {})};
+  const underflow::LogScalars run(log);
   CHECK(run.steps().size() == 2);
-  CHECK(run.at(3) == &analysis.scalars[0].second);
+  CHECK(run.at(3) == &log.scalars[0]);
   CHECK(run.at(4) == nullptr);
   CHECK(run.loss_scale(3) == 8);
   CHECK_FALSE(run.loss_scale(4));  // no such step in this log
   CHECK_FALSE(run.loss_scale(7));  // it does not say
-  CHECK(underflow::LogScalars(analysis, "third").empty());
+  CHECK(underflow::LogScalars(underflow::LogFindings()).empty());
 }
 
 TEST_CASE("A loss scale of the scalars is usable where it is a normal binary32 number") {
   const auto told = [](double scale) {
-    underflow::Analysis analysis;
-    analysis.scalars.emplace_back("run", scalars_of(0, scale));
-    return underflow::LogScalars(analysis, "run").loss_scale(0).has_value();
+    underflow::LogFindings log;
+    log.scalars.push_back(scalars_of(0, scale));
+    return underflow::LogScalars(log).loss_scale(0).has_value();
   };
   for (const double scale : {0.3, 0x1p-126, 0x1.fffffep127}) CHECK(told(scale));
   // The largest subnormal number, what is beyond the largest one, and what is no scale.
@@ -243,12 +242,12 @@ TEST_CASE("The scale a tensor was computed at: its own, the scalars', or 1", "[t
       {"a loss before it is multiplied", Role::loss, 1, told, false, 1, 1, 1},
   }));
   CAPTURE(row.what);
-  underflow::Analysis analysis;
-  for (const log::StepScalars& of : row.scalars) analysis.scalars.emplace_back("run", of);
+  underflow::LogFindings log;
+  log.scalars = row.scalars;
   underflow::TensorFindings tensor = tensor_of(row.role);
   tensor.counted = row.role != Role::weight;
   const underflow::StepFindings step = step_5(row.scale, row.fits_as_is, row.finite);
-  const underflow::LogScalars scalars(analysis, "run");
+  const underflow::LogScalars scalars(log);
   CHECK(underflow::computed_scale(tensor, step, scalars) == row.wanted);
   CHECK(underflow::computed_scale(tensor, step, scalars, underflow::WithoutScalars::as_recorded) ==
         row.as_recorded);

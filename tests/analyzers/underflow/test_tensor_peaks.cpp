@@ -26,9 +26,10 @@ frames::StepPeak peak_of(const std::string& tensor, std::int64_t step, double ma
 
 underflow::Analysis analysis_of(const std::vector<frames::StepPeak>& peaks, double loss_scale = 1) {
   underflow::Analysis analysis;
-  analysis.logs = {"log"};
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "log";
   analysis.loss_scale = loss_scale;
-  for (const frames::StepPeak& peak : peaks) analysis.peaks.emplace_back("log", peak);
+  for (const frames::StepPeak& peak : peaks) analysis.logs[0].peaks.push_back(peak);
   return analysis;
 }
 

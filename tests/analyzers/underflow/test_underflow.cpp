@@ -60,7 +60,7 @@ void check_equal(const underflow::Counts& found, const underflow::Counts& wanted
 }
 
 const underflow::TensorFindings& find(const underflow::Analysis& a, std::string_view name) {
-  for (const underflow::TensorFindings& t : a.tensors) {
+  for (const underflow::TensorFindings& t : a.logs[0].tensors) {
     if (t.name == name) return t;
   }
   throw std::out_of_range(std::string(name));
@@ -85,7 +85,7 @@ TEST_CASE("counts equal rounding every value, for every format and scale", "[ora
   selection.loss_scale = scale;
   selection.recorded_scale = recorded;
   const underflow::Analysis a = underflow::analyze({log}, target_of(format), selection);
-  const underflow::TensorFindings& t = a.tensors.at(0);
+  const underflow::TensorFindings& t = a.logs[0].tensors.at(0);
   // x * scale / recorded is no double in general: compare where the quotient is exact, and for the
   // others by cross-multiplication with boundaries in tests/table/test_boundary.cpp.
   const bool exact = recorded != 48.0 && scale != 0.1;
@@ -103,7 +103,8 @@ TEST_CASE("every scale that is answered unasked equals asking for it", "[oracle]
   const TempFolder folder;
   const Values values = gradients(2000, 2);
   const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-  const std::vector<Classes> by_scale = underflow::analyze({log}, {}, {}).tensors[0].by_scale({});
+  const std::vector<Classes> by_scale =
+      underflow::analyze({log}, {}, {}).logs[0].tensors[0].by_scale({});
   for (int k = underflow::kFirstLog2Scale; k <= underflow::kLastLog2Scale; ++k) {
     CAPTURE(k);
     const underflow::Counts wanted = brute_force(values, std::ldexp(1.0, k), kBinary16);
@@ -116,7 +117,10 @@ TEST_CASE("a flushing target loses its subnormals", "[table]") {
   const auto log =
       write_tensors(folder, {{"weight_grad/w", {0x1p-24f, 0x1p-15f, 0x1.ffcp-15f, 1.0f}}});
   const auto classes = [&](Subnormals rule) {
-    return underflow::analyze({log}, {"binary16", kBinary16, rule}, {}).tensors[0].counts.classes;
+    return underflow::analyze({log}, {"binary16", kBinary16, rule}, {})
+        .logs[0]
+        .tensors[0]
+        .counts.classes;
   };
   CHECK(classes(Subnormals::keep) == Classes{0, 2, 2, 0});
   CHECK(classes(Subnormals::flush) == Classes{3, 0, 1, 0});
@@ -145,7 +149,8 @@ TEST_CASE("a flushing target flushes what the emulator flushes", "[oracle]") {
     const std::uint64_t bits = from_double(f, double{x}, with_subnormals({}, rule)).bits;
     flushed += (bits & f.magnitude_mask()) == 0;
   }
-  const Classes c = underflow::analyze({log}, {format, f, rule}, {}).tensors[0].counts.classes;
+  const Classes c =
+      underflow::analyze({log}, {format, f, rule}, {}).logs[0].tensors[0].counts.classes;
   CHECK(c.flushed_to_zero.low <= flushed);
   CHECK(c.flushed_to_zero.high >= flushed);
   // E4M3's limit after rounding is no cut of the tables: there are bounds.
@@ -165,7 +170,7 @@ TEST_CASE("steps carry their own scale, and add up unscaled", "[table]") {
     writer.write(record_of("weight_grad/w", 7, scaled, 256.0));
   }
   const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
-  const underflow::TensorFindings& t = a.tensors.at(0);
+  const underflow::TensorFindings& t = a.logs[0].tensors.at(0);
   REQUIRE(t.per_step.size() == 2);
   CHECK(t.per_step[0].counts.classes == t.per_step[1].counts.classes);
   CHECK(t.per_step[0].max_abs == t.per_step[1].max_abs);
@@ -181,7 +186,7 @@ TEST_CASE("a recorded scale that is no power of two gives intervals from tables"
     writer.write(record_of("weight_grad/w", 0, values, 1000.0));
   }
   const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
-  const underflow::TensorFindings& t = a.tensors.at(0);
+  const underflow::TensorFindings& t = a.logs[0].tensors.at(0);
   CHECK_FALSE(t.unscale_exact);
   std::uint64_t flushed = 0;
   for (const float x : values) flushed += std::abs(x) <= 1000 * 0x1p-25;  // exact in binary64
@@ -210,7 +215,7 @@ TEST_CASE("scaled without a scale is refused with the flag to give", "[table]") 
   CHECK(message.find("--recorded-scale") != std::string::npos);
   frames::Selection told;
   told.recorded_scale = 2.0;
-  CHECK(underflow::analyze({folder / "run"}, {}, told).tensors[0].max_abs == 0.5);
+  CHECK(underflow::analyze({folder / "run"}, {}, told).logs[0].tensors[0].max_abs == 0.5);
 }
 
 TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") {
@@ -222,13 +227,17 @@ TEST_CASE("gradients of an FP16 run are recognised by their values", "[table]") 
                            65536);
   }
   const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-  const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).tensors.at(0);
+  const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).logs[0].tensors.at(0);
   CHECK(t.suspected_fp16);
   CHECK_FALSE(t.underflow_identifiable);  // some are zero
   // E4M3 has larger steps than binary16: there, underflow can be told from binary16 data too.
-  CHECK(underflow::analyze({log}, target_of("e4m3"), {}).tensors.at(0).underflow_identifiable);
+  CHECK(underflow::analyze({log}, target_of("e4m3"), {})
+            .logs[0]
+            .tensors.at(0)
+            .underflow_identifiable);
   const underflow::TensorFindings wide =
       underflow::analyze({write_tensors(folder, {{"weight_grad/w", gradients(1000, 5)}})}, {}, {})
+          .logs[0]
           .tensors.at(0);
   CHECK_FALSE(wide.suspected_fp16);
   CHECK(wide.underflow_identifiable);
@@ -238,7 +247,7 @@ TEST_CASE("few bits alone are no evidence of binary16", "[table]") {
   const TempFolder folder;
   const auto suspected = [&](const Values& values) {
     const auto log = write_tensors(folder, {{"weight_grad/w", values}});
-    const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).tensors.at(0);
+    const underflow::TensorFindings t = underflow::analyze({log}, {}, {}).logs[0].tensors.at(0);
     CHECK(t.underflow_identifiable == !t.suspected_fp16);
     return t.suspected_fp16;
   };
@@ -271,7 +280,7 @@ TEST_CASE("a constant under a loss scale that changes is one value", "[table]") 
       writer.write(record);
     }
   }
-  CHECK_FALSE(underflow::analyze({folder / "run"}, {}, {}).tensors.at(0).suspected_fp16);
+  CHECK_FALSE(underflow::analyze({folder / "run"}, {}, {}).logs[0].tensors.at(0).suspected_fp16);
 }
 
 TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
@@ -283,7 +292,7 @@ TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
       record.computed_dtype = Dtype::f16;
       writer.write(record);
     }
-    return underflow::analyze({folder / name}, {}, {}).tensors.at(0);
+    return underflow::analyze({folder / name}, {}, {}).logs[0].tensors.at(0);
   };
   const underflow::TensorFindings clean = of({0x1p-24f, -0x1.8p-14f, 1.0f, INFINITY}, "clean");
   CHECK(clean.underflow_identifiable);
@@ -296,19 +305,20 @@ TEST_CASE("binary16 data without a zero hides no underflow", "[table]") {
 TEST_CASE("roles come from names, options, or are assumed", "[table]") {
   const TempFolder folder;
   const auto bare = write_tensors(folder, {{"conv1.weight", {1.0f}}, {"fc", {1.0f}}});
-  CHECK(underflow::analyze({bare}, {}, {}).tensors[1].role == log::Role::weight_grad);
-  CHECK(underflow::analyze({bare}, {}, {}).tensors[1].role_source == frames::RoleSource::assumed);
+  CHECK(underflow::analyze({bare}, {}, {}).logs[0].tensors[1].role == log::Role::weight_grad);
+  CHECK(underflow::analyze({bare}, {}, {}).logs[0].tensors[1].role_source ==
+        frames::RoleSource::assumed);
   frames::Selection named;
   named.roles = {{"conv*", log::Role::weight}};
   const underflow::Analysis a = underflow::analyze({bare}, {}, named);
-  CHECK(a.tensors[0].role == log::Role::weight);
-  CHECK(a.tensors[0].role_source == frames::RoleSource::option);
-  CHECK(a.tensors[1].role == log::Role::unknown);  // who names roles gets no others assumed
-  CHECK(a.tensors[1].role_source == frames::RoleSource::none);
+  CHECK(a.logs[0].tensors[0].role == log::Role::weight);
+  CHECK(a.logs[0].tensors[0].role_source == frames::RoleSource::option);
+  CHECK(a.logs[0].tensors[1].role == log::Role::unknown);  // who names roles gets no others assumed
+  CHECK(a.logs[0].tensors[1].role_source == frames::RoleSource::none);
   const auto mixed = write_tensors(folder, {{"activation/a", {1.0f}}, {"fc", {1.0f}}});
   const underflow::Analysis m = underflow::analyze({mixed}, {}, {});
-  CHECK(m.tensors[1].role == log::Role::unknown);
-  CHECK(m.tensors[1].role_source == frames::RoleSource::none);
+  CHECK(m.logs[0].tensors[1].role == log::Role::unknown);
+  CHECK(m.logs[0].tensors[1].role_source == frames::RoleSource::none);
 }
 
 TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") {
@@ -323,9 +333,9 @@ TEST_CASE("ranks: sharded tables add, replicated ones are compared", "[table]") 
     writer.write(record_of("weight/w", 0, {1.0f + static_cast<float>(rank)}));
   }
   const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, {});
-  CHECK(a.tensors.at(0).counts.total == 200);
-  CHECK(a.tensors.at(1).counts.total == 1);
-  CHECK(a.tensors.at(1).max_abs == 1.0);
+  CHECK(a.logs[0].tensors.at(0).counts.total == 200);
+  CHECK(a.logs[0].tensors.at(1).counts.total == 1);
+  CHECK(a.logs[0].tensors.at(1).max_abs == 1.0);
   REQUIRE(a.notes.size() == 1);
   CHECK(a.notes[0].text().find("differs from rank 0") != std::string::npos);
 }
@@ -344,9 +354,9 @@ TEST_CASE("steps and tensors are selected", "[table]") {
   s.first_step = 5;
   s.end_step = 9;
   const underflow::Analysis a = underflow::analyze({folder / "run"}, {}, s);
-  REQUIRE(a.tensors.size() == 1);
-  REQUIRE(a.tensors[0].per_step.size() == 1);
-  CHECK(a.tensors[0].per_step[0].step == 5);
+  REQUIRE(a.logs[0].tensors.size() == 1);
+  REQUIRE(a.logs[0].tensors[0].per_step.size() == 1);
+  CHECK(a.logs[0].tensors[0].per_step[0].step == 5);
   s.tensor_glob = "nothing";
   CHECK(message_of([&] { underflow::analyze({folder / "run"}, {}, s); }).find("--tensor") !=
         std::string::npos);

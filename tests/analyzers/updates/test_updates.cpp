@@ -59,7 +59,7 @@ underflow::Analysis with_updates(const std::filesystem::path& log,
 
 const underflow::TensorFindings& find(const underflow::Analysis& analysis,
                                       const std::string& name) {
-  for (const underflow::TensorFindings& t : analysis.tensors) {
+  for (const underflow::TensorFindings& t : analysis.logs[0].tensors) {
     if (t.name == name) return t;
   }
   throw std::runtime_error("no tensor " + name);

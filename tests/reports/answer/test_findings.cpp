@@ -40,8 +40,9 @@ analyzers::underflow::TensorFindings gradient(std::uint64_t tiny, std::uint64_t 
 
 Study with_gradients(std::uint64_t tiny, std::uint64_t rest, double value) {
   Study out;
-  out.analysis.logs = {"run"};
-  out.analysis.tensors = {gradient(tiny, rest, value)};
+  out.analysis.logs.resize(1);
+  out.analysis.logs[0].name = "run";
+  out.analysis.logs[0].tensors = {gradient(tiny, rest, value)};
   out.advice.flushed_at_1 = {tiny, tiny + rest};
   out.advice.flushed_at_recommended = {0, tiny + rest};
   out.advice.static_log2 = 6;
@@ -69,7 +70,7 @@ Study everything() {
   weight.role = log::Role::weight;
   weight.updates.emplace();
   weight.updates->table = lost_updates(610, 1000);
-  out.analysis.tensors.push_back(weight);
+  out.analysis.logs[0].tensors.push_back(weight);
   analyzers::recommend::LayerScale layer;
   layer.layer = "conv1";
   out.advice.per_layer = {layer};
@@ -123,9 +124,9 @@ TEST_CASE("nothing is told of what was not found", "[reports][findings]") {
   CHECK(answer::findings({}).empty());
   CHECK(answer::findings(with_gradients(0, 1000, 0.5)).empty());
   Study weights;
-  weights.analysis.tensors.resize(1);
-  weights.analysis.tensors[0].updates.emplace();
-  weights.analysis.tensors[0].updates->table = lost_updates(0, 1000);
+  weights.analysis.logs[0].tensors.resize(1);
+  weights.analysis.logs[0].tensors[0].updates.emplace();
+  weights.analysis.logs[0].tensors[0].updates->table = lost_updates(0, 1000);
   CHECK(answer::findings(weights).empty());
 }
 
@@ -156,10 +157,10 @@ TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports
 
 TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][findings]") {
   Study study;
-  study.analysis.tensors.resize(1);
-  study.analysis.tensors[0].updates.emplace();
+  study.analysis.logs[0].tensors.resize(1);
+  study.analysis.logs[0].tensors[0].updates.emplace();
   const auto severity_at = [&](std::uint64_t lost) {
-    study.analysis.tensors[0].updates->table = lost_updates(lost, 100000);
+    study.analysis.logs[0].tensors[0].updates->table = lost_updates(lost, 100000);
     const auto all = answer::findings(study);
     return all.empty() ? "none" : std::string(answer::name_of(all[0].severity));
   };

@@ -35,8 +35,9 @@ std::string said(const analyzers::underflow::Analysis& analysis, Gap gap) {
 
 analyzers::underflow::Analysis of_kind(const std::string& name, std::vector<Gap> gaps) {
   analyzers::underflow::Analysis out;
-  out.logs = {"log"};
-  out.kinds = {{"log", {name, std::move(gaps)}}};
+  out.logs.resize(1);
+  out.logs[0].name = "log";
+  out.logs[0].kinds = {{name, std::move(gaps)}};
   return out;
 }
 
@@ -74,12 +75,12 @@ TEST_CASE("zeros and tiny values in one bucket are told with what follows", "[re
   table.add(sample::bucket(2.9e-8, 3.2e-8, 5));   // on both sides of 2^-25
   table.add(sample::bucket(0.5, 0.6, 45));
   sample::add_step(tensor, 0, table);
-  analysis.tensors = {tensor};
+  analysis.logs[0].tensors = {tensor};
   CHECK(said(analysis, Gap::zeros) ==
         "40 of 100 gradient values lie in a bucket with zero: whether they are zeros or smaller "
         "than 1e-12 is not known. If they are zeros, 16.7 % to 25.0 % of the others become zero in "
         "FP16 at scale 1; if none is, 55.0 % of all.");
-  analysis.tensors[0].counted = false;
+  analysis.logs[0].tensors[0].counted = false;
   CHECK(said(analysis, Gap::zeros).starts_with("40 of 100 values lie"));
 }
 
@@ -93,12 +94,12 @@ TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
   sample::add_step(tensor, 7, table);
   sample::add_step(tensor, 8, table);
   for (auto& step : tensor.per_step) step.scale = 1024;  // --recorded-scale told it
-  analysis.tensors = {tensor};
+  analysis.logs[0].tensors = {tensor};
   CHECK(answer::could_not_tell(analysis).empty());
-  analysis.tensors[0].per_step[1].step = 10;
+  analysis.logs[0].tensors[0].per_step[1].step = 10;
   CHECK(said(analysis, Gap::every_step) ==
         "2 of the steps from 7 to 10 are in it: an overflow at another goes unseen.");
-  for (auto& step : analysis.tensors[0].per_step) step.scale = 1;
+  for (auto& step : analysis.logs[0].tensors[0].per_step) step.scale = 1;
   CHECK(said(analysis, Gap::loss_scale).find("--recorded-scale TAG") != std::string::npos);
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("underflow behind wide buckets is not identifiable", "[reports][gaps]"
     table.add(sample::bucket(1e-3, 2e-3, name[12] == 'x' ? 17 : 100));
     table.set_nonfinite_unknown();
     sample::add_step(tensor, 0, table);
-    analysis.tensors.push_back(tensor);
+    analysis.logs[0].tensors.push_back(tensor);
   }
   CHECK(said(analysis, Gap::underflow) ==
         "What FP16 flushes is not identifiable where a bucket holds zero and values that FP16 "
@@ -127,10 +128,8 @@ TEST_CASE("underflow behind wide buckets is not identifiable", "[reports][gaps]"
 TEST_CASE("printed digits are bounds", "[reports][gaps]") {
   analyzers::underflow::Analysis analysis =
       of_kind("Transformer Engine statistics", {Gap::rounded, Gap::counts});
-  analysis.peaks = {{"log", peak("a", 0, 5e-5, 0.0)},
-                    {"log", peak("a", 1, 0.01005, 0.00995)},
-                    {"log", peak("b", 1, 2.0)},
-                    {"other", peak("c", 9, 5e-5, 0.0)}};
+  analysis.logs[0].peaks = {peak("a", 0, 5e-5, 0.0), peak("a", 1, 0.01005, 0.00995),
+                            peak("b", 1, 2.0)};
   CHECK(said(analysis, Gap::rounded) ==
         "Numbers are printed with few digits: 2 of 3 magnitudes are known between two bounds only, "
         "1 of them only to be at most 5e-05.");
@@ -141,7 +140,7 @@ TEST_CASE("printed digits are bounds", "[reports][gaps]") {
 
 TEST_CASE("what most depends on comes first, and every gap has words", "[reports][gaps]") {
   analyzers::underflow::Analysis analysis = sample::tensorboard_study().analysis;
-  analysis.kinds[0].second.gaps = kAllGaps;
+  analysis.logs[0].kinds[0].gaps = kAllGaps;
   const std::vector<answer::LogGaps> all = answer::could_not_tell(analysis);
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "TensorBoard histograms");
@@ -150,7 +149,7 @@ TEST_CASE("what most depends on comes first, and every gap has words", "[reports
   std::set<std::string_view> names;
   for (const Gap gap : kAllGaps) names.insert(answer::name_of(gap));
   CHECK(names.size() == kAllGaps.size());
-  analysis.tensors.clear();
+  analysis.logs[0].tensors.clear();
   for (const Gap gap : {Gap::tensors, Gap::rounded, Gap::nonfinite, Gap::dtype, Gap::loss_scale,
                         Gap::steps, Gap::every_step, Gap::updates}) {
     CAPTURE(answer::name_of(gap));
@@ -160,10 +159,9 @@ TEST_CASE("what most depends on comes first, and every gap has words", "[reports
 
 TEST_CASE("kinds of one folder are one log", "[reports][gaps]") {
   analyzers::underflow::Analysis analysis = sample::tensorboard_study().analysis;
-  analysis.kinds.push_back({"runs/mine",
-                            {.name = "DeepSpeed CSV files",
-                             .gaps = {Gap::tensors, Gap::updates},
-                             .tool = Tool::deepspeed}});
+  analysis.logs[0].kinds.push_back({.name = "DeepSpeed CSV files",
+                                    .gaps = {Gap::tensors, Gap::updates},
+                                    .tool = Tool::deepspeed});
   const std::vector<answer::LogGaps> all = answer::could_not_tell(analysis);
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "TensorBoard histograms and DeepSpeed CSV files");
@@ -189,8 +187,8 @@ TEST_CASE("the lines to record with are those of the log's tool", "[reports][gap
 TEST_CASE("names in the block are text", "[reports][gaps]") {
   analyzers::underflow::Analysis analysis = sample::linear_study().analysis;
   const std::string bad = "<img src=x onerror=alert(1)>\x1b[31m";
-  for (auto& tensor : analysis.tensors) tensor.name += bad;
-  analysis.kinds[0].second.name += bad;
+  for (auto& tensor : analysis.logs[0].tensors) tensor.name += bad;
+  analysis.logs[0].kinds[0].name += bad;
   const std::string html = page::gaps_html(analysis);
   CHECK(html.find("<img") == std::string::npos);
   CHECK(html.find('\x1b') == std::string::npos);
@@ -209,7 +207,7 @@ TEST_CASE("the page has the block above the findings", "[reports][gaps]") {
 
 TEST_CASE("JSON has the names, the sentences and the lines", "[reports][gaps]") {
   exports::Json json = exports::Json::object();
-  exports::put_gaps(json, sample::tensorboard_study().analysis);
+  exports::put_gaps(json, sample::tensorboard_study());
   REQUIRE(json["could_not_tell"].size() == 1);
   const exports::Json& log = json["could_not_tell"][0];
   CHECK(log["log"] == "runs/mine");

@@ -38,12 +38,23 @@ std::uint64_t total(const std::vector<analyzers::underflow::BinadeCount>& binade
 
 }  // namespace
 
+namespace {
+
+analyzers::Study study_of(const analyzers::underflow::Analysis& analysis) {
+  analyzers::Study out;
+  out.analysis = analysis;
+  out.advice = analyzers::recommend::recommend({analysis, {}, {}});
+  return out;
+}
+
+}  // namespace
+
 TEST_CASE("sums over a role hold every value once", "[reports][series]") {
   const TempFolder folder;
   sample::training_run(folder / "run");
   const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
   const answer::Tensors gradients =
-      answer::of_role(answer::of_log(analysis, analysis.logs[0]), log::Role::weight_grad);
+      answer::of_role(answer::of_log(analysis.logs[0]), log::Role::weight_grad);
   REQUIRE(gradients.size() == 8);
   const answer::Series series = answer::sum(gradients);
   CHECK(series.counts.total == 400U * 36 * 10);
@@ -82,13 +93,14 @@ TEST_CASE("charts show all values and both sets of limits", "[reports][charts]")
   const TempFolder folder;
   sample::training_run(folder / "run");
   const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
-  const analyzers::recommend::Recommendation advice = analyzers::recommend::recommend(analysis, {});
+  const analyzers::recommend::Recommendation advice =
+      analyzers::recommend::recommend({analysis, {}, {}});
   REQUIRE(advice.static_log2);
   REQUIRE(*advice.static_log2 != 0);
   const charts::Window window = charts::window_of(analysis, advice);
   for (const log::Role role : answer::roles_in(analysis)) {
     const answer::Series series =
-        answer::sum(answer::of_role(answer::of_log(analysis, analysis.logs[0]), role));
+        answer::sum(answer::of_role(answer::of_log(analysis.logs[0]), role));
     std::uint64_t shown = 0;
     for (const auto& [exponent, count] : series.binades) {
       if (exponent >= window.first_exponent && exponent < window.last_exponent) shown += count.low;
@@ -106,19 +118,20 @@ TEST_CASE("charts show all values and both sets of limits", "[reports][charts]")
 
 TEST_CASE("values far out do not press the rest together, and are told of", "[reports][charts]") {
   analyzers::underflow::Analysis analysis;
+  analysis.logs.resize(1);
   analyzers::underflow::TensorFindings tensor;
   tensor.binades = {{-140, std::uint64_t{3}},
                     {-60, std::uint64_t{7}},
                     {-10, std::uint64_t{2000}},
                     {100, std::uint64_t{1}}};
-  analysis.tensors = {tensor};
+  analysis.logs[0].tensors = {tensor};
   const charts::Window window = charts::window_of(analysis, {});
   CHECK(window.first_exponent == -29);  // four binades below the limit of zero
   CHECK(window.last_exponent == 20);
   CHECK(charts::left_out(window, tensor.binades) ==
         " Not drawn: 10 values below 2^-29. Not drawn: 1 value at or above 2^20.");
   tensor.binades = {{-60, std::uint64_t{500}}, {-10, std::uint64_t{500}}};
-  analysis.tensors = {tensor};
+  analysis.logs[0].tensors = {tensor};
   CHECK(charts::window_of(analysis, {}).first_exponent == -60);
   CHECK(charts::left_out(charts::window_of(analysis, {}), tensor.binades).empty());
 }
@@ -127,7 +140,8 @@ TEST_CASE("the worst tensor is one that a loss scale acts on", "[reports][worst]
   const TempFolder folder;
   sample::training_run(folder / "run");
   const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
-  CHECK(analysis.tensors[page::worst_tensor(analysis)].name == "weight_grad/layer0.conv.weight");
+  CHECK(analysis.logs[0].tensors[page::worst_tensor(analysis)].name ==
+        "weight_grad/layer0.conv.weight");
   CHECK(page::worst_tensor({}) == 0);
 }
 
@@ -136,8 +150,7 @@ TEST_CASE("names are text in the page", "[reports][page]") {
   const TempFolder folder;
   sample::hostile_run(folder / "run");
   const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
-  const std::string page = page::page_html(
-      {analysis, {}, analyzers::recommend::recommend(analysis, {})}, "<script>alert(3)</script>");
+  const std::string page = page::page_html(study_of(analysis), "<script>alert(3)</script>");
   CHECK(page.find("<script>alert") == std::string::npos);
   CHECK(page.find("<img src=x") == std::string::npos);
   CHECK(page.find("<title>&lt;script&gt;alert(3)&lt;/script&gt;</title>") != std::string::npos);
@@ -150,7 +163,7 @@ TEST_CASE("a report appears whole or not at all", "[reports][page]") {
   const TempFolder folder;
   sample::no_gradients_run(folder / "run");
   const analyzers::underflow::Analysis analysis = analysis_of({folder / "run"});
-  const analyzers::Study study = {analysis, {}, analyzers::recommend::recommend(analysis, {})};
+  const analyzers::Study study = study_of(analysis);
   const fs::path out = folder / "report.html";
   std::ofstream(out) << "the old one";
   page::write_report(study, "t", out);

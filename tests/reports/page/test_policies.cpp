@@ -35,11 +35,8 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 analyzers::Study study_of(const std::filesystem::path& log) {
-  analyzers::replay::LogSeries series;
-  analyzers::underflow::Analysis analysis = analyzers::analyze({log}, {}, {}, {}, {}, &series);
-  analyzers::Study out = analyzers::study(std::move(analysis), {}, {}, std::move(series));
-  analyzers::add_policies(out, {});
-  return out;
+  return analyzers::study(analyzers::analyze({log}, {}, {}, {.series = true}, {}), {}, {},
+                          analyzers::replay::PolicyOptions());
 }
 
 std::size_t policy_findings(const analyzers::Study& study) {
@@ -257,9 +254,8 @@ TEST_CASE("series are of binary16 alone", "[reports][policies]") {
   const TempFolder folder;
   sample::calm_run(folder / "run");
   const auto series_in = [&](const analyzers::underflow::Target& target) {
-    analyzers::replay::LogSeries series;
-    analyzers::analyze({folder / "run"}, target, {}, {}, {}, &series);
-    return series.series.size();
+    return analyzers::analyze({folder / "run"}, target, {}, {.series = true}, {})
+        .series.series.size();
   };
   CHECK(series_in({}) == 1);
   CHECK(series_in({.name = "bfloat16", .format = kBfloat16}) == 0);

@@ -112,7 +112,7 @@ TEST_CASE("events come with their cause and what led there", "[reports][sections
 TEST_CASE("room is told at the recommended scale where a scale acts", "[reports][sections]") {
   const TempFolder folder;
   analyzers::Study study = sample::full_study(folder / "run");
-  auto& tensors = study.analysis.tensors;
+  auto& tensors = study.analysis.logs[0].tensors;
   const auto gradient = std::find_if(tensors.begin(), tensors.end(),
                                      [](const auto& tensor) { return tensor.counted; });
   REQUIRE(gradient != tensors.end());
@@ -145,9 +145,9 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   const TempFolder folder;
   analyzers::Study study = sample::full_study(folder / "run");
   const std::size_t before = answer::fit_sums(study.analysis).eight_bits;
-  auto& tensors = study.analysis.tensors;
+  auto& tensors = study.analysis.logs[0].tensors;
   const auto fits_8_bits = [](const auto& tensor) {
-    const auto narrowest = analyzers::formats::narrowest(tensor);
+    const auto narrowest = tensor.narrowest;
     return narrowest && find_format(narrowest->format)->format.width == 8;
   };
   const auto tensor = std::find_if(tensors.begin(), tensors.end(), fits_8_bits);
@@ -176,7 +176,7 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
   const std::string html = page::formats_html(study.analysis);
-  const std::size_t tensors = study.analysis.tensors.size();
+  const std::size_t tensors = study.analysis.logs[0].tensors.size();
   REQUIRE(tensors == 40);
   CHECK(occurrences(html, "<th scope=\"row\">") == tensors);
   // By add_fits(): every fourth tensor fits E4M3 with a scale; three of four fit E5M2, one as it
@@ -238,9 +238,10 @@ TEST_CASE("findings beyond the first are folded, and lead to their evidence",
   CHECK(has(html, "<a href=\"#overflow\">"));
   analyzers::Study clear;  // no more is said than the log could have shown
   CHECK(has(page::findings_html(clear, {}), "The log holds no tensors"));
-  clear.analysis.tensors.emplace_back();
+  clear.analysis.logs.resize(1);
+  clear.analysis.logs[0].tensors.emplace_back();
   CHECK(has(page::findings_html(clear, {}), "It holds no gradients"));
-  clear.analysis.tensors.back().counted = true;
+  clear.analysis.logs[0].tensors.back().counted = true;
   CHECK(has(page::findings_html(clear, {}),
             "Nothing was found that harms training in this format.<"));
   clear.advice.underflow_not_identifiable = true;

@@ -290,13 +290,14 @@ TEST_CASE("logs that are joined are told once, at the end") {
 analyzers::underflow::Analysis with_scales(
     const std::vector<std::pair<std::int64_t, double>>& scales) {
   analyzers::underflow::Analysis analysis;
-  analysis.logs = {"log"};
-  analysis.kinds = {{"log", {"console log", {analyzers::frames::Gap::tensors}}}};
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "log";
+  analysis.logs[0].kinds = {{"console log", {analyzers::frames::Gap::tensors}}};
   for (const auto& [step, scale] : scales) {
     log::StepScalars scalars;
     scalars.step = step;
     scalars.loss_scale = scale;
-    analysis.scalars.emplace_back("log", scalars);
+    analysis.logs[0].scalars.push_back(scalars);
   }
   return analysis;
 }
@@ -311,7 +312,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
     peak.tensor = tensor;
     peak.step = step;
     peak.max_abs = max_abs;
-    analysis.peaks.emplace_back("log", peak);
+    analysis.logs[0].peaks.push_back(peak);
   };
   SECTION("nothing recorded") {
     const auto facts = analyzers::scale_history::timeline_facts(analysis);
@@ -357,15 +358,15 @@ TEST_CASE("the falls of a scale, and what drove them") {
     CHECK(driver->before);
   }
   SECTION("a run log has its own commands") {
-    analysis.kinds.clear();
+    analysis.logs[0].kinds.clear();
     CHECK(analyzers::scale_history::timeline_facts(analysis).empty());
   }
 }
 
 TEST_CASE("skipped steps between two lines are part of the way the scale goes") {
   analyzers::underflow::Analysis analysis = with_scales({{11, 1024}});
-  analysis.skips.emplace_back("log", analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
-  analysis.skips.emplace_back("log", analyzers::frames::SkippedSteps{21, std::nullopt, 2, 128, 32});
+  analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
+  analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{21, std::nullopt, 2, 128, 32});
   const auto facts = analyzers::scale_history::timeline_facts(analysis);
   REQUIRE(facts.size() == 1);
   CHECK(facts[0].skipped_in_all == 5);

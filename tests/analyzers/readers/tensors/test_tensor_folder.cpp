@@ -42,8 +42,8 @@ TEST_CASE("tensor folder: shards and steps make one log") {
   write(folder / "elsewhere" / "step-3.safetensors", "weight_grad/w", {9});
   folder.write("readme.txt", "no tensors");
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
-  REQUIRE(found.tensors.size() == 1);
-  const underflow::TensorFindings& t = found.tensors[0];
+  REQUIRE(found.logs[0].tensors.size() == 1);
+  const underflow::TensorFindings& t = found.logs[0].tensors[0];
   CHECK(steps_of(t) == std::vector<std::int64_t>{1, 2, 7, 10, 11});
   CHECK(t.per_step[0].counts.total == 5);
   CHECK(t.per_step[0].counts.zero == 2);
@@ -65,9 +65,9 @@ TEST_CASE("tensor folder: what links lead to twice is read once") {
   std::filesystem::create_symlink("step-2.safetensors", folder / "log" / "latest.safetensors");
   std::filesystem::create_symlink("../blob", folder / "log" / "step-7.safetensors");
   const underflow::Analysis found = underflow::analyze({folder / "log"}, {}, {});
-  REQUIRE(found.tensors.size() == 1);
-  CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2, 3, 7});
-  CHECK(found.tensors[0].counts.total == 6);
+  REQUIRE(found.logs[0].tensors.size() == 1);
+  CHECK(steps_of(found.logs[0].tensors[0]) == std::vector<std::int64_t>{2, 3, 7});
+  CHECK(found.logs[0].tensors[0].counts.total == 6);
   // checkpoint-0's a, and checkpoint-1's latest, step-2 and step-7, and latest.
   CHECK(notes_of(found).find("checkpoint-0/a.safetensors' and 4 more lead to files that are read "
                              "already, and are left out") != std::string::npos);
@@ -80,7 +80,7 @@ TEST_CASE("tensor folder: steps are selected before files are read") {
   frames::Selection selection;
   selection.first_step = 2;
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, selection);
-  CHECK(steps_of(found.tensors[0]) == std::vector<std::int64_t>{2});
+  CHECK(steps_of(found.logs[0].tensors[0]) == std::vector<std::int64_t>{2});
 }
 
 TEST_CASE("tensor folder: a role in one file is looked for in all") {
@@ -88,11 +88,11 @@ TEST_CASE("tensor folder: a role in one file is looked for in all") {
   write(folder / "step-1.safetensors", "weight_grad/w", {1});
   write(folder / "step-2.safetensors", "w", {2});
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
-  REQUIRE(found.tensors.size() == 2);
-  CHECK(found.tensors[1].role_source == frames::RoleSource::none);
+  REQUIRE(found.logs[0].tensors.size() == 2);
+  CHECK(found.logs[0].tensors[1].role_source == frames::RoleSource::none);
   const TempFolder plain;
   write(plain / "step-2.safetensors", "w", {2});
-  CHECK(underflow::analyze({plain / "."}, {}, {}).tensors[0].role_source ==
+  CHECK(underflow::analyze({plain / "."}, {}, {}).logs[0].tensors[0].role_source ==
         frames::RoleSource::assumed);
 }
 
@@ -102,8 +102,8 @@ TEST_CASE("tensor folder: gradients that the metadata calls scaled are unscaled"
         {{"gradients", "scaled"}, {"scale", "1024"}});
   write(folder / "step-2.safetensors", "weight_grad/w", {4});
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
-  CHECK(found.tensors[0].per_step[0].max_abs == 1.0);
-  CHECK(found.tensors[0].per_step[1].max_abs == 4.0);
+  CHECK(found.logs[0].tensors[0].per_step[0].max_abs == 1.0);
+  CHECK(found.logs[0].tensors[0].per_step[1].max_abs == 4.0);
   write(folder / "step-3.safetensors", "weight_grad/w", {1}, {{"gradients", "scaled"}});
   CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
              Catch::Contains("step-3.safetensors") && Catch::Contains("--recorded-scale"));

@@ -49,7 +49,8 @@ void write_checkpoint(const TempFolder& folder) {
 
 std::vector<std::string> names_of(const underflow::Analysis& analysis) {
   std::vector<std::string> names;
-  for (const underflow::TensorFindings& tensor : analysis.tensors) names.push_back(tensor.name);
+  for (const underflow::TensorFindings& tensor : analysis.logs[0].tensors)
+    names.push_back(tensor.name);
   return names;
 }
 
@@ -88,10 +89,10 @@ TEST_CASE("tensor shards: in folders of steps") {
     folder.write(std::string(step) + "/" + kIndex, index_of({{"a.weight", kFirst}}, 4));
   }
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
-  REQUIRE(found.tensors.size() == 1);
-  REQUIRE(found.tensors[0].per_step.size() == 2);
-  CHECK(found.tensors[0].per_step[0].step == 500);
-  CHECK(found.tensors[0].per_step[1].step == 1000);
+  REQUIRE(found.logs[0].tensors.size() == 1);
+  REQUIRE(found.logs[0].tensors[0].per_step.size() == 2);
+  CHECK(found.logs[0].tensors[0].per_step[0].step == 500);
+  CHECK(found.logs[0].tensors[0].per_step[1].step == 1000);
 }
 
 TEST_CASE("tensor shards: what the index names must be there") {
@@ -123,7 +124,7 @@ TEST_CASE("tensor shards: what the index does not name is left out, and said") {
   write(folder / "consolidated.safetensors", {{"a.weight", {1, 2}}});
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(names_of(found) == std::vector<std::string>{"a.weight", "b.weight", "c.weight"});
-  CHECK(found.tensors[0].counts.total == 2);
+  CHECK(found.logs[0].tensors[0].counts.total == 2);
   CHECK_THAT(notes_of(found),
              Catch::Contains("tensor 'x.weight', which model.safetensors.index.json does not name, "
                              "is left out") &&
@@ -137,13 +138,13 @@ TEST_CASE("tensor shards: several indexes") {
   SECTION("of other tensors") {
     write(folder / "ema-1.safetensors", {{"ema.weight", {3}}});
     folder.write("ema.safetensors.index.json", index_of({{"ema.weight", "ema-1.safetensors"}}, 4));
-    CHECK(underflow::analyze({folder / "."}, {}, {}).tensors.size() == 4);
+    CHECK(underflow::analyze({folder / "."}, {}, {}).logs[0].tensors.size() == 4);
   }
   SECTION("of the same tensors in PyTorch's format, whose files need not be there") {
     folder.write("pytorch_model.bin.index.json",
                  index_of({{"a.weight", "pytorch_model-00001-of-00001.bin"}}, 8));
     const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
-    CHECK(found.tensors.size() == 3);
+    CHECK(found.logs[0].tensors.size() == 3);
     CHECK_THAT(notes_of(found), Catch::Contains("pytorch_model.bin.index.json: names tensors that "
                                                 "model.safetensors.index.json names too"));
   }
@@ -156,7 +157,7 @@ TEST_CASE("tensor shards: several indexes") {
     folder.write("other.safetensors.index.json", index_of({{"a.weight", kFirst}}, 8));
     CHECK_THAT(refusal(folder / "."), Catch::Contains("tensor 'a.weight' is named by") &&
                                           Catch::Contains("give one of the two as LOG"));
-    CHECK(underflow::analyze({folder / kIndex}, {}, {}).tensors.size() == 3);
+    CHECK(underflow::analyze({folder / kIndex}, {}, {}).logs[0].tensors.size() == 3);
   }
 }
 

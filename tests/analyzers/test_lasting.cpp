@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analyzers/overflow_end.hpp"
+#include "analyzers/recommend/divergence.hpp"
+#include "analyzers/study.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "analyzers/small_run.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -14,40 +17,27 @@ using namespace halfscope::analyzers;
 
 namespace {
 
-void add_scalars(underflow::Analysis& analysis, const std::string& log, std::int64_t step) {
-  log::StepScalars scalars;
-  scalars.step = step;
-  analysis.scalars.emplace_back(log, scalars);
-}
-
-void add_tensor(underflow::Analysis& analysis, const std::string& log,
-                const std::vector<std::int64_t>& steps) {
-  underflow::TensorFindings& tensor = analysis.tensors.emplace_back();
-  tensor.log = log;
-  for (const std::int64_t step : steps) tensor.per_step.emplace_back().step = step;
-}
-
 overflow::OverflowEvent event(overflow::Cause cause, std::int64_t step, std::int64_t last_step,
                               const std::string& log = "run") {
   overflow::OverflowEvent e;
   e.log = log;
   e.step = step;
   e.last_step = last_step;
+  e.to_the_end = last_step == 9;
   e.cause = cause;
   return e;
 }
 
-/// A log "run" whose last recorded step is 9, and its events.
+/// The events of logs whose last recorded step is 9.
 Study study_of(std::vector<overflow::OverflowEvent> events) {
   Study study;
-  add_tensor(study.analysis, "run", {0, 4, 9});
   study.overflow.events = std::move(events);
   return study;
 }
 
 /// The first step of the event that lasts.
 std::optional<std::int64_t> lasts_from(const Study& study) {
-  const overflow::OverflowEvent* const found = lasting(study.analysis, study.overflow);
+  const overflow::OverflowEvent* const found = study.overflow.lasting();
   return found == nullptr ? std::nullopt : std::optional(found->step);
 }
 
@@ -77,8 +67,7 @@ TEST_CASE("An event lasts where no scale cures it and it reaches the last record
   overflow::OverflowEvent only = event(row.cause, row.step, row.last_step);
   only.what_if = row.what_if;
   const Study study = study_of({only});
-  CHECK(lasting(study.analysis, study.overflow) ==
-        (row.lasts ? study.overflow.events.data() : nullptr));
+  CHECK(study.overflow.lasting() == (row.lasts ? study.overflow.events.data() : nullptr));
 }
 
 TEST_CASE("The first of the events that last is taken") {
@@ -90,35 +79,22 @@ TEST_CASE("The first of the events that last is taken") {
 }
 
 TEST_CASE("The last recorded step is that of a log's tables and of its scalars") {
-  const auto to_12 = {event(overflow::Cause::at_scale_1, 4, 12)},
-             to_9 = {event(overflow::Cause::at_scale_1, 4, 9)};
-  Study later = study_of(to_12);
-  CHECK_FALSE(lasts_from(later));  // the tables end at 9
-  add_scalars(later.analysis, "run", 12);
-  add_scalars(later.analysis, "run", 11);
-  CHECK(lasts_from(later) == 4);
-  add_tensor(later.analysis, "run", {13});
-  CHECK_FALSE(lasts_from(later));
-
-  Study other = study_of(to_9);
-  add_scalars(other.analysis, "another", 99);
-  add_tensor(other.analysis, "another", {99});
-  CHECK(lasts_from(other) == 4);  // other logs go on for as long as they like
-  add_scalars(other.analysis, "run", 10);
-  CHECK_FALSE(lasts_from(other));
-}
-
-TEST_CASE("An event lasts to the end of its own log") {
-  Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9, "long"),
-                          event(overflow::Cause::at_scale_1, 5, 20)});
-  add_tensor(study.analysis, "long", {0, 20});
-  CHECK_FALSE(lasts_from(study));  // each would in the other
-  study.overflow.events.push_back(event(overflow::Cause::at_scale_1, 6, 20, "long"));
-  CHECK(lasts_from(study) == 6);
-  Study scalars_alone;
-  scalars_alone.overflow.events = {event(overflow::Cause::at_scale_1, -5, -2)};
-  for (const std::int64_t step : {-5, -2}) add_scalars(scalars_alone.analysis, "run", step);
-  CHECK(lasts_from(scalars_alone) == -5);
+  const auto reaches_the_end = [](const test::SmallRun& run) {
+    const overflow::OverflowFindings found = run.find();
+    REQUIRE(found.events.size() == 1);
+    CHECK(found.events[0].step == 4);
+    CHECK(found.events[0].last_step == 9);
+    return found.events[0].to_the_end;
+  };
+  test::SmallRun run;
+  for (const int step : {0, 4, 9}) run.put_step(step);
+  for (const int step : {4, 9}) run.replace("activation/b", step, {NAN});
+  CHECK(reaches_the_end(run));
+  test::SmallRun by_tables = run;
+  by_tables.put_step(12);
+  CHECK_FALSE(reaches_the_end(by_tables));
+  run.scalars(10).loss = 2.5;
+  CHECK_FALSE(reaches_the_end(run));
 }
 
 TEST_CASE("An event that lasts comes first, but for NaN in the model that is no later", "[table]") {
@@ -134,9 +110,9 @@ TEST_CASE("An event that lasts comes first, but for NaN in the model that is no 
   CAPTURE(row.what);
   Study study = study_of({event(overflow::Cause::at_scale_1, 4, 9)});
   if (row.nan) study.advice.nan_in_model.emplace().step = *row.nan;
-  CHECK(lasting_first(study) == (row.first ? study.overflow.events.data() : nullptr));
+  CHECK(study.lasting_first() == (row.first ? study.overflow.events.data() : nullptr));
   study.overflow.events.clear();
-  CHECK(lasting_first(study) == nullptr);  // nothing lasts
+  CHECK(study.lasting_first() == nullptr);  // nothing lasts
 }
 
 namespace {
@@ -157,7 +133,7 @@ recommend::Recommendation recommended(int static_log2, int headroom = 1,
 /// Whether the scale is taken back, and with it all that belongs to it.
 bool refused(Study study, const recommend::Recommendation& advice) {
   study.advice = advice;
-  refuse_divergence(study);
+  recommend::refuse_divergence(study.advice, study.overflow);
   const recommend::Recommendation& left = study.advice;
   const bool none = left.no_scale == recommend::NoScale::diverges;
   CHECK(left.static_log2 == (none ? std::nullopt : advice.static_log2));
@@ -205,12 +181,9 @@ TEST_CASE("A run ends in NaN where its last recorded step has it, in the log of 
   CHECK_FALSE(refused(study_of({}), recommended(-1)));
   CHECK_FALSE(refused(study_of({what_if}), recommended(-1)));
   CHECK_FALSE(refused(study_of({event(overflow::Cause::by_scale, 4, 9)}), recommended(-1)));
-  Study of_two = study_of({last_alone});
-  add_tensor(of_two.analysis, "another", {0, 9});  // which has no NaN
-  CHECK(refused(of_two, recommended(-1)));
-  CHECK_FALSE(refused(of_two, recommended(-1, 1, "another")));
+  CHECK_FALSE(refused(study_of({last_alone}), recommended(-1, 1, "another")));  // without NaN
   Study goes_on = study_of({last_alone});
-  add_scalars(goes_on.analysis, "run", 10);
+  goes_on.overflow.events[0].to_the_end = false;
   CHECK_FALSE(refused(goes_on, recommended(-1)));
 }
 
