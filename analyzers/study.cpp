@@ -150,8 +150,7 @@ Study study(Findings&& findings, const Selection& selection,
   const recommend::Basis basis{all.analysis, all.overflow, options};
   all.advice = recommend::recommend(basis);
   recommend::complete(all.advice, basis, selection, all.series);
-  LogSeries series = std::exchange(all.series, {});
-  if (policies) add_policies(std::move(series), *policies, all);
+  if (policies) add_policies(std::exchange(all.series, {}), *policies, all);
   return all;
 }
 

@@ -74,8 +74,8 @@ struct Study : Findings {
 };
 
 /// What follows from findings. The logs are read again where they are of several ranks. policies:
-/// which are replayed over the series; a log with gaps, or of one step, is not. Throws
-/// log::BadInput.
+/// which are replayed over the series, which they take; a log with gaps, or of one step, is not.
+/// Throws log::BadInput.
 Study study(Findings&& findings, const frames::Selection& selection,
             const underflow::RecommendOptions& options,
             const std::optional<replay::PolicyOptions>& policies = std::nullopt);

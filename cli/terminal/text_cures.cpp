@@ -122,7 +122,7 @@ std::string footprint_text(const Footprint& f) {
   std::string text = fmt::format(
       "Memory of weights and activations{}: {} in FP32, {} in FP16, {} with FP32 master weights.\n",
       f.microbatches > 1 ? fmt::format(" of one of {} microbatches", f.microbatches) : "",
-      reports::answer::bytes_text(f.bytes_fp32), text::bytes_text(f.bytes_fp16),
+      reports::answer::bytes_text(f.bytes_fp32), reports::answer::bytes_text(f.bytes_fp16),
       reports::answer::bytes_text(f.bytes_mixed));
   if (f.not_multiples_of_8.empty()) return text;
   text += "Tensor Cores want extents that are multiples of 8: ";

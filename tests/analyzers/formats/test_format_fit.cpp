@@ -294,8 +294,8 @@ TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
   const auto log = write_one(folder, gradients(600, 12));
   underflow::Analysis a = underflow::analyze({log, log}, {}, {});
   formats::add_fits(a, {});
-  REQUIRE(a.logs[0].tensors.size() == 2);
-  for (const underflow::TensorFindings& t : a.logs[0].tensors) {
+  REQUIRE(a.tensors().size() == 2);
+  for (const underflow::TensorFindings& t : a.tensors()) {
     CHECK(t.whole_steps.size() == 1);
     CHECK(t.sums);
     CHECK(t.fits[0].noise_at_best->db == a.logs[0].tensors[0].fits[0].noise_at_best->db);

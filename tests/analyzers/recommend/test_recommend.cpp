@@ -19,7 +19,7 @@ recommend::Recommendation recommend_for(const std::vector<std::pair<std::string,
   const TempFolder folder;
   frames::Selection selection;
   if (recorded != 1.0) selection.recorded_scale = recorded;
-  return recommend::recommend(
+  return recommend::static_scale(
       {underflow::analyze({write_tensors(folder, tensors)}, {}, selection), {}, options});
 }
 

@@ -43,6 +43,7 @@ Study with_gradients(std::uint64_t tiny, std::uint64_t rest, double value) {
   out.analysis.logs.resize(1);
   out.analysis.logs[0].name = "run";
   out.analysis.logs[0].tensors = {gradient(tiny, rest, value)};
+  static_cast<analyzers::Findings&>(out) = analyzers::findings_of(std::move(out.analysis));
   out.advice.flushed_at_1 = {tiny, tiny + rest};
   out.advice.flushed_at_recommended = {0, tiny + rest};
   out.advice.static_log2 = 6;
@@ -124,6 +125,7 @@ TEST_CASE("nothing is told of what was not found", "[reports][findings]") {
   CHECK(answer::findings({}).empty());
   CHECK(answer::findings(with_gradients(0, 1000, 0.5)).empty());
   Study weights;
+  weights.analysis.logs.resize(1);
   weights.analysis.logs[0].tensors.resize(1);
   weights.analysis.logs[0].tensors[0].updates.emplace();
   weights.analysis.logs[0].tensors[0].updates->table = lost_updates(0, 1000);
@@ -157,6 +159,7 @@ TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports
 
 TEST_CASE("a few swamped updates are no finding, many are serious", "[reports][findings]") {
   Study study;
+  study.analysis.logs.resize(1);
   study.analysis.logs[0].tensors.resize(1);
   study.analysis.logs[0].tensors[0].updates.emplace();
   const auto severity_at = [&](std::uint64_t lost) {
