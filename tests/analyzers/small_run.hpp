@@ -60,13 +60,15 @@ class SmallRun {
     put(name, step, values, scale);
   }
 
+  void write(const std::filesystem::path& folder) const {
+    log::RunLogWriter writer(folder, manifest_);
+    for (const log::StepScalars& s : scalars_) writer.write(s);
+    for (const log::TensorRecord& record : records_) writer.write(record);
+  }
+
   analyzers::underflow::Analysis analyze_at(double loss_scale = 1.0) const {
     const TempFolder folder;
-    {
-      log::RunLogWriter writer(folder / "run", manifest_);
-      for (const log::StepScalars& s : scalars_) writer.write(s);
-      for (const log::TensorRecord& record : records_) writer.write(record);
-    }
+    write(folder / "run");
     analyzers::frames::Selection selection;
     selection.loss_scale = loss_scale;
     return analyzers::underflow::analyze({folder / "run"}, {}, selection);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recommendation, headroom, step maxima and the series of a replay are of one magnitude: the
+// largest gradient of a log, where an infinity computed in FP16 at scale S is 65520 / S or more.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analyzers/recommend/step_maxima.hpp"
+#include "analyzers/small_run.hpp"
+#include "analyzers/study.hpp"
+#include "analyzers/underflow/step_facts.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+namespace {
+
+/// Gradients about the end of FP16's range at the scales of their steps, so that some are infinite.
+struct RandomRun {
+  test::SmallRun run{Dtype::f16};
+  std::vector<double> least;  ///< of each step: the largest gradient, unscaled, at the least
+  bool censored = false;      ///< of the largest step
+
+  explicit RandomRun(unsigned seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](unsigned end) { return random() % end; };
+    const auto steps = static_cast<std::int64_t>(4 + below(8));
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const double scale = std::ldexp(1.0, 8 + static_cast<int>(below(4)));
+      add(step, scale, [&] {  // 11 significant bits: FP16 holds what does not overflow exactly
+        const double significand = 1 + static_cast<double>(below(1024)) / 1024;
+        return std::ldexp(significand, 3 + static_cast<int>(below(5)) - static_cast<int>(seed % 3));
+      });
+    }
+  }
+
+ private:
+  template <typename Draw>
+  void add(std::int64_t step, double scale, const Draw& draw) {
+    run.put_step(step, scale, 0x1p-6f);
+    double largest[2] = {0, 0};
+    const char* const names[2] = {"activation_grad/b", "weight_grad/b.weight"};
+    for (const int i : {0, 1}) {
+      const double value = draw();
+      const bool infinite = value * scale >= 65520;
+      largest[i] = infinite ? INFINITY : value;
+      run.replace(names[i], step, {static_cast<float>(infinite ? INFINITY : value * scale)}, scale);
+    }
+    log::StepScalars& s = run.scalars(step);
+    s.max_abs_activation_grad = largest[0];
+    s.max_abs_weight_grad = largest[1];
+    s.found_inf = !std::isfinite(largest[0]) || !std::isfinite(largest[1]);
+    const double all = std::max(largest[0], largest[1]);
+    const double at_least = std::isfinite(all) ? all : 65520 / scale;
+    if (least.empty() || at_least > *std::ranges::max_element(least)) {
+      censored = !std::isfinite(all);
+    }
+    least.push_back(at_least);
+  }
+};
+
+/// What the series of a replay has.
+double largest_of(const replay::StepSeries& series) {
+  double largest = 0;
+  for (const replay::Seen& seen : series.seen) {
+    const double least = std::isfinite(seen.max_abs) ? seen.max_abs
+                         : seen.overflow_from == 0   ? 0
+                                                     : 65520 / seen.overflow_from;
+    largest = std::max(largest, least);
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
+  int with_infinities = 0, checked = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    const RandomRun random(seed);
+    const test::TempFolder folder;
+    random.run.write(folder / "run");
+    const Study found = study(analyze({folder / "run"}, {}, {}, {.series = true}, {}), {}, {});
+    REQUIRE(found.overflow.at_every_scale.empty());
+    const double largest = *std::ranges::max_element(random.least);
+    with_infinities += random.censored ? 1 : 0;
+    ++checked;
+
+    REQUIRE(found.advice.limited_by);
+    CHECK(found.advice.limited_by->max_abs == largest);
+    CHECK(found.advice.limited_by->censored == random.censored);
+    CHECK(found.advice.static_log2 ==
+          underflow::highest_safe_log2(magnitude_of(largest), 1.0, kBinary16) - 1);
+
+    double least_room = INFINITY;
+    for (const overflow::Headroom& h : found.overflow.headroom) {
+      if (found.analysis.tensors()[h.tensor].counted)
+        least_room = std::min(least_room, h.least_at_1);
+    }
+    CHECK(least_room == Approx(std::log2(65520 / largest)).margin(1e-12));
+
+    const underflow::RecommendOptions options;
+    const auto maxima = recommend::step_maxima({found.analysis, found.overflow, options});
+    REQUIRE(maxima.size() == 1);
+    REQUIRE(maxima[0].steps.size() == random.least.size());
+    for (std::size_t i = 0; i < random.least.size(); ++i) {
+      CHECK(maxima[0].steps[i].log2_max == Approx(std::log2(random.least[i])).margin(1e-12));
+    }
+
+    REQUIRE(found.series.series.size() == 1);
+    CHECK(largest_of(found.series.series[0]) == largest);
+  }
+  CHECK(checked == 300);
+  CHECK(with_infinities > 30);
+  CHECK(with_infinities < 270);
+}
