@@ -72,19 +72,17 @@ struct Known {
   const Analysis& analysis;
   const underflow::LogFindings& log;
   const underflow::LogScalars& scalars;
-  const underflow::LogSteps& at_every_scale;  ///< whose infinities say nothing of magnitudes
+  const OverflowFindings& overflow;  ///< which infinities say something of magnitudes
 };
 
 /// log2 of the least magnitude that an infinity of a step stands for, unscaled.
 std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
                                     const Known& known) {
-  if (step.counts.inf.low == 0 || !tensor.computed_in_fp16()) return std::nullopt;
-  if (tensor.counted && known.at_every_scale.count({tensor.log, step.step}) != 0) {
-    return std::nullopt;
-  }
-  const std::optional<double> scale = underflow::computed_scale(tensor, step, known.scalars);
+  if (step.counts.inf.low == 0 || !known.overflow.bounds(tensor, step.step)) return std::nullopt;
+  const std::optional<double> scale = underflow::computed_scale(
+      tensor, step, known.scalars, underflow::WithoutScalars::as_recorded);
   if (!scale) return std::nullopt;
-  return std::log2(to_double(boundaries(kBinary16).overflow)) - std::log2(*scale);
+  return std::log2(to_double(underflow::infinity_magnitude())) - std::log2(*scale);
 }
 
 /// log2 of the largest finite magnitude, unscaled: from the exact one, which binary64 need not
@@ -152,13 +150,12 @@ std::optional<Headroom> headroom_of(const TensorFindings& tensor, const Known& k
 
 }  // namespace
 
-std::vector<Headroom> find_headroom(const Analysis& analysis,
-                                    const underflow::LogSteps& at_every_scale) {
+std::vector<Headroom> find_headroom(const Analysis& analysis, const OverflowFindings& overflow) {
   std::vector<Headroom> all;
   std::size_t index = 0;
   for (const underflow::LogFindings& log : analysis.logs) {
     const underflow::LogScalars scalars(log);
-    const Known known{analysis, log, scalars, at_every_scale};
+    const Known known{analysis, log, scalars, overflow};
     for (const TensorFindings& tensor : log.tensors) {
       if (auto found = headroom_of(tensor, known)) {
         found->tensor = index;

@@ -77,6 +77,22 @@ std::string_view name_of(Cause cause) {
   return "undetermined";
 }
 
+bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64_t step,
+                              bool in_fp16) const {
+  const bool rounded = in_fp16 || maybe_rounded.contains({log, step});
+  return role != log::Role::loss && rounded && !at_every_scale.contains({log, step});
+}
+
+bool OverflowFindings::bounds(const underflow::TensorFindings& tensor, std::int64_t step) const {
+  if (!tensor.counted) return tensor.computed_in_fp16();
+  const bool in_fp16 =
+      tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
+  if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step, in_fp16);
+  const underflow::StepFindings* const found = underflow::find_step(tensor, step);
+  const bool multiplied = found != nullptr && !underflow::before_scaling(tensor, *found);
+  return multiplied && in_fp16 && !at_every_scale.contains({tensor.log, step});
+}
+
 const OverflowEvent* OverflowFindings::lasting() const {
   const auto found = std::ranges::find_if(events, [](const OverflowEvent& event) {
     const bool no_cure = event.cause == Cause::nan_in_model || event.cause == Cause::at_scale_1;
@@ -99,7 +115,7 @@ OverflowFindings find_overflow(const Analysis& analysis) {
   }
   findings.at_every_scale = steps_of(analysis, findings.events, &OverflowEvent::at_every_scale);
   findings.maybe_rounded = steps_of(analysis, findings.events, &OverflowEvent::maybe_rounded);
-  findings.headroom = find_headroom(analysis, findings.at_every_scale);
+  findings.headroom = find_headroom(analysis, findings);
   std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
                    [](const Headroom& a, const Headroom& b) { return a.least < b.least; });
   return findings;

@@ -100,6 +100,14 @@ struct OverflowFindings {
   /// wide: they bound a scale.
   underflow::LogSteps maybe_rounded;
 
+  /// Whether an infinity of the tensor at the step says how large a value was, at least
+  /// (underflow::infinity_magnitude()). Not one that smaller scales did not cure, nor a loss's,
+  /// which is recorded before a scale multiplies it. Where the log does not say what gradients were
+  /// computed in, FP16 may have made it.
+  bool bounds(const underflow::TensorFindings& tensor, std::int64_t step) const;
+  /// The same of a step's gradients, of which the scalars tell the largest alone.
+  bool bounds(const std::string& log, log::Role role, std::int64_t step, bool in_fp16) const;
+
   /// Of the events that no loss scale cures the first one that lasts to its log's last recorded
   /// step; null where there is none, or where it is that step alone.
   const OverflowEvent* lasting() const;
@@ -107,9 +115,9 @@ struct OverflowFindings {
 
 OverflowFindings find_overflow(const underflow::Analysis& analysis);
 
-/// The headroom alone, in the order of the tensors; tensors without a value have none. Infinities
-/// of the steps in `at_every_scale` count as nothing.
+/// The headroom alone, in the order of the tensors; tensors without a value have none. `found` says
+/// which infinities count.
 std::vector<Headroom> find_headroom(const underflow::Analysis& analysis,
-                                    const underflow::LogSteps& at_every_scale = {});
+                                    const OverflowFindings& found = {});
 
 }  // namespace halfscope::analyzers::overflow

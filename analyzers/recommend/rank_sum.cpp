@@ -88,7 +88,7 @@ class Ranks {
     // An infinity in values computed in binary16 stands for at least 65520 over the scale.
     const auto scale = frame.scale != 1.0 ? frame.scale : scalars_.loss_scale(frame.step);
     if (tensor == nullptr || !tensor->computed_in_fp16() || !scale) return finite;
-    return std::max<long double>(finite, to_double(boundaries(kBinary16).overflow) / *scale);
+    return std::max<long double>(finite, to_double(underflow::infinity_magnitude()) / *scale);
   }
 
   const Analysis& analysis_;

@@ -26,9 +26,6 @@ namespace {
 
 constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40: beyond it nothing is gained
 
-/// What an infinity in binary16 data stands for, at least, times the scale it carries: 65520.
-Magnitude infinity_magnitude() { return boundaries(kBinary16).overflow; }
-
 /// A magnitude as recorded, and what bounds it.
 struct Peak {
   Magnitude recorded;
@@ -62,24 +59,12 @@ Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
   return {magnitude_of(part), 1.0, {peak.limit.log, name, peak.limit.step, part, false, true}};
 }
 
-/// Whether an infinity of the step says how large a value was, at least. Not one that smaller
-/// scales did not cure, nor a loss's, which is recorded before a scale multiplies it.
-bool has_censored_infinity(const OverflowFindings& overflow, const TensorFindings& tensor,
-                           const StepFindings& step) {
-  const bool unknown = !tensor.source_dtype && !tensor.computed_dtype;
-  const bool rounded =
-      tensor.computed_in_fp16() || unknown ||
-      (tensor.role != log::Role::loss && overflow.maybe_rounded.contains({tensor.log, step.step}));
-  return step.counts.inf.low != 0 && rounded && !underflow::before_scaling(tensor, step) &&
-         !overflow.at_every_scale.contains({tensor.log, step.step});
-}
-
 /// The least an infinity can stand for: 65520 over the scale the values were computed at.
 Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, double computed_scale) {
-  return {
-      infinity_magnitude(),
-      computed_scale,
-      {tensor.log, tensor.name, step.step, to_double(infinity_magnitude()) / computed_scale, true}};
+  return {underflow::infinity_magnitude(),
+          computed_scale,
+          {tensor.log, tensor.name, step.step,
+           to_double(underflow::infinity_magnitude()) / computed_scale, true}};
 }
 
 using Tensors = std::vector<const TensorFindings*>;
@@ -154,13 +139,11 @@ std::optional<Peak> peak_of(const OverflowFindings& overflow, const std::set<std
   const bool of_role = step.tensor.empty();
   const std::string name = of_role ? std::string(log::name_of(step.role)) : step.tensor;
   peak.limit = {log.name, name, step.step, step.max_abs, false, of_role};
-  const bool bounds = step.role != log::Role::loss &&  // recorded before a scale multiplies it
-                      !overflow.at_every_scale.contains({log.name, step.step});
   const bool infinite =
       std::isinf(step.max_abs) || (std::isnan(step.max_abs) && !broken.contains(step.step));
-  if (infinite && bounds && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
-      (role_in_fp16(log, step.role) || overflow.maybe_rounded.contains({log.name, step.step}))) {
-    peak.limit.max_abs = to_double(infinity_magnitude()) / *step.loss_scale;
+  if (infinite && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
+      overflow.bounds(log.name, step.role, step.step, role_in_fp16(log, step.role))) {
+    peak.limit.max_abs = to_double(underflow::infinity_magnitude()) / *step.loss_scale;
     peak.limit.censored = true;
   }
   const double x = peak.limit.max_abs;
@@ -202,7 +185,7 @@ void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation&
       if (const auto peak = peak_of(*t, step)) {
         limit_by(in_fp16(*peak, t->role, log.scalars), format, basis.options, r);
       }
-      if (!has_censored_infinity(basis.overflow, *t, step)) continue;
+      if (step.counts.inf.low == 0 || !basis.overflow.bounds(*t, step.step)) continue;
       const std::optional<double> scale =
           underflow::computed_scale(*t, step, log.scalars, underflow::WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;

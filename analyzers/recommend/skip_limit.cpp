@@ -13,7 +13,7 @@ using scale_history::SkipEpisode;
 
 namespace {
 
-double overflow_limit() { return to_double(boundaries(kBinary16).overflow); }
+double overflow_limit() { return to_double(underflow::infinity_magnitude()); }
 
 /// Whether no scale made the gradients of these steps too large. As for infinities that are
 /// recorded (overflow_cause_gradients.cpp): far lower scales did not help, or a scale about 1 did

@@ -61,11 +61,11 @@ class Collector {
     const bool sound = told != nullptr && told->found_inf == false;
     if (!found.counts.nonfinite_known && !sound) steps_[found.step].censored = true;
     if (!underflow::nonfinite(found)) return;
-    const bool rounded = t.computed_in_fp16() || maybe_rounded(t.role, found.step);
-    const bool by_scale =
-        rounded && !underflow::before_scaling(t, found) && !at_every_scale(found.step);
-    add_nonfinite(found.step,
-                  by_scale ? underflow::computed_scale(t, found, scalars_) : std::nullopt);
+    const bool by_scale = basis_.overflow.bounds(t, found.step);
+    add_nonfinite(found.step, by_scale
+                                  ? underflow::computed_scale(
+                                        t, found, scalars_, underflow::WithoutScalars::as_recorded)
+                                  : std::nullopt);
   }
 
   void add(const frames::StepPeak& peak) {
@@ -73,18 +73,9 @@ class Collector {
       if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
       return;
     }
-    const bool rounded = in_fp16_.count(peak.role) != 0 || maybe_rounded(peak.role, peak.step);
-    const bool by_scale = peak.role != log::Role::loss && rounded && !at_every_scale(peak.step);
+    const bool in_fp16 = in_fp16_.contains(peak.role);
+    const bool by_scale = basis_.overflow.bounds(log_.name, peak.role, peak.step, in_fp16);
     add_nonfinite(peak.step, by_scale ? scalars_.loss_scale(peak.step) : std::nullopt);
-  }
-
-  bool at_every_scale(std::int64_t step) const {
-    return basis_.overflow.at_every_scale.contains({log_.name, step});
-  }
-
-  /// Of a gradient that is recorded as wide.
-  bool maybe_rounded(log::Role role, std::int64_t step) const {
-    return role != log::Role::loss && basis_.overflow.maybe_rounded.contains({log_.name, step});
   }
 
   void add_finite(std::int64_t number, Magnitude recorded, double scale) {
@@ -99,7 +90,7 @@ class Collector {
   /// 65520 or more. Without it, the infinity was there before rounding.
   void add_nonfinite(std::int64_t number, std::optional<double> computed_at) {
     if (computed_at) {
-      add_finite(number, boundaries(kBinary16).overflow, *computed_at);
+      add_finite(number, underflow::infinity_magnitude(), *computed_at);
       steps_[number].censored = true;
       return;
     }

@@ -75,6 +75,10 @@ inline double scale_seen(const TensorFindings& tensor, const StepFindings& step)
   return tensor.counted ? step.loss_scale : 1.0;
 }
 
+/// What an infinity computed in binary16 stands for, at least, times the loss scale that it was
+/// computed at: 65520. OverflowFindings::bounds() says of which that holds.
+inline Magnitude infinity_magnitude() { return boundaries(kBinary16).overflow; }
+
 /// Whether the largest finite value of a step overflows in `format` at a loss scale. Exact.
 bool overflows(const StepFindings& step, Format format, double loss_scale);
 
