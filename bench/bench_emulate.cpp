@@ -50,8 +50,8 @@ double speed(const Operation& operation, std::size_t lines, int out) {
   for (int run = 0; run < 5; ++run) {
     if (lseek(in, 0, SEEK_SET) != 0)
       throw std::runtime_error("the temporary file has no beginning");
-    best = std::min(best,
-                    bench::wall_seconds([&] { cli::answer_lines(operation, {}, false, in, out); }));
+    best = std::min(best, bench::wall_seconds(
+                              [&] { cli::emulate::answer_lines(operation, {}, false, in, out); }));
   }
   return static_cast<double>(lines) / best;
 }

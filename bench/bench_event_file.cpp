@@ -93,11 +93,11 @@ std::uint64_t parsed_values_in(const fs::path& file) {
 
 std::uint64_t frames_of(const fs::path& file) {
   std::uint64_t told = 0, frames = 0;
-  analyzers::Visitor visit;
-  visit.frame = [&](analyzers::Frame&&) { ++frames; };
-  analyzers::Notes notes;
-  analyzers::readers::read_tensorboard(file, {}, visit, notes,
-                                       [&](std::uint64_t done, std::uint64_t) { told = done; });
+  analyzers::frames::Visitor visit;
+  visit.frame = [&](analyzers::frames::Frame&&) { ++frames; };
+  analyzers::frames::Notes notes;
+  analyzers::readers::tensorboard::read_tensorboard(
+      file, {}, visit, notes, [&](std::uint64_t done, std::uint64_t) { told = done; });
   return frames + told;
 }
 

@@ -15,10 +15,10 @@ namespace {
 
 using namespace halfscope;
 
-analyzers::StepSeries series_of(std::size_t steps) {
+analyzers::replay::StepSeries series_of(std::size_t steps) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> noise(0, 1);
-  analyzers::StepSeries series;
+  analyzers::replay::StepSeries series;
   series.log = "synthetic";
   series.from_magnitudes = true;
   for (std::size_t i = 0; i < steps; ++i) {
@@ -43,18 +43,19 @@ double best_of_three(const Work& work) {
 
 int main(int argc, char** argv) {
   const bench::Arguments given = bench::arguments(argc, argv, "--steps", 1000000);
-  const analyzers::StepSeries series = series_of(given.number);
+  const analyzers::replay::StepSeries series = series_of(given.number);
   std::vector<bench::Result> results;
   for (const char* const name :
        {"torch", "deepspeed", "fairseq", "nnabla", "chainer", "os2s-logmax", "te-delayed"}) {
     const policy::Policy policy = policy::make(name);
     std::size_t steps = 0;  // fewer where an error ends the trace
-    const double taken = best_of_three([&] { steps = analyzers::replay(policy, series).length; });
+    const double taken =
+        best_of_three([&] { steps = analyzers::replay::replay(policy, series).length; });
     results.push_back({fmt::format("replay of {}", name), 1,
                        static_cast<double>(steps) / 1e6 / taken, "Msteps/s"});
   }
   const std::vector<policy::Policy> all = policy::all();
-  const double taken = best_of_three([&] { analyzers::replay(all, series); });
+  const double taken = best_of_three([&] { analyzers::replay::replay(all, series); });
   results.push_back({fmt::format("replay of all {} policies, {} steps", all.size(), given.number),
                      tbb::info::default_concurrency(), taken, "s"});
   bench::report(results, given.json);

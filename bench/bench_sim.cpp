@@ -12,7 +12,10 @@
 namespace {
 
 using namespace halfscope;
-using namespace halfscope::sim;
+using namespace halfscope::sim::autograd;
+using namespace halfscope::sim::backend;
+using namespace halfscope::sim::data;
+using namespace halfscope::sim::networks;
 
 struct Mode {
   std::string name;

@@ -136,8 +136,10 @@ void bench_file(const TensorView& t, std::vector<bench::Result>& results) {
   ways.push_back({"read, for analyze", bytes, [&] {
                     sink = bench::read_all({t.data, t.bytes()}, 2);
                   }});
-  ways.push_back({"analyze a safetensors file, all threads", bytes,
-                  [&] { sink = analyzers::analyze({path}, {}, {}).tensors.front().counts.total; }});
+  ways.push_back(
+      {"analyze a safetensors file, all threads", bytes, [&] {
+         sink = analyzers::underflow::analyze({path}, {}, {}).tensors().front().counts.total;
+       }});
   bench::race(ways, 2, results);
   results.push_back({"anonymous memory that analyze added", 2,
                      static_cast<double>(anonymous_kib() - before) / 1024, "MiB"});
