@@ -44,10 +44,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
 /// The gradients' mass that is lost at the analysis' own loss scale.
 std::optional<MassShare> lost_mass(const Analysis& analysis) {
   const std::optional<int> log2 = exact_log2(analysis.loss_scale);
-  std::vector<const underflow::TensorFindings*> counted;
-  for (const underflow::TensorFindings& tensor : analysis.tensors()) {
-    if (tensor.counted) counted.push_back(&tensor);
-  }
+  const auto counted = underflow::counted_tensors(analysis);
   if (!log2 || counted.empty()) return std::nullopt;
   return underflow::lost_mass(counted, analysis.target, *log2);
 }

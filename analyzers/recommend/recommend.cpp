@@ -8,6 +8,7 @@
 
 #include "analyzers/recommend/flushed.hpp"
 #include "analyzers/recommend/skip_limit.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/lowest_scale.hpp"
 #include "analyzers/underflow/step_facts.hpp"
 
@@ -68,14 +69,6 @@ Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, doubl
 }
 
 using Tensors = std::vector<const TensorFindings*>;
-
-Tensors counted(const Analysis& analysis) {
-  Tensors tensors;
-  for (const TensorFindings& t : analysis.tensors()) {
-    if (t.counted) tensors.push_back(&t);
-  }
-  return tensors;
-}
 
 /// Whether the log has magnitudes of single gradients, without their counts.
 bool has_gradient_peaks(const Analysis& analysis) {
@@ -286,7 +279,7 @@ Recommendation static_scale(const Basis& basis) {
   r.logs = analysis.names();
   r.format = analysis.target.name;
   r.wide_format = wide_range(analysis.target.format);
-  const Tensors tensors = counted(analysis);
+  const Tensors tensors = underflow::counted_tensors(analysis);
   std::set<std::int64_t> nonfinite;
   std::set<std::string> roles;
   for (const TensorFindings& t : analysis.tensors()) {

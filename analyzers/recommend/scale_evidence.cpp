@@ -40,10 +40,7 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
                                           const Recommendation& advice,
                                           const std::vector<LogMaxima>& maxima) {
   if (!advice.static_log2) return {};
-  std::vector<const underflow::TensorFindings*> counted;
-  for (const underflow::TensorFindings& t : analysis.tensors()) {
-    if (t.counted) counted.push_back(&t);
-  }
+  const auto counted = underflow::counted_tensors(analysis);
   std::vector<ScaleEvidence> scales;
   const auto [first, last] = shown(advice);
   for (int k = first; k <= last; ++k) {

@@ -141,6 +141,14 @@ int top_exponent(const Tensors& tensors) {
 
 }  // namespace
 
+std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
+  Tensors tensors;
+  for (const TensorFindings& t : analysis.tensors()) {
+    if (t.counted) tensors.push_back(&t);
+  }
+  return tensors;
+}
+
 MassShare lost_mass(const Tensors& tensors, const Target& target, int k) {
   const bool exact = std::all_of(tensors.begin(), tensors.end(), [](const TensorFindings* t) {
     return t->sums && !is_censored(*t);
