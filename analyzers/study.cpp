@@ -124,18 +124,24 @@ std::string gap_text(const std::vector<std::int64_t>& steps) {
       missing, first);
 }
 
-/// Replays the policies over the series. A log with gaps, or of one step, is not replayed.
-void add_policies(LogSeries&& found, const replay::PolicyOptions& options, Study& study) {
-  study.not_replayed = std::move(found.none);
-  for (replay::StepSeries& series : found.series) {
-    if (series.steps.size() < 2) continue;
-    const std::string gap = options.assume_constant ? std::string() : gap_text(series.steps);
-    if (gap.empty()) {
-      study.policies.push_back(replay::study_policies(std::move(series), options));
-    } else {
-      study.not_replayed.emplace_back(series.log, gap);
+/// Leaves the runs that can be replayed: of several steps, without gaps.
+void drop_gaps(LogSeries& runs, bool assume_constant) {
+  std::vector<replay::StepSeries> whole;
+  for (replay::StepSeries& series : runs.series) {
+    const std::string gap = assume_constant ? std::string() : gap_text(series.steps);
+    if (!gap.empty()) {
+      runs.none.emplace_back(series.log, gap);
+    } else if (series.steps.size() > 1) {
+      replay::close_gaps(series, assume_constant);
+      whole.push_back(std::move(series));
     }
   }
+  runs.series = std::move(whole);
+}
+
+/// The static scale that replays show beside the policies.
+std::optional<int> static_to_replay(const recommend::Recommendation& advice) {
+  return advice.no_step_held() ? std::nullopt : advice.static_log2;
 }
 
 }  // namespace
@@ -146,8 +152,27 @@ Study study(Findings&& findings, const Selection& selection,
   Study all{std::move(findings), {}, {}, {}};
   const recommend::Basis basis{all.analysis, all.overflow, options};
   all.advice = recommend::recommend(basis);
-  recommend::complete(all.advice, basis, selection, all.series);
-  if (policies) add_policies(std::exchange(all.series, {}), *policies, all);
+
+  replay::PolicyOptions replays = policies.value_or(replay::PolicyOptions());
+  replays.targets = options;
+  std::vector<replay::StepSeries>& runs = all.series.series;
+  const std::size_t read = runs.size();
+  drop_gaps(all.series, replays.assume_constant);
+  const bool every_run = runs.size() == read && all.series.none.empty();
+  all.not_replayed = std::move(all.series.none);
+
+  // One setting is recommended: of several runs none is the best for all.
+  std::optional<replay::TunedPolicy> tuned;
+  if (every_run && runs.size() == 1) tuned = replay::tune(runs.front(), replays);
+  recommend::Runs replayed;
+  if (every_run) replayed = {runs, tuned ? &*tuned : nullptr};
+  recommend::complete(all.advice, basis, selection, replayed);
+
+  if (!policies) return all;
+  for (replay::StepSeries& run : std::exchange(runs, {})) {
+    const replay::Advised advised{static_to_replay(all.advice), std::move(tuned)};
+    all.policies.push_back(replay::study_policies(std::move(run), replays, advised));
+  }
   return all;
 }
 

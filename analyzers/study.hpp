@@ -74,7 +74,8 @@ struct Study : Findings {
 };
 
 /// What follows from findings. The logs are read again where they are of several ranks. policies:
-/// which are replayed over the series, which they take; a log with gaps, or of one step, is not.
+/// which are replayed over the series, which they take, and whose best settings are recommended
+/// (default: the run's own, else PyTorch's). A log with gaps, or of one step, is not replayed.
 /// Throws log::BadInput.
 Study study(Findings&& findings, const frames::Selection& selection,
             const underflow::RecommendOptions& options,

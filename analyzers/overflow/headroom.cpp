@@ -78,7 +78,7 @@ struct Known {
 /// log2 of the least magnitude that an infinity of a step stands for, unscaled.
 std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
                                     const Known& known) {
-  if (step.counts.inf.low == 0 || !known.overflow.bounds(tensor, step.step)) return std::nullopt;
+  if (step.counts.inf.low == 0 || !known.overflow.bounds(tensor, step)) return std::nullopt;
   const std::optional<double> scale = underflow::computed_scale(
       tensor, step, known.scalars, underflow::WithoutScalars::as_recorded);
   if (!scale) return std::nullopt;

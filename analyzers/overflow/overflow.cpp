@@ -83,14 +83,14 @@ bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64
   return role != log::Role::loss && rounded && !at_every_scale.contains({log, step});
 }
 
-bool OverflowFindings::bounds(const underflow::TensorFindings& tensor, std::int64_t step) const {
+bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
+                              const underflow::StepFindings& step) const {
   if (!tensor.counted) return tensor.computed_in_fp16();
   const bool in_fp16 =
       tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
-  if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step, in_fp16);
-  const underflow::StepFindings* const found = underflow::find_step(tensor, step);
-  const bool multiplied = found != nullptr && !underflow::before_scaling(tensor, *found);
-  return multiplied && in_fp16 && !at_every_scale.contains({tensor.log, step});
+  if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step.step, in_fp16);
+  const bool multiplied = !underflow::before_scaling(tensor, step);
+  return multiplied && in_fp16 && !at_every_scale.contains({tensor.log, step.step});
 }
 
 const OverflowEvent* OverflowFindings::lasting() const {

@@ -104,7 +104,7 @@ struct OverflowFindings {
   /// (underflow::infinity_magnitude()). Not one that smaller scales did not cure, nor a loss's,
   /// which is recorded before a scale multiplies it. Where the log does not say what gradients were
   /// computed in, FP16 may have made it.
-  bool bounds(const underflow::TensorFindings& tensor, std::int64_t step) const;
+  bool bounds(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) const;
   /// The same of a step's gradients, of which the scalars tell the largest alone.
   bool bounds(const std::string& log, log::Role role, std::int64_t step, bool in_fp16) const;
 

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/skip_bound.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -24,6 +26,13 @@ struct Basis {
   const underflow::Analysis& analysis;
   const overflow::OverflowFindings& overflow;
   const underflow::RecommendOptions& options;
+};
+
+/// The runs of all logs step by step, where each of them can be replayed; and of one alone its best
+/// dynamic settings.
+struct Runs {
+  std::span<const replay::StepSeries> series;
+  const replay::TunedPolicy* tuned = nullptr;
 };
 
 /// What one power-of-two scale would do: the evidence for the range of good scales.
@@ -43,12 +52,16 @@ struct ReplayedSkips {
   double low = 0, high = 1;  ///< of the share: proportion()
 };
 
-/// Settings for dynamic loss scaling, as PyTorch's GradScaler has them.
+/// Settings for dynamic loss scaling, as PyTorch's GradScaler has them: of one run that can be
+/// replayed those that serve it best, else twice the static scale.
 struct DynamicAdvice {
-  int init_log2 = 0;
+  double init = 1;
   std::uint64_t growth_interval = 2000;
   std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
-  std::string why;
+  /// The policy whose settings were replayed, with the best ones; empty: twice the static scale.
+  std::optional<policy::Policy> tuned;
+  std::uint64_t tried = 0;  ///< settings
+  bool kept = false;        ///< no setting that was tried does better than those it had
 };
 
 /// What a sum over data-parallel ranks does in the format. unknown where the log has one rank.
@@ -120,8 +133,7 @@ struct Footprint {
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&, const Recommendation&,
                                           const std::vector<LogMaxima>&);  // scale_evidence.cpp
-std::optional<DynamicAdvice> dynamic_advice(const Recommendation&, const std::vector<LogMaxima>&,
-                                            const replay::LogSeries&);  // dynamic.cpp
+std::optional<DynamicAdvice> dynamic_advice(const Recommendation&, const Runs&);  // dynamic.cpp
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp
 std::vector<LayerScale> per_layer(const Basis&, const Recommendation&);

@@ -68,14 +68,14 @@ Recommendation recommend(const Basis& basis) {
 }
 
 void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
-              const replay::LogSeries& series) {
+              const Runs& runs) {
   const Analysis& analysis = basis.analysis;
   const std::vector<LogMaxima> maxima = step_maxima(basis);
   const bool no_scale = advice.needs_no_scale();
   if (!no_scale) advice.scales = scale_evidence(analysis, advice, maxima);
   if (advice.static_log2) put_static(advice, analysis, maxima);
   if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
-  if (!no_scale) advice.dynamic = dynamic_advice(advice, maxima, series);
+  if (!no_scale) advice.dynamic = dynamic_advice(advice, runs);
   advice.ranks = rank_sum(analysis, advice, selection);
   advice.per_layer = per_layer(basis, advice);
   advice.keep_in_fp32 = keep_in_fp32(basis, advice);

@@ -178,7 +178,7 @@ void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation&
       if (const auto peak = peak_of(*t, step)) {
         limit_by(in_fp16(*peak, t->role, log.scalars), format, basis.options, r);
       }
-      if (step.counts.inf.low == 0 || !basis.overflow.bounds(*t, step.step)) continue;
+      if (step.counts.inf.low == 0 || !basis.overflow.bounds(*t, step)) continue;
       const std::optional<double> scale =
           underflow::computed_scale(*t, step, log.scalars, underflow::WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;

@@ -138,6 +138,6 @@ Recommendation recommend(const Basis& basis);
 
 /// Adds what goes beyond one static scale; complete.cpp. Reads logs of several ranks again.
 void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
-              const replay::LogSeries& series);
+              const Runs& runs);
 
 }  // namespace halfscope::analyzers::recommend

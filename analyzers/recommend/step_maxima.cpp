@@ -61,7 +61,7 @@ class Collector {
     const bool sound = told != nullptr && told->found_inf == false;
     if (!found.counts.nonfinite_known && !sound) steps_[found.step].censored = true;
     if (!underflow::nonfinite(found)) return;
-    const bool by_scale = basis_.overflow.bounds(t, found.step);
+    const bool by_scale = basis_.overflow.bounds(t, found);
     add_nonfinite(found.step, by_scale
                                   ? underflow::computed_scale(
                                         t, found, scalars_, underflow::WithoutScalars::as_recorded)

@@ -18,6 +18,8 @@ struct TunedPolicy {
   std::string name;  ///< policy
   std::string text;  ///< with the settings that differ from the defaults, as --policy takes them
   Trace trace;
+  double initial = 1;          ///< scale
+  std::uint64_t interval = 0;  ///< clean steps before it grows
   bool kept = false;           ///< no setting that was tried does better than those it had
   bool within_target = false;  ///< mean flushed share at most the target
   /// What the settings it had do, where they keep the target and these do not: they lose more, or

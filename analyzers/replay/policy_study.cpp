@@ -34,12 +34,11 @@ std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
 }
 
 /// The recommended static scale, or why there is none.
-void add_fixed(PolicyStudy& study, int headroom_bits) {
-  const auto log2 = static_log2(study.series, headroom_bits);
-  if (!log2) return;
-  if (underflow::too_small(*log2, in_model(study.series.seen.back()))) {
-    study.refused_log2 = log2;
-  } else {
+void add_fixed(PolicyStudy& study, int headroom_bits, const std::optional<Advised>& advised) {
+  const auto own = static_log2(study.series, headroom_bits);
+  if (own && underflow::too_small(*own, in_model(study.series.seen.back()))) {
+    study.refused_log2 = own;
+  } else if (const auto log2 = advised ? advised->static_log2 : own) {
     study.fixed = replay(policy::make("static,scale=2^" + std::to_string(*log2)), study.series);
   }
 }
@@ -98,7 +97,12 @@ std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
 
 }  // namespace
 
-PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
+std::optional<TunedPolicy> tune(const StepSeries& series, const PolicyOptions& options) {
+  return tune(to_tune(options, series), series, options.targets.target_underflow);
+}
+
+PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
+                           std::optional<Advised> advised) {
   close_gaps(series, options.assume_constant);
   PolicyStudy study;
   study.series = std::move(series);
@@ -107,9 +111,8 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options) {
   study.groups = alike(study);
   study.recorded = recorded_trace(study.series);
   study.check = check_run(study.series);
-  add_fixed(study, options.targets.headroom_bits);
-  study.tuned =
-      tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
+  add_fixed(study, options.targets.headroom_bits, advised);
+  study.tuned = advised && advised->tuned ? std::move(advised->tuned) : tune(study.series, options);
   study.target_underflow = options.targets.target_underflow;
   study.traps = traps(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump

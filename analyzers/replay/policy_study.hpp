@@ -39,14 +39,25 @@ struct PolicyStudy {
   std::optional<Trace> recorded;  ///< what the run did
   std::optional<RunCheck> check;
   std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
-  /// log2 of one that is not recommended: too_small(). Then `fixed` is empty.
+  /// log2 of one that is not recommended: too_small(). `fixed` is empty then.
   std::optional<int> refused_log2;
   std::optional<TunedPolicy> tuned;
   double target_underflow = 0;  ///< that `tuned` was to keep
   std::vector<Trap> traps;
 };
 
-/// Throws log::BadInput where steps are missing and nothing is to be assumed for them.
-PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options);
+/// What is recommended anyway; the replay takes it over.
+struct Advised {
+  std::optional<int> static_log2;
+  std::optional<TunedPolicy> tuned;  ///< tune(); empty: found here
+};
+
+/// The best dynamic settings of the policy that the options name. Of a series without gaps.
+std::optional<TunedPolicy> tune(const StepSeries& series, const PolicyOptions& options);
+
+/// Throws log::BadInput where steps are missing and nothing is to be assumed for them. Without
+/// advice the static scale is found from the series.
+PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
+                           std::optional<Advised> advised = std::nullopt);
 
 }  // namespace halfscope::analyzers::replay

@@ -247,6 +247,8 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   tuned.name = policy::info_of(policy).name;
   tuned.kept = as_good(own, *best, series, *safe, target_underflow);
   tuned.trace = replay(tuned.kept ? policy : best->settings.policy, series);
+  tuned.initial = tuned.kept ? policy::scale_of(policy) : best->settings.initial;
+  tuned.interval = static_cast<std::uint64_t>(tuned.kept ? interval : best->settings.interval);
   tuned.text = policy::short_text_of(tuned.trace.policy);
   const auto& flushed = tuned.trace.mean_flushed;
   tuned.within_target = flushed && flushed->second <= target_underflow;

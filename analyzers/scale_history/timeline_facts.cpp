@@ -284,12 +284,4 @@ std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {
   return told || facts.alarming() ? std::optional(std::move(facts)) : std::nullopt;
 }
 
-std::vector<TimelineFacts> timeline_facts(const underflow::Analysis& analysis) {
-  std::vector<TimelineFacts> all;
-  for (const LogFindings& log : analysis.logs) {
-    if (auto facts = timeline_facts(log)) all.push_back(std::move(*facts));
-  }
-  return all;
-}
-
 }  // namespace halfscope::analyzers::scale_history

@@ -135,7 +135,5 @@ struct TimelineFacts {
 /// Of a log that is neither a run log nor of tensors alone, and that tells scalars or skipped
 /// steps; empty of others.
 std::optional<TimelineFacts> timeline_facts(const underflow::LogFindings& log);
-/// Of every log of which it is not empty.
-std::vector<TimelineFacts> timeline_facts(const underflow::Analysis& analysis);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -35,7 +35,6 @@ int run(Options options) {
   options.passes = {
       .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
   analyzers::replay::PolicyOptions replay;
-  replay.targets = options.recommend;
   for (const std::string& text : options.policies) {
     replay.policies.push_back(options::parse_policy(text));
   }

@@ -34,8 +34,7 @@ std::string skip_text(const Recommendation& r) {
 std::string dynamic_text(const Recommendation& r) {
   if (!r.dynamic) return "";
   const analyzers::recommend::DynamicAdvice& d = *r.dynamic;
-  return fmt::format("Dynamic scaling: start at {} with growth_interval {}; {}.\n",
-                     text::power_text(d.init_log2), d.growth_interval, text::replayed_text(d));
+  return fmt::format("Dynamic scaling: {}; {}.\n", text::settings_text(d), text::replayed_text(d));
 }
 
 std::string ranks_text(const Recommendation& r) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
@@ -24,7 +25,7 @@ using reports::answer::class_share_text;
 using reports::answer::count_text;
 using reports::answer::plural;
 using reports::answer::share_text;
-using Tensors = std::vector<const TensorFindings*>;
+using reports::answer::Tensors;
 
 Interval nonfinite(const analyzers::underflow::Counts& counts) { return counts.nan + counts.inf; }
 
@@ -44,30 +45,12 @@ bool is_shown(const Analysis& analysis, const TensorFindings& t) {
 }
 
 Interval overflow_of(const Analysis& analysis, const TensorFindings& t) {
-  return is_shown(analysis, t) ? t.counts.classes.overflow
-                               : t.classes_at(analysis.target, 0).overflow;
+  return reports::answer::classes_of(analysis, t).overflow;
 }
 
-/// NaN and infinity, then overflow, then the rest.
-int harm_of(const TensorFindings& t) {
-  return nonfinite(t.counts).low != 0 ? 0 : t.counts.classes.overflow.low != 0 ? 1 : 2;
-}
-
-/// Broken ones first, then the gradients.
 Tensors shown_tensors(const Analysis& analysis) {
-  Tensors order;
-  for (const TensorFindings& t : analysis.tensors()) {
-    if (is_shown(analysis, t)) order.push_back(&t);
-  }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    if (harm_of(*a) != harm_of(*b)) return harm_of(*a) < harm_of(*b);
-    if (a->counted != b->counted) return a->counted;
-    const double over_a = share_of(a->counts.classes.overflow, *a);
-    const double over_b = share_of(b->counts.classes.overflow, *b);
-    if (over_a != over_b) return over_a > over_b;
-    return share_of(a->counts.classes.flushed_to_zero, *a) >
-           share_of(b->counts.classes.flushed_to_zero, *b);
-  });
+  Tensors order = reports::answer::worst_first(analysis);
+  std::erase_if(order, [&](const TensorFindings* t) { return !is_shown(analysis, *t); });
   return order;
 }
 

@@ -24,27 +24,9 @@ using analyzers::underflow::TensorFindings;
 using reports::answer::count_text;
 using reports::answer::plural;
 using reports::answer::share_text;
+using reports::answer::Tensors;
 
 constexpr std::size_t kShown = 10;
-
-/// All weights together.
-struct Sum {
-  UpdateCounts counts;
-  std::uint64_t undetermined = 0;
-  std::optional<UpdateWhatIf> what_if;
-};
-
-Sum sum_of(const std::vector<const TensorFindings*>& weights) {
-  Sum sum;
-  for (const TensorFindings* t : weights) {
-    sum.counts += t->updates->table.counts;
-    sum.undetermined += t->updates->undetermined;
-    if (!t->updates->what_if) continue;
-    if (!sum.what_if) sum.what_if.emplace();
-    *sum.what_if += *t->updates->what_if;
-  }
-  return sum;
-}
 
 std::string rule_name(const Analysis& analysis) {
   return fmt::format("{}x rule", 1 << analysis.target.format.precision);
@@ -129,15 +111,7 @@ std::string row_text(const TensorFindings& t) {
                      share_text(c.rule_2048, n), count_text(n), log::printable(t.name));
 }
 
-double lost_share(const TensorFindings* t) {
-  const UpdateCounts& c = t->updates->table.counts;
-  return c.updates() == 0 ? 0.0
-                          : static_cast<double>(c.half.lost()) / static_cast<double>(c.updates());
-}
-
-std::string table_text(std::vector<const TensorFindings*> weights, const std::string& rule) {
-  std::stable_sort(weights.begin(), weights.end(),
-                   [](const auto* a, const auto* b) { return lost_share(a) > lost_share(b); });
+std::string table_text(const Tensors& weights, const std::string& rule) {
   std::string text = fmt::format("{:>14} {:>14} {:>14} {:>14} {:>12}  {}\n", "updates lost",
                                  "round to zero", "vanish in sum", rule, "updates", "weight");
   for (std::size_t i = 0; i < std::min(kShown, weights.size()); ++i) text += row_text(*weights[i]);
@@ -145,16 +119,6 @@ std::string table_text(std::vector<const TensorFindings*> weights, const std::st
     text += fmt::format("and {} more; --json - gives all\n", weights.size() - kShown);
   }
   return text;
-}
-
-using Weights = std::vector<const TensorFindings*>;
-
-Weights weights_of(const Analysis& analysis) {
-  Weights weights;
-  for (const TensorFindings& t : analysis.tensors()) {
-    if (t.updates) weights.push_back(&t);
-  }
-  return weights;
 }
 
 /// The role whose values an update is made of.
@@ -169,7 +133,7 @@ log::Role source_role(const TensorFindings& weight) {
 }
 
 /// Of what is held in FP16, an update that became zero can no longer be told from none.
-std::string half_source_text(const Analysis& analysis, const Weights& weights, std::uint64_t zero) {
+std::string half_source_text(const Analysis& analysis, const Tensors& weights, std::uint64_t zero) {
   std::set<std::string> sources;
   for (const TensorFindings* weight : weights) {
     const log::Role role = source_role(*weight);
@@ -190,7 +154,7 @@ std::string half_source_text(const Analysis& analysis, const Weights& weights, s
 }
 
 /// Weights held in the other 16-bit format lose by its rules, not by the target's.
-std::string other_format_text(const Analysis& analysis, const Weights& weights) {
+std::string other_format_text(const Analysis& analysis, const Tensors& weights) {
   std::string text;
   for (const auto& [dtype, name, option] :
        {std::tuple(Dtype::bf16, "BF16", "bfloat16"), std::tuple(Dtype::f16, "FP16", "binary16")}) {
@@ -210,30 +174,30 @@ std::string other_format_text(const Analysis& analysis, const Weights& weights) 
 }  // namespace
 
 std::string updates_text(const Analysis& analysis) {
-  const Weights weights = weights_of(analysis);
+  const Tensors weights = reports::answer::with_updates(reports::answer::all_tensors(analysis));
   if (weights.empty()) return "";
-  const Sum sum = sum_of(weights);
+  const reports::answer::UpdateSum sum = reports::answer::sum_updates(weights);
+  const UpdateCounts& counts = sum.table.counts;
   const std::string rule = rule_name(analysis);
   std::string text = fmt::format("Of {} nonzero updates of {}, added to weights in {}:\n",
-                                 count_text(sum.counts.updates()), plural(weights.size(), "weight"),
+                                 count_text(counts.updates()), plural(weights.size(), "weight"),
                                  analysis.target.name);
-  if (sum.counts.updates() != 0) text += lost_text(sum.counts, rule);
+  if (counts.updates() != 0) text += lost_text(counts, rule);
   if (sum.undetermined != 0) {
     text += fmt::format(
         "  {} are known only as differences of recorded weights that are zero: whether an update "
         "was lost there cannot be told.\n",
         count_text(sum.undetermined));
   }
-  text +=
-      half_source_text(analysis, weights, sum.counts.zero) + other_format_text(analysis, weights);
-  if (sum.counts.updates() == 0) return text;
-  if (sum.what_if) text += what_if_text(*sum.what_if, sum.counts);
+  text += half_source_text(analysis, weights, counts.zero) + other_format_text(analysis, weights);
+  if (counts.updates() == 0) return text;
+  if (sum.what_if) text += what_if_text(*sum.what_if, counts);
   return text + "\n" + table_text(weights, rule);
 }
 
 std::string updates_line(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
-  const UpdateCounts counts = sum_of(weights_of(analysis)).counts;
+  const UpdateCounts counts = reports::answer::all_updates(analysis).table.counts;
   if (counts.updates() == 0 || !reports::answer::kept_narrow_text(found).empty()) return "";
   return fmt::format(
       "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "

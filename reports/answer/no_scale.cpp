@@ -106,8 +106,7 @@ std::string missed_text(const Recommendation& advice) {
 
 std::string unheld_text(const Recommendation& advice) {
   const std::string start =
-      advice.dynamic ? " Start the dynamic one at " + power_text(advice.dynamic->init_log2) + "."
-                     : "";
+      advice.dynamic ? " Start the dynamic one at " + scale_text(advice.dynamic->init) + "." : "";
   return fmt::format(
       "No static loss scale can be recommended: infinities hide the largest gradients of every "
       "recorded step, so that {} is only an upper bound.{}",

@@ -12,7 +12,6 @@
 
 #include "analyzers/replay/policy_advice.hpp"
 #include "halfscope/policy/variant.hpp"
-#include "reports/answer/paste_notes.hpp"
 
 namespace halfscope::reports::answer {
 namespace {
@@ -28,6 +27,16 @@ struct Template {
   std::string_view lines, note = "", whole = "";
 };
 
+constexpr std::string_view kOlderPyTorch =
+    "Before PyTorch 2.3 it is torch.cuda.amp.GradScaler, without \"cuda\".";
+constexpr std::string_view kFastaiArguments =
+    "to_fp16 hands its arguments to PyTorch's GradScaler.";
+constexpr std::string_view kLightningPrecision =
+    "Give Trainer no precision beside it: the plugin sets it.";
+constexpr std::string_view kTransformersOrder =
+    "After the Trainer is made with fp16=True, before trainer.train().";
+constexpr std::string_view kKerasWraps =
+    "Give model.compile the wrapped optimizer and auto_scale_loss=False, or it wraps it again.";
 constexpr std::string_view kGraph =
     "Replayed as static graphs have it, never below 1; in a dynamic graph the scale has no floor: "
     "--policy paddle,graph=dynamic.";
@@ -284,11 +293,6 @@ std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view fra
   const auto* paddle = policy::get_if<policy::Paddle>(policy);
   const bool dynamic_graph = paddle != nullptr && paddle->graph == "dynamic";
   return Paste{std::string(form->where), *lines, std::string(dynamic_graph ? "" : form->note)};
-}
-
-std::string policy_line(const policy::Policy& policy) {
-  const auto paste = paste_of(policy);
-  return paste ? paste->lines : "";
 }
 
 namespace {

@@ -21,9 +21,6 @@ struct Paste {
 /// `framework`: "fastai" of those that one policy serves.
 std::optional<Paste> paste_of(const policy::Policy& policy, std::string_view framework = "");
 
-/// Paste::lines, or nothing.
-std::string policy_line(const policy::Policy& policy);
-
 /// Why there are no dynamic settings to search; empty where there are.
 std::string why_not_tunable(const policy::Policy& policy);
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+
+#include "reports/answer/shares.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -74,7 +77,11 @@ std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow
   return sums;
 }
 
-bool is_scaled(log::Role role) { return is_gradient(role) || role == log::Role::loss; }
+Tensors all_tensors(const analyzers::underflow::Analysis& analysis) {
+  Tensors out;
+  for (const TensorFindings& tensor : analysis.tensors()) out.push_back(&tensor);
+  return out;
+}
 
 Tensors of_log(const analyzers::underflow::LogFindings& log) {
   Tensors out;
@@ -96,10 +103,42 @@ Tensors counted_of(const Tensors& tensors) {
   return out;
 }
 
+Classes classes_of(const analyzers::underflow::Analysis& analysis, const TensorFindings& tensor) {
+  const bool as_counted = tensor.counted || analysis.loss_scale == 1;
+  return as_counted ? tensor.counts.classes : tensor.classes_at(analysis.target, 0);
+}
+
+Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
+  struct Harm {
+    int kind = 0;
+    double overflow = 0, zero = 0;
+    const TensorFindings* tensor = nullptr;
+    auto key() const { return std::tuple(kind, !tensor->counted, -overflow, -zero); }
+  };
+  std::vector<Harm> all;
+  for (const TensorFindings* tensor : all_tensors(analysis)) {
+    const Classes classes = classes_of(analysis, *tensor);
+    const Interval of = tensor->counts.finite_nonzero;
+    const int kind = nonfinite_values(*tensor).low != 0 ? 0 : classes.overflow.low != 0 ? 1 : 2;
+    all.push_back({kind, class_share(classes, &Classes::overflow, of).high,
+                   class_share(classes, &Classes::flushed_to_zero, of).high, tensor});
+  }
+  std::ranges::stable_sort(all, {}, &Harm::key);
+  Tensors order;
+  for (const Harm& harm : all) order.push_back(harm.tensor);
+  return order;
+}
+
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis) {
   std::set<log::Role> roles;  // ordered as the enumeration is
   for (const TensorFindings& tensor : analysis.tensors()) roles.insert(tensor.role);
   return {roles.begin(), roles.end()};
+}
+
+bool is_counted(const analyzers::underflow::Analysis& analysis, log::Role role) {
+  return std::ranges::any_of(analysis.tensors(), [role](const TensorFindings& tensor) {
+    return tensor.role == role && tensor.counted;
+  });
 }
 
 }  // namespace halfscope::reports::answer

@@ -36,15 +36,23 @@ Series sum(const Tensors& tensors);
 /// As TensorFindings::by_scale.
 std::vector<Classes> by_scale(const Tensors& tensors, const analyzers::underflow::Target& target);
 
-/// Whether a loss scale multiplies the tensors of a role: weights and activations it leaves alone.
-bool is_scaled(log::Role role);
-
-/// The tensors of one log; of those, one role's, or those a loss scale is chosen for.
+/// The tensors of all logs, of one log; of those, one role's, or those a loss scale is chosen for.
+Tensors all_tensors(const analyzers::underflow::Analysis& analysis);
 Tensors of_log(const analyzers::underflow::LogFindings& log);
 Tensors of_role(const Tensors& tensors, log::Role role);
 Tensors counted_of(const Tensors& tensors);
 
-/// Roles that occur, in the order of reports.
+/// All tensors, worst first: those with NaN or infinities, those that overflow, then the rest;
+/// within these gradients first, then by the share that overflows, then by that which becomes zero.
+/// What no loss scale acts on is judged without one.
+Tensors worst_first(const analyzers::underflow::Analysis& analysis);
+
+/// What becomes of a tensor at the analysis' loss scale, or at 1 where no loss scale acts on it.
+Classes classes_of(const analyzers::underflow::Analysis& analysis,
+                   const analyzers::underflow::TensorFindings& tensor);
+
+/// Roles that occur, in the order of reports; whether a loss scale acts on tensors of one.
 std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis);
+bool is_counted(const analyzers::underflow::Analysis& analysis, log::Role role);
 
 }  // namespace halfscope::reports::answer

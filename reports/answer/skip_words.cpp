@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -26,6 +29,26 @@ std::string overflowing_text(const analyzers::recommend::SkipBound& bound) {
   const Interval overflow(bound.exceedances, bound.exceedances + bound.perhaps);
   return fmt::format("{} of {} overflow ({})", count_text(overflow), plural(bound.steps, "step"),
                      interval_text(bound.low, bound.high));
+}
+
+std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
+  constexpr std::uint64_t kNever = std::numeric_limits<std::int32_t>::max();
+  return fmt::format("start at {} with growth_interval {}{}", scale_text(advice.init),
+                     advice.growth_interval,
+                     advice.growth_interval >= kNever ? " (it never grows)" : "");
+}
+
+std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice) {
+  if (!advice.tuned) {
+    return fmt::format(
+        "This is twice the static scale: an overflow skips one step and halves the scale. {} is "
+        "PyTorch's growth interval.",
+        advice.growth_interval);
+  }
+  return fmt::format("{} settings of {} were replayed over the recorded steps: {}.",
+                     count_text(advice.tried), policy::info_of(*advice.tuned).name,
+                     advice.kept ? "none loses fewer gradients than those it has"
+                                 : "these lose the fewest gradients");
 }
 
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many steps overflow at a scale, and how many a dynamic one skips. Plain text.
+// How many steps overflow at a scale; settings for a dynamic one, and how many it skips. Plain
+// text.
 #pragma once
 
 #include <string>
@@ -13,6 +14,12 @@ std::string chance_text(const analyzers::recommend::SkipBound& bound);
 
 /// "0 of 86 steps overflow (at most 3.4 %, 95 %, one-sided)".
 std::string overflowing_text(const analyzers::recommend::SkipBound& bound);
+
+/// "start at 65536 (2^16) with growth_interval 2000".
+std::string settings_text(const analyzers::recommend::DynamicAdvice& advice);
+
+/// Where the settings come from, a sentence.
+std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice);
 
 /// "replayed over the recorded steps, it skips 3 of 86 (0.7 % to 9.9 %, 95 %)".
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice);

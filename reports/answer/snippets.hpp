@@ -26,9 +26,4 @@ std::vector<std::string> framework_names();
 /// One a framework, PyTorch first; none where no scale is recommended.
 std::vector<Snippet> snippets(const analyzers::recommend::Recommendation& advice);
 
-/// The PyTorch line for a static loss scale of 2^log2; runs on PyTorch 2.3 and later. GradScaler
-/// has no truly static mode: it never grows again, but a step that overflows still halves the
-/// scale.
-std::string pytorch_static_scale(int log2);
-
 }  // namespace halfscope::reports::answer

@@ -134,8 +134,9 @@ AlarmWords slow_start_words(const TimelineFacts& facts) {
   words.what += ": it starts too high.";
   words.action =
       start.scale && *start.scale > 0
-          ? fmt::format("Start it at {}: init_scale, in DeepSpeed initial_scale_power {:g}.",
-                        scale_name(*start.scale), std::log2(*start.scale))
+          ? fmt::format(
+                "Start it at {} or less: init_scale, in DeepSpeed initial_scale_power {:g}.",
+                scale_name(*start.scale), std::log2(*start.scale))
           : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
   return words;
 }

@@ -45,9 +45,7 @@ UpdateSum sum_updates(const Tensors& tensors) {
 }
 
 UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
-  Tensors tensors;
-  for (const auto& tensor : analysis.tensors()) tensors.push_back(&tensor);
-  return sum_updates(tensors);
+  return sum_updates(all_tensors(analysis));
 }
 
 std::string kept_narrow_text(const analyzers::Findings& found) {

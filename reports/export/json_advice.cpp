@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistics of a recommendation: evidence by scale, skipped steps, lost mass, ranks.
+#include "reports/answer/skip_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -35,7 +36,7 @@ Json scale_json(const recommend::ScaleEvidence& scale) {
 }
 
 Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
-  Json to = {{"init", power_json(dynamic.init_log2)}, {"growth_interval", dynamic.growth_interval}};
+  Json to = {{"init", number_json(dynamic.init)}, {"growth_interval", dynamic.growth_interval}};
   if (dynamic.replayed) {
     const recommend::ReplayedSkips& found = *dynamic.replayed;
     const auto share = [&](std::uint64_t skipped) {
@@ -46,7 +47,7 @@ Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
                               : Json::array({share(found.skipped.low), share(found.skipped.high)});
     to["expected_skip_interval"] = Json::array({found.low, found.high});
   }
-  to["why"] = dynamic.why;
+  to["why"] = answer::why_settings_text(dynamic);
   return to;
 }
 

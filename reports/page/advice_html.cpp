@@ -99,12 +99,9 @@ std::string keep_html(const Recommendation& advice) {
 std::string dynamic_html(const Recommendation& advice) {
   if (!advice.dynamic) return "";
   const analyzers::recommend::DynamicAdvice& d = *advice.dynamic;
-  std::string skipped = answer::replayed_text(d) + ".";
-  skipped.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(skipped.front())));
-  return headed("Dynamic loss scaling",
-                fmt::format("Start at {}, grow every {} steps without overflow. {} {}",
-                            answer::power_text(d.init_log2), answer::count_text(d.growth_interval),
-                            answer::html_escape(skipped), answer::html_name(d.why)));
+  std::string text = answer::settings_text(d) + "; " + answer::replayed_text(d) + ". ";
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return headed("Dynamic loss scaling", answer::html_name(text + answer::why_settings_text(d)));
 }
 
 std::string ranks_html(const Recommendation& advice) {

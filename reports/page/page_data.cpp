@@ -150,7 +150,7 @@ json charts_json(const analyzers::Study& study) {
               {"first_tensor", worst_tensor(analysis)},
               {"own", own_charts_json(study)}};
   for (const log::Role role : answer::roles_in(analysis)) {
-    if (answer::is_scaled(role)) out["scaled"].push_back(name_of(role));
+    if (answer::is_counted(analysis, role)) out["scaled"].push_back(name_of(role));
   }
   for (const auto& tensor : analysis.tensors()) out["facts"].push_back(facts(tensor, window));
   return out;

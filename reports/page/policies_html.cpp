@@ -177,19 +177,6 @@ std::string paragraphs(const std::vector<answer::AnswerLine>& lines) {
   return out;
 }
 
-/// `at_top`: whether the top of the page has dynamic settings of its own.
-std::string answer_html(const PolicyStudy& study, bool at_top) {
-  std::string out = paragraphs(answer::answer_lines(study));
-  if (study.tuned && at_top) {
-    out +=
-        "<p class=\"note\">The dynamic settings at the top of the page may be others: those come "
-        "from "
-        "a model of the risk of overflow, with headroom for larger gradients to come; these were "
-        "replayed on the recorded steps alone.</p>\n";
-  }
-  return out;
-}
-
 std::string traps_html(const PolicyStudy& study) {
   constexpr std::size_t kShown = 3;
   std::string shown, folded;
@@ -227,9 +214,10 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
 }  // namespace
 
 std::string policies_answer_html(const Study& study) {
-  const bool at_top = study.advice.dynamic.has_value();
-  return by_log(
-      study, [at_top](const PolicyStudy& replayed) { return answer_html(replayed, at_top); }, true);
+  const auto answer = [](const PolicyStudy& replayed) {
+    return paragraphs(answer::answer_lines(replayed));
+  };
+  return by_log(study, answer, true);
 }
 
 std::string policies_html(const Study& study) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "reports/answer/series.hpp"
@@ -51,13 +50,14 @@ std::string class_cells(const TensorFindings& tensor, const Classes& classes) {
          share_cell(classes, &Classes::overflow, of);
 }
 
-std::string row(const Analysis& analysis, const Recommendation& advice, std::size_t index) {
-  const TensorFindings& tensor = analysis.tensors()[index];
+std::string row(const Analysis& analysis, const Recommendation& advice,
+                const TensorFindings& tensor) {
   const Interval of = tensor.counts.finite_nonzero;
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
       "</button>{}</th>",
-      index, name_of(tensor.role), tensor.counted ? " gradients" : "", breakable_name(tensor.name),
+      analysis.tensors().index_of(tensor), name_of(tensor.role), tensor.counted ? " gradients" : "",
+      breakable_name(tensor.name),
       tensor.role_source == analyzers::frames::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
@@ -79,9 +79,8 @@ std::string row(const Analysis& analysis, const Recommendation& advice, std::siz
   return out + "</tr>\n";
 }
 
-std::string heading(std::string_view text, std::string_view order = "") {
-  return fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>",
-                     order.empty() ? "" : fmt::format(" aria-sort=\"{}\"", order), text);
+std::string heading(std::string_view text) {
+  return fmt::format("<th scope=\"col\"><button type=\"button\">{}</button></th>", text);
 }
 
 std::string headings(const Analysis& analysis, const Recommendation& advice) {
@@ -98,21 +97,9 @@ std::string headings(const Analysis& analysis, const Recommendation& advice) {
   out += "<td colspan=\"3\"></td></tr>\n<tr>" + heading("tensor");
   if (logs) out += heading("log");
   out += heading("nonzero values");
-  out += heading("to zero", "descending") + heading("subnormal") + heading("overflow");
+  out += heading("to zero") + heading("subnormal") + heading("overflow");
   if (advice.static_log2) out += heading("to zero") + heading("subnormal") + heading("overflow");
   return out + heading("largest") + heading("zeros") + heading("NaN, inf") + "</tr></thead>\n";
-}
-
-/// Indices of the tensors, worst first.
-std::vector<std::size_t> ranked(const Analysis& analysis) {
-  std::vector<std::size_t> order(analysis.tensors().size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto flushed = [&](std::size_t i) {
-    return answer::flushed_share(analysis.tensors()[i].counts).high;
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return flushed(a) > flushed(b); });
-  return order;
 }
 
 }  // namespace
@@ -120,16 +107,17 @@ std::vector<std::size_t> ranked(const Analysis& analysis) {
 std::string worst_table_html(const Analysis& analysis, const Recommendation& advice) {
   std::string out =
       "<table class=\"data\" id=\"worst\">\n" + headings(analysis, advice) + "<tbody>\n";
-  for (const std::size_t index : ranked(analysis)) out += row(analysis, advice, index);
+  for (const TensorFindings* tensor : answer::worst_first(analysis)) {
+    out += row(analysis, advice, *tensor);
+  }
   return out + "</tbody></table>\n";
 }
 
 std::size_t worst_tensor(const Analysis& analysis) {
-  const std::vector<std::size_t> order = ranked(analysis);
-  const auto counted = std::find_if(order.begin(), order.end(),
-                                    [&](std::size_t i) { return analysis.tensors()[i].counted; });
-  if (counted != order.end()) return *counted;
-  return order.empty() ? 0 : order.front();
+  const answer::Tensors order = answer::worst_first(analysis);
+  if (order.empty()) return 0;
+  const auto counted = std::ranges::find_if(order, &TensorFindings::counted);
+  return analysis.tensors().index_of(counted == order.end() ? *order.front() : **counted);
 }
 
 std::string kind_options_html(const Analysis& analysis) {

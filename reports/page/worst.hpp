@@ -9,9 +9,8 @@
 
 namespace halfscope::reports::page {
 
-/// A row a tensor, ranked by the largest share that is flushed to zero at the analysis' loss scale;
-/// cells carry their exact values in data-v for sorting, rows the tensor's index in data-tensor and
-/// what it belongs to in data-kinds.
+/// A row a tensor, in the order of worst_first(); cells carry their exact values in data-v for
+/// sorting, rows the tensor's index in data-tensor and what it belongs to in data-kinds.
 std::string worst_table_html(const analyzers::underflow::Analysis& analysis,
                              const analyzers::recommend::Recommendation& advice);
 

@@ -162,7 +162,7 @@ inline void add_advice(hsa::Study& study) {
     advice.scales.push_back(scale);
   }
   advice.dynamic = hsa::recommend::DynamicAdvice{
-      14, 1000, hsa::recommend::ReplayedSkips{800, 1, 0.00003, 0.007}, "Grows once in a while."};
+      0x1p14, 1000, hsa::recommend::ReplayedSkips{800, 1, 0.00003, 0.007}, {}, 0, false};
   advice.ranks = hsa::recommend::RankSum{16, false, 777, 111, 100000, 2.5, 9};
   advice.per_layer = {{"layer0.conv", 12, 30, 900, 0, 1000, 4096.0},
                       {"layer1.conv", 10, 25, 400, 1, 1000, {}}};
@@ -212,7 +212,6 @@ inline hsa::Study hostile_study(const std::filesystem::path& folder) {
   for (hsa::recommend::KeepInFp32& keep : out.advice.keep_in_fp32) {
     keep.name += bad;
   }
-  out.advice.dynamic->why += bad;
   for (auto& odd : out.advice.footprint->not_multiples_of_8) {
     odd.name += bad;
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evidence by scale, and dynamic scaling's settings.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,8 +28,9 @@ std::filesystem::path write_steps(const TempFolder& folder, const std::vector<Va
 }
 
 /// A run log of scalars alone, but for one table.
-std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<double>& peaks) {
-  log::RunLogWriter writer(folder / "run", {});
+std::filesystem::path write_peaks(const std::filesystem::path& run,
+                                  const std::vector<double>& peaks) {
+  log::RunLogWriter writer(run, {});
   writer.write(record_of("weight_grad/w", 0, {static_cast<float>(peaks.front())}));
   for (std::size_t i = 0; i < peaks.size(); ++i) {
     log::StepScalars scalars;
@@ -35,16 +38,12 @@ std::filesystem::path write_peaks(const TempFolder& folder, const std::vector<do
     scalars.max_abs_weight_grad = peaks[i];
     writer.write(scalars);
   }
-  return folder / "run";
+  return run;
 }
 
 recommend::Recommendation completed(const std::filesystem::path& log,
                                     const underflow::Target& target = {}) {
-  const Findings found = analyze({log}, target, {}, {.series = true}, {});
-  const recommend::Basis basis{found.analysis, {}, {}};
-  recommend::Recommendation advice = recommend::recommend(basis);
-  recommend::complete(advice, basis, {}, found.series);
-  return advice;
+  return study(analyze({log}, target, {}, {.series = true}, {}), {}, {}).advice;
 }
 
 std::uint64_t bits_of(double x) { return from_double(kBinary16, x).bits; }
@@ -103,7 +102,7 @@ TEST_CASE("65520 is a limit to the last bit", "[table]") {
 TEST_CASE("steps without tables count by their scalars, the larger of both holds", "[table]") {
   const TempFolder folder;
   const underflow::Analysis analysis =
-      underflow::analyze({write_peaks(folder, {1.0, 4.0, 0.0, 0.5})}, {}, {});
+      underflow::analyze({write_peaks(folder / "run", {1.0, 4.0, 0.0, 0.5})}, {}, {});
   const auto maxima = recommend::step_maxima({analysis, {}, {}});
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
@@ -155,7 +154,7 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
     peaks.push_back(i < 130 ? std::exp2(random_word(7, i) * 0x1p-32) : NAN);
   }
   const TempFolder folder;
-  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
+  const recommend::Recommendation advice = completed(write_peaks(folder / "run", peaks));
   CHECK(advice.steps_left_out == 70);
   CHECK(advice.nonfinite_steps.size() == 70);
   REQUIRE(advice.skip);
@@ -176,24 +175,26 @@ TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracl
     peaks.push_back(std::exp2(4 * random_word(11, i) * 0x1p-32));
   }
   const TempFolder folder;
-  const recommend::Recommendation advice = completed(write_peaks(folder, peaks));
+  const std::filesystem::path run = write_peaks(folder / "run", peaks);
+  const recommend::Recommendation advice =  // of two runs: PyTorch's rule at twice the static scale
+      study(analyze({run, run}, {}, {}, {.series = true}, {}), {}, {}).advice;
   REQUIRE(advice.dynamic);
   REQUIRE(advice.dynamic->replayed);
-  double scale = std::exp2(advice.dynamic->init_log2);
+  double scale = advice.dynamic->init;
   std::uint64_t clean = 0, skipped = 0;
   for (const double peak : peaks) {
     if (!(peak * scale < 65520)) {
       scale /= 2;
       clean = 0;
       ++skipped;
-    } else if (++clean == 2000) {
+    } else if (++clean == advice.dynamic->growth_interval) {
       scale *= 2;
       clean = 0;
     }
   }
   REQUIRE(skipped > 3);
-  CHECK(advice.dynamic->replayed->skipped == Interval(skipped));
-  CHECK(advice.dynamic->replayed->steps == peaks.size());
+  CHECK(advice.dynamic->replayed->skipped == Interval(2 * skipped));
+  CHECK(advice.dynamic->replayed->steps == 2 * peaks.size());
 }
 
 TEST_CASE("a log of one step, or with gaps, is not replayed", "[table]") {
@@ -206,14 +207,73 @@ TEST_CASE("a log of one step, or with gaps, is not replayed", "[table]") {
 TEST_CASE("steady gradients: the usual growth interval, nothing skipped", "[table]") {
   const TempFolder folder;
   const recommend::Recommendation advice =
-      completed(write_peaks(folder, std::vector<double>(60, 1.0)));
+      completed(write_peaks(folder / "run", std::vector<double>(60, 1.0)));
   REQUIRE(advice.dynamic);
-  CHECK(advice.dynamic->init_log2 == 15);  // without headroom: 2^15 holds, 2^16 does not
+  CHECK(advice.dynamic->init == 0x1p14);  // 2^15 holds; a short run has a binade to spare
   CHECK(advice.dynamic->growth_interval == 2000);
   REQUIRE(advice.dynamic->replayed);
   CHECK(advice.dynamic->replayed->skipped == Interval(0));
   CHECK(advice.dynamic->replayed->low == 0);
   CHECK(advice.dynamic->replayed->high == Approx(1 - std::pow(0.05, 1.0 / 60)));
+}
+
+namespace {
+
+/// Of logs whose largest gradients grow or shrink by up to 8 binades.
+Study random_study(const TempFolder& folder, unsigned seed, int logs, bool with_policies) {
+  std::vector<std::filesystem::path> paths;
+  for (int i = 0; i < logs; ++i) {
+    std::vector<double> peaks;
+    const double drift = 16 * (random_word(seed, 0) * 0x1p-32 - 0.5) / 40;
+    for (std::uint64_t step = 0; step < 40; ++step) {
+      peaks.push_back(std::exp2(drift * static_cast<double>(step) + 2 * i +
+                                3 * random_word(seed, step + 1) * 0x1p-32));
+    }
+    paths.push_back(write_peaks(folder / fmt::format("{}-{}", seed, i), peaks));
+  }
+  std::optional<replay::PolicyOptions> policies;
+  if (with_policies) policies.emplace();
+  return study(analyze(paths, {}, {}, {.series = true}, {}), {}, {}, policies);
+}
+
+}  // namespace
+
+TEST_CASE("one run: what is recommended is what its replay found best", "[property]") {
+  const TempFolder folder;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const Study shown = random_study(folder, 2 * seed, 1, true);
+    const Study alone = random_study(folder, 2 * seed + 1, 1, false);
+    CHECK(alone.policies.empty());
+    for (const Study* one : {&shown, &alone}) {
+      REQUIRE(one->advice.dynamic);
+      REQUIRE(one->advice.dynamic->tuned);
+      CHECK(one->advice.dynamic->replayed->steps == 40);
+    }
+    REQUIRE(shown.policies.size() == 1);
+    const replay::PolicyStudy& replayed = shown.policies[0];
+    CHECK(replayed.fixed->scale_at(0) == std::exp2(*shown.advice.static_log2));
+    CHECK(replayed.tuned->initial == shown.advice.dynamic->init);
+    CHECK(replayed.tuned->interval == shown.advice.dynamic->growth_interval);
+    CHECK(policy::scale_of(replayed.tuned->trace.policy) == shown.advice.dynamic->init);
+    CHECK(policy::number_of(replayed.tuned->trace.policy, "growth_interval") ==
+          static_cast<double>(shown.advice.dynamic->growth_interval));
+  }
+}
+
+TEST_CASE("several runs: twice the static scale, which is replayed over each", "[property]") {
+  const TempFolder folder;
+  const Study found = random_study(folder, 100, 2, true);
+  const recommend::Recommendation& advice = found.advice;
+  REQUIRE(advice.dynamic);
+  CHECK_FALSE(advice.dynamic->tuned);
+  CHECK(advice.dynamic->init == std::exp2(*advice.static_log2 + 1));
+  CHECK(advice.dynamic->growth_interval == 2000);
+  CHECK(advice.dynamic->replayed->steps == 80);
+  REQUIRE(found.policies.size() == 2);
+  for (const replay::PolicyStudy& replayed : found.policies) {
+    CHECK(replayed.fixed->scale_at(0) == std::exp2(*advice.static_log2));
+  }
 }
 
 TEST_CASE("without a static scale there is no evidence and no dynamic advice", "[table]") {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/study.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -153,7 +154,8 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
     if (step == 80 || step >= 200) scale /= 2;  // one everyday probe, then a collapse
     analysis.logs[0].scalars.push_back(step_at(step, scale, false));
   }
-  const std::vector<scale_history::TimelineFacts> facts = scale_history::timeline_facts(analysis);
+  const std::vector<scale_history::TimelineFacts> facts =
+      findings_of(underflow::Analysis(analysis)).timelines;
   REQUIRE(facts.size() == 1);
   REQUIRE(facts[0].falls.size() == 1);
   CHECK(facts[0].falls[0].from == 0x1p16);
@@ -167,7 +169,8 @@ TEST_CASE("skip limit: a fall ends where the scale holds far longer than in it",
     const double halved = static_cast<double>(1 << (step / 100));
     slow.logs[0].scalars.push_back(step_at(step, 0x1p16 / halved, false));
   }
-  const std::vector<scale_history::TimelineFacts> one = scale_history::timeline_facts(slow);
+  const std::vector<scale_history::TimelineFacts> one =
+      findings_of(underflow::Analysis(slow)).timelines;
   REQUIRE(one.at(0).falls.size() == 1);
   CHECK(one[0].falls[0].reductions == 4);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
@@ -37,7 +38,7 @@ void skip(underflow::Analysis& analysis, std::int64_t first, std::uint64_t count
 }
 
 scale_history::TimelineFacts facts_of(const underflow::Analysis& analysis) {
-  const auto facts = scale_history::timeline_facts(analysis);
+  const auto facts = findings_of(underflow::Analysis(analysis)).timelines;
   REQUIRE(facts.size() == 1);
   return facts[0];
 }

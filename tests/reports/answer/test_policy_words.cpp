@@ -29,32 +29,36 @@ TEST_CASE("skipped steps are a range where some are not known", "[reports][polic
   CHECK(answer::skipped_text(trace) == "3 to 5 + 1 spoiled");
 }
 
+/// Lines of its framework, or nothing.
+static std::string policy_line(const policy::Policy& policy) {
+  const auto paste = answer::paste_of(policy);
+  return paste ? paste->lines : "";
+}
+
 TEST_CASE("a tuned policy is a line of its framework", "[reports][policies]") {
-  CHECK(answer::policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
+  CHECK(policy_line(policy::make("torch,init_scale=2^12,growth_interval=500")) ==
         "scaler = torch.amp.GradScaler(\"cuda\", init_scale=4096.0, growth_interval=500)");
-  CHECK(has(answer::policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
+  CHECK(has(policy_line(policy::make("deepspeed,init_scale=2^12,scale_window=500")),
             "\"initial_scale_power\": 12, \"loss_scale_window\": 500, \"hysteresis\": 1"));
-  CHECK(has(answer::policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
+  CHECK(has(policy_line(policy::make("deepspeed,initial_scale_power=12,min_loss_scale=0")),
             "\"loss_scale_window\": 1000, \"hysteresis\": 2, \"min_loss_scale\": 0}"));
-  CHECK(has(answer::policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
+  CHECK(has(policy_line(policy::make("deepspeed,hysteresis=3,consecutive_hysteresis=true")),
             "\"hysteresis\": 3, \"min_loss_scale\": 1, \"consecutive_hysteresis\": true}"));
-  CHECK(answer::policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
-  CHECK(answer::policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
-  CHECK(has(answer::policy_line(policy::make("torch,backoff_factor=0.25")),
+  CHECK(policy_line(policy::make("deepspeed,hysteresis=3,scale_factor=4")).empty());
+  CHECK(policy_line(policy::make("deepspeed,init_scale=0.5")).empty());
+  CHECK(has(policy_line(policy::make("torch,backoff_factor=0.25")),
             "growth_interval=2000, backoff_factor=0.25)"));
-  CHECK(answer::policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
-  CHECK(has(answer::policy_line(policy::make("torch,init_scale=1000")), ", init_scale=1000.0, "));
-  CHECK(has(answer::policy_line(policy::make("torch,growth_interval=2147483647")),
+  CHECK(policy_line(policy::make("mxnet,max_loss_scale=4")).empty());
+  CHECK(has(policy_line(policy::make("torch,init_scale=1000")), ", init_scale=1000.0, "));
+  CHECK(has(policy_line(policy::make("torch,growth_interval=2147483647")),
             "growth_interval=2**31 - 1)  # never grows"));
-  CHECK(answer::policy_line(policy::make("megatron,hysteresis=3")) ==
+  CHECK(policy_line(policy::make("megatron,hysteresis=3")) ==
         "--fp16 --initial-loss-scale 4294967296 --min-loss-scale 1 --loss-scale-window 1000 "
         "--hysteresis 3");
-  CHECK(answer::policy_line(policy::make("fairseq,init_scale=0.5"))
-            .empty());  // the flag is an integer
-  CHECK(has(answer::policy_line(policy::make("fairseq,threshold=0.25")),
-            " --threshold-loss-scale 0.25"));
-  CHECK(!has(answer::policy_line(policy::make("fairseq")), "threshold"));
-  CHECK(answer::policy_line(policy::make("apex-hysteresis")).empty());
+  CHECK(policy_line(policy::make("fairseq,init_scale=0.5")).empty());  // the flag is an integer
+  CHECK(has(policy_line(policy::make("fairseq,threshold=0.25")), " --threshold-loss-scale 0.25"));
+  CHECK(!has(policy_line(policy::make("fairseq")), "threshold"));
+  CHECK(policy_line(policy::make("apex-hysteresis")).empty());
 }
 
 TEST_CASE("a framework has its own line where a policy serves several", "[reports][policies]") {
@@ -164,7 +168,7 @@ TEST_CASE("lines to paste are told from the others", "[reports][policies]") {
     if (line.paste) pasted += line.text;
     CHECK(line.text.find('\n') == std::string::npos);
   }
-  CHECK(pasted == answer::policy_line(study.tuned->trace.policy));
+  CHECK(pasted == policy_line(study.tuned->trace.policy));
 }
 
 TEST_CASE("settings are searched or it is said why not", "[reports][policies]") {

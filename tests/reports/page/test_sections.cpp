@@ -198,8 +198,9 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
   const analyzers::Study study = sample::full_study(folder / "run");
   const std::string html = page::advice_html(study.advice);
   for (const char* text :
-       {"2^12 to 2^30", ">4096</td>", "+4 binades", "Start at 16384 (2^14), grow every 1,000 steps",
-        "Replayed over the recorded steps, it skips 1 of 800 (&lt; 0.01 % to 0.70 %, 95 %).",
+       {"2^12 to 2^30", ">4096</td>", "+4 binades",
+        "Start at 16384 (2^14) with growth_interval 1000;",
+        "replayed over the recorded steps, it skips 1 of 800 (&lt; 0.01 % to 0.70 %, 95 %).",
         "If 16 ranks summed in FP16", "no sum can overflow up to a scale of 512 (2^9)",
         "168 MB in FP32, 84 MB in FP16", "10 x 257"}) {
     CHECK(has(html, text));

@@ -6,6 +6,7 @@
 
 #include "analyzers/readers/common/roles.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/study.hpp"
 #include "catch.hpp"
 
 namespace halfscope::analyzers::readers {
@@ -315,7 +316,7 @@ TEST_CASE("the falls of a scale, and what drove them") {
     analysis.logs[0].peaks.push_back(peak);
   };
   SECTION("nothing recorded") {
-    const auto facts = analyzers::scale_history::timeline_facts(analysis);
+    const auto facts = analyzers::findings_of(analyzers::underflow::Analysis(analysis)).timelines;
     REQUIRE(facts.size() == 1);
     CHECK(facts[0].changes.size() == 7);
     CHECK(facts[0].scale_least == 16);
@@ -333,7 +334,10 @@ TEST_CASE("the falls of a scale, and what drove them") {
     add("a", 4, 400);
     add("b", 5, 900);   // at half the scale
     add("c", 7, 5000);  // the scale is down by then
-    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::findings_of(analyzers::underflow::Analysis(analysis))
+                            .timelines[0]
+                            .falls[0]
+                            .driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->step == 5);
@@ -344,7 +348,10 @@ TEST_CASE("the falls of a scale, and what drove them") {
     add("b", 5, std::numeric_limits<double>::infinity());
     add("c", 5, std::numeric_limits<double>::quiet_NaN());
     add("d", 6, std::numeric_limits<double>::quiet_NaN());
-    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::findings_of(analyzers::underflow::Analysis(analysis))
+                            .timelines[0]
+                            .falls[0]
+                            .driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->also == 1);
@@ -352,14 +359,17 @@ TEST_CASE("the falls of a scale, and what drove them") {
   SECTION("else of the step before") {
     add("a", 1, 600);
     add("b", 2, 20);
-    const auto driver = analyzers::scale_history::timeline_facts(analysis)[0].falls[0].driver;
+    const auto driver = analyzers::findings_of(analyzers::underflow::Analysis(analysis))
+                            .timelines[0]
+                            .falls[0]
+                            .driver;
     REQUIRE(driver);
     CHECK(driver->tensor == "b");
     CHECK(driver->before);
   }
   SECTION("a run log has its own commands") {
     analysis.logs[0].kinds.clear();
-    CHECK(analyzers::scale_history::timeline_facts(analysis).empty());
+    CHECK(analyzers::findings_of(analyzers::underflow::Analysis(analysis)).timelines.empty());
   }
 }
 
@@ -367,7 +377,7 @@ TEST_CASE("skipped steps between two lines are part of the way the scale goes") 
   analyzers::underflow::Analysis analysis = with_scales({{11, 1024}});
   analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{12, 20, 3, 1024, 128});
   analysis.logs[0].skips.push_back(analyzers::frames::SkippedSteps{21, std::nullopt, 2, 128, 32});
-  const auto facts = analyzers::scale_history::timeline_facts(analysis);
+  const auto facts = analyzers::findings_of(analyzers::underflow::Analysis(analysis)).timelines;
   REQUIRE(facts.size() == 1);
   CHECK(facts[0].skipped_in_all == 5);
   CHECK(facts[0].scale_last == 32);
