@@ -75,23 +75,6 @@ struct Known {
   const OverflowFindings& overflow;  ///< which infinities say something of magnitudes
 };
 
-/// log2 of the least magnitude that an infinity of a step stands for, unscaled.
-std::optional<double> censored_log2(const TensorFindings& tensor, const StepFindings& step,
-                                    const Known& known) {
-  if (step.counts.inf.low == 0 || !known.overflow.bounds(tensor, step)) return std::nullopt;
-  const std::optional<double> scale = underflow::computed_scale(
-      tensor, step, known.scalars, underflow::WithoutScalars::as_recorded);
-  if (!scale) return std::nullopt;
-  return std::log2(to_double(underflow::infinity_magnitude())) - std::log2(*scale);
-}
-
-/// log2 of the largest finite magnitude, unscaled: from the exact one, which binary64 need not
-/// hold.
-double largest_log2(const StepFindings& step) {
-  const Magnitude m = *step.largest;
-  return m.exponent + std::log2(to_double({0, m.fraction})) - std::log2(step.scale);
-}
-
 /// A step's room: log2 of the largest unscaled magnitude that would not fit, less the one there is.
 struct Room {
   double limit, room;
@@ -101,13 +84,15 @@ struct Room {
 
 std::optional<Room> room_of(const TensorFindings& tensor, const StepFindings& step,
                             const Known& known) {
-  const std::optional<double> censored = censored_log2(tensor, step, known);
-  if (!step.largest && !censored) return std::nullopt;
-  const double finite = step.largest ? largest_log2(step) : -INFINITY;
+  const bool bounds = step.counts.inf.low != 0 && known.overflow.bounds(tensor, step);
+  const auto infinite = bounds ? underflow::infinite_magnitude(tensor, step, known.scalars)
+                               : std::optional<underflow::StepMagnitude>();
+  const auto finite = underflow::finite_magnitude(step);
+  if (!finite && !infinite) return std::nullopt;
   const double limit_at_1 = std::log2(to_double(boundaries(known.analysis.target.format).overflow));
   const double limit = limit_at_1 - std::log2(underflow::scale_seen(tensor, step));
-  const bool is_censored = censored && *censored >= finite;
-  const double largest = is_censored ? *censored : finite;
+  const bool is_censored = infinite && (!finite || infinite->log2() >= finite->log2());
+  const double largest = is_censored ? infinite->log2() : finite->log2();
   const bool clipped = known.log.was_clipped(tensor.role);
   return Room{limit, limit - largest, is_censored || clipped, limit_at_1 - largest};
 }
@@ -140,7 +125,7 @@ std::optional<Headroom> headroom_of(const TensorFindings& tensor, const Known& k
     h.last_at_1 = room->at_1;
     limit = room->limit;
     if (!underflow::nonfinite(step)) {
-      points.push_back({static_cast<double>(step.step), largest_log2(step)});
+      points.push_back({static_cast<double>(step.step), underflow::finite_magnitude(step)->log2()});
     }
   }
   if (h.least == INFINITY) return std::nullopt;

@@ -101,7 +101,7 @@ struct OverflowFindings {
   underflow::LogSteps maybe_rounded;
 
   /// Whether an infinity of the tensor at the step says how large a value was, at least
-  /// (underflow::infinity_magnitude()). Not one that smaller scales did not cure, nor a loss's,
+  /// (underflow::infinite_magnitude()). Not one that smaller scales did not cure, nor a loss's,
   /// which is recorded before a scale multiplies it. Where the log does not say what gradients were
   /// computed in, FP16 may have made it.
   bool bounds(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) const;

@@ -162,7 +162,7 @@ Judgement judge_scaled(const LogView& view, const First& first, const ScaleSpan&
                         at)};
   }
   const int by_magnitude =
-      underflow::highest_safe_log2(magnitude_of(*near.largest), 1.0, kBinary16);
+      underflow::StepMagnitude{magnitude_of(*near.largest)}.highest_safe_log2(kBinary16);
   const std::string evidence =
       fmt::format("{}, while {} is finite; at {} gradients reach at most {:.3g} unscaled", at,
                   forward_text(view, first.at), steps_text(near.steps), *near.largest);

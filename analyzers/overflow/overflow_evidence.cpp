@@ -136,8 +136,8 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
   LargestGradient largest;
   largest.safe_log2 = std::numeric_limits<int>::max();
   const auto take = [&](Magnitude recorded, double scale, double unscaled, std::int64_t step) {
-    largest.safe_log2 =
-        std::min(largest.safe_log2, underflow::highest_safe_log2(recorded, scale, format));
+    largest.safe_log2 = std::min(
+        largest.safe_log2, underflow::StepMagnitude{recorded, scale}.highest_safe_log2(format));
     if (unscaled > largest.unscaled) {
       largest.unscaled = unscaled;
       largest.step = step;

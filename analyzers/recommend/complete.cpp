@@ -36,7 +36,7 @@ std::optional<int> highest_if_half(const Recommendation& advice, const Basis& ba
   for (const underflow::LogFindings& log : basis.analysis.logs) {
     const underflow::LogScalars scalars(log);
     for (const auto& [step, sum] : scalars.sums()) {
-      const int k = underflow::highest_safe_log2(magnitude_of(sum), 1.0, format);
+      const int k = underflow::StepMagnitude{magnitude_of(sum)}.highest_safe_log2(format);
       highest = std::min(highest, k - basis.options.headroom_bits);
     }
   }

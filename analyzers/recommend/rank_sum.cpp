@@ -88,7 +88,7 @@ class Ranks {
     // An infinity in values computed in binary16 stands for at least 65520 over the scale.
     const auto scale = frame.scale != 1.0 ? frame.scale : scalars_.loss_scale(frame.step);
     if (tensor == nullptr || !tensor->computed_in_fp16() || !scale) return finite;
-    return std::max<long double>(finite, to_double(underflow::infinity_magnitude()) / *scale);
+    return std::max<long double>(finite, underflow::infinite_magnitude(*scale).unscaled());
   }
 
   const Analysis& analysis_;
@@ -133,8 +133,9 @@ std::optional<RankSum> of_log(const Analysis& analysis, const Recommendation& ad
   sum.headroom_after =
       std::log2(to_double(boundaries(format).overflow)) - std::log2(bound) - *advice.static_log2;
   if (std::isfinite(bound)) {
-    sum.highest_after_log2 = std::min(
-        underflow::kLastLog2Scale, underflow::highest_safe_log2(magnitude_of(bound), 1.0, format));
+    sum.highest_after_log2 =
+        std::min(underflow::kLastLog2Scale,
+                 underflow::StepMagnitude{magnitude_of(bound)}.highest_safe_log2(format));
   }
   return sum;
 }

@@ -20,6 +20,7 @@ using underflow::LogFindings;
 using underflow::LogScalars;
 using underflow::RecommendOptions;
 using underflow::StepFindings;
+using underflow::StepMagnitude;
 using underflow::Target;
 using underflow::TensorFindings;
 
@@ -27,24 +28,23 @@ namespace {
 
 constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40: beyond it nothing is gained
 
-/// A magnitude as recorded, and what bounds it.
+/// A magnitude, and how it bounds the scale.
 struct Peak {
-  Magnitude recorded;
-  double scale = 1.0;
+  StepMagnitude magnitude;
   Limit limit;
 };
 
 /// log2 of the largest power-of-two scale at which a peak does not overflow, `headroom` binades
 /// spared; no more than is worth anything.
 int highest_log2(const Peak& peak, Format format, int headroom) {
-  const int safe = underflow::highest_safe_log2(peak.recorded, peak.scale, format);
-  return std::min(kHighestLog2, safe - headroom);
+  return std::min(kHighestLog2, peak.magnitude.highest_safe_log2(format) - headroom);
 }
 
 /// The largest finite magnitude of a step.
 std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& step) {
-  if (!step.largest) return std::nullopt;
-  Peak peak{*step.largest, step.scale, {tensor.log, tensor.name, step.step, *step.max_abs}};
+  const auto magnitude = underflow::finite_magnitude(step);
+  if (!magnitude) return std::nullopt;
+  Peak peak{*magnitude, {tensor.log, tensor.name, step.step, *step.max_abs}};
   // As of a bucket that holds zero, or is wide.
   const bool nothing_sure = step.counts.finite_nonzero.low == 0;
   peak.limit.bounded =
@@ -57,15 +57,7 @@ Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
   const double part = scalars.in_fp16(role, peak.limit.step, peak.limit.max_abs);
   if (part == peak.limit.max_abs) return peak;
   const std::string name(log::name_of(role));
-  return {magnitude_of(part), 1.0, {peak.limit.log, name, peak.limit.step, part, false, true}};
-}
-
-/// The least an infinity can stand for: 65520 over the scale the values were computed at.
-Peak infinity_peak(const TensorFindings& tensor, const StepFindings& step, double computed_scale) {
-  return {underflow::infinity_magnitude(),
-          computed_scale,
-          {tensor.log, tensor.name, step.step,
-           to_double(underflow::infinity_magnitude()) / computed_scale, true}};
+  return {{magnitude_of(part)}, {peak.limit.log, name, peak.limit.step, part, false, true}};
 }
 
 using Tensors = std::vector<const TensorFindings*>;
@@ -136,12 +128,12 @@ std::optional<Peak> peak_of(const OverflowFindings& overflow, const std::set<std
       std::isinf(step.max_abs) || (std::isnan(step.max_abs) && !broken.contains(step.step));
   if (infinite && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
       overflow.bounds(log.name, step.role, step.step, role_in_fp16(log, step.role))) {
-    peak.limit.max_abs = to_double(underflow::infinity_magnitude()) / *step.loss_scale;
+    peak.limit.max_abs = underflow::infinite_magnitude(*step.loss_scale).unscaled();
     peak.limit.censored = true;
   }
   const double x = peak.limit.max_abs;
   if (!std::isfinite(x) || x <= 0) return std::nullopt;
-  peak.recorded = magnitude_of(x);
+  peak.magnitude = {magnitude_of(x)};
   return peak;
 }
 
@@ -179,11 +171,10 @@ void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation&
         limit_by(in_fp16(*peak, t->role, log.scalars), format, basis.options, r);
       }
       if (step.counts.inf.low == 0 || !basis.overflow.bounds(*t, step)) continue;
-      const std::optional<double> scale =
-          underflow::computed_scale(*t, step, log.scalars, underflow::WithoutScalars::as_recorded);
       r.overflow_not_identifiable = true;
-      if (scale) {
-        limit_by(infinity_peak(*t, step, *scale), format, basis.options, r);
+      if (const auto least = underflow::infinite_magnitude(*t, step, log.scalars)) {
+        limit_by({*least, {t->log, t->name, step.step, least->unscaled(), true}}, format,
+                 basis.options, r);
       } else if (t->computed_in_fp16()) {
         r.no_scale = NoScale::scale_unknown;
       }
@@ -211,7 +202,7 @@ void limit_by_skips(const Basis& basis, Recommendation& r) {
   const std::optional<Limit> limit = skip_limit(basis.analysis, largest_finite(basis.analysis));
   if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
   r.overflow_not_identifiable = true;
-  limit_by({magnitude_of(limit->max_abs), 1.0, *limit}, basis.analysis.target.format, basis.options,
+  limit_by({{magnitude_of(limit->max_abs)}, *limit}, basis.analysis.target.format, basis.options,
            r);
 }
 

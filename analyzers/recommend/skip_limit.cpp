@@ -13,14 +13,12 @@ using scale_history::SkipEpisode;
 
 namespace {
 
-double overflow_limit() { return to_double(underflow::infinity_magnitude()); }
-
 /// Whether no scale made the gradients of these steps too large. As for infinities that are
 /// recorded (overflow_cause_gradients.cpp): far lower scales did not help, or a scale about 1 did
 /// not, while other gradients leave much room.
 bool in_vain(const SkipEpisode& episode, std::optional<double> largest) {
   if (!largest || !(*largest > 0)) return false;
-  const double room = std::log2(overflow_limit() / *largest / episode.least);
+  const double room = std::log2(underflow::infinite_magnitude(episode.least).unscaled() / *largest);
   const double lowered = std::log2(episode.most / episode.least);
   return (room >= overflow::kOutOfReach && lowered >= overflow::kLowered) ||
          (room >= overflow::kFar && episode.least <= 2);
@@ -31,7 +29,7 @@ Limit limit_of(const scale_history::TimelineFacts& facts, const SkipEpisode& epi
   limit.log = facts.log;
   limit.name = std::string(log::name_of(log::Role::weight_grad));
   limit.step = episode.last.value_or(episode.first);
-  limit.max_abs = overflow_limit() / episode.least;
+  limit.max_abs = underflow::infinite_magnitude(episode.least).unscaled();
   limit.censored = true;
   limit.from_scalars = true;
   limit.skipped_at = episode.least;

@@ -51,10 +51,10 @@ class Collector {
 
  private:
   void add(const underflow::TensorFindings& t, const underflow::StepFindings& found) {
-    if (found.largest) {
+    if (const auto largest = underflow::finite_magnitude(found)) {
       const double held = scalars_.in_fp16(t.role, found.step, *found.max_abs);
       const bool whole = held == *found.max_abs;
-      add_finite(found.step, whole ? *found.largest : magnitude_of(held), whole ? found.scale : 1);
+      add(found.step, whole ? *largest : underflow::StepMagnitude{magnitude_of(held)});
     }
     // Infinities that the log left out may have been there.
     const log::StepScalars* told = scalars_.at(found.step);
@@ -62,39 +62,37 @@ class Collector {
     if (!found.counts.nonfinite_known && !sound) steps_[found.step].censored = true;
     if (!underflow::nonfinite(found)) return;
     const bool by_scale = basis_.overflow.bounds(t, found);
-    add_nonfinite(found.step, by_scale
-                                  ? underflow::computed_scale(
-                                        t, found, scalars_, underflow::WithoutScalars::as_recorded)
-                                  : std::nullopt);
+    add_nonfinite(found.step, by_scale ? underflow::infinite_magnitude(t, found, scalars_)
+                                       : std::optional<underflow::StepMagnitude>());
   }
 
   void add(const frames::StepPeak& peak) {
     if (std::isfinite(peak.max_abs)) {
-      if (peak.max_abs > 0) add_finite(peak.step, magnitude_of(peak.max_abs), 1.0);
+      if (peak.max_abs > 0) add(peak.step, {magnitude_of(peak.max_abs)});
       return;
     }
     const bool in_fp16 = in_fp16_.contains(peak.role);
     const bool by_scale = basis_.overflow.bounds(log_.name, peak.role, peak.step, in_fp16);
-    add_nonfinite(peak.step, by_scale ? scalars_.loss_scale(peak.step) : std::nullopt);
+    const auto scale = by_scale ? scalars_.loss_scale(peak.step) : std::nullopt;
+    add_nonfinite(peak.step, scale ? std::optional(underflow::infinite_magnitude(*scale))
+                                   : std::optional<underflow::StepMagnitude>());
   }
 
-  void add_finite(std::int64_t number, Magnitude recorded, double scale) {
+  void add(std::int64_t number, const underflow::StepMagnitude& magnitude) {
     Step& step = steps_[number];
-    step.log2_max = std::max(step.log2_max, std::log2(to_double(recorded)) - std::log2(scale));
+    step.log2_max = std::max(step.log2_max, magnitude.log2());
     step.highest_log2 =
-        std::min(step.highest_log2,
-                 underflow::highest_safe_log2(recorded, scale, basis_.analysis.target.format));
+        std::min(step.highest_log2, magnitude.highest_safe_log2(basis_.analysis.target.format));
+    step.censored = step.censored || magnitude.censored;
   }
 
-  /// computed_at: the loss scale of values computed in binary16, of which an infinity is one of
-  /// 65520 or more. Without it, the infinity was there before rounding.
-  void add_nonfinite(std::int64_t number, std::optional<double> computed_at) {
-    if (computed_at) {
-      add_finite(number, underflow::infinity_magnitude(), *computed_at);
-      steps_[number].censored = true;
-      return;
+  /// at_least: what an infinity stands for. Without it, it was there before any rounding.
+  void add_nonfinite(std::int64_t number, const std::optional<underflow::StepMagnitude>& at_least) {
+    if (at_least) {
+      add(number, *at_least);
+    } else {
+      steps_[number].broken = true;
     }
-    steps_[number].broken = true;
   }
 
   const Basis& basis_;

@@ -140,14 +140,12 @@ Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries
 std::optional<Safe> safe_scales(const StepSeries& series) {
   std::vector<double> largest;
   for (const Seen& seen : series.seen) {
-    double max_abs = seen.max_abs;
-    if (!std::isfinite(max_abs)) max_abs = kOverflow / seen.overflow_from;  // at least
-    if (std::isfinite(max_abs) && max_abs > 0) largest.push_back(max_abs);
+    if (const double least = at_least(seen); least > 0) largest.push_back(least);
   }
   if (largest.empty()) return std::nullopt;
   const auto log2_of = [](double max_abs) {
     constexpr int kLargestUsed = 100;  // a larger scale serves none but series of no model
-    return std::min(underflow::highest_safe_log2(magnitude_of(max_abs), 1.0, kBinary16),
+    return std::min(underflow::StepMagnitude{magnitude_of(max_abs)}.highest_safe_log2(kBinary16),
                     kLargestUsed);
   };
   const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);

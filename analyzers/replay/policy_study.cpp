@@ -15,22 +15,11 @@ namespace {
 /// The largest power of two at which nothing recorded overflows, less the headroom; as
 /// Recommendation::static_log2, from what the policies see. Steps that no scale helps are left out.
 std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
-  int highest = underflow::kLastLog2Scale;
-  bool any = false;
-  for (const Seen& seen : series.seen) {
-    if (std::isfinite(seen.max_abs)) {
-      if (seen.max_abs == 0) continue;
-      any = true;
-      const int safe = underflow::highest_safe_log2(magnitude_of(seen.max_abs), 1.0, kBinary16);
-      highest = std::min(highest, safe - headroom_bits);
-    } else if (seen.overflow_from > 0 && std::isfinite(seen.overflow_from)) {
-      // The magnitude was at least the limit at that scale.
-      const int below = static_cast<int>(std::ceil(std::log2(seen.overflow_from))) - 1;
-      highest = std::min(highest, below - headroom_bits);
-      any = true;
-    }
-  }
-  return any ? std::optional(highest) : std::nullopt;
+  double largest = 0;
+  for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
+  if (largest == 0) return std::nullopt;
+  const int safe = underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16);
+  return std::min(underflow::kLastLog2Scale, safe - headroom_bits);
 }
 
 /// The recommended static scale, or why there is none.

@@ -50,6 +50,12 @@ inline bool zeros_may_overflow(const Seen& seen, double scale) {
   return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
+/// The least that the largest gradient can be; 0 where nobody knows.
+inline double at_least(const Seen& seen) {
+  const double least = std::isfinite(seen.max_abs) ? seen.max_abs : kOverflow / seen.overflow_from;
+  return std::isfinite(least) ? least : 0;
+}
+
 /// Whether no scale helps a step: it has infinities or NaN that no rounding made.
 inline bool in_model(const Seen& seen) {
   return !std::isfinite(seen.max_abs) && seen.overflow_from == 0;

@@ -81,11 +81,32 @@ bool overflows(const StepFindings& step, Format format, double loss_scale) {
   return step.largest && *step.largest >= boundaries(format, loss_scale, step.scale).overflow;
 }
 
+// Binary64 need not hold the magnitude.
+double StepMagnitude::log2() const {
+  return recorded.exponent + std::log2(to_double({0, recorded.fraction})) - std::log2(scale);
+}
+
 // Powers of two move exponents only, so one comparison of fractions decides.
-int highest_safe_log2(Magnitude recorded, double recorded_scale, Format format) {
-  const Magnitude overflow = boundaries(format, 1.0, recorded_scale).overflow;
+int StepMagnitude::highest_safe_log2(Format format) const {
+  const Magnitude overflow = boundaries(format, 1.0, scale).overflow;
   const int reaches = recorded.fraction >= overflow.fraction ? 1 : 0;
   return overflow.exponent - recorded.exponent - reaches;
+}
+
+std::optional<StepMagnitude> finite_magnitude(const StepFindings& step) {
+  if (!step.largest) return std::nullopt;
+  return StepMagnitude{*step.largest, step.scale};
+}
+
+StepMagnitude infinite_magnitude(double computed_scale) {
+  return {boundaries(kBinary16).overflow, computed_scale, true};
+}
+
+std::optional<StepMagnitude> infinite_magnitude(const TensorFindings& tensor,
+                                                const StepFindings& step,
+                                                const LogScalars& scalars) {
+  const auto scale = computed_scale(tensor, step, scalars, WithoutScalars::as_recorded);
+  return scale ? std::optional(infinite_magnitude(*scale)) : std::nullopt;
 }
 
 const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step) {

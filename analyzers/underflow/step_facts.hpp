@@ -75,15 +75,31 @@ inline double scale_seen(const TensorFindings& tensor, const StepFindings& step)
   return tensor.counted ? step.loss_scale : 1.0;
 }
 
-/// What an infinity computed in binary16 stands for, at least, times the loss scale that it was
-/// computed at: 65520. OverflowFindings::bounds() says of which that holds.
-inline Magnitude infinity_magnitude() { return boundaries(kBinary16).overflow; }
-
 /// Whether the largest finite value of a step overflows in `format` at a loss scale. Exact.
 bool overflows(const StepFindings& step, Format format, double loss_scale);
 
-/// log2 of the largest power-of-two scale at which recorded / recorded_scale does not overflow.
-int highest_safe_log2(Magnitude recorded, double recorded_scale, Format format);
+/// A largest magnitude: as recorded, over the scale that it carries. Exact.
+struct StepMagnitude {
+  Magnitude recorded;
+  double scale = 1.0;
+  bool censored = false;  ///< it may have been larger: an infinity stands for it
+
+  double unscaled() const { return to_double(recorded) / scale; }
+  double log2() const;  ///< unscaled
+  /// log2 of the largest power-of-two scale at which it does not overflow.
+  int highest_safe_log2(Format format) const;
+};
+
+/// The largest finite magnitude of a step.
+std::optional<StepMagnitude> finite_magnitude(const StepFindings& step);
+
+/// The least that an infinity computed in binary16 stands for: 65520 over the loss scale that it
+/// was computed at. OverflowFindings::bounds() says of which that holds.
+StepMagnitude infinite_magnitude(double computed_scale);
+/// The same of a tensor's infinities; empty where that scale is not known.
+std::optional<StepMagnitude> infinite_magnitude(const TensorFindings& tensor,
+                                                const StepFindings& step,
+                                                const LogScalars& scalars);
 
 /// The step of a tensor, or none.
 const StepFindings* find_step(const TensorFindings& tensor, std::int64_t step);

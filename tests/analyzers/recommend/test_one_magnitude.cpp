@@ -94,7 +94,7 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
     CHECK(found.advice.limited_by->max_abs == largest);
     CHECK(found.advice.limited_by->censored == random.censored);
     CHECK(found.advice.static_log2 ==
-          underflow::highest_safe_log2(magnitude_of(largest), 1.0, kBinary16) - 1);
+          underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16) - 1);
 
     double least_room = INFINITY;
     for (const overflow::Headroom& h : found.overflow.headroom) {

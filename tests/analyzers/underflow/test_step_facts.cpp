@@ -91,8 +91,8 @@ TEST_CASE("The highest scale of a magnitude is the last that rounds to no infini
       {"E2M1: 6 and half a step of 2", 7, 1, kFloat4E2M1, -1},
   }));
   CAPTURE(row.what);
-  CHECK(underflow::highest_safe_log2(magnitude_of(row.recorded), row.scale, row.format) ==
-        row.log2);
+  CHECK(underflow::StepMagnitude{magnitude_of(row.recorded), row.scale}.highest_safe_log2(
+            row.format) == row.log2);
 }
 
 TEST_CASE("At the highest scale no binary16 number overflows, at twice it all do", "[exhaustive]") {
@@ -101,7 +101,7 @@ TEST_CASE("At the highest scale no binary16 number overflows, at twice it all do
     const int fraction = static_cast<int>(bits & 1023), exponent = static_cast<int>(bits >> 10);
     const double x =
         exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
-    const int k = underflow::highest_safe_log2(magnitude_of(x), 1.0, kBinary16);
+    const int k = underflow::StepMagnitude{magnitude_of(x)}.highest_safe_log2(kBinary16);
     if (!(std::ldexp(x, k) < 65520 && std::ldexp(x, k + 1) >= 65520)) bad = bits;
   }
   INFO("first wrong encoding: 0x" << std::hex << bad);
