@@ -91,7 +91,11 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   };
   const readers::Logs opened;
   Read found = read(logs, target, selection, phase, passes.series, opened);
-  add_whole_steps(found.analysis, selection, passes, {}, phase("whole tensors"), opened);
+  if (passes.updates || passes.formats || passes.sums) {
+    const bool updates_alone = !passes.formats && !passes.sums;
+    const char* const what = updates_alone ? "weight updates" : "whole tensors";
+    add_whole_steps(found.analysis, selection, passes, {}, phase(what), opened);
+  }
   Findings findings = findings_of(std::move(found.analysis));
   findings.series = std::move(found.series);
   return findings;
