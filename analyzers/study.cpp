@@ -5,13 +5,13 @@
 
 #include <utility>
 
-#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/readers/logs.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
+#include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/provenance.hpp"
-#include "analyzers/updates/updates.hpp"
+#include "analyzers/whole_steps.hpp"
 
 namespace halfscope::analyzers {
 
@@ -28,17 +28,41 @@ struct Read {
   LogSeries series;
 };
 
-Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
-          const Selection& selection, const frames::Progress& progress, bool with_series,
-          const readers::Logs& opened) {
-  if (!with_series || selection.tensor_glob || target.name != Target().name) {
-    return {underflow::analyze(logs, target, selection, progress, {}, opened), {}};
+/// What sees the logs beside the analysis.
+struct Beside {
+  std::optional<replay::SeriesCollector> series;
+  std::optional<underflow::InBfloat16> in_bfloat16;
+
+  frames::Visitor begin(const std::string& log) {
+    frames::Visitor visit = series ? series->begin(log) : frames::Visitor();
+    if (!in_bfloat16) return visit;
+    visit.frame = [judge = in_bfloat16->begin(log),
+                   collect = std::move(visit.frame)](frames::Frame&& frame) {
+      judge(frame);
+      if (collect) collect(std::move(frame));
+    };
+    return visit;
   }
-  replay::SeriesCollector collector(target, selection.recorded_scale);
-  const auto companion = [&](const std::string& log) { return collector.begin(log); };
-  Analysis analysis = underflow::analyze(logs, target, selection, progress, companion, opened);
-  LogSeries series = collector.finish(analysis.logs);
-  return {std::move(analysis), std::move(series)};
+};
+
+Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
+          const Selection& selection, const Phases& phase, bool with_series,
+          const readers::Logs& opened) {
+  Beside beside;
+  if (with_series && !selection.tensor_glob && target.name == Target().name) {
+    beside.series.emplace(target, selection.recorded_scale);
+  }
+  if (target.by_default) beside.in_bfloat16.emplace(target, selection);
+  const auto companion = [&](const std::string& log) { return beside.begin(log); };
+  Read found;
+  found.analysis = underflow::analyze(logs, target, selection, phase("reading"), companion, opened);
+  if (!target.by_default || !underflow::runs_in_bfloat16(found.analysis)) {
+    if (beside.series) found.series = beside.series->finish(found.analysis.logs);
+  } else if (!beside.in_bfloat16->judge(found.analysis)) {
+    const Target own{"bfloat16", kBfloat16, target.subnormals};
+    return read(logs, own, selection, phase, with_series, opened);
+  }
+  return found;
 }
 
 /// The gradients' mass that is lost at the analysis' own loss scale.
@@ -66,22 +90,13 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
     return phases ? phases(what) : frames::Progress();
   };
   const readers::Logs opened;
-  Read found = read(logs, target, selection, phase("reading"), passes.series, opened);
-  if (target.by_default && underflow::runs_in_bfloat16(found.analysis)) {
-    const Target own{"bfloat16", kBfloat16, target.subnormals};
-    found = read(logs, own, selection, phase("reading"), passes.series, opened);
+  Read found = read(logs, target, selection, phase, passes.series, opened);
+  if (passes.updates || passes.formats || passes.sums) {
+    const bool updates_alone = !passes.formats && !passes.sums;
+    const char* const what = updates_alone ? "weight updates" : "whole tensors";
+    add_whole_steps(found.analysis, selection, passes, {}, phase(what), opened);
   }
-  Analysis& analysis = found.analysis;
-  if (passes.updates) {
-    updates::add_updates(analysis, selection, passes.what_if, phase("weight updates"),
-                         updates::AddedTo::target, opened);
-  }
-  if (passes.formats) {
-    formats::add_fits(analysis, selection, {}, phase("whole tensors"), opened);
-  } else if (passes.sums) {
-    formats::add_sums(analysis, selection, phase("whole tensors"), opened);
-  }
-  Findings findings = findings_of(std::move(analysis));
+  Findings findings = findings_of(std::move(found.analysis));
   findings.series = std::move(found.series);
   return findings;
 }

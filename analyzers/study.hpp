@@ -21,12 +21,13 @@
 
 namespace halfscope::analyzers {
 
-/// What is to be found beyond what the tables tell. All but the last read whole tensors once more.
+/// What is to be found beyond what the tables tell. All but the last read whole tensors once more:
+/// together, by add_whole_steps().
 struct Passes {
-  bool updates = false;  ///< what becomes of weight updates; add_updates()
+  bool updates = false;  ///< what becomes of weight updates
   bool what_if = false;  ///< and in other arithmetic
-  bool formats = false;  ///< every format; add_fits()
-  bool sums = false;     ///< lost mass alone; add_sums()
+  bool formats = false;  ///< every format
+  bool sums = false;     ///< lost mass alone
   bool series = false;   ///< Findings::series
 };
 
@@ -53,8 +54,9 @@ struct Findings {
   replay::LogSeries series;
 };
 
-/// Reads the logs. Where nobody asked for a format (Target::by_default), a run in bfloat16 is read
-/// again and judged in bfloat16. Throws log::BadInput.
+/// Reads the logs: each value once, and once more where whole tensors are asked for. Where nobody
+/// asked for a format (Target::by_default), a run in bfloat16 is judged in bfloat16. Throws
+/// log::BadInput.
 Findings analyze(const std::vector<std::filesystem::path>& logs, const underflow::Target& target,
                  const frames::Selection& selection, const Passes& passes, const Phases& phases);
 

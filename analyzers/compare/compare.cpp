@@ -333,9 +333,10 @@ Comparison compare_logs(const std::filesystem::path& a, const std::filesystem::p
     of_a = read(a, selections.a, own);
     of_b = read(b, selections.b, own);
   }
-  const AddedTo added_to = selections.a.at_run_scale ? AddedTo::kept : AddedTo::target;
-  updates::add_updates(of_a, selections.a, false, progress, added_to, opened);
-  updates::add_updates(of_b, selections.b, false, progress, added_to, opened);
+  const updates::UpdatesAsked asked = {.added_to = selections.a.at_run_scale ? AddedTo::kept
+                                                                             : AddedTo::target};
+  updates::add_updates(of_a, selections.a, asked, progress, opened);
+  updates::add_updates(of_b, selections.b, asked, progress, opened);
   Comparison comparison = compare(of_a, of_b, selections);
   comparison.format_of_runs = in_bfloat16;
   add_elements(comparison, of_a.logs.front(), of_b.logs.front(), selections, progress, opened);

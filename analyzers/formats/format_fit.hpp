@@ -14,8 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/frames/source.hpp"
-#include "analyzers/readers/logs.hpp"
 #include "analyzers/underflow/fit_findings.hpp"
 #include "halfscope/number/block.hpp"
 #include "halfscope/table/binade_table.hpp"
@@ -46,16 +44,6 @@ struct FitOptions {
   double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
   int threads = 0;                  ///< 0 takes all the machine has; results are the same
 };
-
-/// Sets `fits`, `block_fits`, `sums` and `whole_steps` of every tensor; each whole tensor is read
-/// once. Throws log::BadInput.
-void add_fits(underflow::Analysis& analysis, const frames::Selection& selection,
-              const FitOptions& options = {}, const frames::Progress& progress = {},
-              const readers::Logs& opened = {});
-
-/// Sets `sums` and `whole_steps` alone. Throws log::BadInput.
-void add_sums(underflow::Analysis& analysis, const frames::Selection& selection,
-              const frames::Progress& progress = {}, const readers::Logs& opened = {});
 
 /// Sets skipped_nan and skipped_inf of every tensor.
 void set_skipped_nonfinite(underflow::Analysis& analysis);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What whole tensors add to the fits: exact noise, MX formats, exact sums.
+#include "analyzers/formats/whole_fits.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/formats/whole_noise.hpp"
-#include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::formats {
 
-using frames::Progress;
 using frames::Selection;
 using frames::Tell;
+using frames::WholeStep;
 using frames::WholeTensor;
 using underflow::Analysis;
 using underflow::FormatFit;
@@ -127,39 +126,19 @@ class Collector {
   std::array<BlockSums, kMxElements.size()> blocks_;
 };
 
-/// Reads the whole tensors of all logs.
-void collect(Analysis& analysis, const Selection& selection, bool sums_alone, int threads,
-             const Progress& progress, const readers::Logs& opened) {
-  for (underflow::LogFindings& log : analysis.logs) {
-    std::map<std::string, Collector> collectors;
-    for (TensorFindings& t : log.tensors) {
-      t.sums.reset();
-      t.whole_steps.clear();
-      collectors.emplace(t.name, Collector(t, sums_alone));
-    }
-    const auto take = [&](const WholeTensor& whole) {
-      const auto found = collectors.find(whole.name);
-      if (found == collectors.end()) return;
-      found->second.take(whole, analysis.target.subnormals, threads);
-    };
-    readers::for_each_whole_tensor(opened.at(log.name), selection, take, analysis.notes, progress);
-    for (auto& [name, collector] : collectors) collector.finish();
-  }
-}
-
-}  // namespace
-
-void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& options,
-              const Progress& progress, const readers::Logs& opened) {
+/// What the tables tell, before whole tensors do.
+void set_fits(Analysis& analysis, double target_underflow) {
   set_skipped_nonfinite(analysis);
   for (underflow::LogFindings& log : analysis.logs) {
     for (TensorFindings& t : log.tensors) {
-      t.fits = fits_from_tables(t, analysis.target.subnormals, options.target_underflow);
+      t.fits = fits_from_tables(t, analysis.target.subnormals, target_underflow);
       t.block_fits.clear();
       t.narrowest = narrowest(t);
     }
   }
-  collect(analysis, selection, false, options.threads, progress, opened);
+}
+
+void set_lost(Analysis& analysis) {
   const std::optional<int> log2 = exact_log2(analysis.loss_scale);
   for (underflow::LogFindings& log : analysis.logs) {
     for (TensorFindings& t : log.tensors) {
@@ -170,9 +149,52 @@ void add_fits(Analysis& analysis, const Selection& selection, const FitOptions& 
   }
 }
 
-void add_sums(Analysis& analysis, const Selection& selection, const Progress& progress,
-              const readers::Logs& opened) {
-  collect(analysis, selection, true, 0, progress, opened);
+}  // namespace
+
+WholePass::WholePass(Analysis& analysis, const Selection& selection,
+                     const std::optional<FitOptions>& options)
+    : analysis_(analysis), selection_(selection), options_(options) {
+  if (options_) set_fits(analysis, options_->target_underflow);
+}
+
+struct WholePass::OfLog {
+  underflow::LogFindings& log;
+  std::map<std::string, Collector> collectors = {};
+  std::optional<frames::TensorsOfSteps> tensors = {};
+};
+
+WholePass::~WholePass() = default;
+
+void WholePass::begin(underflow::LogFindings& log) {
+  log_ = std::make_unique<OfLog>(OfLog{log});
+  for (TensorFindings& t : log.tensors) {
+    t.sums.reset();
+    t.whole_steps.clear();
+    log_->collectors.emplace(t.name, Collector(t, !options_));
+  }
+  log_->tensors.emplace(selection_, [this](const WholeTensor& whole) {
+    const auto found = log_->collectors.find(whole.name);
+    if (found == log_->collectors.end()) return;
+    found->second.take(whole, analysis_.target.subnormals, options_ ? options_->threads : 0);
+  });
+}
+
+void WholePass::take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell) {
+  log_->tensors->take(step, tensor, tell);
+}
+
+void WholePass::take(const WholeStep& step, const Tell& tell) { log_->tensors->take(step, tell); }
+
+void WholePass::finish_log() {
+  log_->tensors->finish(log_->log.name, notes_);
+  for (auto& [name, collector] : log_->collectors) collector.finish();
+  log_.reset();
+}
+
+void WholePass::finish() {
+  for (frames::Message& note : notes_) frames::note_once(analysis_.notes, std::move(note));
+  notes_.clear();
+  if (options_) set_lost(analysis_);
 }
 
 }  // namespace halfscope::analyzers::formats

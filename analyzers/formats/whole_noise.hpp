@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/readers/samples.hpp"
+#include "analyzers/frames/whole_tensors.hpp"
 
 namespace halfscope::analyzers::formats {
 

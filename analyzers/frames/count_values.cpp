@@ -9,36 +9,47 @@ namespace {
 
 /// A moment's work, and enough for all threads.
 constexpr std::size_t kSlice = std::size_t{1} << 24;
+/// What caches may still hold when it is looked at again, and enough for a table of its own.
+constexpr std::size_t kCachedSlice = std::size_t{1} << 20;
+static_assert(kCachedSlice % MomentSums::kBlock == 0);
+
+TensorView slice_of(const TensorView& view, std::size_t first, std::size_t most) {
+  const TensorView before{view.dtype, nullptr, first};
+  return {view.dtype, view.data + before.bytes(), std::min(most, view.count - first)};
+}
 
 /// Tables add, so that a slice at a time gives the same.
 template <typename Count>
-BinadeTable sum_of_slices(const TensorView& view, const Read& read, const Count& count) {
-  BinadeTable sum = count(TensorView{view.dtype, view.data, std::min(kSlice, view.count)});
-  read(TensorView{view.dtype, nullptr, std::min(kSlice, view.count)}.bytes());
-  for (std::size_t first = kSlice; first < view.count; first += kSlice) {
-    const TensorView before{view.dtype, nullptr, first};
-    const TensorView slice{view.dtype, view.data + before.bytes(),
-                           std::min(kSlice, view.count - first)};
-    sum.merge(count(slice));
+BinadeTable sum_of_slices(const TensorView& view, const Read& read, MomentSums* moments,
+                          const Count& count) {
+  const std::size_t most = moments == nullptr ? kSlice : kCachedSlice;
+  const auto take = [&](std::size_t first) {
+    const TensorView slice = slice_of(view, first, most);
+    BinadeTable table = count(slice);
+    if (moments != nullptr) moments->add(slice);
     read(slice.bytes());
-  }
+    return table;
+  };
+  BinadeTable sum = take(0);
+  for (std::size_t first = most; first < view.count; first += most) sum.merge(take(first));
   return sum;
 }
 
 }  // namespace
 
 /// With standard cuts where these are exact, and one element at a time where they are not.
-BinadeTable count_values(const TensorView& view, const Selection& s, double scale,
-                         const Read& read) {
+BinadeTable count_values(const TensorView& view, const Selection& s, double scale, const Read& read,
+                         MomentSums* moments) {
   const std::vector<std::uint64_t>& standard = standard_cuts();
   const double loss_scale = s.at_run_scale ? scale : s.loss_scale;
   const std::vector<std::uint64_t> wanted = cuts_for(s.target, loss_scale, scale);
   if (std::ranges::includes(standard, wanted)) {
-    return sum_of_slices(view, read, [](const TensorView& part) { return count_binades(part); });
+    return sum_of_slices(view, read, moments,
+                         [](const TensorView& part) { return count_binades(part); });
   }
   std::vector<std::uint64_t> cuts;
   std::ranges::set_union(standard, wanted, std::back_inserter(cuts));
-  return sum_of_slices(view, read,
+  return sum_of_slices(view, read, moments,
                        [&](const TensorView& part) { return count_binades_scalar(part, cuts); });
 }
 

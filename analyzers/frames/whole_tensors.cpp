@@ -37,29 +37,44 @@ bool scale_collapsed(const WholeStep& step, const Selection& selection, Role rol
 
 }  // namespace
 
-void TensorsOfSteps::take(const WholeStep& step) {
-  double done = 0;
+bool TensorsOfSteps::is_wanted(const WholeStep& step, const std::string& name) {
+  const Role role = step.role_of(selection_, name);
+  if (!selects(selection_, name) || (step.rank > 0 && !step.is_sharded(role))) return false;
+  if (!scale_collapsed(step, selection_, role)) return true;
+  left_out_ = std::min(left_out_.value_or(step.step), step.step);
+  return false;
+}
+
+void TensorsOfSteps::visit(const WholeStep& step, const log::NamedTensor& tensor,
+                           const Tell& tell) {
+  const double before = static_cast<double>(done_);
   const double all = std::max(1.0, static_cast<double>(step.bytes));
+  const auto bytes = static_cast<double>(tensor.view.bytes());
+  WholeTensor whole;
+  whole.name = tensor.name;
+  whole.role = step.role_of(selection_, tensor.name);
+  whole.step = step.step;
+  whole.scale = step.scale_of(selection_, tensor.name);
+  whole.shape = tensor.shape;
+  whole.view = tensor.view;
+  if (tell) whole.tell = [&](double part) { tell((before + part * bytes) / all); };
+  visit_(whole);
+  done_ += tensor.view.bytes();
+  if (tell) tell((before + bytes) / all);
+}
+
+void TensorsOfSteps::take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell) {
+  if (taken_.insert(tensor.name).second && is_wanted(step, tensor.name)) visit(step, tensor, tell);
+}
+
+void TensorsOfSteps::take(const WholeStep& step, const Tell& tell) {
   for (const std::string& name : step.tensors->names()) {
-    WholeTensor whole;
-    whole.role = step.role_of(selection_, name);
-    if (!selects(selection_, name) || (step.rank > 0 && !step.is_sharded(whole.role))) continue;
-    if (scale_collapsed(step, selection_, whole.role)) {
-      left_out_ = std::min(left_out_.value_or(step.step), step.step);
-      continue;
+    if (!taken_.contains(name) && is_wanted(step, name)) {
+      visit(step, *step.tensors->tensor(name), tell);
     }
-    const auto tensor = step.tensors->tensor(name);
-    whole.name = name;
-    whole.step = step.step;
-    whole.scale = step.scale_of(selection_, name);
-    whole.shape = tensor->shape;
-    whole.view = tensor->view;
-    const auto bytes = static_cast<double>(whole.view.bytes());
-    if (step.tell) whole.tell = [&](double part) { step.tell((done + part * bytes) / all); };
-    visit_(whole);
-    done += bytes;
-    if (step.tell) step.tell(done / all);
   }
+  taken_.clear();
+  done_ = 0;
 }
 
 void TensorsOfSteps::finish(const std::filesystem::path& log, Notes& notes) const {

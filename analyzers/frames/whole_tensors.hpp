@@ -59,20 +59,28 @@ struct WholeStep {
 };
 using WholeStepVisitor = std::function<void(const WholeStep&)>;
 
-/// Visits steps' selected tensors one by one: of several ranks every rank's where the role is
-/// sharded, rank 0's where not.
+/// Visits steps' selected tensors one by one, each once: of several ranks every rank's where the
+/// role is sharded, rank 0's where not.
 class TensorsOfSteps {
  public:
-  TensorsOfSteps(const Selection& selection, const WholeVisitor& visit)
-      : selection_(selection), visit_(visit) {}
-  void take(const WholeStep& step);
+  TensorsOfSteps(const Selection& selection, WholeVisitor visit)
+      : selection_(selection), visit_(std::move(visit)) {}
+  /// One of the step's tensors that somebody has loaded, before the others.
+  void take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell);
+  /// All that are left of the step. Loads one at a time.
+  void take(const WholeStep& step, const Tell& tell);
   /// Notes from which step on gradients were left out, as after a collapse of their scale.
   void finish(const std::filesystem::path& log, Notes& notes) const;
 
  private:
+  bool is_wanted(const WholeStep& step, const std::string& name);
+  void visit(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell);
+
   const Selection& selection_;
-  const WholeVisitor& visit_;
+  WholeVisitor visit_;
   std::optional<std::int64_t> left_out_;  // the first step
+  std::set<std::string> taken_;           // of the current step
+  std::uint64_t done_ = 0;                // bytes of it
 };
 
 /// Tells the whole's progress of one step's, which begins at `done` bytes.

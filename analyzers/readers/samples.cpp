@@ -14,13 +14,4 @@ void for_each_whole_step(const Log& log, const frames::Selection& selection,
   }
 }
 
-void for_each_whole_tensor(const Log& log, const frames::Selection& selection,
-                           const frames::WholeVisitor& visit, frames::Notes& notes,
-                           const frames::Progress& progress) {
-  frames::TensorsOfSteps tensors(selection, visit);
-  const auto take = [&](const frames::WholeStep& step) { tensors.take(step); };
-  for_each_whole_step(log, selection, take, notes, progress);
-  tensors.finish(log.path(), notes);
-}
-
 }  // namespace halfscope::analyzers::readers

@@ -26,16 +26,28 @@ void keep(std::optional<Dtype>& kept, const std::optional<Dtype>& dtype) {
   if (dtype && (!kept || coarser(*dtype, *kept))) kept = dtype;
 }
 
-/// Whether a bucket reaches from zero to values that are kept without a loss scale.
+}  // namespace
+
 bool hides_flushed(const Frame& frame, Format target) {
-  const Magnitude kept = boundaries(target, 1.0, frame.scale).nonzero;
   const std::vector<Span>& spans = frame.table.spans();
+  if (spans.empty()) return false;
+  const Magnitude kept = boundaries(target, 1.0, frame.scale).nonzero;
   return std::any_of(spans.begin(), spans.end(), [&](const Span& span) {
     return !span.first && span.last && *span.last >= kept;
   });
 }
 
-}  // namespace
+void judge_zeros(TensorFindings& t, bool zeros, Format target) {
+  if (t.source_dtype || t.computed_dtype) {  // else nobody knows what made its zeros
+    const Dtype stored = t.source_dtype ? *t.source_dtype : *t.computed_dtype;
+    const Format computed =
+        t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));
+    const int finest =
+        std::max(computed.min_quantum_exponent(), format_of(stored).min_quantum_exponent());
+    t.zeros_may_be_flushed = finest >= target.min_quantum_exponent();
+  }
+  t.underflow_identifiable = !(t.zeros_may_be_flushed && zeros) && !t.hidden_by_buckets;
+}
 
 void Bfloat16Run::add(const TensorFindings& tensor) {
   half_ = half_ || (tensor.counted && tensor.computed_in_fp16());
@@ -90,20 +102,12 @@ void Provenance::tell(TensorFindings& t, Format target) const {
   t.source_dtype = source_;
   t.computed_dtype = computed_;
   t.hidden_by_buckets = hidden_;
-  if (source_ || computed_) {  // else nobody knows what made its zeros
-    const Dtype stored = source_.value_or(computed_.value_or(Dtype::f32));
-    const bool stored_wide = format_of(stored).precision > kBinary16.precision;
-    if (!t.computed_dtype) {
-      t.suspected_fp16 = stored_wide && looks_like_binary16();
-      if (!t.suspected_fp16) t.computed_dtype = source_;
-    }
-    const Format computed =
-        t.suspected_fp16 ? kBinary16 : format_of(t.computed_dtype.value_or(stored));
-    const int finest =
-        std::max(computed.min_quantum_exponent(), format_of(stored).min_quantum_exponent());
-    t.zeros_may_be_flushed = finest >= target.min_quantum_exponent();
+  if (source_ && !computed_) {
+    const bool stored_wide = format_of(*source_).precision > kBinary16.precision;
+    t.suspected_fp16 = stored_wide && looks_like_binary16();
+    if (!t.suspected_fp16) t.computed_dtype = source_;
   }
-  t.underflow_identifiable = !(t.zeros_may_be_flushed && zeros_) && !hidden_;
+  judge_zeros(t, zeros_, target);
 }
 
 }  // namespace halfscope::analyzers::underflow

@@ -24,14 +24,21 @@ class Bfloat16Run {
 /// Whether every log that has gradients is one.
 bool runs_in_bfloat16(const Analysis& analysis);
 
+/// Whether a bucket reaches from zero to values that are kept without a loss scale.
+bool hides_flushed(const frames::Frame& frame, Format target);
+
+/// Sets zeros_may_be_flushed and underflow_identifiable, by what else is known of the tensor.
+/// Underflow shows where values were computed in a format with smaller magnitudes than the
+/// target's. In binary16 data what underflowed is already zero; where there is no zero, nothing
+/// was. zeros: some value is zero, or may be.
+void judge_zeros(TensorFindings& tensor, bool zeros, Format target);
+
 class Provenance {
  public:
   void add(const frames::Frame& frame, Format target);
 
-  /// Sets source_dtype, computed_dtype, suspected_fp16, zeros_may_be_flushed and
-  /// underflow_identifiable. Underflow shows where values were computed in a format with smaller
-  /// magnitudes than the target's. In binary16 data what underflowed is already zero; where there
-  /// is no zero, nothing was.
+  /// Sets source_dtype, computed_dtype, suspected_fp16, hidden_by_buckets and what judge_zeros()
+  /// sets.
   void tell(TensorFindings& tensor, Format target) const;
 
  private:

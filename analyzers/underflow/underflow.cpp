@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "analyzers/readers/kinds.hpp"
+#include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/nothing_found.hpp"
 #include "analyzers/underflow/provenance.hpp"
 
@@ -75,14 +76,11 @@ std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
   return binades;
 }
 
-Counts counts_of(const BoundedTable& table, const Boundaries& limits) {
-  return {table.total(),
-          table.zero(),
-          table.nan(),
-          table.inf(),
-          table.finite_nonzero(),
-          classify(table, limits),
-          table.nonfinite_known()};
+/// All but the classes.
+Counts counts_of(const BoundedTable& table) {
+  return {
+      table.total(),          table.zero(), table.nan(), table.inf(), table.finite_nonzero(), {},
+      table.nonfinite_known()};
 }
 
 /// Whether the table has the cuts that unscaling by this scale asks for.
@@ -115,15 +113,15 @@ StepFindings find_step(const Frame& frame, const Normalised& normal, const Targe
   step.step = frame.step;
   step.scale = frame.scale;
   step.loss_scale = loss_scale;
-  step.counts = counts_of(frame.table, target.boundaries(loss_scale, frame.scale));
+  step.counts = counts_of(frame.table);
+  const StepClasses found = classes_of(frame, target, loss_scale);
+  step.counts.classes = found.classes;
+  step.overflow_at_1 = found.overflow_at_1;
   std::map<int, Interval> binades;
   add_binades(binades, normal.table, normal.scale);
   step.binades = to_vector(binades);
   step.moments = frame.moments;
   step.fits_as_is = frame.table.is_exact() && frame.table.exact().fits_as_is(kBinary16);
-  step.overflow_at_1 = loss_scale == 1.0
-                           ? step.counts.classes.overflow
-                           : classify(frame.table, target.boundaries(1.0, frame.scale)).overflow;
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
   const auto least = frame.table.largest_at_least();

@@ -104,12 +104,12 @@ struct TensorFindings {
   std::vector<StepFindings> per_step;  ///< ascending by step
   std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
 
-  /// What becomes of a weight's updates, where pairs were sampled; add_updates().
+  /// What becomes of a weight's updates, where pairs were sampled; updates::UpdatePass.
   std::optional<UpdateFindings> updates;
   /// NaN and infinities of a gradient at steps that the log says were skipped: the scale made them,
-  /// no format is judged by them; add_fits().
+  /// no format is judged by them; formats::WholePass.
   std::uint64_t skipped_nan = 0, skipped_inf = 0;
-  /// The same questions for every format; add_fits().
+  /// The same questions for every format; formats::WholePass.
   std::vector<FormatFit> fits;
   std::optional<Narrowest> narrowest;
   /// Of its mass, without a loss scale, and at Analysis::loss_scale where that is a power of two.

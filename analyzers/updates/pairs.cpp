@@ -78,10 +78,9 @@ bool names_an_optimizer(const WholeStep& step) {
   return step.run != nullptr && step.run->manifest().about->contains("optimizer");
 }
 
-/// Data is mapped and not read for it; a packed NPZ member is unpacked, and freed at once.
 std::optional<std::vector<std::uint64_t>> shape_of(const WholeStep& step, const std::string& name) {
-  const TensorPointer tensor = name.empty() ? nullptr : step.tensors->tensor(name);
-  return tensor ? std::optional(tensor->shape) : std::nullopt;
+  auto known = name.empty() ? std::nullopt : step.tensors->outline(name);
+  return known ? std::optional(std::move(known->shape)) : std::nullopt;
 }
 
 /// What else the step has of one weight. A tensor of another shape says nothing of it, and is kept
@@ -162,7 +161,7 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
 
 /// PyTorch rounds Adam's every operation to 16-bit state, which is not done again here.
 bool is_narrow(const WholeStep& step, const std::string& name) {
-  return format_of(step.tensors->tensor(name)->view.dtype).width < 32;
+  return format_of(step.tensors->outline(name)->view.dtype).width < 32;
 }
 
 /// Fills in the state that the optimizer needs; false where it is not there.
@@ -289,10 +288,9 @@ Pair::Pair(const WholeStep& step, const Selection& selection, PairNames names)
   if (!names_.optimizer) return;
   if (!names_.partner.empty()) scale_ = step.scale_of(selection, names_.partner);
   if (names_.exp_avg.empty()) return;
-  const TensorPointer counter = names_.step.empty() ? nullptr : step.tensors->tensor(names_.step);
-  const bool tells =
-      counter != nullptr && counter->view.count == 1 && first_element(counter->view) >= 1;
-  steps_ = tells ? first_element(counter->view) : steps_taken(step);
+  if (!names_.step.empty()) counter_ = step.tensors->tensor(names_.step);
+  const bool tells = counter_ && counter_->view.count == 1 && first_element(counter_->view) >= 1;
+  steps_ = tells ? first_element(counter_->view) : steps_taken(step);
 }
 
 TensorPointer Pair::load(const std::string& name) const {
@@ -301,6 +299,13 @@ TensorPointer Pair::load(const std::string& name) const {
   if (tensor->view.count == weight_->view.count) return tensor;
   throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, want the weight's {}", name,
                                           tensor->view.count, weight_->view.count));
+}
+
+void Pair::for_each_tensor(const std::function<void(const log::NamedTensor&)>& visit) const {
+  for (const TensorPointer& tensor :
+       {weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_, counter_}) {
+    if (tensor) visit(*tensor);
+  }
 }
 
 const log::NamedTensor* Pair::too_narrow() const {

@@ -2,6 +2,7 @@
 // Which tensors of a step are a weight and its update. Rules: docs/run-log.md and docs/json.md.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class Pair {
   /// The names are of pairs_of(). Throws std::invalid_argument where two tensors differ in size.
   Pair(const frames::WholeStep& step, const frames::Selection& selection, PairNames names);
 
+  /// All that are loaded.
+  void for_each_tensor(const std::function<void(const log::NamedTensor&)>& visit) const;
   /// The tensor that updates are not counted of, since its elements are narrower than 16 bits; null
   /// where there is none.
   const log::NamedTensor* too_narrow() const;
@@ -54,7 +57,7 @@ class Pair {
   PairNames names_;
   double scale_ = 1.0;  ///< the gradient's
   double steps_ = 1;    ///< taken by the optimizer
-  TensorPointer weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_;
+  TensorPointer weight_, partner_, momentum_buffer_, exp_avg_, exp_avg_sq_, counter_;
 };
 
 }  // namespace halfscope::analyzers::updates

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "analyzers/readers/samples.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "analyzers/updates/pairs.hpp"
@@ -28,31 +29,22 @@ using log::printable;
 /// How much of a pair's time goes into counting where what-if is asked for too.
 constexpr double kCountedPart = 0.03;
 
-/// Findings of one weight by source: what is preferred at one step may be missing at another.
-using BySource = std::map<UpdateSource, UpdateFindings>;
+/// The format of one weight.
+Format format_of_weight(const Analysis& analysis, const LogFindings& log,
+                        const TensorFindings& weight, AddedTo added_to) {
+  const std::optional<Dtype> kept =
+      added_to == AddedTo::kept ? underflow::kept_in_16_bits(log, weight) : std::nullopt;
+  return kept ? format_of(*kept) : analysis.target.format;
+}
 
-struct Wanted {
-  UpdateOptions options;
-  bool what_if = false;
-  AddedTo added_to = AddedTo::target;
-
-  /// The same for one weight.
-  Wanted of(const LogFindings& log, const TensorFindings& weight) const {
-    Wanted wanted = *this;
-    if (added_to == AddedTo::target) return wanted;
-    const std::optional<Dtype> kept = underflow::kept_in_16_bits(log, weight);
-    if (kept) wanted.options.format = format_of(*kept);
-    return wanted;
-  }
-};
-
-void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const Pair& pair,
-              const Wanted& wanted, const frames::Tell& tell) {
+void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, const Pair& pair,
+              Format format, bool with_what_if, const frames::Tell& tell) {
   // What-if takes all the time where it is asked for.
-  const double counted = wanted.what_if ? kCountedPart : 1.0;
-  UpdateFindings& found = by_source[source];
+  const double counted = with_what_if ? kCountedPart : 1.0;
   found.source = source;
-  UpdateTable table = pair.count(wanted.options, [&](double part) { tell(part * counted); });
+  UpdateOptions counting;
+  counting.format = format;
+  UpdateTable table = pair.count(counting, [&](double part) { tell(part * counted); });
   if (source == UpdateSource::difference) {
     found.undetermined += table.counts.zero;
     table.counts.pairs -= table.counts.zero;
@@ -64,9 +56,9 @@ void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const
   }
   found.per_step.back().second += table.counts;
   found.table += table;
-  if (!wanted.what_if) return;
+  if (!with_what_if) return;
   WhatIfOptions options;
-  options.format = wanted.options.format;
+  options.format = format;
   if (!found.what_if) found.what_if.emplace();
   *found.what_if +=
       pair.what_if(options, [&](double part) { tell(counted + part * (1 - counted)); });
@@ -75,16 +67,16 @@ void add_pair(BySource& by_source, UpdateSource source, std::int64_t step, const
 /// Tells a step's progress of its pairs', which take as long as they are large.
 class StepProgress {
  public:
-  StepProgress(const WholeStep& step, const std::vector<PairNames>& pairs,
+  StepProgress(const frames::Tell& tell, const std::vector<PairNames>& pairs,
                const std::map<std::string, TensorFindings*>& tensors)
-      : step_(step), tensors_(tensors) {
+      : tell_(tell), tensors_(tensors) {
     for (const PairNames& names : pairs) all_ += size_of(names.weight);
   }
   frames::Tell of(const std::string& weight) {
     const double before = done_, size = size_of(weight);
     done_ += size;
     return [this, before, size](double part) {
-      if (step_.tell && all_ > 0) step_.tell((before + part * size) / all_);
+      if (tell_ && all_ > 0) tell_((before + part * size) / all_);
     };
   }
 
@@ -97,7 +89,7 @@ class StepProgress {
     return size;
   }
 
-  const WholeStep& step_;
+  const frames::Tell& tell_;
   const std::map<std::string, TensorFindings*>& tensors_;
   double all_ = 0, done_ = 0;
 };
@@ -109,7 +101,8 @@ void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, frames::
 }
 
 /// The most preferred source; steps that have only others are left out, and a note says so.
-UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames::Notes& notes) {
+UpdateFindings preferred(const std::string& weight,
+                         std::map<UpdateSource, UpdateFindings>&& by_source, frames::Notes& notes) {
   UpdateFindings best = std::move(by_source.begin()->second);
   for (auto other = std::next(by_source.begin()); other != by_source.end(); ++other) {
     notes.push_back(fmt::format(
@@ -123,60 +116,82 @@ UpdateFindings preferred(const std::string& weight, BySource&& by_source, frames
   return best;
 }
 
-void add_log(LogFindings& log, const readers::Log& opened, const frames::Selection& selection,
-             const Wanted& wanted, frames::Notes& notes, const frames::Progress& progress) {
-  std::map<std::string, TensorFindings*> tensors;
-  for (TensorFindings& tensor : log.tensors) tensors.emplace(tensor.name, &tensor);
-  std::map<std::string, BySource> found;
-  const auto visit = [&](const WholeStep& step) {
-    std::vector<PairNames> pairs = pairs_of(step, selection, notes);
-    StepProgress step_progress(step, pairs, tensors);
-    for (PairNames& names : pairs) {
-      if (!tensors.contains(names.weight)) {
-        frames::note_once(
-            notes, fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
-                               "its updates are not shown",
-                               printable(log.name), printable(names.weight)));
-        continue;
-      }
-      const UpdateSource source = names.source;
-      const std::string weight = names.weight;
-      const Pair pair(step, selection, std::move(names));
-      if (const log::NamedTensor* narrow = pair.too_narrow()) {
-        note_narrow(step, *narrow, notes);
-      } else {
-        add_pair(found[weight], source, step.step, pair, wanted.of(log, *tensors.at(weight)),
-                 step_progress.of(weight));
-      }
-    }
-  };
-  readers::for_each_whole_step(opened, selection, visit, notes, progress);
-  for (auto& [weight, by_source] : found) {
-    tensors.at(weight)->updates = preferred(weight, std::move(by_source), notes);
-  }
-}
-
 }  // namespace
 
-void add_updates(Analysis& analysis, const frames::Selection& selection, bool with_what_if,
-                 const frames::Progress& progress, AddedTo added_to, const readers::Logs& opened) {
+UpdatePass::UpdatePass(Analysis& analysis, const frames::Selection& selection,
+                       const UpdatesAsked& asked)
+    : analysis_(analysis), selection_(selection), asked_(asked) {
   for (LogFindings& log : analysis.logs) {
     for (TensorFindings& tensor : log.tensors) tensor.updates.reset();
   }
-  if (analysis.target.format.width != 16) return;
-  Wanted wanted;
-  wanted.options.format = analysis.target.format;
-  wanted.what_if = with_what_if;
-  wanted.added_to = added_to;
-  for (LogFindings& log : analysis.logs) {
-    add_log(log, opened.at(log.name), selection, wanted, analysis.notes, progress);
+}
+
+bool UpdatePass::needs_steps() const { return analysis_.target.format.width == 16; }
+
+void UpdatePass::begin(LogFindings& log) {
+  log_ = &log;
+  tensors_.clear();
+  found_.clear();
+  for (TensorFindings& tensor : log.tensors) tensors_.emplace(tensor.name, &tensor);
+}
+
+bool UpdatePass::has_table(const std::string& weight) {
+  if (tensors_.contains(weight)) return true;
+  frames::note_once(analysis_.notes,
+                    fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
+                                "its updates are not shown",
+                                printable(log_->name), printable(weight)));
+  return false;
+}
+
+void UpdatePass::take(const WholeStep& step, const frames::Tell& tell, const Beside& beside) {
+  if (!needs_steps()) return;
+  std::vector<PairNames> pairs = pairs_of(step, selection_, analysis_.notes);
+  StepProgress progress(tell, pairs, tensors_);
+  for (PairNames& names : pairs) {
+    if (!has_table(names.weight)) continue;
+    const UpdateSource source = names.source;
+    const std::string weight = names.weight;
+    const Pair pair(step, selection_, std::move(names));
+    if (const log::NamedTensor* narrow = pair.too_narrow()) {
+      note_narrow(step, *narrow, analysis_.notes);
+    } else {
+      const Format format =
+          format_of_weight(analysis_, *log_, *tensors_.at(weight), asked_.added_to);
+      add_pair(found_[weight][source], source, step.step, pair, format, asked_.what_if,
+               progress.of(weight));
+    }
+    if (beside) pair.for_each_tensor(beside);
   }
+}
+
+void UpdatePass::finish_log() {
+  for (auto& [weight, by_source] : found_) {
+    tensors_.at(weight)->updates = preferred(weight, std::move(by_source), analysis_.notes);
+  }
+  found_.clear();
+}
+
+void UpdatePass::finish() {
   const bool any = std::ranges::any_of(
-      analysis.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });
-  if (any && analysis.target.subnormals != Subnormals::keep) {
-    analysis.notes.push_back(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
-                             " is not applied to weight updates: subnormals are kept there");
+      analysis_.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });
+  if (any && analysis_.target.subnormals != Subnormals::keep) {
+    analysis_.notes.push_back(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
+                              " is not applied to weight updates: subnormals are kept there");
   }
+}
+
+void add_updates(Analysis& analysis, const frames::Selection& selection, const UpdatesAsked& asked,
+                 const frames::Progress& progress, const readers::Logs& opened) {
+  UpdatePass pass(analysis, selection, asked);
+  if (!pass.needs_steps()) return;
+  for (LogFindings& log : analysis.logs) {
+    pass.begin(log);
+    const auto take = [&](const WholeStep& step) { pass.take(step, step.tell); };
+    readers::for_each_whole_step(opened.at(log.name), selection, take, analysis.notes, progress);
+    pass.finish_log();
+  }
+  pass.finish();
 }
 
 }  // namespace halfscope::analyzers::updates

@@ -12,6 +12,7 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/logs.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/whole_steps.hpp"
 
 namespace halfscope::test {
 
@@ -54,7 +55,7 @@ inline analyzers::underflow::TensorFindings fitted(const std::filesystem::path& 
   const Subnormals rule = how.flush ? Subnormals::flush_result : Subnormals::keep;
   analyzers::underflow::Analysis a =
       analyzers::underflow::analyze({log}, {"binary16", kBinary16, rule}, selection);
-  analyzers::formats::add_fits(a, selection, how.options);
+  analyzers::add_whole_steps(a, selection, {.formats = true}, how.options);
   return a.logs[0].tensors.at(0);
 }
 

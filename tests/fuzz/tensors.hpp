@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "halfscope/log/tensor_file.hpp"
@@ -40,8 +41,13 @@ inline void require_by_name(const log::TensorFile& file) {
     const std::shared_ptr<const log::NamedTensor> one = file.tensor(name);
     require(one != nullptr && one->name == name);
     require(log::element_count(one->shape) == one->view.count);
+    const std::optional<log::NamedTensor> outline = file.outline(name);
+    require(outline && outline->name == name && outline->shape == one->shape);
+    require(outline->view.data == nullptr && outline->view.count == one->view.count);
+    require(outline->view.dtype == one->view.dtype);
   }
   require(file.tensor("no tensor has this name\n") == nullptr);
+  require(!file.outline("no tensor has this name\n"));
 }
 
 }  // namespace halfscope::fuzz

@@ -117,7 +117,7 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
                   ": holds sampled tensors and no tables; tables are made of them, of the sampled "
                   "steps alone");
   frames::TensorsOfSteps tensors(s, see);
-  const auto take = [&](const frames::WholeStep& step) { tensors.take(step); };
+  const auto take = [&](const frames::WholeStep& step) { tensors.take(step, step.tell); };
   visit_run_samples(log.opened(), s, take, notes, progress);
   tensors.finish(log.folder(), notes);
 }

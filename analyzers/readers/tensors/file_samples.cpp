@@ -45,6 +45,10 @@ class StepTensors final : public log::TensorFile {
     const auto place = places_.find(name);
     return place == places_.end() ? nullptr : place->second->tensor(name);
   }
+  std::optional<log::NamedTensor> outline(std::string_view name) const override {
+    const auto place = places_.find(name);
+    return place == places_.end() ? std::nullopt : place->second->outline(name);
+  }
 
  private:
   std::map<std::string, std::shared_ptr<const log::TensorFile>, std::less<>> places_;

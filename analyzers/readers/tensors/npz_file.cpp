@@ -41,6 +41,12 @@ class NpzFile final : public log::TensorFile {
     return found == by_name_.end() ? nullptr : load(arrays_[found->second]);
   }
 
+  std::optional<NamedTensor> outline(std::string_view name) const override {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return std::nullopt;
+    return outline_of(arrays_[found->second]);
+  }
+
  private:
   struct Entry {
     const ZipMember* member;
@@ -59,6 +65,12 @@ class NpzFile final : public log::TensorFile {
     return name.substr(0, name.size() - kSuffix.size());
   }
 
+  static NamedTensor outline_of(const Entry& entry) {
+    const NpyArray& array = entry.array;
+    const TensorView view{array.dtype, nullptr, static_cast<std::size_t>(array.count)};
+    return {std::string(name_of(entry)), array.shape, view};
+  }
+
   std::shared_ptr<const NamedTensor> load(const Entry& entry) const {
     const NpyArray& array = entry.array;
     auto held = std::make_shared<Held>();
@@ -70,9 +82,8 @@ class NpzFile final : public log::TensorFile {
       held->stream = {};
       start = held->rewritten.data();
     }
-    held->tensor = {std::string(name_of(entry)),
-                    array.shape,
-                    {array.dtype, start, static_cast<std::size_t>(array.count)}};
+    held->tensor = outline_of(entry);
+    held->tensor.view.data = start;
     return {held, &held->tensor};
   }
 

@@ -42,9 +42,15 @@ class NpyFile final : public log::TensorFile {
       held->rewritten = in_our_order(array_, data);
       start = held->rewritten.data();
     }
-    held->tensor = {
-        name_, array_.shape, {array_.dtype, start, static_cast<std::size_t>(array_.count)}};
+    held->tensor = *outline(name);
+    held->tensor.view.data = start;
     return {held, &held->tensor};
+  }
+
+  std::optional<NamedTensor> outline(std::string_view name) const override {
+    if (!array_.skip.empty() || name != name_) return std::nullopt;
+    const TensorView view{array_.dtype, nullptr, static_cast<std::size_t>(array_.count)};
+    return NamedTensor{name_, array_.shape, view};
   }
 
  private:

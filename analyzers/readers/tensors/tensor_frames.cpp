@@ -68,9 +68,12 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   frame.scale = scale_of(file, frame.role, s);
   frame.run_scale = frame.counted ? frame.scale : 1.0;
   frame.shape = tensor.shape;
-  frame.table = frames::count_values(tensor.view, s, frame.scale, read);
-  // For clipped.hpp, which compares steps: a second pass over the values.
-  if (file.among_steps && frame.role == Role::weight_grad) frame.moments = moments(tensor.view);
+  // For clipped.hpp, which compares steps.
+  const bool compared = file.among_steps && frame.role == Role::weight_grad;
+  MomentSums moments;
+  frame.table =
+      frames::count_values(tensor.view, s, frame.scale, read, compared ? &moments : nullptr);
+  if (compared) frame.moments = moments.value();
   return frame;
 }
 

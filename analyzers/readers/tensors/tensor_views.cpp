@@ -35,6 +35,13 @@ class RenamedFile final : public log::TensorFile {
     held->tensor = {name_, held->data->shape, held->data->view};
     return {held, &held->tensor};
   }
+  std::optional<log::NamedTensor> outline(std::string_view name) const override {
+    const std::vector<std::string> names = file_->names();
+    if (name != name_ || names.empty()) return std::nullopt;
+    std::optional<log::NamedTensor> known = file_->outline(names.front());
+    known->name = name_;
+    return known;
+  }
   std::string shows_weights() const override { return file_->shows_weights(); }
 
  private:
@@ -66,6 +73,9 @@ class ChosenFile final : public log::TensorFile {
   }
   std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
     return names_->contains(std::string(name)) ? file_->tensor(name) : nullptr;
+  }
+  std::optional<log::NamedTensor> outline(std::string_view name) const override {
+    return names_->contains(std::string(name)) ? file_->outline(name) : std::nullopt;
   }
   std::string shows_weights() const override { return file_->shows_weights(); }
 

@@ -78,6 +78,11 @@ class TorchFile final : public log::TensorFile {
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? nullptr : load(tensors_[found->second]);
   }
+  std::optional<NamedTensor> outline(std::string_view name) const override {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return std::nullopt;
+    return outline_of(tensors_[found->second]);
+  }
   std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
   std::string shows_weights() const override {
     if (has_parameters_) return "holds what a module's state_dict() gives, or its parameters";
@@ -99,6 +104,11 @@ class TorchFile final : public log::TensorFile {
     NamedTensor tensor;
   };
 
+  static NamedTensor outline_of(const Entry& entry) {
+    const TensorView view{entry.dtype, nullptr, static_cast<std::size_t>(entry.count)};
+    return {entry.name, entry.shape, view};
+  }
+
   std::shared_ptr<const NamedTensor> load(const Entry& entry) const {
     const auto width = static_cast<std::size_t>(format_of(entry.dtype).width / 8);
     const ElementOrder order{entry.shape, entry.strides, width, big_endian_};
@@ -108,8 +118,8 @@ class TorchFile final : public log::TensorFile {
       held->copied = gathered(order, data);
       data = held->copied.data();
     }
-    held->tensor = {
-        entry.name, entry.shape, {entry.dtype, data, static_cast<std::size_t>(entry.count)}};
+    held->tensor = outline_of(entry);
+    held->tensor.view.data = data;
     return {held, &held->tensor};
   }
 

@@ -182,6 +182,13 @@ std::shared_ptr<const NamedTensor> Safetensors::tensor(std::string_view name) co
   return {std::shared_ptr<void>(), found->second};  // owns nothing: the data is mapped
 }
 
+std::optional<NamedTensor> Safetensors::outline(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return std::nullopt;
+  const NamedTensor& tensor = *found->second;
+  return NamedTensor{tensor.name, tensor.shape, {tensor.view.dtype, nullptr, tensor.view.count}};
+}
+
 std::string Safetensors::shows_weights() const {
   const auto format = metadata_.find("format");
   if (format == metadata_.end() || metadata_.contains("gradients")) return "";

@@ -29,6 +29,7 @@ class Safetensors : public TensorFile {
   const std::vector<SkippedTensor>& skipped() const override { return skipped_; }
   std::vector<std::string> names() const override;
   std::shared_ptr<const NamedTensor> tensor(std::string_view name) const override;
+  std::optional<NamedTensor> outline(std::string_view name) const override;
   std::optional<std::uint64_t> tensor_bytes() const override { return data_bytes_; }
   /// Libraries write the metadata "format" ("pt", ...) into the models that they save.
   std::string shows_weights() const override;

@@ -50,6 +50,9 @@ class TensorFile {
   /// One readable tensor; null where none has the name. Its view stays valid as long as both the
   /// pointer and the file live: what had to be unpacked is freed with the pointer.
   virtual std::shared_ptr<const NamedTensor> tensor(std::string_view name) const = 0;
+  /// The same without its values, whose pointer is null: nothing is unpacked for it. Empty where
+  /// none has the name.
+  virtual std::optional<NamedTensor> outline(std::string_view name) const = 0;
   /// Bytes that all tensors take, the skipped ones too; empty where the file does not tell.
   virtual std::optional<std::uint64_t> tensor_bytes() const { return std::nullopt; }
   /// What of the file, names and values aside, shows that it holds a model's weights: "it ...".

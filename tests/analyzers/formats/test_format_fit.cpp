@@ -274,7 +274,7 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
     CHECK(t.whole_steps.size() == (both ? 2u : 1u));
     CHECK(fit_in(t, "e5m2").noise_at_best->exact);
     underflow::Analysis a = underflow::analyze({run}, {}, {});
-    formats::add_sums(a, {});
+    add_whole_steps(a, {}, {.sums = true});
     CHECK(a.logs[0].tensors[0].sums == t.sums);
     CHECK(a.logs[0].tensors[0].fits.empty());
   }
@@ -293,7 +293,7 @@ TEST_CASE("a log that is given twice is counted twice, not mixed", "[table]") {
   const TempFolder folder;
   const auto log = write_one(folder, gradients(600, 12));
   underflow::Analysis a = underflow::analyze({log, log}, {}, {});
-  formats::add_fits(a, {});
+  add_whole_steps(a, {}, {.formats = true});
   REQUIRE(a.tensors().size() == 2);
   for (const underflow::TensorFindings& t : a.tensors()) {
     CHECK(t.whole_steps.size() == 1);

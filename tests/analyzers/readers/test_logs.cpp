@@ -7,7 +7,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/readers/kinds.hpp"
-#include "analyzers/readers/samples.hpp"
+#include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -28,7 +28,7 @@ std::vector<std::string> whole_of(const readers::Log& log) {
   std::vector<std::string> names;
   frames::Notes notes;
   const auto visit = [&](const frames::WholeTensor& tensor) { names.push_back(tensor.name); };
-  readers::for_each_whole_tensor(log, {}, visit, notes);
+  for_each_whole_tensor(log, {}, visit, notes);
   return names;
 }
 

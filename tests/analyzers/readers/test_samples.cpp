@@ -6,6 +6,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -37,7 +38,7 @@ std::vector<std::string> visited(const std::filesystem::path& log,
     seen.push_back(std::to_string(t.step) + " " + t.name + "[" + std::to_string(t.view.count) +
                    "]/" + std::to_string(static_cast<int>(t.scale)));
   };
-  readers::for_each_whole_tensor(log, selection, visit, notes);
+  for_each_whole_tensor(log, selection, visit, notes);
   return seen;
 }
 
@@ -64,7 +65,7 @@ TEST_CASE("whole tensors come step by step, with their values and roles", "[tabl
   some.first_step = 0;
   some.tensor_glob = "weight/a";
   some.roles = {{"weight/a", Role::master_weight}};
-  readers::for_each_whole_tensor(
+  for_each_whole_tensor(
       folder / "run", some,
       [&](const frames::WholeTensor& t) {
         std::memcpy(&value, t.view.data, sizeof value);

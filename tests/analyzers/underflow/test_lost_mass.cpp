@@ -7,6 +7,7 @@
 #include "analyzers/fit_judge.hpp"
 #include "analyzers/formats/format_fit.hpp"
 #include "analyzers/logs.hpp"
+#include "analyzers/whole_steps.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -47,7 +48,7 @@ underflow::Analysis with_sums(const std::filesystem::path& log,
                               const frames::Selection& selection = {},
                               const underflow::Target& target = {}) {
   underflow::Analysis a = underflow::analyze({log}, target, selection);
-  formats::add_sums(a, selection);
+  add_whole_steps(a, selection, {.sums = true});
   return a;
 }
 

@@ -53,7 +53,7 @@ underflow::Analysis with_updates(const std::filesystem::path& log,
                                  const frames::Selection& selection = {},
                                  bool with_what_if = false) {
   underflow::Analysis analysis = underflow::analyze({log}, {}, selection);
-  updates::add_updates(analysis, selection, with_what_if);
+  updates::add_updates(analysis, selection, {.what_if = with_what_if});
   return analysis;
 }
 

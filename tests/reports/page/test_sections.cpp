@@ -179,8 +179,8 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
   const std::size_t tensors = study.analysis.logs[0].tensors.size();
   REQUIRE(tensors == 40);
   CHECK(occurrences(html, "<th scope=\"row\">") == tensors);
-  // By add_fits(): every fourth tensor fits E4M3 with a scale; three of four fit E5M2, one as it
-  // is.
+  // By formats::WholePass: every fourth tensor fits E4M3 with a scale; three of four fit E5M2, one
+  // as it is.
   CHECK(occurrences(html, ">at 2^9 <small>~30 to 32</small>") == tensors / 4);
   CHECK(occurrences(html, ">at 2^4 <small>~24 to 26</small>") == tensors / 2);
   CHECK(occurrences(html, ">32</td>") == tensors / 4);

@@ -7,7 +7,6 @@
 #include <tbb/task_arena.h>
 
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -132,31 +131,6 @@ BinadeTable count_binades(const TensorView& tensor, int threads) {
   return arena.execute([&] {
     return tbb::parallel_reduce(Range(0, tensor.count, kGrain), BinadeTable(), count_range, join);
   });
-}
-
-Moments moments(const TensorView& tensor) {
-  constexpr std::size_t kBlock = 4096, kLanes = 8;
-  const Format f = format_of(tensor.dtype);
-  double sum = 0, sum_squares = 0;
-  std::uint64_t finite = 0;
-  for (std::size_t first = 0; first < tensor.count; first += kBlock) {
-    const std::size_t end = std::min(first + kBlock, tensor.count);
-    std::array<double, kLanes> s{}, q{};
-    for (std::size_t i = first; i < end; ++i) {
-      const double x = tensor.dtype == Dtype::f32
-                           ? double{std::bit_cast<float>(load<std::uint32_t>(tensor.data, i))}
-                           : to_double(f, load(tensor, i));
-      if (!std::isfinite(x)) continue;
-      ++finite;
-      s[i % kLanes] += x;
-      q[i % kLanes] += x * x;
-    }
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      sum += s[lane];
-      sum_squares += q[lane];
-    }
-  }
-  return {finite == 0 ? 0.0 : sum / static_cast<double>(finite), sum_squares};
 }
 
 }  // namespace halfscope

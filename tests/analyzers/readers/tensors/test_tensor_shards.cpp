@@ -2,10 +2,10 @@
 // Checkpoints in several files with an index: what the index says holds, or is told of.
 #include <fmt/format.h>
 #include "analyzers/logs.hpp"
-#include "analyzers/readers/samples.hpp"
 #include "analyzers/readers/tensors/shard_index.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/whole_tensors.hpp"
 #include "catch.hpp"
 
 using namespace halfscope;
@@ -76,7 +76,7 @@ TEST_CASE("tensor shards: the folder and the index itself are the whole checkpoi
                                     !Catch::Contains("shards"));
     std::vector<std::string> whole;
     frames::Notes notes;
-    readers::for_each_whole_tensor(
+    for_each_whole_tensor(
         log, {}, [&](const frames::WholeTensor& tensor) { whole.push_back(tensor.name); }, notes);
     CHECK(whole == names_of(found));
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/whole_steps.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "analyzers/formats/whole_fits.hpp"
+#include "analyzers/readers/samples.hpp"
+#include "analyzers/updates/updates.hpp"
+
+namespace halfscope::analyzers {
+
+using frames::Tell;
+using frames::WholeStep;
+using underflow::Analysis;
+
+namespace {
+
+/// How far one step is that two passes look at by turns: the bar never goes back.
+class ByTurns {
+ public:
+  ByTurns(const Tell& step, double first_share) : step_(step), shares_{first_share, 1} {
+    shares_[1] -= first_share;
+  }
+  Tell of(std::size_t pass) {
+    if (!step_) return {};
+    return [this, pass](double part) {
+      parts_[pass] = std::clamp(part, parts_[pass], 1.0);
+      step_(parts_[0] * shares_[0] + parts_[1] * shares_[1]);
+    };
+  }
+
+ private:
+  const Tell& step_;
+  double shares_[2], parts_[2] = {0, 0};
+};
+
+/// The part of the time that updates take, roughly.
+double share_of_updates(const Passes& passes) {
+  if (passes.what_if == passes.formats) return 0.5;
+  return passes.what_if ? 0.95 : 0.05;
+}
+
+}  // namespace
+
+void add_whole_steps(Analysis& analysis, const frames::Selection& selection, const Passes& passes,
+                     const formats::FitOptions& options, const frames::Progress& progress,
+                     const readers::Logs& opened) {
+  std::optional<updates::UpdatePass> updates;
+  std::optional<formats::WholePass> whole;
+  if (passes.updates) {
+    updates.emplace(analysis, selection, updates::UpdatesAsked{.what_if = passes.what_if});
+    if (!updates->needs_steps()) updates.reset();
+  }
+  if (passes.formats || passes.sums) {
+    whole.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
+  }
+  if (!updates && !whole) return;
+  const auto take = [&](const WholeStep& step) {
+    ByTurns turns(step.tell, !updates ? 0 : !whole ? 1 : share_of_updates(passes));
+    const Tell of_updates = turns.of(0), of_whole = turns.of(1);
+    const auto beside = [&](const log::NamedTensor& tensor) {
+      if (whole) whole->take(step, tensor, of_whole);
+    };
+    if (updates) updates->take(step, of_updates, beside);
+    if (whole) whole->take(step, of_whole);
+  };
+  for (underflow::LogFindings& log : analysis.logs) {
+    if (updates) updates->begin(log);
+    if (whole) whole->begin(log);
+    readers::for_each_whole_step(opened.at(log.name), selection, take, analysis.notes, progress);
+    if (updates) updates->finish_log();
+    if (whole) whole->finish_log();
+  }
+  if (updates) updates->finish();
+  if (whole) whole->finish();
+}
+
+}  // namespace halfscope::analyzers

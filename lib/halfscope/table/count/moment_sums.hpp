@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// moments() of a tensor that is looked at part by part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "halfscope/table/count/count.hpp"
+
+namespace halfscope {
+
+class MomentSums {
+ public:
+  /// Parts in order, each but the last of a multiple of so many elements, have the whole's bits.
+  static constexpr std::size_t kBlock = 4096;
+
+  void add(const TensorView& part);
+  Moments value() const;
+
+ private:
+  double sum_ = 0, sum_squares_ = 0;
+  std::uint64_t finite_ = 0;
+};
+
+}  // namespace halfscope

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/frames/count_values.hpp"
+
+#include "analyzers/fits.hpp"
+#include "catch.hpp"
+
+using namespace halfscope;
+using namespace halfscope::analyzers;
+
+TEST_CASE("moments taken with the table are those of the tensor, and the table is the same",
+          "[table]") {
+  const test::Values values = test::gradients((std::size_t{1} << 20) + 5000, 3);  // two slices
+  const TensorView view = test::view_of(values);
+  for (const double scale : {1.0, 1000.0}) {  // one element at a time, too
+    std::uint64_t bytes = 0;
+    const auto read = [&](std::uint64_t more) { bytes += more; };
+    MomentSums sums;
+    const BinadeTable with = frames::count_values(view, {}, scale, read, &sums);
+    CHECK(bytes == view.bytes());
+    CHECK(with == frames::count_values(view, {}, scale, read));
+    CHECK(sums.value().mean == moments(view).mean);
+    CHECK(sums.value().sum_squares == moments(view).sum_squares);
+  }
+}
