@@ -29,7 +29,7 @@ function settings(lines) {
   const kind = () => document.querySelector('input[name=kind]:checked')?.value ?? 'static';
   const show = () => {
     const chosen = lines[byId('framework').value];
-    byId('paste').textContent = chosen[kind()] ?? chosen.static;
+    byId('paste').textContent = chosen[kind()] ?? chosen.static ?? chosen.dynamic;
     byId('paste-note').textContent = chosen.note ?? '';
   };
   byId('framework').addEventListener('change', show);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NaN, infinities and steps skipped in vain are said in the first line of analyze, recommend and the page."""
+import html
 import json
 import os
 import pathlib
@@ -153,5 +154,6 @@ def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
     assert f"init_scale={found['dynamic']['init']:.1f}, " in found["dynamic_snippets"]["pytorch"]
     assert found["dynamic_snippets"]["pytorch"] in said
     page = (tmp_path / "first.html").read_text()
-    assert 'id="paste"' not in page and "Loss scale to use" not in page
+    assert html.escape(found["dynamic_snippets"]["pytorch"]) in page  # as in the terminal
+    assert 'name="kind"' not in page and "Loss scale to use" not in page
     assert "A loss scale of 4194304" not in page and "skipped every one of its last" not in page
