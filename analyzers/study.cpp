@@ -140,14 +140,13 @@ std::string gap_text(const std::vector<std::int64_t>& steps) {
 }
 
 /// Leaves the runs that can be replayed: of several steps, without gaps.
-void drop_gaps(LogSeries& runs, bool assume_constant) {
+void drop_gaps(LogSeries& runs) {
   std::vector<replay::StepSeries> whole;
   for (replay::StepSeries& series : runs.series) {
-    const std::string gap = assume_constant ? std::string() : gap_text(series.steps);
+    const std::string gap = gap_text(series.steps);
     if (!gap.empty()) {
       runs.none.emplace_back(series.log, gap);
     } else if (series.steps.size() > 1) {
-      replay::close_gaps(series, assume_constant);
       whole.push_back(std::move(series));
     }
   }
@@ -172,7 +171,7 @@ Study study(Findings&& findings, const Selection& selection,
   replays.targets = options;
   std::vector<replay::StepSeries>& runs = all.series.series;
   const std::size_t read = runs.size();
-  drop_gaps(all.series, replays.assume_constant);
+  drop_gaps(all.series);
   const bool every_run = runs.size() == read && all.series.none.empty();
   all.not_replayed = std::move(all.series.none);
 

@@ -2,7 +2,6 @@
 // Headroom per tensor, and its trend over the steps.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include "analyzers/recommend/divergence.hpp"

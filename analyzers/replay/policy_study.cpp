@@ -2,8 +2,8 @@
 #include "analyzers/replay/policy_study.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <string>
+#include <utility>
 
 #include "analyzers/replay/replay_loop.hpp"
 #include "analyzers/underflow/step_facts.hpp"

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "halfscope/table/count/element.hpp"
 #include "halfscope/table/count/filler.hpp"
 
 namespace halfscope {
@@ -29,22 +30,6 @@ constexpr std::array kDtypes = {
     DtypeRow{Dtype::f8_e4m3, "F8_E4M3", kFloat8E4M3},
     DtypeRow{Dtype::f8_e5m2, "F8_E5M2", kFloat8E5M2},
 };
-
-template <typename Bits>
-Bits load(const std::byte* data, std::size_t i) {
-  Bits bits;
-  std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
-  return bits;
-}
-
-std::uint64_t load(const TensorView& t, std::size_t i) {
-  switch (format_of(t.dtype).width) {
-    case 8: return load<std::uint8_t>(t.data, i);
-    case 16: return load<std::uint16_t>(t.data, i);
-    case 32: return load<std::uint32_t>(t.data, i);
-    default: return load<std::uint64_t>(t.data, i);
-  }
-}
 
 /// 8- and 16-bit elements: count encodings, then take each one apart once. 32-bit counts, small
 /// enough for the cache, hold a chunk.

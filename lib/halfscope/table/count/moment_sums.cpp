@@ -3,28 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "halfscope/number/convert.hpp"
+#include "halfscope/table/count/element.hpp"
 
 namespace halfscope {
-namespace {
-
-double value_at(const TensorView& t, Format f, std::size_t i) {
-  if (t.dtype == Dtype::f32) {
-    float value = 0;
-    std::memcpy(&value, t.data + i * sizeof value, sizeof value);
-    return double{value};
-  }
-  const auto width = static_cast<std::size_t>(f.width / 8);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, t.data + i * width, width);
-  return to_double(f, bits);
-}
-
-}  // namespace
-
 void MomentSums::add(const TensorView& part) {
   constexpr std::size_t kLanes = 8;
   const Format f = format_of(part.dtype);
@@ -33,7 +18,9 @@ void MomentSums::add(const TensorView& part) {
     std::array<double, kLanes> sums{}, squares{};
     std::uint64_t finite = 0;
     for (std::size_t i = first; i < end; ++i) {
-      const double x = value_at(part, f, i);
+      const double x = part.dtype == Dtype::f32
+                           ? double{std::bit_cast<float>(load<std::uint32_t>(part.data, i))}
+                           : to_double(f, load(part, i));
       if (!std::isfinite(x)) continue;
       ++finite;
       sums[i % kLanes] += x;

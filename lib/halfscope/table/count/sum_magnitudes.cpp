@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
+#include "halfscope/table/count/element.hpp"
 #include "halfscope/table/count/filler.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
@@ -16,13 +16,6 @@ namespace halfscope {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
-
-template <typename Bits>
-Bits load(const std::byte* data, std::size_t i) {
-  Bits bits;
-  std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
-  return bits;
-}
 
 constexpr int kFraction32 = kBinary32.precision - 1;
 constexpr int kDropped = 52 - kFraction32;  // bits of a Magnitude's fraction that binary32 lacks
@@ -73,12 +66,7 @@ class SumsFiller {
 
   void add_scalar(const TensorView& t) {
     const Format f = format_of(t.dtype);
-    const auto width = static_cast<std::size_t>(f.width / 8);
-    for (std::size_t i = 0; i < t.count; ++i) {
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, t.data + i * width, width);
-      add_encoding(f, bits, 1);
-    }
+    for (std::size_t i = 0; i < t.count; ++i) add_encoding(f, load(t, i), 1);
   }
 
   /// 8- and 16-bit elements: counts encodings, then adds each one once.
