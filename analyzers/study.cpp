@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/study.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "analyzers/readers/logs.hpp"
@@ -90,7 +90,9 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
     return phases ? phases(what) : frames::Progress();
   };
   const readers::Logs opened;
-  Read found = read(logs, target, selection, phase, passes.series, opened);
+  Selection selected = selection;
+  selected.scalars_suffice = passes.scalars_suffice;
+  Read found = read(logs, target, selected, phase, passes.series, opened);
   if (passes.updates || passes.formats || passes.sums) {
     const bool updates_alone = !passes.formats && !passes.sums;
     const char* const what = updates_alone ? "weight updates" : "whole tensors";
@@ -121,41 +123,62 @@ const overflow::OverflowEvent* Study::lasting_first() const {
 
 namespace {
 
-/// Which steps are missing between the first and the last; empty where none are.
-std::string gap_text(const std::vector<std::int64_t>& steps) {
-  std::uint64_t missing = 0;
-  std::string first;
-  for (std::size_t i = 1; i < steps.size(); ++i) {
-    const std::int64_t from = steps[i - 1] + 1, to = steps[i] - 1;
-    if (from > to) continue;
-    missing += static_cast<std::uint64_t>(to - from) + 1;
-    if (!first.empty()) continue;
-    first = from == to ? fmt::format("step {}", from) : fmt::format("steps {} to {}", from, to);
-  }
-  if (missing == 0) return "";
-  return fmt::format(
-      "Of {} of its steps no scalars are recorded, first of {}: 'halfscope policies LOG "
-      "--assume-constant-between' replays it, taking each of them to be like the one before.",
-      missing, first);
-}
-
-/// Leaves the runs that can be replayed: of several steps, without gaps.
-void drop_gaps(LogSeries& runs) {
+/// Leaves the runs that can be replayed: those without gaps, or with gaps closed.
+void close_gaps(LogSeries& runs, bool assume_constant) {
   std::vector<replay::StepSeries> whole;
   for (replay::StepSeries& series : runs.series) {
-    const std::string gap = gap_text(series.steps);
-    if (!gap.empty()) {
-      runs.none.emplace_back(series.log, gap);
-    } else if (series.steps.size() > 1) {
+    try {
+      replay::close_gaps(series, assume_constant);
       whole.push_back(std::move(series));
+    } catch (const log::BadInput& e) {
+      runs.none.emplace_back(series.log, frames::message_of(e));
     }
   }
   runs.series = std::move(whole);
 }
 
-/// The static scale that replays show beside the policies.
-std::optional<int> static_to_replay(const recommend::Recommendation& advice) {
-  return advice.no_step_held() ? std::nullopt : advice.static_log2;
+/// Whether there is a series of every log.
+bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& analysis) {
+  return std::ranges::all_of(analysis.logs, [&](const underflow::LogFindings& log) {
+    return std::ranges::find(runs, log.name, &replay::StepSeries::log) != runs.end();
+  });
+}
+
+/// The recommendation without cures.
+Study with_scales(Findings&& findings, const underflow::RecommendOptions& options,
+                  bool assume_constant) {
+  Study all{std::move(findings), {}, {}, {}};
+  const recommend::Basis basis{all.analysis, all.overflow, options};
+  all.advice = recommend::recommend(basis);
+  close_gaps(all.series, assume_constant);
+  all.not_replayed = std::move(all.series.none);
+  std::span<const replay::StepSeries> replayed;
+  if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
+  recommend::add_scales(all.advice, basis, replayed);
+  return all;
+}
+
+/// Replays the series, and takes them.
+void add_replays(Study& all, const replay::PolicyOptions& policies) {
+  for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
+    const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
+    // Without tensors there is no recommendation: all that is known are magnitudes.
+    const bool magnitudes = log->tensors.empty() && log->kinds.empty();
+    all.policies.push_back(
+        magnitudes ? replay::study_magnitudes(std::move(run), policies)
+                   : replay::study_policies(std::move(run), policies, all.advice.static_advice()));
+  }
+}
+
+[[noreturn]] void refuse_replays(const Study& study) {
+  using frames::Option;
+  if (!study.not_replayed.empty()) throw frames::OptionHelps(study.not_replayed.front().second);
+  throw frames::OptionHelps(
+      log::printable(study.advice.logs.front()) +
+      ": has no scalars of every step, so that no policy can be replayed; want a run log whose "
+      "steps have max_abs/weight_grad or max_abs/activation_grad (docs/recording.md), or a series "
+      "of magnitudes with " +
+      frames::Message(Option::amax, "FILE", "[...]"));
 }
 
 }  // namespace
@@ -163,31 +186,22 @@ std::optional<int> static_to_replay(const recommend::Recommendation& advice) {
 Study study(Findings&& findings, const Selection& selection,
             const underflow::RecommendOptions& options,
             const std::optional<replay::PolicyOptions>& policies) {
-  Study all{std::move(findings), {}, {}, {}};
-  const recommend::Basis basis{all.analysis, all.overflow, options};
-  all.advice = recommend::recommend(basis);
-
-  replay::PolicyOptions replays = policies.value_or(replay::PolicyOptions());
-  replays.targets = options;
-  std::vector<replay::StepSeries>& runs = all.series.series;
-  const std::size_t read = runs.size();
-  drop_gaps(all.series);
-  const bool every_run = runs.size() == read && all.series.none.empty();
-  all.not_replayed = std::move(all.series.none);
-
-  // One setting is recommended: of several runs none is the best for all.
-  std::optional<replay::TunedPolicy> tuned;
-  if (every_run && runs.size() == 1) tuned = replay::tune(runs.front(), replays);
-  recommend::Runs replayed;
-  if (every_run) replayed = {runs, tuned ? &*tuned : nullptr};
-  recommend::complete(all.advice, basis, selection, replayed);
-
+  const bool assume_constant = policies && policies->assume_constant;
+  Study all = with_scales(std::move(findings), options, assume_constant);
+  recommend::add_cures(all.advice, {all.analysis, all.overflow, options}, selection);
   if (!policies) return all;
-  for (replay::StepSeries& run : std::exchange(runs, {})) {
-    const replay::Advised advised{static_to_replay(all.advice), std::move(tuned)};
-    all.policies.push_back(replay::study_policies(std::move(run), replays, advised));
-  }
+  replay::PolicyOptions replays = *policies;
+  replays.targets = options;
+  add_replays(all, replays);
   return all;
+}
+
+std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
+                                                const replay::PolicyOptions& policies) {
+  Study all = with_scales(std::move(findings), policies.targets, policies.assume_constant);
+  add_replays(all, policies);
+  if (all.policies.empty()) refuse_replays(all);
+  return std::move(all.policies);
 }
 
 }  // namespace halfscope::analyzers

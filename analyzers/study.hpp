@@ -21,14 +21,15 @@
 
 namespace halfscope::analyzers {
 
-/// What is to be found beyond what the tables tell. All but the last read whole tensors once more:
+/// What is to be found beyond what the tables tell. The first four read whole tensors once more:
 /// together, by add_whole_steps().
 struct Passes {
-  bool updates = false;  ///< what becomes of weight updates
-  bool what_if = false;  ///< and in other arithmetic
-  bool formats = false;  ///< every format
-  bool sums = false;     ///< lost mass alone
-  bool series = false;   ///< Findings::series
+  bool updates = false;          ///< what becomes of weight updates
+  bool what_if = false;          ///< and in other arithmetic
+  bool formats = false;          ///< every format
+  bool sums = false;             ///< lost mass alone
+  bool series = false;           ///< Findings::series
+  bool scalars_suffice = false;  ///< a run log without tensors is no error: it can be replayed
 };
 
 /// Told what is read next, gives whom to tell how far it has come. May be empty.
@@ -68,7 +69,7 @@ struct Study : Findings {
   recommend::Recommendation advice;           ///< complete
   std::vector<replay::PolicyStudy> policies;  ///< of the logs that can be replayed
   /// Log and reason of run logs that cannot be.
-  std::vector<std::pair<std::string, std::string>> not_replayed;
+  std::vector<std::pair<std::string, frames::Message>> not_replayed;
 
   /// OverflowFindings::lasting(), where it is what is to be said first of a run: not where NaN in
   /// the model, which is said anyway, is no later.
@@ -76,11 +77,14 @@ struct Study : Findings {
 };
 
 /// What follows from findings. The logs are read again where they are of several ranks. policies:
-/// which are replayed over the series, which they take, and whose best settings are recommended
-/// (default: the run's own, else PyTorch's). A log with gaps, or of one step, is not replayed.
-/// Throws log::BadInput.
+/// which are replayed over the series, which they take. A log with gaps is not replayed. Throws
+/// log::BadInput.
 Study study(Findings&& findings, const frames::Selection& selection,
             const underflow::RecommendOptions& options,
             const std::optional<replay::PolicyOptions>& policies = std::nullopt);
+
+/// The same replays, alone. Throws log::BadInput where there are none.
+std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
+                                                const replay::PolicyOptions& policies);
 
 }  // namespace halfscope::analyzers

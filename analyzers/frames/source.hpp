@@ -67,7 +67,8 @@ struct Selection {
   /// The format and scale whose boundaries are to be exact on values, besides all powers of two.
   Format target = kBinary16;
   double loss_scale = 1.0;
-  bool at_run_scale = false;  ///< count at each step's own loss scale (Frame::run_scale) instead
+  bool at_run_scale = false;     ///< count at each step's own loss scale (Frame::run_scale) instead
+  bool scalars_suffice = false;  ///< a run log without tensors is no error
 };
 
 /// Whether `glob` (*, ?, [...]) matches the whole of `text`.

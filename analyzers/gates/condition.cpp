@@ -288,9 +288,9 @@ Verdict test(const Condition& condition, const Measured& value) {
   Exact limit = exact(condition.limit);
   if (condition.percent) limit /= 100;
   if (const auto* share = std::get_if<Share>(&value)) {
-    // The ends as Share::low and high pair them, exactly.
-    return decide(condition.relation, quotient(share->count.low, share->of.low),
-                  quotient(share->count.high, share->of.high), limit);
+    const Share::Quotient least = share->least(), most = share->most();
+    return decide(condition.relation, quotient(least.part, least.of), quotient(most.part, most.of),
+                  limit);
   }
   const auto& count = std::get<Interval>(value);
   return decide(condition.relation, Exact(count.low), Exact(count.high), limit);

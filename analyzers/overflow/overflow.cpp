@@ -2,6 +2,7 @@
 #include "analyzers/overflow/overflow.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyzers/overflow/overflow_cause.hpp"
 #include "analyzers/overflow/overflow_leads.hpp"
@@ -65,6 +66,20 @@ LogSteps steps_of(const Analysis& analysis, const std::vector<OverflowEvent>& ev
   return steps;
 }
 
+/// Steps whose forward pass holds infinities or NaN.
+void add_broken_forward(const underflow::LogFindings& log, LogSteps& steps) {
+  for (const underflow::TensorFindings& t : log.tensors) {
+    const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
+                         t.role == log::Role::activation;
+    for (const underflow::StepFindings& step : t.per_step) {
+      if (forward && underflow::nonfinite(step)) steps.emplace(log.name, step.step);
+    }
+  }
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.emplace(log.name, scalars.step);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Cause cause) {
@@ -80,7 +95,9 @@ std::string_view name_of(Cause cause) {
 bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64_t step,
                               bool in_fp16) const {
   const bool rounded = in_fp16 || maybe_rounded.contains({log, step});
-  return role != log::Role::loss && rounded && !at_every_scale.contains({log, step});
+  const bool curable =
+      !at_every_scale.contains({log, step}) && !broken_forward.contains({log, step});
+  return role != log::Role::loss && rounded && curable;
 }
 
 bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
@@ -112,6 +129,9 @@ OverflowFindings find_overflow(const Analysis& analysis) {
     std::stable_sort(
         findings.events.begin() + static_cast<std::ptrdiff_t>(begin), findings.events.end(),
         [](const OverflowEvent& a, const OverflowEvent& b) { return a.step < b.step; });
+  }
+  for (const underflow::LogFindings& log : analysis.logs) {
+    add_broken_forward(log, findings.broken_forward);
   }
   findings.at_every_scale = steps_of(analysis, findings.events, &OverflowEvent::at_every_scale);
   findings.maybe_rounded = steps_of(analysis, findings.events, &OverflowEvent::maybe_rounded);

@@ -96,13 +96,17 @@ struct OverflowFindings {
   std::vector<OverflowEvent> events;  ///< by log and step
   /// The recorded steps of events that no scale cured: they bound no scale.
   underflow::LogSteps at_every_scale;
+  /// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's
+  /// doing, and bounds none.
+  underflow::LogSteps broken_forward;
   /// Those of events that FP16 may have made although the gradients that hold them are recorded as
   /// wide: they bound a scale.
   underflow::LogSteps maybe_rounded;
 
   /// Whether an infinity of the tensor at the step says how large a value was, at least
-  /// (underflow::infinite_magnitude()). Not one that smaller scales did not cure, nor a loss's,
-  /// which is recorded before a scale multiplies it. Where the log does not say what gradients were
+  /// (underflow::infinite_magnitude()). Not one that smaller scales did not cure, nor one
+  /// of a step whose forward pass is broken, nor a loss's, which is recorded before a scale
+  /// multiplies it. Where the log does not say what gradients were
   /// computed in, FP16 may have made it.
   bool bounds(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) const;
   /// The same of a step's gradients, of which the scalars tell the largest alone.

@@ -50,7 +50,7 @@ std::string far_text(const First& first, const ScaleSpan& span, const Neighbours
                             held, steps_text(near.steps), *near.largest, room_at(span.least, near),
                             written(span.least))
                       : fmt::format("{}, where {:.3g} is the least that overflows", held,
-                                    65520 / span.least);
+                                    underflow::infinite_magnitude(span.least).unscaled());
 }
 
 /// Infinities far above what gradients reach elsewhere; empty where they are not.
@@ -135,7 +135,7 @@ Judgement judge_unscaled(const First& first, std::int64_t step, double scale) {
     return {Cause::at_scale_1,
             fmt::format("gradients overflow at step {} even at loss scale {}: they reach {:.4g} "
                         "themselves. Keep this tensor in FP32 or BF16",
-                        step, scale, 65520 / scale)};
+                        step, scale, underflow::infinite_magnitude(scale).unscaled())};
   }
   return {Cause::nan_in_model,
           fmt::format("gradients are NaN at step {} even at loss scale {}, and none of them is "

@@ -10,10 +10,10 @@
 
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/skip_bound.hpp"
-#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/step_series.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "halfscope/policy/policy.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
 namespace halfscope::analyzers::recommend {
@@ -26,13 +26,6 @@ struct Basis {
   const underflow::Analysis& analysis;
   const overflow::OverflowFindings& overflow;
   const underflow::RecommendOptions& options;
-};
-
-/// The runs of all logs step by step, where each of them can be replayed; and of one alone its best
-/// dynamic settings.
-struct Runs {
-  std::span<const replay::StepSeries> series;
-  const replay::TunedPolicy* tuned = nullptr;
 };
 
 /// What one power-of-two scale would do: the evidence for the range of good scales.
@@ -52,16 +45,15 @@ struct ReplayedSkips {
   double low = 0, high = 1;  ///< of the share: proportion()
 };
 
-/// Settings for dynamic loss scaling, as PyTorch's GradScaler has them: of one run that can be
-/// replayed those that serve it best, else twice the static scale.
+/// Settings for dynamic loss scaling by one policy: of one run that can be replayed those that
+/// serve it best, else twice the static scale and the framework's interval.
 struct DynamicAdvice {
+  policy::Policy policy;  ///< with these settings
   double init = 1;
-  std::uint64_t growth_interval = 2000;
+  std::uint64_t growth_interval = 0;
   std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
-  /// The policy whose settings were replayed, with the best ones; empty: twice the static scale.
-  std::optional<policy::Policy> tuned;
-  std::uint64_t tried = 0;  ///< settings
-  bool kept = false;        ///< no setting that was tried does better than those it had
+  std::uint64_t tried = 0;                ///< settings; 0: twice the static scale
+  bool kept = false;  ///< no setting that was tried does better than those it had
 };
 
 /// What a sum over data-parallel ranks does in the format. unknown where the log has one rank.
@@ -133,7 +125,9 @@ struct Footprint {
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&, const Recommendation&,
                                           const std::vector<LogMaxima>&);  // scale_evidence.cpp
-std::optional<DynamicAdvice> dynamic_advice(const Recommendation&, const Runs&);  // dynamic.cpp
+/// runs: of all logs step by step, or none. dynamic.cpp.
+std::vector<DynamicAdvice> dynamic_advice(const Recommendation&, double target_underflow,
+                                          std::span<const replay::StepSeries> runs);
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp
 std::vector<LayerScale> per_layer(const Basis&, const Recommendation&);

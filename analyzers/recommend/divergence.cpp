@@ -19,10 +19,8 @@ bool ends_in_nan(const overflow::OverflowFindings& overflow, const std::string& 
 
 void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow) {
   if (!advice.static_log2 || !advice.limited_by) return;
-  // By the usual headroom: much of it, asked for, makes any scale small.
-  const int usual =
-      *advice.static_log2 + advice.headroom_asked - underflow::RecommendOptions().headroom_bits;
-  if (!underflow::too_small(usual, ends_in_nan(overflow, advice.limited_by->log))) return;
+  const int highest = *advice.highest_log2 + advice.headroom_asked;
+  if (!underflow::diverges(highest, ends_in_nan(overflow, advice.limited_by->log))) return;
   advice.static_log2.reset();
   advice.no_scale = NoScale::diverges;
   advice.above_target.clear();

@@ -1,54 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings for dynamic loss scaling, and how many of the recorded steps they skip.
-#include <fmt/format.h>
-
-#include <cmath>
+#include <algorithm>
 
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/replay/policy_grid.hpp"
+#include "analyzers/replay/policy_study.hpp"
 #include "analyzers/replay/replay.hpp"
 
 namespace halfscope::analyzers::recommend {
 namespace {
 
-/// Adds what a replay skips.
-void add(const replay::Trace& trace, ReplayedSkips& to) {
-  to.steps += trace.length;
-  to.skipped += Interval(trace.skipped.size(), trace.skipped.size() + trace.unknown.size());
-}
+/// The policies of the frameworks that there are lines to paste for.
+constexpr std::string_view kPolicies[] = {"torch", "keras2", "keras3", "deepspeed,hysteresis=1",
+                                          "apex",  "mxnet",  "nnabla"};
 
-void bound(ReplayedSkips& skips) {
-  skips.low = proportion(skips.skipped.low, skips.steps).low;
-  skips.high = proportion(skips.skipped.high, skips.steps).high;
-}
-
-DynamicAdvice best_of(const replay::TunedPolicy& tuned) {
-  DynamicAdvice advice{tuned.initial,      tuned.interval, ReplayedSkips(),
-                       tuned.trace.policy, tuned.tried,    tuned.kept};
-  add(tuned.trace, *advice.replayed);
-  bound(*advice.replayed);
-  return advice;
-}
-
-/// What PyTorch's scaler skips with the settings.
-ReplayedSkips replayed(const DynamicAdvice& advice, std::span<const replay::StepSeries> runs) {
-  const policy::Policy settings = policy::make(
-      fmt::format("torch,init_scale={},growth_interval={}", advice.init, advice.growth_interval));
+/// What settings skip in the runs.
+ReplayedSkips replayed(const policy::Policy& settings, std::span<const replay::StepSeries> runs) {
   ReplayedSkips found;
-  for (const replay::StepSeries& run : runs) add(replay::replay(settings, run), found);
-  bound(found);
+  for (const replay::StepSeries& run : runs) {
+    const replay::Trace trace = replay::replay(settings, run);
+    found.steps += trace.length;
+    found.skipped += Interval(trace.skipped.size(), trace.skipped.size() + trace.unknown.size());
+  }
+  found.low = proportion(found.skipped.low, found.steps).low;
+  found.high = proportion(found.skipped.high, found.steps).high;
   return found;
+}
+
+/// The settings of a policy that serve a run best.
+DynamicAdvice best_of(const replay::TunedPolicy& tuned, std::span<const replay::StepSeries> runs) {
+  const policy::Policy& policy = tuned.trace.policy;
+  return {policy, tuned.initial, tuned.interval, replayed(policy, runs), tuned.tried, tuned.kept};
+}
+
+/// Whether a policy lets training go on, and makes a step.
+bool works(const replay::Trace& trace) {
+  return !trace.error && trace.applied_nonfinite.empty() && trace.skipped.size() < trace.length;
+}
+
+/// Twice the static scale. Headroom costs nothing here: an overflow skips one step, and halves the
+/// scale.
+std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2,
+                                   std::span<const replay::StepSeries> runs) {
+  const auto interval = policy::number_of(policy, policy::info_of(policy).interval);
+  if (!interval) return std::nullopt;
+  const auto settings = replay::with_settings(policy, static_log2 + 1, *interval);
+  if (!settings) return std::nullopt;
+  std::optional<ReplayedSkips> skips;
+  if (!runs.empty()) skips = replayed(*settings, runs);
+  return DynamicAdvice{
+      *settings, policy::scale_of(*settings), static_cast<std::uint64_t>(*interval), skips, 0,
+      false};
+}
+
+std::string_view name_of(const policy::Policy& policy) { return policy::info_of(policy).name; }
+
+/// The run's own policy or PyTorch's first, then the others that there are lines for.
+std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> runs) {
+  std::vector<policy::Policy> all;
+  if (runs.size() == 1) all.push_back(replay::own_or_torch(runs.front()));
+  for (const std::string_view text : kPolicies) {
+    policy::Policy policy = policy::make(text);
+    const auto same = [&](const policy::Policy& other) {
+      return name_of(other) == name_of(policy);
+    };
+    if (std::ranges::none_of(all, same)) all.push_back(std::move(policy));
+  }
+  return all;
 }
 
 }  // namespace
 
-std::optional<DynamicAdvice> dynamic_advice(const Recommendation& advice, const Runs& runs) {
-  if (!advice.static_log2) return std::nullopt;
-  if (runs.tuned != nullptr) return best_of(*runs.tuned);
-  // Headroom costs nothing here: an overflow skips one step, and halves the scale.
-  DynamicAdvice twice;
-  twice.init = std::ldexp(1.0, *advice.static_log2 + 1);
-  if (!runs.series.empty()) twice.replayed = replayed(twice, runs.series);
-  return twice;
+std::vector<DynamicAdvice> dynamic_advice(const Recommendation& advice, double target_underflow,
+                                          std::span<const replay::StepSeries> runs) {
+  std::vector<DynamicAdvice> all, useless;
+  if (!advice.static_log2) return all;
+  for (const policy::Policy& policy : policies_for(runs)) {
+    // One setting is recommended: of several runs none is the best for all.
+    const auto tuned = runs.size() == 1 ? replay::tune(policy, runs.front(), target_underflow)
+                                        : std::optional<replay::TunedPolicy>();
+    if (tuned) {
+      (works(tuned->trace) ? all : useless).push_back(best_of(*tuned, runs));
+    } else if (auto found = twice(policy, *advice.static_log2, runs)) {
+      all.push_back(std::move(*found));
+    }
+  }
+  if (all.empty() && !useless.empty()) all.push_back(std::move(useless.front()));
+  return all;
 }
 
 }  // namespace halfscope::analyzers::recommend

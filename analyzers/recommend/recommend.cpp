@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/recommend/flushed.hpp"
+#include "analyzers/recommend/peaks.hpp"
 #include "analyzers/recommend/skip_limit.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/lowest_scale.hpp"
@@ -14,13 +15,10 @@
 
 namespace halfscope::analyzers::recommend {
 
-using overflow::OverflowFindings;
 using underflow::Analysis;
 using underflow::LogFindings;
-using underflow::LogScalars;
 using underflow::RecommendOptions;
 using underflow::StepFindings;
-using underflow::StepMagnitude;
 using underflow::Target;
 using underflow::TensorFindings;
 
@@ -28,36 +26,10 @@ namespace {
 
 constexpr int kHighestLog2 = underflow::kLastLog2Scale;  // 2^40: beyond it nothing is gained
 
-/// A magnitude, and how it bounds the scale.
-struct Peak {
-  StepMagnitude magnitude;
-  Limit limit;
-};
-
 /// log2 of the largest power-of-two scale at which a peak does not overflow, `headroom` binades
 /// spared; no more than is worth anything.
 int highest_log2(const Peak& peak, Format format, int headroom) {
   return std::min(kHighestLog2, peak.magnitude.highest_safe_log2(format) - headroom);
-}
-
-/// The largest finite magnitude of a step.
-std::optional<Peak> peak_of(const TensorFindings& tensor, const StepFindings& step) {
-  const auto magnitude = underflow::finite_magnitude(step);
-  if (!magnitude) return std::nullopt;
-  Peak peak{*magnitude, {tensor.log, tensor.name, step.step, *step.max_abs}};
-  // As of a bucket that holds zero, or is wide.
-  const bool nothing_sure = step.counts.finite_nonzero.low == 0;
-  peak.limit.bounded =
-      nothing_sure || step.max_abs_at_least.value_or(*step.max_abs) * 2 < *step.max_abs;
-  return peak;
-}
-
-/// Of which microbatch's tensor a part is, the scalars do not say.
-Peak in_fp16(const Peak& peak, log::Role role, const LogScalars& scalars) {
-  const double part = scalars.in_fp16(role, peak.limit.step, peak.limit.max_abs);
-  if (part == peak.limit.max_abs) return peak;
-  const std::string name(log::name_of(role));
-  return {{magnitude_of(part)}, {peak.limit.log, name, peak.limit.step, part, false, true}};
 }
 
 using Tensors = std::vector<const TensorFindings*>;
@@ -94,49 +66,6 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
   }
 }
 
-/// Whether some tensor of the role was computed in binary16.
-bool role_in_fp16(const LogFindings& log, log::Role role) {
-  return std::ranges::any_of(
-      log.tensors, [&](const TensorFindings& t) { return t.role == role && t.computed_in_fp16(); });
-}
-
-/// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's doing.
-std::set<std::int64_t> broken_forward(const LogFindings& log) {
-  std::set<std::int64_t> steps;
-  for (const TensorFindings& t : log.tensors) {
-    const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
-                         t.role == log::Role::activation;
-    for (const StepFindings& step : t.per_step) {
-      if (forward && underflow::nonfinite(step)) steps.insert(step.step);
-    }
-  }
-  for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.loss && !std::isfinite(*scalars.loss)) steps.insert(scalars.step);
-  }
-  return steps;
-}
-
-/// The peak that the scalars of a step tell, which may be one without tables. NaN of a step whose
-/// forward pass is sound is an infinity that the backward pass went on with, as StepSeries has it.
-std::optional<Peak> peak_of(const OverflowFindings& overflow, const std::set<std::int64_t>& broken,
-                            const LogFindings& log, const frames::StepPeak& step) {
-  Peak peak;
-  const bool of_role = step.tensor.empty();
-  const std::string name = of_role ? std::string(log::name_of(step.role)) : step.tensor;
-  peak.limit = {log.name, name, step.step, step.max_abs, false, of_role};
-  const bool infinite =
-      std::isinf(step.max_abs) || (std::isnan(step.max_abs) && !broken.contains(step.step));
-  if (infinite && step.loss_scale && frames::usable_scale(*step.loss_scale) &&
-      overflow.bounds(log.name, step.role, step.step, role_in_fp16(log, step.role))) {
-    peak.limit.max_abs = underflow::infinite_magnitude(*step.loss_scale).unscaled();
-    peak.limit.censored = true;
-  }
-  const double x = peak.limit.max_abs;
-  if (!std::isfinite(x) || x <= 0) return std::nullopt;
-  peak.magnitude = {magnitude_of(x)};
-  return peak;
-}
-
 /// Keeps the peak that leaves the least room. Among equals the first, so that a tensor's name goes
 /// before a role's.
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
@@ -150,50 +79,46 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
   }
 }
 
-struct OfLog {
-  explicit OfLog(const LogFindings& log) : findings(log), scalars(log) {}
-  const LogFindings& findings;
-  LogScalars scalars;
-};
-
 /// Sets limited_by and highest_log2 from the tables.
 void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation& r) {
   const Format format = basis.analysis.target.format;
-  std::map<std::string, OfLog> logs;
-  for (const LogFindings& log : basis.analysis.logs) logs.try_emplace(log.name, OfLog{log});
+  std::map<std::string, LogPeaks> logs;
+  for (const LogFindings& log : basis.analysis.logs) {
+    logs.try_emplace(log.name, basis, log);
+  }
+  PeakVisitor visit;
+  visit.peak = [&](const Peak& peak) {
+    limit_by(peak, format, basis.options, r);
+    r.overflow_not_identifiable |= peak.magnitude.censored;
+  };
   for (const TensorFindings* t : tensors) {
-    const OfLog& log = logs.at(t->log);
+    const LogPeaks& peaks = logs.at(t->log);
     // Where infinities were left out nobody knows how large the gradients were that made them.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
-    if (log.findings.was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
-    for (const StepFindings& step : t->per_step) {
-      if (const auto peak = peak_of(*t, step)) {
-        limit_by(in_fp16(*peak, t->role, log.scalars), format, basis.options, r);
-      }
-      if (step.counts.inf.low == 0 || !basis.overflow.bounds(*t, step)) continue;
+    if (peaks.log().was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
+    visit.nonfinite = [&](std::int64_t, bool scale_known) {
+      if (scale_known) return;
       r.overflow_not_identifiable = true;
-      if (const auto least = underflow::infinite_magnitude(*t, step, log.scalars)) {
-        limit_by({*least, {t->log, t->name, step.step, least->unscaled(), true}}, format,
-                 basis.options, r);
-      } else if (t->computed_in_fp16()) {
-        r.no_scale = NoScale::scale_unknown;
-      }
-    }
+      if (t->computed_in_fp16()) r.no_scale = NoScale::scale_unknown;
+    };
+    peaks.of_tensor(*t, visit);
   }
 }
 
 /// The same from the scalars of every step, also of those without tables.
 void limit_by_scalars(const Basis& basis, const LogFindings& log, Recommendation& r) {
-  const Format format = basis.analysis.target.format;
-  const std::set<std::int64_t> broken = broken_forward(log);
-  for (const frames::StepPeak& step : log.peaks) {
-    if (!step.tensor.empty() && !is_gradient(step.role)) continue;
-    const auto peak = peak_of(basis.overflow, broken, log, step);
-    if (!peak) continue;
-    limit_by(*peak, format, basis.options, r);
-    r.overflow_not_identifiable = r.overflow_not_identifiable || peak->limit.censored;
-    if (log.was_clipped(step.role)) r.overflow_not_identifiable = r.clipped = true;
-  }
+  PeakVisitor visit;
+  visit.peak = [&](const Peak& peak) {
+    limit_by(peak, basis.analysis.target.format, basis.options, r);
+    r.overflow_not_identifiable |= peak.magnitude.censored;
+  };
+  visit.nonfinite = [&](std::int64_t, bool scale_known) {
+    r.overflow_not_identifiable |= !scale_known;
+  };
+  LogPeaks(basis, log).of_scalars(visit);
+  const bool clipped = std::ranges::any_of(
+      log.peaks, [&](const frames::StepPeak& peak) { return log.was_clipped(peak.role); });
+  if (clipped) r.overflow_not_identifiable = r.clipped = true;
 }
 
 /// The same from skipped steps of logs that do not have their magnitudes. A scaler that skips steps
@@ -279,7 +204,7 @@ Recommendation static_scale(const Basis& basis) {
   r.roles_found.assign(roles.begin(), roles.end());
   for (const TensorFindings* t : tensors) {
     for (const StepFindings& step : t->per_step) {
-      if (halfscope::analyzers::underflow::nonfinite(step)) nonfinite.insert(step.step);
+      if (underflow::nonfinite(step)) nonfinite.insert(step.step);
     }
   }
   for (const LogFindings& log : analysis.logs) {

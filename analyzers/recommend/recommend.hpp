@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/replay/static_advice.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -98,12 +99,16 @@ struct Recommendation {
   std::optional<NanInModel> nan_in_model;
   std::optional<MayUse> may_use;  ///< of a run in bfloat16
 
-  // The complete recommendation; complete() fills these.
+  // Of add_scales():
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
   std::optional<MassShare> lost_at_1, lost_at_recommended;  ///< of all counted tensors' mass
   std::optional<SkipBound> skip;                            ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
-  std::optional<DynamicAdvice> dynamic;
+  /// By the run's own policy, else PyTorch's; then by those of other frameworks that there are
+  /// lines for. Those under which no step would be made are left out, but where that is so of all.
+  std::vector<DynamicAdvice> dynamic;
+
+  // Of add_cures():
   std::optional<RankSum> ranks;
   std::vector<LayerScale> per_layer;  ///< only where no single scale serves every tensor
   std::vector<KeepInFp32> keep_in_fp32;
@@ -114,6 +119,8 @@ struct Recommendation {
   /// Whether infinities hide the largest gradients of every recorded step, so that the static scale
   /// is an upper bound of what can be used and no recommendation.
   bool no_step_held() const;
+  /// The static scale, or why one that holds everything is not recommended.
+  replay::StaticAdvice static_advice() const;
   /// Whether the recommended scale leaves tensors above the target, and no other one serves all.
   bool misses_target() const {
     return static_log2 && !underflow_not_identifiable && !above_target.empty() &&
@@ -136,8 +143,12 @@ Recommendation static_scale(const Basis& basis);
 /// The same, unless the run diverges.
 Recommendation recommend(const Basis& basis);
 
-/// Adds what goes beyond one static scale; complete.cpp. Reads logs of several ranks again.
-void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
-              const Runs& runs);
+/// Adds what scales do, and dynamic settings. runs: of all logs step by step, or none.
+void add_scales(Recommendation& advice, const Basis& basis,
+                std::span<const replay::StepSeries> runs);
+
+/// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
+/// of several ranks again.
+void add_cures(Recommendation& advice, const Basis& basis, const frames::Selection& selection);
 
 }  // namespace halfscope::analyzers::recommend

@@ -23,17 +23,6 @@ std::pair<int, int> shown(const Recommendation& advice) {
   return {first, last};
 }
 
-/// An infinity of binary16 hides how large a value was: such a step may overflow at any scale.
-Interval overflowing(const LogMaxima& maxima, int k) {
-  std::uint64_t surely = 0, perhaps = 0;
-  for (std::size_t i = 0; i < maxima.steps.size(); ++i) {
-    const bool sure = k > maxima.highest_log2[i];
-    surely += sure;
-    perhaps += sure || maxima.steps[i].censored;
-  }
-  return {surely, perhaps};
-}
-
 }  // namespace
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
@@ -55,9 +44,9 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
   // Of several logs the one that overflows most easily.
   for (const LogMaxima& log : maxima) {
     for (ScaleEvidence& scale : scales) {
-      scale.overflow_steps += overflowing(log, scale.log2_scale);
-      const double limit = limit_log2(analysis.target, scale.log2_scale);
-      const SkipBound bound = skip_bound(log.steps, limit);
+      const SkipBound bound = skip_bound(log.steps, scale.log2_scale);
+      // An infinity of binary16 hides how large a value was: such a step may overflow at any scale.
+      scale.overflow_steps += Interval(bound.exceedances, bound.exceedances + bound.perhaps);
       if (scale.skip.steps == 0 || bound.high >= scale.skip.high) scale.skip = bound;
     }
   }

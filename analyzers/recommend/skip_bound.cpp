@@ -2,7 +2,6 @@
 #include "analyzers/recommend/skip_bound.hpp"
 
 #include <boost/math/distributions/binomial.hpp>
-#include <cmath>
 
 namespace halfscope::analyzers::recommend {
 
@@ -16,14 +15,13 @@ Proportion proportion(std::uint64_t successes, std::uint64_t trials) {
           successes == trials ? 1 : Binomial::find_upper_bound_on_p(n, k, alpha)};
 }
 
-SkipBound skip_bound(std::span<const StepMaximum> steps, double limit_log2) {
+SkipBound skip_bound(std::span<const StepMaximum> steps, int log2_scale) {
   SkipBound bound;
   for (const StepMaximum& step : steps) {
-    if (!(step.log2_max > -INFINITY)) continue;
     ++bound.steps;
-    const bool reaches = step.log2_max >= limit_log2;
-    bound.exceedances += reaches;
-    bound.perhaps += !reaches && step.censored;
+    const bool overflows = log2_scale > step.highest_log2;
+    bound.exceedances += overflows;
+    bound.perhaps += !overflows && step.censored;
   }
   const Proportion surely = proportion(bound.exceedances, bound.steps);
   bound.probability = surely.estimate;

@@ -7,10 +7,10 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// The largest magnitude of one step: log2, unscaled.
+/// The largest magnitude of one step, by the scales that hold it.
 struct StepMaximum {
   std::int64_t step = 0;
-  double log2_max = 0;    ///< +infinity where it was not finite
+  int highest_log2 = 0;   ///< log2 of the largest power of two at which it does not overflow
   bool censored = false;  ///< it may have been larger: an infinity in FP16 data
 };
 
@@ -23,19 +23,18 @@ struct Proportion {
 /// nothing else, the interval is one-sided: of none the upper end is about 3 / trials.
 Proportion proportion(std::uint64_t successes, std::uint64_t trials);
 
-/// Probability that a step's largest magnitude reaches a limit, from counting alone: it assumes
-/// nothing of the magnitudes, but that steps to come are like those recorded.
+/// Probability that a step overflows at a scale, from counting alone: it assumes nothing of the
+/// magnitudes, but that steps to come are like those recorded.
 struct SkipBound {
   std::uint64_t steps = 0;        ///< recorded
-  std::uint64_t exceedances = 0;  ///< of them at or above the limit
-  std::uint64_t perhaps = 0;      ///< below the limit as far as they are known: censored
+  std::uint64_t exceedances = 0;  ///< of them that overflow
+  std::uint64_t perhaps = 0;      ///< others that may: censored
   double probability = 0;         ///< exceedances / steps
   double low = 0, high = 1;       ///< interval, of `perhaps` none and all
   static constexpr double kConfidence = 0.95;
 };
 
-/// limit_log2: log2 of the smallest unscaled magnitude that overflows. Steps whose values are all
-/// zero have no magnitude and do not count.
-SkipBound skip_bound(std::span<const StepMaximum> steps, double limit_log2);
+/// At scale 2^log2_scale.
+SkipBound skip_bound(std::span<const StepMaximum> steps, int log2_scale);
 
 }  // namespace halfscope::analyzers::recommend

@@ -17,16 +17,10 @@ namespace halfscope::analyzers::recommend {
 struct LogMaxima {
   std::string log;
   std::vector<StepMaximum> steps;
-  /// Beside each step: log2 of the largest power-of-two scale at which it does not overflow in the
-  /// target format, as far as its values are known. Exact.
-  std::vector<int> highest_log2;
   std::vector<std::int64_t> left_out;
 };
 
 /// Logs without such steps are left out.
 std::vector<LogMaxima> step_maxima(const Basis& basis);
-
-/// log2 of the smallest unscaled magnitude that overflows at loss scale 2^k.
-double limit_log2(const underflow::Target& target, int k);
 
 }  // namespace halfscope::analyzers::recommend

@@ -53,7 +53,8 @@ std::string Holds::text() const {
 Holds holds(const StepSeries& series, std::int64_t step) {
   const Seen& seen = series.seen[index_of(series, step)];
   const bool finite = std::isfinite(seen.max_abs);
-  const double limit = finite ? kOverflow / seen.max_abs : seen.overflow_from;
+  const double by_gradients = finite ? kOverflow / seen.max_abs : seen.overflow_from;
+  const double limit = std::min(by_gradients, kOverflow / seen.loss);
   const double power = std::exp2(std::floor(std::log2(limit)));
   return {power < limit ? power : power / 2, finite && !seen.partial, finite && seen.partial};
 }

@@ -154,7 +154,7 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   const int all = log2_of(*std::max_element(largest.begin(), largest.end()));
   int most = half + 1;
   // What a run that diverges ends with says nothing of gradients to come.
-  const bool diverges = underflow::too_small(all - 1, in_model(series.seen.back()));
+  const bool diverges = underflow::diverges(all, in_model(series.seen.back()));
   if (series.seen.size() < kEnoughSteps && !diverges) most = std::min(most, all - 1);
   return Safe{all, most};
 }
@@ -167,6 +167,20 @@ Knobs knobs_of(const policy::Policy& policy) {
   const auto* backoff = policy::get_if<policy::Os2sBackoff>(policy);
   if (backoff != nullptr && !backoff->initial_scale) knobs.initial = info.ceiling;
   return knobs;
+}
+
+std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
+                                            double interval) {
+  const Knobs knobs = knobs_of(policy);
+  const auto [least, most] = startable(knobs.limits, knobs.smallest);
+  if (initial_log2 < least) return std::nullopt;
+  const double initial = std::ldexp(1.0, std::min(initial_log2, most));
+  std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
+                                                             {knobs.interval, interval}};
+  const bool in_the_way = !knobs.floor.empty() && knobs.limits.floor > initial;
+  if (in_the_way) values.emplace_back(knobs.floor, initial);
+  const auto made = with(pieces_of(policy::text_of(policy)), values);
+  return made && initial >= policy::limits_of(*made).floor ? made : std::nullopt;
 }
 
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,

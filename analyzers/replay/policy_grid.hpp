@@ -36,6 +36,11 @@ struct Combination {
   double initial = 0, interval = 0;
 };
 
+/// The policy with another initial scale, 2^initial_log2 or the largest that its framework takes,
+/// and growth interval; a floor above it is lowered. Empty where the framework takes no such scale.
+std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
+                                            double interval);
+
 /// Of initial scales around the safe ones, growth intervals, and floors where one is in the way.
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
                                       const Safe& safe);

@@ -12,26 +12,6 @@
 namespace halfscope::analyzers::replay {
 namespace {
 
-/// The largest power of two at which nothing recorded overflows, less the headroom; as
-/// Recommendation::static_log2, from what the policies see. Steps that no scale helps are left out.
-std::optional<int> static_log2(const StepSeries& series, int headroom_bits) {
-  double largest = 0;
-  for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
-  if (largest == 0) return std::nullopt;
-  const int safe = underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16);
-  return std::min(underflow::kLastLog2Scale, safe - headroom_bits);
-}
-
-/// The recommended static scale, or why there is none.
-void add_fixed(PolicyStudy& study, int headroom_bits, const std::optional<Advised>& advised) {
-  const auto own = static_log2(study.series, headroom_bits);
-  if (own && underflow::too_small(*own, in_model(study.series.seen.back()))) {
-    study.refused_log2 = own;
-  } else if (const auto log2 = advised ? advised->static_log2 : own) {
-    study.fixed = replay(policy::make("static,scale=2^" + std::to_string(*log2)), study.series);
-  }
-}
-
 /// Of a run seen from its first step: inside it the policy's state is not known.
 std::optional<RunCheck> check_run(const StepSeries& series) {
   const auto own = recorded_policy(series);
@@ -69,11 +49,11 @@ bool same(const Trace& a, const Trace& b) {
 }
 
 /// Traces that did the same at every step, best first; within a group in the order asked for.
-std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
+std::vector<std::vector<std::size_t>> alike(const std::vector<Trace>& traces) {
   std::vector<std::vector<std::size_t>> groups;
-  for (const std::size_t i : study.order) {
+  for (const std::size_t i : ranked(traces)) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
-      return same(study.traces[g.front()], study.traces[i]);
+      return same(traces[g.front()], traces[i]);
     });
     if (group == groups.end()) {
       groups.push_back({i});
@@ -84,24 +64,41 @@ std::vector<std::vector<std::size_t>> alike(const PolicyStudy& study) {
   return groups;
 }
 
+/// As recommend.cpp has it for a log.
+StaticAdvice static_advice(const StepSeries& series, int headroom_bits) {
+  double largest = 0;
+  for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
+  if (largest == 0) return {};
+  const int highest = underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16);
+  StaticAdvice advice{std::min(underflow::kLastLog2Scale, highest - headroom_bits), {}};
+  if (underflow::diverges(highest, in_model(series.seen.back()))) {
+    advice.refused = NoStatic::diverges;
+  }
+  return advice;
+}
+
 }  // namespace
 
-std::optional<TunedPolicy> tune(const StepSeries& series, const PolicyOptions& options) {
-  return tune(to_tune(options, series), series, options.targets.target_underflow);
+policy::Policy own_or_torch(const StepSeries& series) {
+  const auto own = recorded_policy(series);
+  return own && tunable(*own) ? *own : policy::make("torch");
 }
 
 PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
-                           std::optional<Advised> advised) {
-  close_gaps(series, options.assume_constant);
+                           const StaticAdvice& advised) {
   PolicyStudy study;
   study.series = std::move(series);
   study.traces = replay(options.policies.empty() ? policy::all() : options.policies, study.series);
-  study.order = ranked(study.traces);
-  study.groups = alike(study);
+  study.groups = alike(study.traces);
   study.recorded = recorded_trace(study.series);
   study.check = check_run(study.series);
-  add_fixed(study, options.targets.headroom_bits, advised);
-  study.tuned = advised && advised->tuned ? std::move(advised->tuned) : tune(study.series, options);
+  study.advised = advised;
+  if (advised.log2 && !advised.refused) {
+    const std::string fixed = "static,scale=2^" + std::to_string(*advised.log2);
+    study.fixed = replay(policy::make(fixed), study.series);
+  }
+  study.tuned =
+      tune(to_tune(options, study.series), study.series, options.targets.target_underflow);
   study.target_underflow = options.targets.target_underflow;
   study.traps = traps(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump
@@ -109,6 +106,11 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
                   [](const Trap& trap) { return trap.kind == TrapKind::not_in_checkpoint; });
   }
   return study;
+}
+
+PolicyStudy study_magnitudes(StepSeries&& series, const PolicyOptions& options) {
+  const StaticAdvice advised = static_advice(series, options.targets.headroom_bits);
+  return study_policies(std::move(series), options, advised);
 }
 
 }  // namespace halfscope::analyzers::replay

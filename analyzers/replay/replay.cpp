@@ -139,7 +139,6 @@ void add_flushed(Trace& trace, const StepSeries& series) {
 Trace replay(const policy::Policy& policy, const StepSeries& series) {
   Trace trace;
   trace.name = policy::info_of(policy).name;
-  trace.text = policy::text_of(policy);
   trace.policy = policy;
   if (!series.steps.empty()) trace.first_step = series.steps.front();
   policy::Policy own = policy;

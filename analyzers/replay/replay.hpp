@@ -36,7 +36,6 @@ using ScaleRuns = std::vector<std::pair<std::size_t, double>>;
 /// What one policy would have done.
 struct Trace {
   std::string name;  ///< "torch"
-  std::string text;  ///< with all settings
   policy::Policy policy;
   std::string unavailable;  ///< "needs X": then nothing below is known
 

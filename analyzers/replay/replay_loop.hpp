@@ -50,10 +50,10 @@ inline bool zeros_may_overflow(const Seen& seen, double scale) {
   return seen.max_abs == 0 && scale > 0 && stays_at(seen.zero_to, kRange, scale);
 }
 
-/// The least that the largest gradient can be; 0 where nobody knows.
+/// The least that the largest magnitude can be that a scale multiplies; 0 where nobody knows.
 inline double at_least(const Seen& seen) {
   const double least = std::isfinite(seen.max_abs) ? seen.max_abs : kOverflow / seen.overflow_from;
-  return std::isfinite(least) ? least : 0;
+  return std::max(seen.loss, std::isfinite(least) ? least : 0);
 }
 
 /// Whether no scale helps a step: it has infinities or NaN that no rounding made.
@@ -65,6 +65,7 @@ inline bool in_model(const Seen& seen) {
 /// that are partly recorded nobody knows more than that they do, unless the run itself tested.
 inline OverflowVerdict judge(const Seen& seen, double scale) {
   if (!(scale < INFINITY)) return OverflowVerdict::overflow;  // 0 times infinity is NaN
+  if (reaches(seen.loss, scale, kOverflow)) return OverflowVerdict::overflow;
   if (std::isfinite(seen.max_abs)) {
     if (reaches(seen.max_abs, scale, kOverflow)) return OverflowVerdict::overflow;
     if (scale <= seen.clean_to) return OverflowVerdict::clean;

@@ -101,7 +101,6 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
   if (known == series.recorded_scale.end()) return std::nullopt;
   Trace trace;
   trace.name = "recorded";
-  trace.text = "recorded";
   trace.first_step = series.steps.front();
   double scale = **known;
   std::optional<double> told_scale;

@@ -2,7 +2,6 @@
 #include "analyzers/replay/step_series.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +20,7 @@
 namespace halfscope::analyzers::replay {
 
 using frames::Frame;
+using underflow::manifest_scale;
 using underflow::Target;
 
 namespace {
@@ -55,18 +55,6 @@ TensorFacts facts_of(const Frame& frame) {
       frame.moments->sum_squares / static_cast<double>(n) / frame.scale / frame.scale;
   facts.deviation = std::sqrt(std::max(0.0, square - facts.mean * facts.mean));
   return facts;
-}
-
-/// The scale of a run that never says one but says that it had none, or a fixed one.
-std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifest) {
-  if (!manifest || !manifest->about->contains("loss_scaling")) return std::nullopt;
-  const auto& policy = (*manifest->about)["loss_scaling"];
-  if (!policy.is_object()) return std::nullopt;
-  const auto name = policy.find("policy"), scale = policy.find("scale");
-  if (name == policy.end() || !name->is_string()) return std::nullopt;
-  if (*name == "none") return 1.0;
-  if (*name != "static" || scale == policy.end() || !scale->is_number()) return std::nullopt;
-  return scale->get<double>();
 }
 
 [[noreturn]] void refuse_blind(const std::string& log, std::int64_t step) {
@@ -109,6 +97,7 @@ struct SeriesBuilder::Found {
   std::map<std::int64_t, SeriesStep> steps;
   /// Whose weights, activations or loss hold infinity or NaN; also steps that `steps` has not.
   std::set<std::int64_t> broken_forward;
+  std::map<std::int64_t, double> losses;  ///< finite ones that a scale multiplies in FP16, by step
   std::map<std::string, std::size_t> index;
   std::vector<Tensor> tensors;
   bool any_scalars = false, any_bounds = false;
@@ -121,6 +110,7 @@ struct SeriesBuilder::Found {
 
   Tensor& tensor_of(const Frame& frame);
   void add_gradient(const Frame& frame, double max_abs);
+  void add_loss(std::int64_t step, double magnitude);
   void add_scalars(const log::StepScalars& scalars);
   void tell_formats();
   bool carries_scale() const { return manifest && manifest->gradients == log::ScaleState::scaled; }
@@ -166,6 +156,7 @@ void SeriesBuilder::add(const Frame& frame) {
     all.any_bounds = all.any_bounds || !frame.table.is_exact();
   }
   tensor.series.shape = frame.shape;
+  if (frame.role == Role::loss) all.add_loss(frame.step, facts_of(frame).max_abs);
   if (!gradient && frame.role != Role::weight) return;
   const TensorFacts facts = facts_of(frame);
   if (gradient) all.add_gradient(frame, facts.max_abs);
@@ -180,6 +171,16 @@ void SeriesBuilder::Found::add_gradient(const Frame& frame, double max_abs) {
   const bool wide = frame.computed_dtype == Dtype::f32 && std::isfinite(max_abs);
   (wide ? step.wide : step.largest).see(frame.role, max_abs);
   if (frame.scale != 1.0) step.table_scale = frame.scale;
+  const bool as_computed = underflow::fits_as_is(frame.table) || !frame.table.largest();
+  if (frame.table.inf().low != 0 && frame.scale == 1.0 && as_computed) {
+    step.infinite_unscaled = true;
+  }
+}
+
+void SeriesBuilder::Found::add_loss(std::int64_t step, double magnitude) {
+  if (!std::isfinite(magnitude)) return;
+  double& loss = losses[step];
+  loss = std::max(loss, magnitude);
 }
 
 void SeriesBuilder::add(const log::StepScalars& scalars) { found_->add_scalars(scalars); }
@@ -187,8 +188,12 @@ void SeriesBuilder::add(const log::StepScalars& scalars) { found_->add_scalars(s
 void SeriesBuilder::add(const log::Manifest& manifest) { found_->manifest = manifest; }
 
 void SeriesBuilder::add(const frames::StepPeak& peak) {
-  if (!is_gradient(peak.role) || peak.max_abs == 0) return;
-  found_->steps[peak.step].largest.see(peak.max_abs);
+  if (peak.max_abs == 0) return;
+  if (is_gradient(peak.role)) {
+    found_->steps[peak.step].largest.see(peak.max_abs);
+  } else if (peak.role == Role::loss) {
+    found_->add_loss(peak.step, peak.max_abs);
+  }
 }
 
 void SeriesBuilder::add_rank(const std::vector<log::StepScalars>& scalars) {
@@ -222,7 +227,8 @@ void SeriesBuilder::Found::tell_formats() {
 /// Of gradients that carry one, what the user says where the scalars say nothing.
 std::optional<double> SeriesBuilder::Found::scale_of(const SeriesStep& step) const {
   if (step.loss_scale) return step.loss_scale;
-  return carries_scale() && recorded_scale ? recorded_scale : step.table_scale;
+  if (carries_scale() && recorded_scale) return recorded_scale;
+  return step.table_scale ? step.table_scale : manifest_scale(manifest);
 }
 
 /// Whether the run found the weight gradients of the step finite, by a test of its own.
@@ -273,6 +279,7 @@ void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
     next = which + 1;
   }
   attempts.back() = last_attempt(attempts.back(), series.seen[at]);
+  for (Seen& attempt : attempts) attempt.loss = series.seen[at].loss;
   const auto first = step.attempts.find(0);
   series.recorded_scale[at] = first == step.attempts.end() ? std::nullopt : first->second.scale;
   series.seen[at] = attempts.front();
@@ -281,19 +288,20 @@ void SeriesBuilder::Found::add_attempts(StepSeries& series, std::int64_t number,
 
 void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
                                     SeriesStep& step) const {
-  std::optional<double> scale = scale_of(step);
+  const std::optional<double> scale = scale_of(step);
   step.unscale_microbatches(scale);
   step.take_sums(sums.is_fp32(), recorded.ranks.activations);
   step.take_wide(formats.any_narrow_gradient());
-  if (!scale) scale = manifest_scale(manifest);
   const bool skipped = step.found_inf.value_or(false);
   // Where the scales of ranks differ, an infinity may be that of the largest, a zero of the least.
-  const auto sure = step.loss_scale ? std::optional(step.most_scale) : scale;
+  const auto computed = step.infinite_unscaled ? scale.value_or(1.0) : scale;
+  const auto sure = step.loss_scale ? std::optional(step.most_scale) : computed;
   const auto least = step.loss_scale ? std::optional(step.least_scale) : scale;
   const bool clean = tested(step, least);
   const bool blind = !step.largest.all;
   if (blind && !skipped && !clean) refuse_blind(log, number);
   Seen now = blind && skipped ? rounded(number, kInfinity, sure) : seen(number, step.largest, sure);
+  if (const auto loss = losses.find(number); loss != losses.end()) now.loss = loss->second;
   if (least && std::isfinite(now.zero_to)) now.zero_to = *least;
   const bool part = recorded.partial(step) || (blind && !skipped);
   if (skipped && std::isfinite(now.max_abs) &&
@@ -362,39 +370,6 @@ std::optional<StepSeries> SeriesBuilder::finish() {
   find_no_cure(series);
   all.add_tensors(series);
   return series;
-}
-
-frames::Visitor SeriesCollector::begin(const std::string& log) {
-  finish_log();
-  log_ = log;
-  builder_ = std::make_shared<SeriesBuilder>(log, target_, recorded_scale_);
-  frames::Visitor visit;
-  visit.frame = [builder = builder_](Frame&& frame) { builder->add(frame); };
-  visit.peak = [builder = builder_](const frames::StepPeak& peak) { builder->add(peak); };
-  visit.manifest = [builder = builder_](const log::Manifest& manifest) { builder->add(manifest); };
-  visit.scalars = [builder = builder_](const log::StepScalars& step) { builder->add(step); };
-  visit.other_rank = [builder = builder_](const auto& scalars) { builder->add_rank(scalars); };
-  return visit;
-}
-
-void SeriesCollector::finish_log() {
-  const std::shared_ptr<SeriesBuilder> builder = std::exchange(builder_, nullptr);
-  if (!builder) return;
-  try {
-    if (auto series = builder->finish()) found_.series.push_back(std::move(*series));
-  } catch (const log::BadInput& e) {
-    found_.none.emplace_back(log_, e.what());
-  }
-}
-
-LogSeries SeriesCollector::finish(const std::vector<underflow::LogFindings>& logs) {
-  finish_log();
-  for (StepSeries& series : found_.series) {
-    const bool clipped = std::ranges::any_of(
-        logs, [&](const auto& log) { return log.clipped && log.name == series.log; });
-    if (clipped) weights_at_least(series);
-  }
-  return std::exchange(found_, {});
 }
 
 }  // namespace halfscope::analyzers::replay

@@ -41,6 +41,9 @@ struct Seen {
   /// log has these apart; else `max_abs` is it.
   std::optional<double> weights = {};
   bool weights_partial = false;  ///< `weights` is the least that it can be
+  /// Of a loss held in FP16, which the scale multiplies too: where it overflows, so do all
+  /// gradients.
+  double loss = 0;
 };
 
 /// What is flushed at each scale in one recorded step, over all counted tensors.
@@ -93,6 +96,7 @@ struct StepSeries {
   bool from_magnitudes = false;  ///< a plain series: one tensor, nothing else known
   bool from_buckets = false;     ///< some counts are known between bounds alone
   bool in_bfloat16 = false;      ///< gradients were computed in bfloat16, and none in binary16
+  frames::Notes notes;           ///< what no replay of it can know
 };
 
 /// Collects one log's series as it is read.
@@ -123,10 +127,11 @@ void weights_at_least(StepSeries& series);
 struct LogSeries {
   std::vector<StepSeries> series;  ///< of run logs that have scalars of every step
   /// Log and reason of those that cannot be put together.
-  std::vector<std::pair<std::string, std::string>> none;
+  std::vector<std::pair<std::string, frames::Message>> none;
 };
 
-/// Collects the series of logs while they are analysed; a Companion of analyze().
+/// Collects the series of logs while they are analysed; a Companion of analyze(). What begin()
+/// gives must not outlive it.
 class SeriesCollector {
  public:
   SeriesCollector(const underflow::Target& target, std::optional<double> recorded_scale)
@@ -136,19 +141,15 @@ class SeriesCollector {
   LogSeries finish(const std::vector<underflow::LogFindings>& logs);
 
  private:
+  void start(const std::string& log);
   void finish_log();
 
   const underflow::Target& target_;
   std::optional<double> recorded_scale_;
   std::string log_;
-  std::shared_ptr<SeriesBuilder> builder_;  // of the log that is being read
+  std::unique_ptr<SeriesBuilder> builder_;  // of the log, or the run in it, that is being read
   LogSeries found_;
 };
-
-/// Reads a log once. Throws log::BadInput, also where it has no scalars of every step.
-StepSeries read_series(const std::filesystem::path& log, const frames::Selection& selection,
-                       const underflow::Target& target, frames::Notes& notes,
-                       const frames::Progress& progress = {});
 
 /// One largest unscaled magnitude a line, "nan" and "inf" allowed. Throws log::BadInput naming the
 /// line.

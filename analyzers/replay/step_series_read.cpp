@@ -6,18 +6,14 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <map>
 #include <string>
 #include <utility>
 
-#include "analyzers/readers/kinds.hpp"
 #include "analyzers/replay/step_series.hpp"
-#include "analyzers/underflow/underflow.hpp"
 
 namespace halfscope::analyzers::replay {
 
 using frames::Message;
-using frames::Notes;
 using frames::Option;
 using frames::OptionHelps;
 
@@ -58,107 +54,7 @@ double magnitude_in(std::string_view text, const std::string& where) {
   return std::abs(value);
 }
 
-/// Of a folder of one rank alone; reading several ranks says itself which are missing.
-void tell_missing_ranks(const StepSeries& series, const std::filesystem::path& log, Notes& notes) {
-  if (!series.manifest || series.manifest->world_size <= 1) return;
-  if (log::rank_folders(log).size() > 1) return;
-  const bool partial = std::any_of(series.seen.begin(), series.seen.end(),
-                                   [](const Seen& seen) { return seen.partial; });
-  if (!partial) return;
-  notes.push_back(fmt::format(
-      "{}: is rank {} alone of {}: what gradients the others had is not known, nor whether steps "
-      "overflow where nothing recorded here shows it; give the folder that holds all ranks",
-      printable(log.string()), series.manifest->rank, series.manifest->world_size));
-}
-
-/// Skipped steps of which nobody knows which they are: no replay skips them.
-void tell_skipped(const Interval& skipped, const std::filesystem::path& log, Notes& notes) {
-  if (skipped.high == 0) return;
-  const std::string count = skipped.exact() ? std::to_string(skipped.low)
-                                            : fmt::format("{} to {}", skipped.low, skipped.high);
-  notes.push_back(fmt::format(
-      "{}: the run skipped {} {} of which the log does not say which they were: no policy here "
-      "meets what made it skip them",
-      printable(log.string()), count, skipped.high == 1 ? "step" : "steps"));
-}
-
-/// What is_clipped() asks of a log: its weight gradients' sizes and moments.
-class SeenForClipping {
- public:
-  void add(const log::Manifest& manifest) { seen_.manifest = manifest; }
-  void add(const log::StepScalars& scalars) { seen_.scalars.push_back(scalars); }
-  void add(const frames::Frame& frame) {
-    if (frame.role != log::Role::weight_grad) return;
-    const auto [at, is_new] = index_.try_emplace(frame.name, seen_.tensors.size());
-    if (is_new) {
-      underflow::TensorFindings tensor;
-      tensor.role = frame.role;
-      seen_.tensors.push_back(std::move(tensor));
-    }
-    underflow::StepFindings step;
-    step.step = frame.step;
-    step.scale = frame.scale;
-    step.counts.total = frame.table.total();
-    step.counts.nan = frame.table.nan();
-    step.counts.inf = frame.table.inf();
-    step.moments = frame.moments;
-    if (const auto largest = frame.table.largest())
-      step.max_abs = to_double(*largest) / frame.scale;
-    seen_.tensors[at->second].per_step.push_back(std::move(step));
-  }
-  bool clipped() const { return underflow::is_clipped(seen_); }
-
- private:
-  underflow::LogFindings seen_;
-  std::map<std::string, std::size_t> index_;
-};
-
 }  // namespace
-
-StepSeries read_series(const std::filesystem::path& log, const frames::Selection& selection,
-                       const underflow::Target& target, Notes& notes,
-                       const frames::Progress& progress) {
-  SeriesBuilder builder(log.string(), target, selection.recorded_scale);
-  frames::Selection wanted = selection;
-  wanted.target = target.format;
-  frames::Visitor visit;
-  SeenForClipping seen;
-  visit.frame = [&](frames::Frame&& frame) {
-    seen.add(frame);
-    builder.add(frame);
-  };
-  visit.peak = [&](const frames::StepPeak& peak) { builder.add(peak); };
-  visit.manifest = [&](const log::Manifest& manifest) {
-    seen.add(manifest);
-    builder.add(manifest);
-  };
-  visit.scalars = [&](const log::StepScalars& scalars) {
-    seen.add(scalars);
-    builder.add(scalars);
-  };
-  visit.other_rank = [&](const auto& scalars) { builder.add_rank(scalars); };
-  Interval skipped;
-  visit.skipped = [&](const frames::SkippedSteps& steps) { skipped += steps.count; };
-  readers::for_each_frame(log, wanted, visit, notes, progress);
-  std::optional<StepSeries> series = builder.finish();
-  if (!series) {
-    throw OptionHelps(
-        printable(log.string()) +
-        ": has no scalars of every step, so that no policy can be replayed; want a run "
-        "log whose steps have max_abs/weight_grad or max_abs/activation_grad "
-        "(docs/recording.md), or a series of magnitudes with " +
-        Message(Option::amax, "FILE", "[...]"));
-  }
-  if (seen.clipped()) {
-    weights_at_least(*series);
-    notes.push_back(printable(log.string()) +
-                    ": weight gradients were clipped before they were recorded, and were as large "
-                    "or larger: a step that no recorded magnitude makes overflow may do so");
-  }
-  tell_missing_ranks(*series, log, notes);
-  tell_skipped(skipped, log, notes);
-  return std::move(*series);
-}
 
 StepSeries read_magnitudes(const std::filesystem::path& file) {
   const std::string shown = printable(file.string());
@@ -229,14 +125,6 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
 }
 
 }  // namespace
-
-void weights_at_least(StepSeries& series) {
-  const auto at_least = [](Seen& seen) { seen.partial = seen.weights_partial = true; };
-  std::for_each(series.seen.begin(), series.seen.end(), at_least);
-  for (auto& [index, attempts] : series.retried) {
-    std::for_each(attempts.begin(), attempts.end(), at_least);
-  }
-}
 
 void close_gaps(StepSeries& series, bool assume_constant) {
   if (series.steps.empty()) return;

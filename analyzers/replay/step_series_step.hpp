@@ -49,7 +49,9 @@ struct SeriesStep {
   LargestMagnitudes largest;
   LargestMagnitudes wide;             ///< finite gradients computed in binary32, not in `largest`
   std::optional<double> table_scale;  ///< that its gradients carry
-  std::optional<double> loss_scale;   ///< of the first rank that says it
+  /// Infinite gradients are among values that are binary16's as they are, recorded as unscaled.
+  bool infinite_unscaled = false;
+  std::optional<double> loss_scale;  ///< of the first rank that says it
   /// Over the ranks that say it.
   double least_scale = std::numeric_limits<double>::infinity(), most_scale = 0;
   std::optional<bool> found_inf;  ///< of any rank

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "analyzers/underflow/step_facts.hpp"
+
 namespace halfscope::analyzers::underflow {
 namespace {
 
@@ -93,22 +95,16 @@ class Masses {
       if (most > limit) add(split_.above, 0, 0, zeros, most);
       if (step.counts.inf.high == 0) continue;
       const double least =
-          knows_scale(step) ? in_units(boundaries(kBinary16).overflow, step.scale) : 0.0;
+          as_computed(step) ? in_units(boundaries(kBinary16).overflow, step.scale) : 0.0;
       const double infinity = std::numeric_limits<double>::infinity();
       add(split_.above, static_cast<double>(step.counts.inf.low), least, 1, infinity);
     }
   }
 
-  /// Whether the scale that values carry is the one they were computed at. Values may have been
-  /// unscaled since.
-  static bool knows_scale(const StepFindings& step) {
-    return step.scale != 1.0 || step.fits_as_is || step.counts.finite_nonzero.high == 0;
-  }
-
   /// What a zero stands for at most, unscaled. Where S is not known, some value of the step is at
   /// least its smallest nonzero one, 2^-24 / S.
   static Magnitude largest_flushed(const StepFindings& step) {
-    if (!knows_scale(step)) return {step.binades.front().exponent, 0};
+    if (!as_computed(step)) return {step.binades.front().exponent, 0};
     return magnitude_of(to_double(boundaries(kBinary16).nonzero) / step.scale);
   }
 

@@ -9,12 +9,13 @@ struct RecommendOptions {
   double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
 };
 
-/// Whether a scale is so small that what it holds are the gradients of a run that diverges, which
-/// no scale cures: below 1 where the run ends in what no scale cures, and in any case below
-/// 2^-24, binary16's least positive number: a loss times less would be lost itself.
-constexpr bool too_small(int log2_scale, bool ends_broken) {
+/// Whether gradients are as large as in a run that diverges, which no scale cures. highest_log2: of
+/// the largest power of two that holds them. With the usual headroom, whatever was asked for, it is
+/// below 1 where the run ends in what no scale cures, and in any case below 2^-24, binary16's least
+/// positive number: a loss times less would be lost itself.
+constexpr bool diverges(int highest_log2, bool ends_broken) {
   constexpr int kLeastInHalf = -24;
-  return log2_scale < (ends_broken ? 0 : kLeastInHalf);
+  return highest_log2 - RecommendOptions().headroom_bits < (ends_broken ? 0 : kLeastInHalf);
 }
 
 }  // namespace halfscope::analyzers::underflow

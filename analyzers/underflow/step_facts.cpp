@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "analyzers/frames/microbatches.hpp"
 
@@ -10,7 +11,18 @@ namespace halfscope::analyzers::underflow {
 
 using log::Role;
 
-LogScalars::LogScalars(const LogFindings& log) {
+std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifest) {
+  if (!manifest || !manifest->about->contains("loss_scaling")) return std::nullopt;
+  const auto& policy = (*manifest->about)["loss_scaling"];
+  if (!policy.is_object()) return std::nullopt;
+  const auto name = policy.find("policy"), scale = policy.find("scale");
+  if (name == policy.end() || !name->is_string()) return std::nullopt;
+  if (*name == "none") return 1.0;
+  if (*name != "static" || scale == policy.end() || !scale->is_number()) return std::nullopt;
+  return scale->get<double>();
+}
+
+LogScalars::LogScalars(const LogFindings& log) : of_manifest_(manifest_scale(log.manifest)) {
   for (const log::StepScalars& scalars : log.scalars) steps_[scalars.step] = &scalars;
   find_parts(log);
 }
@@ -47,7 +59,8 @@ std::optional<double> LogScalars::loss_scale(std::int64_t step) const {
   const log::StepScalars* scalars = at(step);
   const bool usable =
       scalars != nullptr && scalars->loss_scale && frames::usable_scale(*scalars->loss_scale);
-  return usable ? scalars->loss_scale : std::nullopt;
+  if (usable) return scalars->loss_scale;
+  return of_manifest_ && frames::usable_scale(*of_manifest_) ? of_manifest_ : std::nullopt;
 }
 
 bool computed_narrow(const TensorFindings& tensor) {
@@ -67,14 +80,17 @@ void ComputedFormats::add(const TensorFindings& tensor) {
   activation_grads_ = activation_grads_ || tensor.role == Role::activation_grad;
 }
 
+bool as_computed(const StepFindings& step) {
+  return step.scale != 1.0 || step.fits_as_is || step.counts.finite_nonzero.high == 0;
+}
+
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
                                      const LogScalars& scalars, WithoutScalars without) {
   if (step.scale != 1.0) return step.scale;
   if (!tensor.counted || before_scaling(tensor, step)) return 1.0;
   if (const auto known = scalars.loss_scale(step.step)) return known;
-  const bool as_computed = step.fits_as_is || step.counts.finite_nonzero.high == 0;
   const bool told = !scalars.empty() || without == WithoutScalars::as_recorded;
-  return told && as_computed ? std::optional(1.0) : std::nullopt;
+  return told && as_computed(step) ? std::optional(1.0) : std::nullopt;
 }
 
 bool overflows(const StepFindings& step, Format format, double loss_scale) {

@@ -13,12 +13,16 @@
 
 namespace halfscope::analyzers::underflow {
 
+/// The scale of a run that never says one but says that it had none (1), or a fixed one.
+std::optional<double> manifest_scale(const std::optional<log::Manifest>& manifest);
+
 /// The scalars of one log by step.
 class LogScalars {
  public:
   explicit LogScalars(const LogFindings& log);
   const log::StepScalars* at(std::int64_t step) const;
-  /// A usable loss scale of the step; empty where the log does not say.
+  /// A usable loss scale of the step, else the one that manifest_scale() says; empty where the log
+  /// does not say.
   std::optional<double> loss_scale(std::int64_t step) const;
   bool empty() const { return steps_.empty(); }
   /// What FP16 holds of a tensor whose largest magnitude is max_abs, unscaled: of weight gradients
@@ -33,6 +37,7 @@ class LogScalars {
   void find_parts(const LogFindings& log);
 
   std::unordered_map<std::int64_t, const log::StepScalars*> steps_;
+  std::optional<double> of_manifest_;
   std::unordered_map<std::int64_t, double> parts_;  ///< by step
   std::map<std::int64_t, double> sums_;
 };
@@ -61,6 +66,10 @@ enum class WithoutScalars : std::uint8_t {
   unknown,     ///< nothing: why values overflow must not be guessed
   as_recorded  ///< that binary16 values recorded as unscaled have no scale: for a bound
 };
+
+/// Whether the scale that values carry may be the one they were computed at: other values than
+/// binary16's have been unscaled since.
+bool as_computed(const StepFindings& step);
 
 /// The loss scale at which a step's values were computed: the one they carry. For gradients
 /// recorded unscaled it is the one the step's scalars tell; where these tell none, 1 if they are

@@ -121,7 +121,7 @@ StepFindings find_step(const Frame& frame, const Normalised& normal, const Targe
   add_binades(binades, normal.table, normal.scale);
   step.binades = to_vector(binades);
   step.moments = frame.moments;
-  step.fits_as_is = frame.table.is_exact() && frame.table.exact().fits_as_is(kBinary16);
+  step.fits_as_is = underflow::fits_as_is(frame.table);
   step.largest = frame.table.largest();
   if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
   const auto least = frame.table.largest_at_least();
@@ -275,6 +275,10 @@ bool TensorFindings::computed_in_fp16() const {
   return suspected_fp16 || computed_dtype == Dtype::f16 || source_dtype == Dtype::f16;
 }
 
+bool fits_as_is(const BoundedTable& table) {
+  return table.is_exact() && table.exact().fits_as_is(kBinary16);
+}
+
 Boundaries Target::boundaries(double loss_scale, double recorded_scale) const {
   return halfscope::boundaries(format, loss_scale, recorded_scale, subnormals);
 }
@@ -320,6 +324,7 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   visit.kind = [&](const frames::LogKind& kind) { runs.back().kinds.push_back(kind); };
   visit.skipped = [&](const frames::SkippedSteps& steps) { runs.back().skips.push_back(steps); };
   visit.run = [&, first = true](const std::string& name) mutable {
+    if (companion.run) companion.run(name);
     if (first) runs.pop_back();
     first = false;
     runs.emplace_back().name = name;
@@ -352,7 +357,8 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
-  if (collectors.empty() && !something) refuse_empty(opened, selection);
+  const bool scalars = selection.scalars_suffice && !runs.back().scalars.empty();
+  if (collectors.empty() && !something && !scalars) refuse_empty(opened, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
   for (Collector& c : collectors) {

@@ -129,6 +129,9 @@ struct TensorFindings {
   std::vector<Classes> by_scale(const Target& target) const;
 };
 
+/// Whether all values of a table are binary16's as they are, as far as is known.
+bool fits_as_is(const BoundedTable& table);
+
 using LogSteps = std::set<std::pair<std::string, std::int64_t>>;
 
 /// What one log holds.

@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
-#include <optional>
 
 #include "analyzers/replay/policy_study.hpp"
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/options/progress.hpp"
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
@@ -59,24 +59,29 @@ void require_sense(const Options& options) {
   }
 }
 
-PolicyStudy study_log(const std::string& log, const Options& options) {
-  options::Progress bar("reading");
-  const auto progress = [&bar](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
-  analyzers::frames::Notes notes;
-  analyzers::replay::StepSeries series = analyzers::replay::read_series(
-      log, options::selection_of(options), options::target_of(options), notes, progress);
-  bar.clear();
-  for (const std::string& note : notes) fmt::print(stderr, "halfscope: {}\n", note);
-  return analyzers::replay::study_policies(std::move(series), options.replay);
+/// Of one log alone: several stay apart.
+std::vector<PolicyStudy> study_log(const std::string& log, const Options& options) {
+  options::LogOptions one = options;
+  one.logs = {log};
+  const std::vector<PolicyStudy> replays =
+      analyzers::study_policies(options::run_analysis(one), options.replay);
+  for (const PolicyStudy& replay : replays) {
+    for (const std::string& note : replay.series.notes) {
+      fmt::print(stderr, "halfscope: {}\n", note);
+    }
+  }
+  return replays;
 }
 
 std::vector<PolicyStudy> studies_of(const Options& options) {
   std::vector<PolicyStudy> studies;
   if (!options.magnitudes.empty()) {
-    studies.push_back(analyzers::replay::study_policies(
+    studies.push_back(analyzers::replay::study_magnitudes(
         analyzers::replay::read_magnitudes(options.magnitudes), options.replay));
   }
-  for (const std::string& log : options.logs) studies.push_back(study_log(log, options));
+  for (const std::string& log : options.logs) {
+    std::ranges::move(study_log(log, options), std::back_inserter(studies));
+  }
   return studies;
 }
 
@@ -156,6 +161,7 @@ void add_policies(options::Parser& parser) {
   options::Command command = parser.add(
       "policies", "What every framework's loss scaling would have done on a recorded run");
   const auto options = std::make_shared<Options>();
+  options->passes.series = options->passes.scalars_suffice = true;
   add_inputs(command, *options);
   options::add_reading(command, *options);
   command.option("--step", options->steps, "steps A to B, B not included").type("A:B");

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
@@ -36,22 +35,23 @@ using analyzers::recommend::Recommendation;
 namespace text = reports::answer;
 
 struct Options : options::LogOptions {
-  std::string framework = "pytorch";
+  std::string framework;
   analyzers::underflow::RecommendOptions recommend;
   std::string json, junit;
   std::vector<std::string> fail_if;
 };
 
-/// The lines of one framework, indented.
-std::string snippet_text(const Recommendation& r, const std::string& framework) {
-  std::string text;
-  for (const reports::answer::Snippet& snippet : reports::answer::snippets(r)) {
-    if (snippet.framework != framework) continue;
-    const std::string& lines = snippet.fixed.empty() ? snippet.dynamic : snippet.fixed;
-    for (const char c : lines) text += c == '\n' ? std::string("\n  ") : std::string(1, c);
-    if (framework != "pytorch") text += fmt::format("\n\n{}: {}", snippet.label, snippet.note);
+/// The lines of one framework, indented, between empty lines; empty where there are none.
+std::string snippet_text(const analyzers::Study& study, const std::string& framework) {
+  const std::vector<text::Snippet> all = text::snippets(study);
+  const text::Snippet* const snippet = text::snippet_of(all, study, framework);
+  if (snippet == nullptr) return "";
+  std::string out;
+  for (const char c : snippet->lines()) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  if (snippet->framework != "pytorch") {
+    out += fmt::format("\n\n{}: {}", snippet->label, snippet->note);
   }
-  return text;
+  return fmt::format("\n  {}\n\n", out);
 }
 
 /// A step's NaN or infinity that no event tells.
@@ -64,22 +64,13 @@ std::string nonfinite_text(const analyzers::Study& study) {
                      text::plural(steps.size(), "step"), steps.front());
 }
 
-/// A format that needs no loss scale has no line to paste, nor have gradients of unknown scale.
-bool worth_pasting(const analyzers::Study& study) {
-  if (study.advice.may_use && !study.advice.may_use->yes()) return false;
-  if (!text::carried_text(study).empty()) {
-    return false;  // it would be the wrong scale
-  }
-  return study.advice.static_log2 && !study.advice.needs_no_scale();
-}
-
 /// The answer, then what harms, then the evidence.
 void print(const analyzers::Study& study, const Options& options) {
   const Recommendation& r = study.advice;
   fmt::print("{}", terminal::answer_text(study));
   const std::string kept = text::kept_narrow_text(study);
   if (!kept.empty()) fmt::print("{}\n", kept);
-  if (worth_pasting(study)) fmt::print("\n  {}\n\n", snippet_text(r, options.framework));
+  fmt::print("{}", snippet_text(study, options.framework));
   fmt::print("{}{}", nonfinite_text(study), terminal::cures_text(r));
   fmt::print("{}{}", terminal::evidence_text(study, options.recommend.target_underflow),
              terminal::advice_text(r));
@@ -123,10 +114,10 @@ void add_recommend(options::Parser& parser) {
   options::add_targets(command, options->recommend);
   command
       .option("--framework", options->framework,
-              "whose lines to print; the JSON and the report have all")
+              "whose lines to print (default: those of the run's own policy, else pytorch's); the "
+              "JSON and the report have all")
       .type("NAME")
-      .one_of(reports::answer::framework_names())
-      .show_default();
+      .one_of(text::framework_names());
   command.option("--json", options->json, "write the recommendation as JSON; - for stdout")
       .type("FILE");
   gates::add_fail_if(command, options->fail_if);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
 
@@ -32,8 +33,8 @@ std::string skip_text(const Recommendation& r) {
 }
 
 std::string dynamic_text(const Recommendation& r) {
-  if (!r.dynamic) return "";
-  const analyzers::recommend::DynamicAdvice& d = *r.dynamic;
+  if (r.dynamic.empty()) return "";
+  const analyzers::recommend::DynamicAdvice& d = r.dynamic.front();
   return fmt::format("Dynamic scaling: {}; {}.\n", text::settings_text(d), text::replayed_text(d));
 }
 
@@ -76,11 +77,12 @@ std::string scales_text(const Recommendation& r) {
     if (last && *last + 1 < s.log2_scale) table += fmt::format("  {:>8}\n", "...");
     last = s.log2_scale;
     const bool known = s.skip.steps != 0;
-    table += fmt::format("  {:>8} {:>20} {:>20} {:>14}  {}{}\n", fmt::format("2^{}", s.log2_scale),
-                         text::share_text(s.flushed, s.of.high), mass_text(s.lost.l1),
-                         known ? steps_text(s.overflow_steps) : "unknown",
-                         known ? text::chance_text(s.skip) : "unknown",
-                         s.log2_scale == *r.static_log2 ? "  <- recommended" : "");
+    table += fmt::format(
+        "  {:>8} {:>20} {:>20} {:>14}  {}{}\n", fmt::format("2^{}", s.log2_scale),
+        text::share_text(s.flushed, s.of.high), mass_text(s.lost.l1),
+        known ? steps_text(s.overflow_steps) : "unknown",
+        known ? text::chance_text(s.skip) : "unknown",
+        s.log2_scale == *r.static_log2 ? fmt::format("  <- {}", text::advised_word(r)) : "");
   }
   return table;
 }

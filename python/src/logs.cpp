@@ -156,12 +156,12 @@ struct Replay {
     return out;
   }
 
-  TextAndNotes of(analyzers::replay::StepSeries&& series, analyzers::frames::Notes notes,
-                  const analyzers::replay::PolicyOptions& options) const {
-    std::vector<analyzers::replay::PolicyStudy> studies;
-    studies.push_back(analyzers::replay::study_policies(std::move(series), options));
-    if (!framework.empty() && !studies.front().tuned) {
-      std::string why = reports::answer::not_tuned_text(studies.front(), framework);
+  TextAndNotes of(const std::vector<analyzers::replay::PolicyStudy>& studies,
+                  analyzers::frames::Notes notes) const {
+    for (const analyzers::replay::PolicyStudy& study : studies) {
+      notes.insert(notes.end(), study.series.notes.begin(), study.series.notes.end());
+      if (framework.empty() || study.tuned) continue;
+      std::string why = reports::answer::not_tuned_text(study, framework);
       if (why.ends_with('\n')) why.pop_back();
       notes.push_back(std::move(why));
     }
@@ -177,17 +177,19 @@ TextAndNotes replay_log(const std::filesystem::path& log,
                         const analyzers::frames::Selection& selection, const Replay& replay) {
   const analyzers::replay::PolicyOptions options = replay.options();
   nb::gil_scoped_release release;
-  analyzers::frames::Notes notes;
-  analyzers::replay::StepSeries series =
-      analyzers::replay::read_series(log, selection, {}, notes, interruptible());
-  return replay.of(std::move(series), std::move(notes), options);
+  analyzers::Findings found = analyzers::analyze(
+      {log}, {}, selection, {.series = true, .scalars_suffice = true}, every_phase);
+  const analyzers::frames::Notes notes = found.analysis.notes;
+  return replay.of(analyzers::study_policies(std::move(found), options), notes);
 }
 
 TextAndNotes replay_magnitudes(const std::vector<double>& magnitudes, const Replay& replay) {
   const analyzers::replay::PolicyOptions options = replay.options();
   analyzers::replay::StepSeries series = series_of(magnitudes);
   nb::gil_scoped_release release;
-  return replay.of(std::move(series), {}, options);
+  std::vector<analyzers::replay::PolicyStudy> studies;
+  studies.push_back(analyzers::replay::study_magnitudes(std::move(series), options));
+  return replay.of(studies, {});
 }
 
 }  // namespace

@@ -52,10 +52,6 @@ std::string divergence_text(const Recommendation& advice) {
       power_text(*advice.highest_log2));
 }
 
-constexpr const char* kUnbounded =
-    "how large gradients are is not known: the log has infinities, or values beyond its buckets, "
-    "and nothing that bounds the others";
-
 }  // namespace
 
 std::string reason_json_text(const Recommendation& advice) {
@@ -65,7 +61,7 @@ std::string reason_json_text(const Recommendation& advice) {
     case NoScale::all_zero: return "all_zero";
     case NoScale::no_finite_values: return "no_finite_values";
     case NoScale::scale_unknown: return "scale_unknown";
-    case NoScale::unbounded: return kUnbounded;
+    case NoScale::unbounded: return "unbounded";
     case NoScale::diverges: return "diverges";
   }
   return "";
@@ -87,7 +83,9 @@ std::string no_scale_text(const Study& study) {
       return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
              "is not known, so nobody can tell how large they were; record it with the run, or "
              "leave the steps out with --step";
-    case NoScale::unbounded: return kUnbounded;
+    case NoScale::unbounded:
+      return "how large gradients are is not known: the log has infinities, or values beyond its "
+             "buckets, and nothing that bounds the others";
     case NoScale::diverges: return divergence_text(advice);
   }
   return "";
@@ -104,9 +102,15 @@ std::string missed_text(const Recommendation& advice) {
       less_serves ? "; less headroom would allow a scale that serves them" : "");
 }
 
+std::string_view advised_word(const Recommendation& advice) {
+  return advice.no_step_held() ? "upper bound" : "recommended";
+}
+
 std::string unheld_text(const Recommendation& advice) {
   const std::string start =
-      advice.dynamic ? " Start the dynamic one at " + scale_text(advice.dynamic->init) + "." : "";
+      advice.dynamic.empty()
+          ? ""
+          : " Start the dynamic one at " + scale_text(advice.dynamic.front().init) + ".";
   return fmt::format(
       "No static loss scale can be recommended: infinities hide the largest gradients of every "
       "recorded step, so that {} is only an upper bound.{}",

@@ -21,6 +21,9 @@ std::string no_scale_text(const analyzers::Study& study);
 /// empty where misses_target() is not.
 std::string missed_text(const analyzers::recommend::Recommendation& advice);
 
+/// What static_scale is: "recommended", or "upper bound" where Recommendation::no_step_held().
+std::string_view advised_word(const analyzers::recommend::Recommendation& advice);
+
 /// Why there is no static scale to use where Recommendation::no_step_held(), and what to do.
 std::string unheld_text(const analyzers::recommend::Recommendation& advice);
 

@@ -254,11 +254,19 @@ std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
 }  // namespace
 
 std::string fixed_text(const PolicyStudy& study) {
-  if (study.refused_log2) {
-    return fmt::format(
-        "No static scale is recommended: the largest gradients take one of {} or less, as they do "
-        "where training diverges, which no scale cures.\n",
-        short_scale(std::ldexp(1.0, *study.refused_log2)));
+  const auto& [log2, refused] = study.advised;
+  if (refused) {
+    const std::string scale = short_scale(std::ldexp(1.0, *log2));
+    return *refused == replay::NoStatic::upper_bound
+               ? fmt::format(
+                     "No static scale is recommended: infinities hide the largest gradients of "
+                     "every recorded step, so that {} is only an upper bound.\n",
+                     scale)
+               : fmt::format(
+                     "No static scale is recommended: the largest gradients need one of {} or "
+                     "less, "
+                     "as they do where training diverges, which no scale cures.\n",
+                     scale);
   }
   if (!study.fixed) return "";
   return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),

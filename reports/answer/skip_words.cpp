@@ -33,20 +33,23 @@ std::string overflowing_text(const analyzers::recommend::SkipBound& bound) {
 
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::int32_t>::max();
-  return fmt::format("start at {} with growth_interval {}{}", scale_text(advice.init),
+  const policy::Info& policy = policy::info_of(advice.policy);
+  return fmt::format("start at {} with {} {}{}{}", scale_text(advice.init), policy.interval,
                      advice.growth_interval,
-                     advice.growth_interval >= kNever ? " (it never grows)" : "");
+                     advice.growth_interval >= kNever ? " (it never grows)" : "",
+                     policy.name == "torch" ? "" : fmt::format(" of {}", policy.name));
 }
 
 std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice) {
-  if (!advice.tuned) {
+  const policy::Info& policy = policy::info_of(advice.policy);
+  if (advice.tried == 0) {
     return fmt::format(
         "This is twice the static scale: an overflow skips one step and halves the scale. {} is "
-        "PyTorch's growth interval.",
-        advice.growth_interval);
+        "{}'s growth interval.",
+        advice.growth_interval, policy.framework.substr(0, policy.framework.find(',')));
   }
   return fmt::format("{} settings of {} were replayed over the recorded steps: {}.",
-                     count_text(advice.tried), policy::info_of(*advice.tuned).name,
+                     count_text(advice.tried), policy.name,
                      advice.kept ? "none loses fewer gradients than those it has"
                                  : "these lose the fewest gradients");
 }

@@ -15,7 +15,7 @@ std::string chance_text(const analyzers::recommend::SkipBound& bound);
 /// "0 of 86 steps overflow (at most 3.4 %, 95 %, one-sided)".
 std::string overflowing_text(const analyzers::recommend::SkipBound& bound);
 
-/// "start at 65536 (2^16) with growth_interval 2000".
+/// "start at 65536 (2^16) with growth_interval 2000", "... with scale_window 1000 of deepspeed".
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice);
 
 /// Where the settings come from, a sentence.

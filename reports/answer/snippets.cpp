@@ -3,13 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "halfscope/policy/policy.hpp"
 #include "reports/answer/policy_paste.hpp"
 
 namespace halfscope::reports::answer {
+using analyzers::recommend::Recommendation;
+
 namespace {
 
 /// 2^log2 as Python reads it: in digits where people read those, exactly in any case.
@@ -59,8 +63,7 @@ constexpr Template kTemplates[] = {
     {"fastai", "fastai",
      "learn = learn.to_fp16(init_scale={0}, growth_interval=2**31 - 1)  # never grows", "torch",
      ""},
-    {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {1}}})",
-     "deepspeed,hysteresis=1",
+    {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {1}}})", "deepspeed",
      "For the configuration file. Steps that overflow are skipped at a static scale too; the "
      "dynamic scale is an integer power of two and never falls below 1."},
     {"apex", "NVIDIA Apex",
@@ -84,13 +87,22 @@ std::string fixed_lines(const Template& form, int log2) {
                      fmt::format("{}", std::ldexp(1.0, log2)));  // JSON has no powers
 }
 
-/// The policy with the advised settings: as it was tuned, where it is that one.
-policy::Policy advised(const Template& form, const analyzers::recommend::DynamicAdvice& advice) {
-  const policy::Policy own = policy::make(fmt::format(
-      "{},initial_scale={},growth_interval={}", form.policy, advice.init, advice.growth_interval));
-  const bool tuned =
-      advice.tuned && policy::info_of(*advice.tuned).name == policy::info_of(own).name;
-  return tuned ? *advice.tuned : own;
+/// A framework's lines for the settings that are advised for its policy.
+std::optional<Paste> dynamic_lines(const Template& form, const Recommendation& advice) {
+  const auto same = [&](const analyzers::recommend::DynamicAdvice& dynamic) {
+    return policy::info_of(dynamic.policy).name == form.policy;
+  };
+  const auto found = std::ranges::find_if(advice.dynamic, same);
+  return found == advice.dynamic.end() ? std::nullopt : paste_of(found->policy, form.framework);
+}
+
+/// The frameworks' scalers serve FP16 alone. Of a run in bfloat16 that may not use it, and of
+/// gradients that carry a scale which is not known, the lines would be wrong.
+bool worth_pasting(const analyzers::Study& study) {
+  const Recommendation& advice = study.advice;
+  const bool refused = advice.may_use && !advice.may_use->yes();
+  return study.analysis.target.name == "binary16" && advice.static_log2 && !refused &&
+         !study.carried_scale;
 }
 
 std::string joined(std::string_view a, std::string_view b) {
@@ -105,21 +117,32 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
-std::vector<Snippet> snippets(const analyzers::recommend::Recommendation& advice) {
+std::vector<Snippet> snippets(const analyzers::Study& study) {
   std::vector<Snippet> all;
-  if (!advice.static_log2) return all;
+  if (!worth_pasting(study)) return all;
+  const Recommendation& advice = study.advice;
   for (const Template& form : kTemplates) {
-    Snippet snippet{form.framework, form.label, "", "", std::string(form.note)};
+    Snippet snippet{form.framework, form.label, form.policy, "", "", std::string(form.note)};
     if (!advice.no_step_held()) snippet.fixed = fixed_lines(form, *advice.static_log2);
-    if (advice.dynamic) {
-      if (const auto paste = paste_of(advised(form, *advice.dynamic), form.framework)) {
-        snippet.dynamic = paste->lines;
-        snippet.note = joined(form.note, paste->note);
-      }
+    if (const auto paste = dynamic_lines(form, advice)) {
+      snippet.dynamic = paste->lines;
+      snippet.note = joined(form.note, paste->note);
     }
-    all.push_back(std::move(snippet));
+    if (!snippet.lines().empty()) all.push_back(std::move(snippet));
   }
   return all;
+}
+
+const Snippet* snippet_of(const std::vector<Snippet>& snippets, const analyzers::Study& study,
+                          std::string_view framework) {
+  if (snippets.empty()) return nullptr;
+  const auto found = std::ranges::find_if(snippets, [&](const Snippet& snippet) {
+    if (!framework.empty()) return snippet.framework == framework;
+    const auto& dynamic = study.advice.dynamic;
+    return !dynamic.empty() && snippet.policy == policy::info_of(dynamic.front().policy).name;
+  });
+  if (found != snippets.end()) return &*found;
+  return framework.empty() ? &snippets.front() : nullptr;
 }
 
 }  // namespace halfscope::reports::answer

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyzers/recommend/recommend.hpp"
+#include "analyzers/study.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -15,15 +15,25 @@ namespace halfscope::reports::answer {
 struct Snippet {
   std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
   std::string_view label;      ///< as people write it: "PyTorch"
+  std::string_view policy;     ///< behind its dynamic scaling: "torch"
   std::string fixed;    ///< a static loss scale; empty where it is no more than an upper bound
-  std::string dynamic;  ///< dynamic loss scaling; empty where `advice` has none
+  std::string dynamic;  ///< dynamic loss scaling; empty where none is advised
   std::string note;     ///< what to know of it; may be empty
+
+  /// What is shown first: the static scale, where one is recommended.
+  const std::string& lines() const { return fixed.empty() ? dynamic : fixed; }
 };
 
 /// Those there are, PyTorch first.
 std::vector<std::string> framework_names();
 
-/// One a framework, PyTorch first; none where no scale is recommended.
-std::vector<Snippet> snippets(const analyzers::recommend::Recommendation& advice);
+/// One a framework, PyTorch first, those without lines left out; none where no scale is
+/// recommended, or the format is not FP16.
+std::vector<Snippet> snippets(const analyzers::Study& study);
+
+/// That of a framework; without a name that of the run's own policy, else PyTorch's. Null where
+/// there is none.
+const Snippet* snippet_of(const std::vector<Snippet>& snippets, const analyzers::Study& study,
+                          std::string_view framework = "");
 
 }  // namespace halfscope::reports::answer

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/limits.hpp"
 #include "reports/charts/vega.hpp"
@@ -147,6 +148,7 @@ Window window_of(const analyzers::underflow::Analysis& analysis,
   Window window{.target = analysis.target,
                 .loss_scale = analysis.loss_scale,
                 .recommended = advice.static_log2,
+                .recommended_as = answer::advised_word(advice),
                 .lowest = advice.lowest_log2,
                 .highest = advice.highest_log2};
   constexpr int kMargin = 4;  // binades of zero and overflow shown beyond the limits

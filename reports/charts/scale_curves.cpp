@@ -118,7 +118,8 @@ json scale_curves(const Window& window, Axis shares) {
   }
   layers.push_back(curves(shares));
   for (const Scale& scale : scales_of(window)) {
-    const std::string name = (scale.advised() ? "recommended " : "") + short_name(scale.scale);
+    const std::string name =
+        (scale.advised() ? std::string(window.recommended_as) + " " : "") + short_name(scale.scale);
     const json mark = json::array({{{"at", std::log2(scale.scale)}, {"label", name}}});
     layers.push_back(
         layer(mark, {{"type", "rule"}, {"style", scale.style}}, {{"x", loss_scale_axis("at")}}));

@@ -163,8 +163,10 @@ Json to_json(const Findings& found) {
   return to;
 }
 
-Json to_json(const recommend::Recommendation& r) {
-  Json to;
+namespace {
+
+/// The scale, and what it rests on.
+void put_scale(Json& to, const recommend::Recommendation& r) {
   to["schema"] = kJsonSchema;
   to["halfscope"] = kVersion;
   to["logs"] = r.logs;
@@ -179,18 +181,33 @@ Json to_json(const recommend::Recommendation& r) {
   to["nonfinite_steps"] = r.nonfinite_steps;
   if (!r.overflow_without_cure.empty()) to["overflow_without_cure"] = r.overflow_without_cure;
   if (r.limited_by) to["limited_by"] = limit_json(*r.limited_by, r.logs.size() > 1);
-  put_advice(to, r);
-  put_cures(to, r);
+}
+
+/// What becomes zero at it.
+void put_underflow(Json& to, const recommend::Recommendation& r) {
   if (r.static_log2 || r.underflow_not_identifiable) {
     to["underflow_not_identifiable"] = r.underflow_not_identifiable;
   }
   if (r.lowest_at_least_log2) to["lowest_at_least"] = power_json(r.lowest_at_least_log2);
   if (r.lowest_if_zeros_log2) to["lowest_if_zeros"] = power_json(r.lowest_if_zeros_log2);
-  if (!r.static_log2) return to;
+  if (!r.static_log2) return;
   to["above_target"] = r.above_target;
   to["headroom_bits"] = number_json(r.headroom_bits);
   to["flushed_at_1"] = share_json(r.flushed_at_1);
   to["flushed_at_recommended"] = share_json(r.flushed_at_recommended);
+}
+
+}  // namespace
+
+Json to_json(const Study& study) {
+  Json to;
+  put_scale(to, study.advice);
+  put_advice(to, study.advice);
+  put_cures(to, study);
+  put_underflow(to, study.advice);
+  put_overflow(to, study.analysis, study.overflow);
+  put_timeline(to, study);
+  put_gaps(to, study);
   return to;
 }
 

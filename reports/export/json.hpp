@@ -19,7 +19,7 @@ nlohmann::ordered_json to_json(const Interval& count);
 /// `analyze --json`, Python's analyze().
 nlohmann::ordered_json to_json(const analyzers::Findings& found);
 /// The recommendation and its evidence: `recommend --json`, Python's recommend(), the download of a
-/// page. json_study.cpp.
+/// page.
 nlohmann::ordered_json to_json(const analyzers::Study& study);
 nlohmann::ordered_json to_json(
     const analyzers::compare::Comparison& comparison);  // json_compare.cpp

@@ -36,7 +36,9 @@ Json scale_json(const recommend::ScaleEvidence& scale) {
 }
 
 Json dynamic_json(const recommend::DynamicAdvice& dynamic) {
-  Json to = {{"init", number_json(dynamic.init)}, {"growth_interval", dynamic.growth_interval}};
+  Json to = {{"policy", policy::info_of(dynamic.policy).name},
+             {"init", number_json(dynamic.init)},
+             {"growth_interval", dynamic.growth_interval}};
   if (dynamic.replayed) {
     const recommend::ReplayedSkips& found = *dynamic.replayed;
     const auto share = [&](std::uint64_t skipped) {
@@ -90,7 +92,7 @@ void put_advice(Json& to, const recommend::Recommendation& advice) {
   for (const recommend::ScaleEvidence& scale : advice.scales) {
     to["scales"].push_back(scale_json(scale));
   }
-  if (advice.dynamic) to["dynamic"] = dynamic_json(*advice.dynamic);
+  if (!advice.dynamic.empty()) to["dynamic"] = dynamic_json(advice.dynamic.front());
   if (advice.ranks) to["ranks"] = ranks_json(*advice.ranks);
 }
 

@@ -49,13 +49,14 @@ Json footprint_json(const Footprint& f) {
 
 }  // namespace
 
-void put_cures(Json& to, const Recommendation& advice) {
+void put_cures(Json& to, const analyzers::Study& study) {
+  const Recommendation& advice = study.advice;
   for (const LayerScale& layer : advice.per_layer) to["per_layer"].push_back(layer_json(layer));
   for (const KeepInFp32& keep : advice.keep_in_fp32) {
     to["keep_in_fp32"].push_back(keep_json(keep, advice));
   }
   if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
-  for (const answer::Snippet& snippet : answer::snippets(advice)) {
+  for (const answer::Snippet& snippet : answer::snippets(study)) {
     const std::string key(snippet.framework);
     if (!snippet.fixed.empty()) to["snippets"][key] = snippet.fixed;
     if (!snippet.dynamic.empty()) to["dynamic_snippets"][key] = snippet.dynamic;

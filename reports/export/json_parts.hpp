@@ -27,8 +27,6 @@ void put_counts(Json& to, const analyzers::underflow::Counts& counts);
 /// [e, count], ascending; json.cpp.
 Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
-/// The recommendation alone; json.cpp.
-Json to_json(const analyzers::recommend::Recommendation& advice);
 /// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
 void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
 
@@ -36,7 +34,7 @@ void put_advice(Json& to, const analyzers::recommend::Recommendation& advice);
 Json operations_json(const analyzers::compare::Operations& operations);
 
 /// `per_layer`, `keep_in_fp32`, `footprint`, `snippets`, `dynamic_snippets`; json_cures.cpp.
-void put_cures(Json& to, const analyzers::recommend::Recommendation& advice);
+void put_cures(Json& to, const analyzers::Study& study);
 
 /// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
 void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor);

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "reports/answer/cure_words.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/skip_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
@@ -97,8 +98,8 @@ std::string keep_html(const Recommendation& advice) {
 }
 
 std::string dynamic_html(const Recommendation& advice) {
-  if (!advice.dynamic) return "";
-  const analyzers::recommend::DynamicAdvice& d = *advice.dynamic;
+  if (advice.dynamic.empty()) return "";
+  const analyzers::recommend::DynamicAdvice& d = advice.dynamic.front();
   std::string text = answer::settings_text(d) + "; " + answer::replayed_text(d) + ". ";
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   return headed("Dynamic loss scaling", answer::html_name(text + answer::why_settings_text(d)));
@@ -153,11 +154,14 @@ std::string scale_evidence_html(const Recommendation& advice) {
   if (advice.scales.empty()) return "";
   std::vector<Row> rows;
   std::uint64_t steps = 0;
+  const std::string title =
+      advice.no_step_held() ? "Scales around the upper bound" : "Scales around the recommended one";
+  const std::string word = fmt::format(" <small>{}</small>", answer::advised_word(advice));
   for (const analyzers::recommend::ScaleEvidence& scale : advice.scales) {
     const bool chosen = scale.log2_scale == advice.static_log2;
     steps = std::max(steps, scale.skip.steps);
     rows.push_back(
-        {{{answer::power_text(scale.log2_scale) + (chosen ? " <small>recommended</small>" : ""),
+        {{{answer::power_text(scale.log2_scale) + (chosen ? word : ""),
            static_cast<double>(scale.log2_scale)},
           share_cell(scale.flushed, scale.of),
           bounds_cell(scale.lost.l1),
@@ -169,11 +173,11 @@ std::string scale_evidence_html(const Recommendation& advice) {
          chosen});
   }
   return headed(
-      "Scales around the recommended one",
+      title.c_str(),
       fmt::format("Chance of a skipped step from {}, by counting alone: it assumes nothing of the "
                   "magnitudes (95 %).",
                   answer::plural(steps, "recorded step")),
-      data_table("Scales around the recommended one",
+      data_table(title,
                  {"loss scale", "to zero", "of their magnitude", "of their squares",
                   "steps that overflow", "chance of a skipped step"},
                  rows));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
@@ -145,9 +146,9 @@ std::vector<Room> rooms_to_use(const Study& study) {
 }
 
 std::string room_scale_text(const Study& study) {
-  return study.advice.static_log2
-             ? "the recommended " + answer::power_text(*study.advice.static_log2)
-             : "loss scale 1";
+  return study.advice.static_log2 ? fmt::format("the {} {}", answer::advised_word(study.advice),
+                                                answer::power_text(*study.advice.static_log2))
+                                  : "loss scale 1";
 }
 
 std::string headroom_html(const Study& study) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "reports/answer/gaps.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
@@ -125,8 +126,8 @@ Parts parts(const Study& study, std::string_view title) {
       {"format", answer::html_escape(analysis.target.name)},
       {"scale", answer::scale_text(analysis.loss_scale)},
       {"advised-key",
-       moved ? fmt::format(", <span class=\"key advised\">solid at the recommended {}</span>",
-                           answer::power_text(*advice.static_log2))
+       moved ? fmt::format(", <span class=\"key advised\">solid at the {} {}</span>",
+                           answer::advised_word(advice), answer::power_text(*advice.static_log2))
              : ""},
       {"bounds-key", bounds_key(analysis)},
       {"curves-hint", bounded(analysis) ? "Bands lie between bounds. Point at a scale for counts."

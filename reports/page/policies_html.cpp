@@ -204,7 +204,7 @@ std::string by_log(const Study& study, const std::function<std::string(const Pol
     }
     for (const auto& [name, why] : study.not_replayed) {
       if (refusals && name == study.analysis.logs[log].name) {
-        return "<p class=\"note\">" + answer::html_name("Not replayed. " + why) + "</p>";
+        return "<p class=\"note\">" + answer::html_name("Not replayed. " + why.text()) + "</p>";
       }
     }
     return refusals ? "" : "<!-- -->";

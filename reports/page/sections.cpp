@@ -8,6 +8,7 @@
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
@@ -195,7 +196,7 @@ std::string advice_section(const Study& study) {
   const auto& advice = study.advice;
   tell(!advice.per_layer.empty(), answer::plural(advice.per_layer.size(), "layer") + " apart");
   tell(!advice.keep_in_fp32.empty(), fmt::format("{} to keep in FP32", advice.keep_in_fp32.size()));
-  tell(advice.dynamic.has_value(), "dynamic scaling");
+  tell(!advice.dynamic.empty(), "dynamic scaling");
   tell(advice.ranks.has_value(), "ranks");
   tell(advice.footprint.has_value(), "memory");
   return section(answer::name_of(Evidence::advice), "More of the recommendation", digest, body);
@@ -268,7 +269,8 @@ std::string findings_html(const Study& study, const Sections& sections) {
 
 std::string scales_digest(const analyzers::recommend::Recommendation& advice) {
   if (!advice.static_log2) return "none is recommended";
-  std::string out = "recommended " + answer::power_text(*advice.static_log2);
+  std::string out =
+      fmt::format("{} {}", answer::advised_word(advice), answer::power_text(*advice.static_log2));
   if (advice.lowest_log2 && advice.highest_log2 && *advice.lowest_log2 <= *advice.highest_log2) {
     out += fmt::format("; good from 2^{} to 2^{}", *advice.lowest_log2, *advice.highest_log2);
   }

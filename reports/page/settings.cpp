@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/answer/snippets.hpp"
-#include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/island.hpp"
 
@@ -14,11 +13,6 @@ namespace halfscope::reports::page {
 using answer::Snippet;
 
 namespace {
-
-/// What is shown first: a static scale, where one is recommended.
-const std::string& first_lines(const Snippet& snippet) {
-  return snippet.fixed.empty() ? snippet.dynamic : snippet.fixed;
-}
 
 nlohmann::ordered_json to_json(const Snippet& snippet) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
@@ -38,19 +32,17 @@ std::string kinds_html() {
 }  // namespace
 
 std::string settings_html(const analyzers::Study& study) {
-  if (study.analysis.target.name != "binary16") return "";  // what the frameworks' scalers serve
-  if (!answer::carried_text(study).empty()) return "";      // the scale would be another
-  const std::vector<Snippet> all = answer::snippets(study.advice);
+  const std::vector<Snippet> all = answer::snippets(study);
   if (all.empty()) return "";
+  const Snippet& first = *answer::snippet_of(all, study);
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   std::string options;
   bool both = false;
   for (const Snippet& snippet : all) {
-    if (first_lines(snippet).empty()) continue;
     lines[std::string(snippet.framework)] = to_json(snippet);
     options +=
-        fmt::format("<option value=\"{}\">{}</option>", answer::html_escape(snippet.framework),
-                    answer::html_escape(snippet.label));
+        fmt::format("<option value=\"{}\"{}>{}</option>", answer::html_escape(snippet.framework),
+                    &snippet == &first ? " selected" : "", answer::html_escape(snippet.label));
     both = both || (!snippet.fixed.empty() && !snippet.dynamic.empty());
   }
   return fmt::format(
@@ -58,8 +50,8 @@ std::string settings_html(const analyzers::Study& study) {
       "id=\"framework\">{}</select></label>{}</div>\n<div class=\"paste\"><pre id=\"paste\" "
       "tabindex=\"0\">{}</pre><button type=\"button\" id=\"copy\">Copy</button></div>\n<p "
       "class=\"note\" id=\"paste-note\">{}</p></div>\n{}",
-      options, both ? kinds_html() : "", answer::html_escape(first_lines(all.front())),
-      answer::html_escape(all.front().note), json_island("settings", lines));
+      options, both ? kinds_html() : "", answer::html_escape(first.lines()),
+      answer::html_escape(first.note), json_island("settings", lines));
 }
 
 }  // namespace halfscope::reports::page

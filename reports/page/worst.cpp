@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
@@ -90,9 +91,8 @@ std::string headings(const Analysis& analysis, const Recommendation& advice) {
   out += fmt::format("<th scope=\"colgroup\" colspan=\"3\">at scale {}</th>",
                      answer::scale_text(analysis.loss_scale));
   if (advice.static_log2) {
-    out +=
-        fmt::format("<th scope=\"colgroup\" colspan=\"3\" class=\"advised\">at recommended {}</th>",
-                    answer::power_text(*advice.static_log2));
+    out += fmt::format("<th scope=\"colgroup\" colspan=\"3\" class=\"advised\">at {} {}</th>",
+                       answer::advised_word(advice), answer::power_text(*advice.static_log2));
   }
   out += "<td colspan=\"3\"></td></tr>\n<tr>" + heading("tensor");
   if (logs) out += heading("log");

@@ -11,7 +11,7 @@
 #include "analyzers/logs.hpp"
 #include "analyzers/replay/replay.hpp"
 #include "analyzers/replay/step_series.hpp"
-#include "analyzers/underflow/underflow.hpp"
+#include "analyzers/series_in.hpp"
 
 namespace halfscope::analyzers {
 
@@ -55,8 +55,7 @@ inline replay::StepSeries read_ranks(const std::vector<Scalars>& ranks, const Re
     for (const auto& s : ranks[rank]) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  frames::Notes own;
-  return replay::read_series(folder / "run", selection, {}, notes == nullptr ? own : *notes);
+  return series_in(folder / "run", selection, notes);
 }
 
 inline replay::StepSeries read(const Scalars& scalars, const Records& records = {},

@@ -19,6 +19,7 @@ class SmallRun {
   explicit SmallRun(std::optional<Dtype> computed = {}) : computed_(computed) {}
 
   void hold_loss_in(Dtype dtype) { manifest_.loss_dtype = dtype; }
+  log::Manifest& manifest() { return manifest_; }
 
   log::StepScalars& scalars(std::int64_t step) {
     for (log::StepScalars& s : scalars_) {

@@ -121,7 +121,7 @@ namespace {
 recommend::Recommendation recommended(int static_log2, int headroom = 1,
                                       const std::string& log = "run") {
   recommend::Recommendation advice;
-  advice.static_log2 = static_log2;
+  advice.static_log2 = advice.highest_log2 = static_log2;
   advice.headroom_asked = headroom;
   advice.limited_by.emplace().log = log;
   advice.above_target = {"weight_grad/a"};

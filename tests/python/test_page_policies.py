@@ -273,7 +273,7 @@ def test_missing_steps_are_said(browser, logs, tmp_path):
     page = page_of(logs / "gap", tmp_path)
     quiet(browser, page)
     text = browser.find_element(By.ID, "policies").text
-    assert "steps 50 to 59" in text and "--assume-constant-between" in text
+    assert "holds step 49 and then step 60" in text and "--assume-constant-between" in text
     assert "policy-scales" not in views(browser)
 
 

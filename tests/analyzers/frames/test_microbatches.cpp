@@ -109,8 +109,7 @@ TEST_CASE("The recommended scale is bounded by parts, and by the sum for paramet
   CHECK(fp32.advice.limited_by->max_abs == 30);
   CHECK(fp32.advice.limited_by->from_scalars);
   for (const recommend::LogMaxima& log : recommend::step_maxima({fp32.analysis, {}, {}})) {
-    CHECK(log.steps[0].log2_max == std::log2(30));
-    CHECK(log.highest_log2 == std::vector{11, 11});
+    for (const recommend::StepMaximum& step : log.steps) CHECK(step.highest_log2 == 11);
   }
   for (const recommend::ScaleEvidence& at : fp32.advice.scales) {
     CHECK(at.overflow_steps == Interval(at.log2_scale > 11 ? 2 : 0));

@@ -93,7 +93,7 @@ TEST_CASE("an infinity of wide gradients bounds a scale for all or for none", "[
   CHECK(found.advice.static_log2 == (row.rounded ? 10 : free));
   CHECK(found.advice.steps_left_out == (row.rounded ? 0 : 1));
   const replay::PolicyStudy policies =
-      replay::study_policies(std::move(found.series.series[0]), {});
+      replay::study_magnitudes(std::move(found.series.series[0]), {});
   REQUIRE(policies.fixed);
   CHECK(policies.fixed->final_scale == std::ldexp(1.0, *found.advice.static_log2));
 }

@@ -46,6 +46,12 @@ recommend::Recommendation completed(const std::filesystem::path& log,
   return study(analyze({log}, target, {}, {.series = true}, {}), {}, {}).advice;
 }
 
+std::vector<int> highest_of(const recommend::LogMaxima& log) {
+  std::vector<int> all;
+  for (const recommend::StepMaximum& step : log.steps) all.push_back(step.highest_log2);
+  return all;
+}
+
 std::uint64_t bits_of(double x) { return from_double(kBinary16, x).bits; }
 
 }  // namespace
@@ -96,7 +102,7 @@ TEST_CASE("65520 is a limit to the last bit", "[table]") {
       underflow::analyze({write_steps(folder, {{at}, {below}})}, {}, {});
   const auto maxima = recommend::step_maxima({analysis, {}, {}});
   REQUIRE(maxima.size() == 1);
-  CHECK(maxima[0].highest_log2 == std::vector<int>{-1, 0});
+  CHECK(highest_of(maxima[0]) == std::vector<int>{-1, 0});
 }
 
 TEST_CASE("steps without tables count by their scalars, the larger of both holds", "[table]") {
@@ -106,8 +112,7 @@ TEST_CASE("steps without tables count by their scalars, the larger of both holds
   const auto maxima = recommend::step_maxima({analysis, {}, {}});
   REQUIRE(maxima.size() == 1);
   REQUIRE(maxima[0].steps.size() == 3);  // the step of zeros has no magnitude
-  CHECK(maxima[0].steps[1].log2_max == 2);
-  CHECK(maxima[0].highest_log2 == std::vector<int>{15, 13, 16});
+  CHECK(highest_of(maxima[0]) == std::vector<int>{15, 13, 16});
 }
 
 TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others left out", "[table]") {
@@ -125,8 +130,7 @@ TEST_CASE("infinities: of FP16 data at least 65520 over the scale, of others lef
   REQUIRE(maxima[0].steps.size() == 1);
   CHECK(maxima[0].left_out == std::vector<std::int64_t>{1});
   CHECK(maxima[0].steps[0].censored);
-  CHECK(maxima[0].steps[0].log2_max == Approx(std::log2(65520.0 / 1024)));
-  CHECK(maxima[0].highest_log2[0] == 9);  // 65520 / 1024 * 2^10 overflows
+  CHECK(maxima[0].steps[0].highest_log2 == 9);  // 65520 / 1024 * 2^10 overflows
 }
 
 TEST_CASE("steps whose infinities hide the largest magnitude overflow perhaps", "[table]") {
@@ -160,13 +164,13 @@ TEST_CASE("NaN of the model is in no chance of overflow", "[table]") {
   REQUIRE(advice.skip);
   CHECK(advice.skip->steps == 130);
   CHECK(advice.skip->probability < 0.01);
-  REQUIRE(advice.dynamic);
+  REQUIRE_FALSE(advice.dynamic.empty());
   // NaN of a log that does not say what it computed in: at most 70 of 200, 0.421 by
   // Clopper-Pearson.
-  REQUIRE(advice.dynamic->replayed);
-  CHECK(advice.dynamic->replayed->steps == 200);
-  CHECK(advice.dynamic->replayed->skipped.high == 70);
-  CHECK(advice.dynamic->replayed->high == Approx(0.421).margin(1e-3));
+  REQUIRE(advice.dynamic[0].replayed);
+  CHECK(advice.dynamic[0].replayed->steps == 200);
+  CHECK(advice.dynamic[0].replayed->skipped.high == 70);
+  CHECK(advice.dynamic[0].replayed->high == Approx(0.421).margin(1e-3));
 }
 
 TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracle]") {
@@ -178,43 +182,44 @@ TEST_CASE("a dynamic scale skips what torch's rule skips, step by step", "[oracl
   const std::filesystem::path run = write_peaks(folder / "run", peaks);
   const recommend::Recommendation advice =  // of two runs: PyTorch's rule at twice the static scale
       study(analyze({run, run}, {}, {}, {.series = true}, {}), {}, {}).advice;
-  REQUIRE(advice.dynamic);
-  REQUIRE(advice.dynamic->replayed);
-  double scale = advice.dynamic->init;
+  REQUIRE_FALSE(advice.dynamic.empty());
+  REQUIRE(advice.dynamic[0].replayed);
+  double scale = advice.dynamic[0].init;
   std::uint64_t clean = 0, skipped = 0;
   for (const double peak : peaks) {
     if (!(peak * scale < 65520)) {
       scale /= 2;
       clean = 0;
       ++skipped;
-    } else if (++clean == advice.dynamic->growth_interval) {
+    } else if (++clean == advice.dynamic[0].growth_interval) {
       scale *= 2;
       clean = 0;
     }
   }
   REQUIRE(skipped > 3);
-  CHECK(advice.dynamic->replayed->skipped == Interval(2 * skipped));
-  CHECK(advice.dynamic->replayed->steps == 2 * peaks.size());
+  CHECK(advice.dynamic[0].replayed->skipped == Interval(2 * skipped));
+  CHECK(advice.dynamic[0].replayed->steps == 2 * peaks.size());
 }
 
-TEST_CASE("a log of one step, or with gaps, is not replayed", "[table]") {
+TEST_CASE("a log of one step is replayed, as policies does", "[table]") {
   const TempFolder folder;
-  const recommend::Recommendation advice = completed(write_steps(folder, {{1.0f}}));
-  REQUIRE(advice.dynamic);
-  CHECK_FALSE(advice.dynamic->replayed);
+  const recommend::Recommendation advice = completed(write_peaks(folder / "run", {1.0}));
+  REQUIRE_FALSE(advice.dynamic.empty());
+  REQUIRE(advice.dynamic[0].replayed);
+  CHECK(advice.dynamic[0].replayed->steps == 1);
 }
 
 TEST_CASE("steady gradients: the usual growth interval, nothing skipped", "[table]") {
   const TempFolder folder;
   const recommend::Recommendation advice =
       completed(write_peaks(folder / "run", std::vector<double>(60, 1.0)));
-  REQUIRE(advice.dynamic);
-  CHECK(advice.dynamic->init == 0x1p14);  // 2^15 holds; a short run has a binade to spare
-  CHECK(advice.dynamic->growth_interval == 2000);
-  REQUIRE(advice.dynamic->replayed);
-  CHECK(advice.dynamic->replayed->skipped == Interval(0));
-  CHECK(advice.dynamic->replayed->low == 0);
-  CHECK(advice.dynamic->replayed->high == Approx(1 - std::pow(0.05, 1.0 / 60)));
+  REQUIRE_FALSE(advice.dynamic.empty());
+  CHECK(advice.dynamic[0].init == 0x1p14);  // 2^15 holds; a short run has a binade to spare
+  CHECK(advice.dynamic[0].growth_interval == 2000);
+  REQUIRE(advice.dynamic[0].replayed);
+  CHECK(advice.dynamic[0].replayed->skipped == Interval(0));
+  CHECK(advice.dynamic[0].replayed->low == 0);
+  CHECK(advice.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 60)));
 }
 
 namespace {
@@ -246,18 +251,18 @@ TEST_CASE("one run: what is recommended is what its replay found best", "[proper
     const Study alone = random_study(folder, 2 * seed + 1, 1, false);
     CHECK(alone.policies.empty());
     for (const Study* one : {&shown, &alone}) {
-      REQUIRE(one->advice.dynamic);
-      REQUIRE(one->advice.dynamic->tuned);
-      CHECK(one->advice.dynamic->replayed->steps == 40);
+      REQUIRE_FALSE(one->advice.dynamic.empty());
+      CHECK(one->advice.dynamic[0].tried > 0);
+      CHECK(one->advice.dynamic[0].replayed->steps == 40);
     }
     REQUIRE(shown.policies.size() == 1);
     const replay::PolicyStudy& replayed = shown.policies[0];
     CHECK(replayed.fixed->scale_at(0) == std::exp2(*shown.advice.static_log2));
-    CHECK(replayed.tuned->initial == shown.advice.dynamic->init);
-    CHECK(replayed.tuned->interval == shown.advice.dynamic->growth_interval);
-    CHECK(policy::scale_of(replayed.tuned->trace.policy) == shown.advice.dynamic->init);
+    CHECK(replayed.tuned->initial == shown.advice.dynamic[0].init);
+    CHECK(replayed.tuned->interval == shown.advice.dynamic[0].growth_interval);
+    CHECK(policy::scale_of(replayed.tuned->trace.policy) == shown.advice.dynamic[0].init);
     CHECK(policy::number_of(replayed.tuned->trace.policy, "growth_interval") ==
-          static_cast<double>(shown.advice.dynamic->growth_interval));
+          static_cast<double>(shown.advice.dynamic[0].growth_interval));
   }
 }
 
@@ -265,11 +270,11 @@ TEST_CASE("several runs: twice the static scale, which is replayed over each", "
   const TempFolder folder;
   const Study found = random_study(folder, 100, 2, true);
   const recommend::Recommendation& advice = found.advice;
-  REQUIRE(advice.dynamic);
-  CHECK_FALSE(advice.dynamic->tuned);
-  CHECK(advice.dynamic->init == std::exp2(*advice.static_log2 + 1));
-  CHECK(advice.dynamic->growth_interval == 2000);
-  CHECK(advice.dynamic->replayed->steps == 80);
+  REQUIRE_FALSE(advice.dynamic.empty());
+  CHECK(advice.dynamic[0].tried == 0);
+  CHECK(advice.dynamic[0].init == std::exp2(*advice.static_log2 + 1));
+  CHECK(advice.dynamic[0].growth_interval == 2000);
+  CHECK(advice.dynamic[0].replayed->steps == 80);
   REQUIRE(found.policies.size() == 2);
   for (const replay::PolicyStudy& replayed : found.policies) {
     CHECK(replayed.fixed->scale_at(0) == std::exp2(*advice.static_log2));
@@ -280,7 +285,7 @@ TEST_CASE("without a static scale there is no evidence and no dynamic advice", "
   const TempFolder folder;
   const recommend::Recommendation advice = completed(write_steps(folder, {{0.0f}}));
   CHECK(advice.scales.empty());
-  CHECK_FALSE(advice.dynamic);
+  CHECK(advice.dynamic.empty());
   CHECK_FALSE(advice.skip);
   CHECK_FALSE(advice.ranks);
 }

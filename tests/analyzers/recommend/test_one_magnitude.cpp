@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -75,7 +77,75 @@ double largest_of(const replay::StepSeries& series) {
   return largest;
 }
 
+/// Runs of which more or less is recorded: the scale by the scalars, by the manifest or not at all,
+/// tables at every step or at the first, a loss in FP16, infinities, NaN.
+test::SmallRun any_run(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](unsigned end) { return static_cast<unsigned>(random() % end); };
+  const bool half = below(3) != 0;
+  test::SmallRun run{half ? Dtype::f16 : std::optional<Dtype>()};
+  const double scale = std::ldexp(1.0, static_cast<int>(below(12)));
+  const unsigned scale_in = below(3);
+  if (scale_in == 1) {
+    (*run.manifest().about)["loss_scaling"] = {{"policy", "static"}, {"scale", scale}};
+  }
+  if (below(2) == 0) run.hold_loss_in(Dtype::f16);
+  const bool tables = below(2) == 0;
+  const auto steps = static_cast<std::int64_t>(1 + below(8));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const double value =
+        std::ldexp(1 + static_cast<double>(below(1024)) / 1024, static_cast<int>(below(14)) - 8);
+    const bool infinite = value * scale >= 65520 || below(12) == 0;
+    if (tables || step == 0) {
+      run.put_step(step, 1.0, 0x1p-10f);
+      run.replace("weight_grad/b.weight", step, {static_cast<float>(infinite ? INFINITY : value)});
+    }
+    log::StepScalars& s = run.scalars(step);
+    s.max_abs_activation_grad = 0x1p-10;
+    s.max_abs_weight_grad = !infinite ? value : below(3) == 0 ? NAN : INFINITY;
+    s.found_inf = infinite;
+    s.loss_scale.reset();
+    if (scale_in == 0) s.loss_scale = scale;
+    // Beside a NaN loss nothing tells which infinities of wide gradients a cast made.
+    s.loss = half && below(16) == 0 ? NAN : std::ldexp(1.0, static_cast<int>(below(16)));
+  }
+  return run;
+}
+
 }  // namespace
+
+TEST_CASE("A replay shows the static scale that is recommended, and finds it itself",
+          "[property]") {
+  int recommended = 0, compared = 0, refused = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    CAPTURE(seed);
+    const test::TempFolder folder;
+    any_run(seed).write(folder / "run");
+    Findings findings = analyze({folder / "run"}, {}, {}, {.series = true}, {});
+    REQUIRE(findings.series.series.size() == 1);
+    const auto found = replay::study_magnitudes(replay::StepSeries(findings.series.series[0]), {});
+    const Study all = study(std::move(findings), {}, {}, replay::PolicyOptions());
+    REQUIRE(all.policies.size() == 1);
+    const std::optional<replay::Trace>& fixed = all.policies[0].fixed;
+    const bool advised = all.advice.static_log2 && !all.advice.no_step_held();
+    CHECK(fixed.has_value() == advised);
+    if (!all.advice.static_log2) {
+      ++refused;
+      continue;
+    }
+    ++recommended;
+    if (fixed) CHECK(fixed->scale_at(0) == std::exp2(*all.advice.static_log2));
+    REQUIRE_FALSE(all.advice.dynamic.empty());
+    // Nothing where all of its steps are infinite, at an unknown scale.
+    if (!found.advised.log2) continue;
+    ++compared;
+    CHECK(found.advised.log2 == all.advice.static_log2);
+    CHECK(all.policies[0].tuned->initial == all.advice.dynamic[0].init);
+  }
+  CHECK(recommended > 400);
+  CHECK(compared + 10 > recommended);
+  CHECK(refused > 0);
+}
 
 TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
   int with_infinities = 0, checked = 0;
@@ -108,7 +178,8 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
     REQUIRE(maxima.size() == 1);
     REQUIRE(maxima[0].steps.size() == random.least.size());
     for (std::size_t i = 0; i < random.least.size(); ++i) {
-      CHECK(maxima[0].steps[i].log2_max == Approx(std::log2(random.least[i])).margin(1e-12));
+      CHECK(maxima[0].steps[i].highest_log2 ==
+            underflow::StepMagnitude{magnitude_of(random.least[i])}.highest_safe_log2(kBinary16));
     }
 
     REQUIRE(found.series.series.size() == 1);

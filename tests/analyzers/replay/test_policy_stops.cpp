@@ -94,13 +94,14 @@ replay::StepSeries diverging(std::size_t nan_steps) {
 replay::PolicyStudy study_of(replay::StepSeries series) {
   replay::PolicyOptions options;
   options.policies = {policy::make("torch")};
-  return replay::study_policies(std::move(series), options);
+  return replay::study_magnitudes(std::move(series), options);
 }
 
 TEST_CASE("What a run that diverges ends with asks for no static scale") {
   const replay::PolicyStudy study = study_of(diverging(55));
   CHECK(!study.fixed);
-  CHECK(study.refused_log2 == -46);
+  CHECK(study.advised.refused == replay::NoStatic::diverges);
+  CHECK(study.advised.log2 == -46);
   // Nor for a dynamic one that starts so small.
   REQUIRE(study.tuned);
   CHECK(study.tuned->trace.scale_at(0) > 0x1p-10);
@@ -114,7 +115,8 @@ TEST_CASE("A scale below 1 is recommended where training goes on") {
   const replay::PolicyStudy nan_between = study_of(series_of({0.5, 2e5, NAN, 0.5}));
   CHECK(nan_between.fixed->scale_at(0) == 0x1p-3);
   const replay::PolicyStudy nan_at_last = study_of(series_of({0.5, 2e5, 0.5, NAN}));
-  CHECK(nan_at_last.refused_log2 == -3);
+  CHECK(nan_at_last.advised.refused == replay::NoStatic::diverges);
+  CHECK(nan_at_last.advised.log2 == -3);
   CHECK(study_of(series_of({0.5, 0.5, NAN})).fixed->scale_at(0) == 0x1p15);
 }
 

@@ -10,6 +10,7 @@
 
 #include "analyzers/logs.hpp"
 #include "analyzers/replay/replay_loop.hpp"
+#include "analyzers/series_in.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
@@ -318,8 +319,7 @@ replay::StepSeries driven(const std::string& text, const nlohmann::json& about,
     record.computed_dtype = Dtype::f16;
     writer.write(record);
   }
-  frames::Notes notes;
-  return replay::read_series(folder / "run", {}, {}, notes);
+  return analyzers::series_in(folder / "run");
 }
 
 TEST_CASE("The replay of the policy that drove a run is the run") {

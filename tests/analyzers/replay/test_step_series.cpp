@@ -8,6 +8,7 @@
 #include "analyzers/logs.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/replay.hpp"
+#include "analyzers/series_in.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "catch.hpp"
 
@@ -31,8 +32,7 @@ replay::StepSeries read(const std::vector<log::StepScalars>& scalars,
     for (const auto& s : scalars) writer.write(s);
     for (const auto& r : records) writer.write(r);
   }
-  frames::Notes notes;
-  return replay::read_series(folder / "run", {}, {}, notes);
+  return series_in(folder / "run");
 }
 
 log::StepScalars step(std::int64_t number, std::optional<double> max_abs, double scale = 1024,
@@ -116,15 +116,14 @@ TEST_CASE("Tables of a collapsed scale are left out with one note, the steps sta
     return folder / name;
   };
   frames::Notes notes;
-  const replay::StepSeries series =
-      replay::read_series(write("run", {1024, 1024, 1e-42, 1e-43}), {}, {}, notes);
+  const replay::StepSeries series = series_in(write("run", {1024, 1024, 1e-42, 1e-43}), {}, &notes);
   CHECK(series.steps.size() == 4);
   CHECK(series.recorded_scale[3] == 1e-43);
   CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
           return note.find("2 tables are left out, from step 2 on") != std::string::npos;
         }) == 1);
   const auto dead = write("dead", {1e-42, 1e-43});
-  const std::string message = test::message_of([&] { replay::read_series(dead, {}, {}, notes); });
+  const std::string message = test::message_of([&] { series_in(dead); });
   CHECK(message.find("positive normal binary32") != std::string::npos);
 }
 
@@ -140,7 +139,8 @@ TEST_CASE("NaN that follows an infinity limits the recommended scale as it does 
       }
       writer.write(computed_in(Dtype::f16, record_of("weight_grad/a.weight", 0, {0.1f})));
     }
-    return recommend::recommend({underflow::analyze({folder / name}, {}, {}), {}, {}}).static_log2;
+    const underflow::Analysis analysis = underflow::analyze({folder / name}, {}, {});
+    return recommend::recommend({analysis, overflow::find_overflow(analysis), {}}).static_log2;
   };
   CHECK(static_scale("inf", kInf, 1) == 10);  // below 2^12, and a binade to spare
   CHECK(static_scale("nan", NAN, 1) == 10);

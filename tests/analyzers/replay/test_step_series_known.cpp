@@ -214,7 +214,7 @@ TEST_CASE("A table of weights beyond the scalars refuses nothing") {
 }
 
 TEST_CASE("Scalars alone are enough for a study of policies") {
-  const replay::PolicyStudy study = replay::study_policies(
+  const replay::PolicyStudy study = replay::study_magnitudes(
       read({step(0, 0.5), step(1, 64), step(2, 0.5)}), replay::PolicyOptions{});
   CHECK(study.traces.size() == policy::all().size());
   CHECK(study.series.flushed.empty());

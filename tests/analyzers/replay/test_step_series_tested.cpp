@@ -201,9 +201,7 @@ TEST_CASE("Delayed scaling takes the largest value of all ranks") {
         }
       }
     }
-    frames::Notes notes;
-    return replay::replay(policy::make("te-delayed,fp8_format=E4M3"),
-                          replay::read_series(folder / name, {}, {}, notes));
+    return replay::replay(policy::make("te-delayed,fp8_format=E4M3"), series_in(folder / name));
   };
   CHECK(te("both", {1, 4}, 2).final_scale == 112);  // 448 over it
   CHECK(te("same", {4, 4}, 2).final_scale == 112);

@@ -23,9 +23,7 @@ TEST_CASE("why no scale is recommended has a name or a sentence in JSON, and wor
        "gradients computed in FP16 hold infinities, and the loss scale they were computed at is "
        "not known, so nobody can tell how large they were; record it with the run, or leave the "
        "steps out with --step"},
-      {NoScale::unbounded,
-       "how large gradients are is not known: the log has infinities, or values beyond its "
-       "buckets, and nothing that bounds the others",
+      {NoScale::unbounded, "unbounded",
        "how large gradients are is not known: the log has infinities, or values beyond its "
        "buckets, and nothing that bounds the others"},
       {NoScale::diverges, "diverges", ""},  // without a tensor that limits the scale

@@ -202,8 +202,8 @@ TEST_CASE("a static scale that is refused is said to be", "[reports][policies]")
   PolicyStudy study;
   study.series = steps(10, 1);
   CHECK(answer::fixed_text(study).empty());
-  study.refused_log2 = -46;
-  CHECK(has(answer::fixed_text(study), "the largest gradients take one of 2^-46 or less"));
+  study.advised = {-46, analyzers::replay::NoStatic::diverges};
+  CHECK(has(answer::fixed_text(study), "the largest gradients need one of 2^-46 or less"));
 }
 
 TEST_CASE("why steps were lost tells the model from the scale", "[reports][policies]") {

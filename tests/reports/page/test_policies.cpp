@@ -245,7 +245,7 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
   CHECK(study.policies.empty());
   REQUIRE(study.not_replayed.size() == 1);
   const std::string html = page::sections_of(study).html;
-  CHECK(has(html, "Of 10 of its steps no scalars are recorded, first of steps 50 to 59"));
+  CHECK(has(html, "holds step 49 and then step 60: the steps between have no scalars"));
   CHECK(has(html, "--assume-constant-between"));
   CHECK(!has(html, "data-chart=\"policy-scales\""));
 }

@@ -58,6 +58,12 @@ bool Recommendation::no_step_held() const {
   return skip && skip->steps != 0 && skip->exceedances + skip->perhaps == skip->steps;
 }
 
+replay::StaticAdvice Recommendation::static_advice() const {
+  if (no_scale == NoScale::diverges) return {highest_log2, replay::NoStatic::diverges};
+  if (no_step_held()) return {static_log2, replay::NoStatic::upper_bound};
+  return {static_log2, {}};
+}
+
 Recommendation recommend(const Basis& basis) {
   Recommendation advice = static_scale(basis);
   advice.nan_in_model = first_in_model(basis.overflow);
@@ -66,19 +72,22 @@ Recommendation recommend(const Basis& basis) {
   return advice;
 }
 
-void complete(Recommendation& advice, const Basis& basis, const frames::Selection& selection,
-              const Runs& runs) {
-  const Analysis& analysis = basis.analysis;
-  const std::vector<LogMaxima> maxima = step_maxima(basis);
+void add_scales(Recommendation& advice, const Basis& basis,
+                std::span<const replay::StepSeries> runs) {
   const bool no_scale = advice.needs_no_scale();
-  if (!no_scale) advice.scales = scale_evidence(analysis, advice, maxima);
-  if (advice.static_log2) put_static(advice, analysis, maxima);
-  if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
-  if (!no_scale) advice.dynamic = dynamic_advice(advice, runs);
-  advice.ranks = rank_sum(analysis, advice, selection);
+  const std::vector<LogMaxima> maxima = step_maxima(basis);
+  if (!no_scale) advice.scales = scale_evidence(basis.analysis, advice, maxima);
+  if (advice.static_log2) put_static(advice, basis.analysis, maxima);
+  if (no_scale) return;
+  advice.highest_if_half_log2 = highest_if_half(advice, basis);
+  advice.dynamic = dynamic_advice(advice, basis.options.target_underflow, runs);
+}
+
+void add_cures(Recommendation& advice, const Basis& basis, const frames::Selection& selection) {
+  advice.ranks = rank_sum(basis.analysis, advice, selection);
   advice.per_layer = per_layer(basis, advice);
   advice.keep_in_fp32 = keep_in_fp32(basis, advice);
-  advice.footprint = footprint(analysis);
+  advice.footprint = footprint(basis.analysis);
 }
 
 }  // namespace halfscope::analyzers::recommend

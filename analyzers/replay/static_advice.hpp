@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The static scale that a replay shows beside the policies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace halfscope::analyzers::replay {
+
+/// Why a static scale that holds all recorded gradients is not recommended.
+enum class NoStatic : std::uint8_t {
+  diverges,    ///< underflow::diverges()
+  upper_bound  ///< infinities hide the largest gradients of every recorded step
+};
+
+/// The static scale that is recommended, or that is not.
+struct StaticAdvice {
+  std::optional<int> log2;
+  std::optional<NoStatic> refused;
+};
+
+}  // namespace halfscope::analyzers::replay
