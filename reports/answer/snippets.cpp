@@ -109,6 +109,19 @@ std::string joined(std::string_view a, std::string_view b) {
   return fmt::format("{}{}{}", a, a.empty() || b.empty() ? "" : " ", b);
 }
 
+/// The lines of the run's own policy, where it is none of the frameworks' above.
+std::optional<Snippet> own_lines(const Recommendation& advice) {
+  if (advice.dynamic.empty()) return std::nullopt;
+  const policy::Policy& policy = advice.dynamic.front().policy;
+  const std::string_view name = policy::info_of(policy).name;
+  if (std::ranges::find(kTemplates, name, &Template::policy) != std::end(kTemplates)) {
+    return std::nullopt;
+  }
+  const auto paste = paste_of(policy);
+  if (!paste) return std::nullopt;
+  return Snippet{name, paste->where, name, "", paste->lines, paste->note};
+}
+
 }  // namespace
 
 std::vector<std::string> framework_names() {
@@ -122,7 +135,8 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   if (!worth_pasting(study)) return all;
   const Recommendation& advice = study.advice;
   for (const Template& form : kTemplates) {
-    Snippet snippet{form.framework, form.label, form.policy, "", "", std::string(form.note)};
+    Snippet snippet{form.framework,        std::string(form.label), form.policy, "", "",
+                    std::string(form.note)};
     if (!advice.no_step_held()) snippet.fixed = fixed_lines(form, *advice.static_log2);
     if (const auto paste = dynamic_lines(form, advice)) {
       snippet.dynamic = paste->lines;
@@ -130,6 +144,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
     }
     if (!snippet.lines().empty()) all.push_back(std::move(snippet));
   }
+  if (auto own = own_lines(advice)) all.push_back(std::move(*own));
   return all;
 }
 

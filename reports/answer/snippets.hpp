@@ -14,7 +14,7 @@ namespace halfscope::reports::answer {
 /// Settings for one framework.
 struct Snippet {
   std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
-  std::string_view label;      ///< as people write it: "PyTorch"
+  std::string label;           ///< as people write it: "PyTorch"
   std::string_view policy;     ///< behind its dynamic scaling: "torch"
   std::string fixed;    ///< a static loss scale; empty where it is no more than an upper bound
   std::string dynamic;  ///< dynamic loss scaling; empty where none is advised
@@ -27,8 +27,8 @@ struct Snippet {
 /// Those there are, PyTorch first.
 std::vector<std::string> framework_names();
 
-/// One a framework, PyTorch first, those without lines left out; none where no scale is
-/// recommended, or the format is not FP16.
+/// One a framework, PyTorch first, those without lines left out, and that of the run's own policy
+/// where it is another; none where no scale is recommended, or the format is not FP16.
 std::vector<Snippet> snippets(const analyzers::Study& study);
 
 /// That of a framework; without a name that of the run's own policy, else PyTorch's. Null where
