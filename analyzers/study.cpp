@@ -123,11 +123,23 @@ const overflow::OverflowEvent* Study::lasting_first() const {
 
 namespace {
 
+/// Throws frames::OptionHelps where every magnitude is too large by the loss scale.
+void refuse_carried(const replay::StepSeries& series, const Analysis& analysis) {
+  const auto log = std::ranges::find(analysis.logs, series.log, &underflow::LogFindings::name);
+  if (log == analysis.logs.end() || !scale_history::carried_scale(*log)) return;
+  throw frames::OptionHelps(
+      log::printable(series.log) +
+      ": gradients seem to carry the loss scale, so that no policy can be replayed over them; "
+      "give it with " +
+      frames::Message(frames::Option::recorded_scale, "S"));
+}
+
 /// Leaves the runs that can be replayed: those without gaps, or with gaps closed.
-void close_gaps(LogSeries& runs, bool assume_constant) {
+void close_gaps(LogSeries& runs, const Analysis& analysis, bool assume_constant) {
   std::vector<replay::StepSeries> whole;
   for (replay::StepSeries& series : runs.series) {
     try {
+      refuse_carried(series, analysis);
       replay::close_gaps(series, assume_constant);
       whole.push_back(std::move(series));
     } catch (const log::BadInput& e) {
@@ -144,17 +156,15 @@ bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& anal
   });
 }
 
-/// The recommendation without cures.
+/// The recommended static scale, and the series that can be replayed.
 Study with_scales(Findings&& findings, const underflow::RecommendOptions& options,
                   bool assume_constant) {
   Study all{std::move(findings), {}, {}, {}};
   const recommend::Basis basis{all.analysis, all.overflow, options};
   all.advice = recommend::recommend(basis);
-  close_gaps(all.series, assume_constant);
+  close_gaps(all.series, all.analysis, assume_constant);
   all.not_replayed = std::move(all.series.none);
-  std::span<const replay::StepSeries> replayed;
-  if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
-  recommend::add_scales(all.advice, basis, replayed);
+  recommend::add_scales(all.advice, basis);
   return all;
 }
 
@@ -162,8 +172,9 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
 void add_replays(Study& all, const replay::PolicyOptions& policies) {
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
-    // Without tensors there is no recommendation: all that is known are magnitudes.
-    const bool magnitudes = log->tensors.empty() && log->kinds.empty();
+    // Of a run log without gradients' tensors all that is known are magnitudes.
+    const bool magnitudes = log != all.analysis.logs.end() && log->kinds.empty() &&
+                            std::ranges::none_of(log->tensors, &underflow::TensorFindings::counted);
     all.policies.push_back(
         magnitudes ? replay::study_magnitudes(std::move(run), policies)
                    : replay::study_policies(std::move(run), policies, all.advice.static_advice()));
@@ -188,7 +199,11 @@ Study study(Findings&& findings, const Selection& selection,
             const std::optional<replay::PolicyOptions>& policies) {
   const bool assume_constant = policies && policies->assume_constant;
   Study all = with_scales(std::move(findings), options, assume_constant);
-  recommend::add_cures(all.advice, {all.analysis, all.overflow, options}, selection);
+  const recommend::Basis basis{all.analysis, all.overflow, options};
+  std::span<const replay::StepSeries> replayed;
+  if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
+  recommend::add_dynamic(all.advice, basis, replayed);
+  recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;
   replay::PolicyOptions replays = *policies;
   replays.targets = options;

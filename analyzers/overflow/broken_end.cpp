@@ -36,12 +36,6 @@ int place_in_step(log::Role role) {
   return static_cast<int>(std::ranges::find(kOrder, role) - kOrder.begin());
 }
 
-/// What no loss scale acts on; a loss only once it is multiplied.
-bool is_forward(log::Role role) {
-  return role == log::Role::weight || role == log::Role::master_weight ||
-         role == log::Role::activation;
-}
-
 /// Of a step: whether a loss scale may have made infinities, and NaN of these.
 struct Scale {
   bool skipped = false;         ///< the log says so of the step

@@ -46,33 +46,38 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   return event;
 }
 
-/// The recorded steps of events of a kind.
-LogSteps steps_of(const Analysis& analysis, const std::vector<OverflowEvent>& events,
-                  bool OverflowEvent::*is) {
-  LogSteps steps;
-  for (const OverflowEvent& event : events) {
-    if (!(event.*is)) continue;
-    const auto add = [&](std::int64_t step) {
-      if (step >= event.step && step <= event.last_step) steps.emplace(event.log, step);
-    };
-    for (const underflow::LogFindings& log : analysis.logs) {
-      if (log.name != event.log) continue;
-      for (const underflow::TensorFindings& t : log.tensors) {
-        for (const underflow::StepFindings& step : t.per_step) add(step.step);
-      }
-      for (const log::StepScalars& scalars : log.scalars) add(scalars.step);
+/// Of which a log has tensors or scalars, ascending.
+std::vector<std::int64_t> recorded_steps(const underflow::LogFindings& log) {
+  std::vector<std::int64_t> steps;
+  for (const underflow::TensorFindings& t : log.tensors) {
+    for (const underflow::StepFindings& step : t.per_step) steps.push_back(step.step);
+  }
+  for (const log::StepScalars& scalars : log.scalars) steps.push_back(scalars.step);
+  std::ranges::sort(steps);
+  const auto again = std::ranges::unique(steps);
+  steps.erase(again.begin(), again.end());
+  return steps;
+}
+
+/// Adds the recorded steps of the log's events that no scale cured, or that FP16 may have made.
+void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
+  const std::vector<std::int64_t> steps = recorded_steps(log);
+  for (const OverflowEvent& event : to.events) {
+    if (event.log != log.name || !(event.at_every_scale || event.maybe_rounded)) continue;
+    const auto end = std::ranges::upper_bound(steps, event.last_step);
+    for (auto at = std::ranges::lower_bound(steps, event.step); at != end; ++at) {
+      if (event.at_every_scale) to.at_every_scale.emplace(log.name, *at);
+      if (event.maybe_rounded) to.maybe_rounded.emplace(log.name, *at);
     }
   }
-  return steps;
 }
 
 /// Steps whose forward pass holds infinities or NaN.
 void add_broken_forward(const underflow::LogFindings& log, LogSteps& steps) {
   for (const underflow::TensorFindings& t : log.tensors) {
-    const bool forward = t.role == log::Role::weight || t.role == log::Role::master_weight ||
-                         t.role == log::Role::activation;
+    if (!is_forward(t.role)) continue;
     for (const underflow::StepFindings& step : t.per_step) {
-      if (forward && underflow::nonfinite(step)) steps.emplace(log.name, step.step);
+      if (underflow::nonfinite(step)) steps.emplace(log.name, step.step);
     }
   }
   for (const log::StepScalars& scalars : log.scalars) {
@@ -131,10 +136,9 @@ OverflowFindings find_overflow(const Analysis& analysis) {
         [](const OverflowEvent& a, const OverflowEvent& b) { return a.step < b.step; });
   }
   for (const underflow::LogFindings& log : analysis.logs) {
+    add_steps(log, findings);
     add_broken_forward(log, findings.broken_forward);
   }
-  findings.at_every_scale = steps_of(analysis, findings.events, &OverflowEvent::at_every_scale);
-  findings.maybe_rounded = steps_of(analysis, findings.events, &OverflowEvent::maybe_rounded);
   findings.headroom = find_headroom(analysis, findings);
   std::stable_sort(findings.headroom.begin(), findings.headroom.end(),
                    [](const Headroom& a, const Headroom& b) { return a.least < b.least; });

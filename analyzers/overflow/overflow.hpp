@@ -104,10 +104,10 @@ struct OverflowFindings {
   underflow::LogSteps maybe_rounded;
 
   /// Whether an infinity of the tensor at the step says how large a value was, at least
-  /// (underflow::infinite_magnitude()). Not one that smaller scales did not cure, nor one
+  /// (underflow::infinite_magnitude()). Not one that smaller scales did not cure, nor a gradient's
   /// of a step whose forward pass is broken, nor a loss's, which is recorded before a scale
-  /// multiplies it. Where the log does not say what gradients were
-  /// computed in, FP16 may have made it.
+  /// multiplies it. Where the log does not say what gradients were computed in, FP16 may have made
+  /// it.
   bool bounds(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) const;
   /// The same of a step's gradients, of which the scalars tell the largest alone.
   bool bounds(const std::string& log, log::Role role, std::int64_t step, bool in_fp16) const;

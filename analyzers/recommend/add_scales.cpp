@@ -59,9 +59,11 @@ bool Recommendation::no_step_held() const {
 }
 
 replay::StaticAdvice Recommendation::static_advice() const {
-  if (no_scale == NoScale::diverges) return {highest_log2, replay::NoStatic::diverges};
-  if (no_step_held()) return {static_log2, replay::NoStatic::upper_bound};
-  return {static_log2, {}};
+  using replay::NoStatic;
+  if (no_scale == NoScale::diverges) return {highest_log2, NoStatic::diverges, false};
+  if (!static_log2) return {{}, NoStatic::unknown, false};
+  if (no_step_held()) return {static_log2, NoStatic::upper_bound, true};
+  return {static_log2, {}, overflow_not_identifiable};
 }
 
 Recommendation recommend(const Basis& basis) {
@@ -72,15 +74,12 @@ Recommendation recommend(const Basis& basis) {
   return advice;
 }
 
-void add_scales(Recommendation& advice, const Basis& basis,
-                std::span<const replay::StepSeries> runs) {
+void add_scales(Recommendation& advice, const Basis& basis) {
   const bool no_scale = advice.needs_no_scale();
   const std::vector<LogMaxima> maxima = step_maxima(basis);
   if (!no_scale) advice.scales = scale_evidence(basis.analysis, advice, maxima);
   if (advice.static_log2) put_static(advice, basis.analysis, maxima);
-  if (no_scale) return;
-  advice.highest_if_half_log2 = highest_if_half(advice, basis);
-  advice.dynamic = dynamic_advice(advice, basis.options.target_underflow, runs);
+  if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
 }
 
 void add_cures(Recommendation& advice, const Basis& basis, const frames::Selection& selection) {

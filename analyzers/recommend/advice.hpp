@@ -125,9 +125,6 @@ struct Footprint {
 
 std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis&, const Recommendation&,
                                           const std::vector<LogMaxima>&);  // scale_evidence.cpp
-/// runs: of all logs step by step, or none. dynamic.cpp.
-std::vector<DynamicAdvice> dynamic_advice(const Recommendation&, double target_underflow,
-                                          std::span<const replay::StepSeries> runs);
 std::optional<RankSum> rank_sum(const underflow::Analysis&, const Recommendation&,
                                 const frames::Selection&);  // rank_sum.cpp
 std::vector<LayerScale> per_layer(const Basis&, const Recommendation&);

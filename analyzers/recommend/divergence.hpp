@@ -6,8 +6,8 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// Takes the scale back that gradients of a run that diverges ask for (too_small()); `no_scale` is
-/// diverges then.
+/// Takes the scale back that gradients of a run that diverges ask for (underflow::diverges());
+/// `no_scale` is diverges then.
 void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow);
 
 }  // namespace halfscope::analyzers::recommend

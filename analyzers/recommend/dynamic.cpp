@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings for dynamic loss scaling, and how many of the recorded steps they skip.
 #include <algorithm>
+#include <span>
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/replay/policy_grid.hpp"
@@ -33,9 +34,10 @@ DynamicAdvice best_of(const replay::TunedPolicy& tuned, std::span<const replay::
   return {policy, tuned.initial, tuned.interval, replayed(policy, runs), tuned.tried, tuned.kept};
 }
 
-/// Whether a policy lets training go on, and makes a step.
-bool works(const replay::Trace& trace) {
-  return !trace.error && trace.applied_nonfinite.empty() && trace.skipped.size() < trace.length;
+bool goes_on(const replay::Trace& trace) { return !trace.error && trace.applied_nonfinite.empty(); }
+
+bool makes_a_step(const DynamicAdvice& advice) {
+  return !advice.replayed || advice.replayed->skipped.low < advice.replayed->steps;
 }
 
 /// Twice the static scale. Headroom costs nothing here: an overflow skips one step, and halves the
@@ -71,22 +73,25 @@ std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> run
 
 }  // namespace
 
-std::vector<DynamicAdvice> dynamic_advice(const Recommendation& advice, double target_underflow,
-                                          std::span<const replay::StepSeries> runs) {
-  std::vector<DynamicAdvice> all, useless;
-  if (!advice.static_log2) return all;
+void add_dynamic(Recommendation& advice, const Basis& basis,
+                 std::span<const replay::StepSeries> runs) {
+  const bool served = basis.analysis.target.format == kBinary16;  // by the frameworks' scalers
+  if (!advice.static_log2 || advice.needs_no_scale() || !served) return;
+  std::vector<DynamicAdvice> useless;
   for (const policy::Policy& policy : policies_for(runs)) {
-    // One setting is recommended: of several runs none is the best for all.
-    const auto tuned = runs.size() == 1 ? replay::tune(policy, runs.front(), target_underflow)
-                                        : std::optional<replay::TunedPolicy>();
-    if (tuned) {
-      (works(tuned->trace) ? all : useless).push_back(best_of(*tuned, runs));
-    } else if (auto found = twice(policy, *advice.static_log2, runs)) {
-      all.push_back(std::move(*found));
+    std::optional<DynamicAdvice> found;
+    bool useful = true;
+    if (runs.size() != 1) {  // of several runs no setting is the best for all
+      found = twice(policy, *advice.static_log2, runs);
+      useful = found && makes_a_step(*found);
+    } else if (const auto tuned =
+                   replay::tune(policy, runs.front(), basis.options.target_underflow)) {
+      found = best_of(*tuned, runs);
+      useful = goes_on(tuned->trace) && makes_a_step(*found);
     }
+    if (found) (useful ? advice.dynamic : useless).push_back(std::move(*found));
   }
-  if (all.empty() && !useless.empty()) all.push_back(std::move(useless.front()));
-  return all;
+  if (advice.dynamic.empty() && !useless.empty()) advice.dynamic.push_back(useless.front());
 }
 
 }  // namespace halfscope::analyzers::recommend

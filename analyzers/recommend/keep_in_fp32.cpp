@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/recommend/peaks.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/modules.hpp"
 #include "halfscope/number/convert.hpp"
@@ -152,9 +153,9 @@ struct Group {
   int highest_log2 = 0;
 };
 
-std::vector<Group> groups_of(const Basis& basis) {
+std::vector<Group> groups_of(const AllPeaks& peaks) {
   std::map<std::string, Tensors> by_name;  // a module of several logs is one: all must fit
-  for (const LogFindings& log : basis.analysis.logs) {
+  for (const LogFindings& log : peaks.basis().analysis.logs) {
     const Modules modules(log);
     for (const TensorFindings& t : log.tensors) {
       if (t.counted) by_name[modules.of(t)].push_back(&t);
@@ -162,7 +163,7 @@ std::vector<Group> groups_of(const Basis& basis) {
   }
   std::vector<Group> groups;
   for (auto& [name, tensors] : by_name) {
-    const auto highest = scale_range(basis, tensors).highest_log2;
+    const auto highest = scale_range(peaks, tensors).highest_log2;
     if (highest) groups.push_back({name, std::move(tensors), *highest});
   }
   std::stable_sort(groups.begin(), groups.end(),
@@ -177,7 +178,8 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
   constexpr std::size_t kMost = 4;
   if (!advice.static_log2 || advice.above_target.empty()) return;
   if (advice.underflow_not_identifiable) return;  // whether the rest is served cannot be told
-  const std::vector<Group> groups = groups_of(basis);
+  const AllPeaks peaks(basis);
+  const std::vector<Group> groups = groups_of(peaks);
   if (groups.size() < 2) return;
   std::vector<KeepInFp32> removed;
   std::string names;  // layers that allow the same scale go together
@@ -192,7 +194,7 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       rest.insert(rest.end(), groups[j].tensors.begin(), groups[j].tensors.end());
     }
-    if (scale_range(basis, rest).serves()) {
+    if (scale_range(peaks, rest).serves()) {
       found.insert(found.end(), removed.begin(), removed.end());
       return;
     }

@@ -86,4 +86,8 @@ void LogPeaks::of_scalars(const PeakVisitor& visit) const {
   }
 }
 
+AllPeaks::AllPeaks(const Basis& basis) : basis_(basis) {
+  for (const LogFindings& log : basis.analysis.logs) logs_.try_emplace(log.name, basis, log);
+}
+
 }  // namespace halfscope::analyzers::recommend

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
+#include <string>
 
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/step_facts.hpp"
@@ -44,6 +46,18 @@ class LogPeaks {
   const underflow::LogFindings& log_;
   underflow::LogScalars scalars_;
   std::set<log::Role> in_fp16_;  ///< roles of which some tensor was computed in binary16
+};
+
+/// Those of every log, by its name.
+class AllPeaks {
+ public:
+  explicit AllPeaks(const Basis& basis);
+  const LogPeaks& of(const std::string& log) const { return logs_.at(log); }
+  const Basis& basis() const { return basis_; }
+
+ private:
+  const Basis& basis_;
+  std::map<std::string, LogPeaks> logs_;
 };
 
 }  // namespace halfscope::analyzers::recommend

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/recommend/peaks.hpp"
 #include "analyzers/recommend/recommend.hpp"
 #include "analyzers/underflow/modules.hpp"
 
@@ -98,8 +99,9 @@ std::vector<LayerScale> per_layer(const Basis& basis, const Recommendation& advi
   std::vector<LayerScale> scales;
   if (!advice.static_log2 || advice.above_target.empty()) return scales;  // one scale serves all
   if (advice.underflow_not_identifiable) return scales;  // no layer's lowest scale is known either
+  const AllPeaks peaks(basis);
   for (const Layer& layer : layers_of(analysis)) {
-    const ScaleRange range = scale_range(basis, layer.gradients);
+    const ScaleRange range = scale_range(peaks, layer.gradients);
     LayerScale scale;
     scale.layer = layer.name;
     if (analysis.logs.size() > 1) scale.layer = layer.log + ": " + layer.name;

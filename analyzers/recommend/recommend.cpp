@@ -80,19 +80,16 @@ void limit_by(const Peak& peak, Format format, const RecommendOptions& options, 
 }
 
 /// Sets limited_by and highest_log2 from the tables.
-void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation& r) {
+void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation& r) {
+  const Basis& basis = all.basis();
   const Format format = basis.analysis.target.format;
-  std::map<std::string, LogPeaks> logs;
-  for (const LogFindings& log : basis.analysis.logs) {
-    logs.try_emplace(log.name, basis, log);
-  }
   PeakVisitor visit;
   visit.peak = [&](const Peak& peak) {
     limit_by(peak, format, basis.options, r);
     r.overflow_not_identifiable |= peak.magnitude.censored;
   };
   for (const TensorFindings* t : tensors) {
-    const LogPeaks& peaks = logs.at(t->log);
+    const LogPeaks& peaks = all.of(t->log);
     // Where infinities were left out nobody knows how large the gradients were that made them.
     if (!t->counts.nonfinite_known) r.overflow_not_identifiable = true;
     if (peaks.log().was_clipped(t->role)) r.overflow_not_identifiable = r.clipped = true;
@@ -106,7 +103,8 @@ void limit_by_tables(const Basis& basis, const Tensors& tensors, Recommendation&
 }
 
 /// The same from the scalars of every step, also of those without tables.
-void limit_by_scalars(const Basis& basis, const LogFindings& log, Recommendation& r) {
+void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendation& r) {
+  const Basis& basis = all.basis();
   PeakVisitor visit;
   visit.peak = [&](const Peak& peak) {
     limit_by(peak, basis.analysis.target.format, basis.options, r);
@@ -115,7 +113,7 @@ void limit_by_scalars(const Basis& basis, const LogFindings& log, Recommendation
   visit.nonfinite = [&](std::int64_t, bool scale_known) {
     r.overflow_not_identifiable |= !scale_known;
   };
-  LogPeaks(basis, log).of_scalars(visit);
+  all.of(log.name).of_scalars(visit);
   const bool clipped = std::ranges::any_of(
       log.peaks, [&](const frames::StepPeak& peak) { return log.was_clipped(peak.role); });
   if (clipped) r.overflow_not_identifiable = r.clipped = true;
@@ -181,9 +179,10 @@ void choose_none(const Tensors& tensors, const Target& target, const RecommendOp
 
 }  // namespace
 
-ScaleRange scale_range(const Basis& basis, const Tensors& tensors) {
+ScaleRange scale_range(const AllPeaks& peaks, const Tensors& tensors) {
   Recommendation r;
-  limit_by_tables(basis, tensors, r);
+  limit_by_tables(peaks, tensors, r);
+  const Basis& basis = peaks.basis();
   return {underflow::lowest_log2(tensors, basis.analysis.target, basis.options.target_underflow),
           r.highest_log2};
 }
@@ -215,10 +214,11 @@ Recommendation static_scale(const Basis& basis) {
   r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
   find_overflow_without_cure(analysis, r);
   r.headroom_asked = options.headroom_bits;
-  limit_by_tables(basis, tensors, r);
+  const AllPeaks peaks(basis);
+  limit_by_tables(peaks, tensors, r);
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);
   for (const LogFindings& log : analysis.logs) {
-    if (!tensors.empty() || peaks_alone) limit_by_scalars(basis, log, r);
+    if (!tensors.empty() || peaks_alone) limit_by_scalars(peaks, log, r);
   }
   if (r.limited_by) limit_by_skips(basis, r);
   r.incomplete_steps = underflow::incomplete_steps(analysis);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,7 +106,8 @@ struct Recommendation {
   std::optional<SkipBound> skip;                            ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
   /// By the run's own policy, else PyTorch's; then by those of other frameworks that there are
-  /// lines for. Those under which no step would be made are left out, but where that is so of all.
+  /// lines for. Those under which no step would be made are left out, but where that is so of all;
+  /// and all where one run tells of no scale that holds a step.
   std::vector<DynamicAdvice> dynamic;
 
   // Of add_cures():
@@ -134,7 +136,8 @@ struct ScaleRange {
   std::optional<int> lowest_log2, highest_log2;
   bool serves() const { return lowest_log2 && highest_log2 && *lowest_log2 <= *highest_log2; }
 };
-ScaleRange scale_range(const Basis& basis,
+class AllPeaks;  // peaks.hpp
+ScaleRange scale_range(const AllPeaks& peaks,
                        const std::vector<const underflow::TensorFindings*>& tensors);
 
 /// The static scale that magnitudes allow; recommend.cpp.
@@ -143,9 +146,13 @@ Recommendation static_scale(const Basis& basis);
 /// The same, unless the run diverges.
 Recommendation recommend(const Basis& basis);
 
-/// Adds what scales do, and dynamic settings. runs: of all logs step by step, or none.
-void add_scales(Recommendation& advice, const Basis& basis,
-                std::span<const replay::StepSeries> runs);
+/// Adds what each scale does.
+void add_scales(Recommendation& advice, const Basis& basis);
+
+/// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none;
+/// dynamic.cpp.
+void add_dynamic(Recommendation& advice, const Basis& basis,
+                 std::span<const replay::StepSeries> runs);
 
 /// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
 /// of several ranks again.

@@ -2,6 +2,7 @@
 #include "analyzers/recommend/skip_bound.hpp"
 
 #include <boost/math/distributions/binomial.hpp>
+#include <span>
 
 namespace halfscope::analyzers::recommend {
 

@@ -22,8 +22,8 @@ struct Step {
 using Steps = std::map<std::int64_t, Step>;
 
 /// Infinities that the log left out may have been there.
-void tell_left_out(const underflow::TensorFindings& t, const underflow::LogScalars& scalars,
-                   Steps& steps) {
+void censor_unrecorded(const underflow::TensorFindings& t, const underflow::LogScalars& scalars,
+                       Steps& steps) {
   for (const underflow::StepFindings& found : t.per_step) {
     if (found.counts.nonfinite_known) continue;
     const log::StepScalars* told = scalars.at(found.step);
@@ -32,25 +32,24 @@ void tell_left_out(const underflow::TensorFindings& t, const underflow::LogScala
   }
 }
 
-Steps steps_of(const Basis& basis, const underflow::LogFindings& log) {
+Steps steps_of(const LogPeaks& peaks, Format format) {
   Steps steps;
   PeakVisitor visit;
   visit.peak = [&](const Peak& peak) {
     Step& step = steps[peak.limit.step];
-    const int highest = peak.magnitude.highest_safe_log2(basis.analysis.target.format);
+    const int highest = peak.magnitude.highest_safe_log2(format);
     step.highest_log2 = std::min(step.highest_log2, highest);
     step.any = true;
     step.censored |= peak.magnitude.censored;
     step.bounded |= peak.magnitude.censored;
   };
   visit.nonfinite = [&](std::int64_t step, bool) { steps[step].broken = true; };
-  const LogPeaks peaks(basis, log);
   bool any = false;
-  for (const underflow::TensorFindings& t : log.tensors) {
+  for (const underflow::TensorFindings& t : peaks.log().tensors) {
     if (!t.counted) continue;
     any = true;
     peaks.of_tensor(t, visit);
-    tell_left_out(t, peaks.scalars(), steps);
+    censor_unrecorded(t, peaks.scalars(), steps);
   }
   if (any) peaks.of_scalars(visit);
   return steps;
@@ -60,9 +59,10 @@ Steps steps_of(const Basis& basis, const underflow::LogFindings& log) {
 
 std::vector<LogMaxima> step_maxima(const Basis& basis) {
   std::vector<LogMaxima> all;
+  const AllPeaks peaks(basis);
   for (const underflow::LogFindings& log : basis.analysis.logs) {
     LogMaxima maxima{log.name, {}, {}};
-    for (const auto& [number, step] : steps_of(basis, log)) {
+    for (const auto& [number, step] : steps_of(peaks.of(log.name), basis.analysis.target.format)) {
       if (step.broken && !step.bounded) {
         maxima.left_out.push_back(number);
       } else if (step.any) {

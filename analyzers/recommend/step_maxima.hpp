@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest magnitude of every step: of the tables, and of the scalars that a run log has for
+// The largest scale that holds each step: by the tables, and by the scalars that a run log has for
 // every step.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace halfscope::analyzers::recommend {
 
-/// Steps of one log, ascending, over the roles a loss scale acts on. Steps where an infinity or NaN
-/// was there before any rounding to binary16, or that smaller scales did not cure, are left out: no
-/// scale is to blame for them.
+/// Steps of one log, ascending, over the roles a loss scale acts on. Left out are steps whose
+/// infinities or NaN tell no magnitude: no rounding to binary16 made them, smaller scales did not
+/// cure them, or the scale that they were computed at is unknown.
 struct LogMaxima {
   std::string log;
   std::vector<StepMaximum> steps;

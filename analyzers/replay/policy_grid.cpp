@@ -144,9 +144,8 @@ std::optional<Safe> safe_scales(const StepSeries& series) {
   }
   if (largest.empty()) return std::nullopt;
   const auto log2_of = [](double max_abs) {
-    constexpr int kLargestUsed = 100;  // a larger scale serves none but series of no model
     return std::min(underflow::StepMagnitude{magnitude_of(max_abs)}.highest_safe_log2(kBinary16),
-                    kLargestUsed);
+                    underflow::kLastLog2Scale);
   };
   const auto middle = largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2);
   std::nth_element(largest.begin(), middle, largest.end());

@@ -2,6 +2,7 @@
 #include "analyzers/replay/policy_study.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -68,9 +69,12 @@ std::vector<std::vector<std::size_t>> alike(const std::vector<Trace>& traces) {
 StaticAdvice static_advice(const StepSeries& series, int headroom_bits) {
   double largest = 0;
   for (const Seen& seen : series.seen) largest = std::max(largest, at_least(seen));
-  if (largest == 0) return {};
+  if (largest == 0) return {{}, NoStatic::unknown, false};
   const int highest = underflow::StepMagnitude{magnitude_of(largest)}.highest_safe_log2(kBinary16);
-  StaticAdvice advice{std::min(underflow::kLastLog2Scale, highest - headroom_bits), {}};
+  const bool hides = std::ranges::any_of(series.seen, [](const Seen& seen) {
+    return seen.partial || (!std::isfinite(seen.max_abs) && !in_model(seen));
+  });
+  StaticAdvice advice{std::min(underflow::kLastLog2Scale, highest - headroom_bits), {}, hides};
   if (underflow::diverges(highest, in_model(series.seen.back()))) {
     advice.refused = NoStatic::diverges;
   }

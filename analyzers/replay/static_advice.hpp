@@ -9,6 +9,7 @@ namespace halfscope::analyzers::replay {
 
 /// Why a static scale that holds all recorded gradients is not recommended.
 enum class NoStatic : std::uint8_t {
+  unknown,     ///< nothing tells how large gradients are; there is no such scale
   diverges,    ///< underflow::diverges()
   upper_bound  ///< infinities hide the largest gradients of every recorded step
 };
@@ -17,6 +18,7 @@ enum class NoStatic : std::uint8_t {
 struct StaticAdvice {
   std::optional<int> log2;
   std::optional<NoStatic> refused;
+  bool at_most = false;  ///< some gradients may have been larger than the log tells
 };
 
 }  // namespace halfscope::analyzers::replay

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <set>
 
@@ -28,10 +29,6 @@ namespace {
 using log::Role;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-bool in_forward(Role role) {
-  return role == Role::weight || role == Role::master_weight || role == Role::activation;
-}
 
 struct Tensor {
   TensorSeries series;
@@ -99,7 +96,7 @@ struct SeriesBuilder::Found {
   std::set<std::int64_t> broken_forward;
   std::map<std::int64_t, double> losses;  ///< finite ones that a scale multiplies in FP16, by step
   std::map<std::string, std::size_t> index;
-  std::vector<Tensor> tensors;
+  std::deque<Tensor> tensors;
   bool any_scalars = false, any_bounds = false;
   unsigned ranks = 1;
   Recorded recorded;
@@ -142,7 +139,7 @@ Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
 void SeriesBuilder::add(const Frame& frame) {
   Found& all = *found_;
   const bool nonfinite = frame.table.inf().low + frame.table.nan().low != 0;
-  if (in_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
+  if (is_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
   const bool gradient = is_gradient(frame.role);
   const bool parameter = frame.role == Role::weight || frame.role == Role::activation;
   if (!frame.counted && !gradient && !parameter) return;
@@ -321,7 +318,9 @@ void SeriesBuilder::Found::add_step(StepSeries& series, std::int64_t number,
 }
 
 void SeriesBuilder::Found::add_tensors(StepSeries& series) {
-  for (Tensor& tensor : tensors) {
+  series.tensors.reserve(tensors.size());
+  for (; !tensors.empty(); tensors.pop_front()) {
+    Tensor& tensor = tensors.front();
     underflow::TensorFindings told;
     tensor.provenance.tell(told, target.format);
     if (tensor.counted && !told.underflow_identifiable) {

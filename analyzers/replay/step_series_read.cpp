@@ -13,7 +13,6 @@
 
 namespace halfscope::analyzers::replay {
 
-using frames::Message;
 using frames::Option;
 using frames::OptionHelps;
 

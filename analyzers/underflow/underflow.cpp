@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -344,7 +345,7 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   const std::string log = opened.path().string();
   std::vector<LogFindings> runs(1);
   runs.front().name = log;
-  std::vector<Collector> collectors;
+  std::deque<Collector> collectors;  // let go one by one: a log may have a million tensors
   std::map<std::string, std::size_t> index;
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
@@ -361,8 +362,9 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   if (collectors.empty() && !something && !scalars) refuse_empty(opened, selection);
   std::stable_sort(collectors.begin(), collectors.end(),
                    [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
-  for (Collector& c : collectors) {
-    runs.back().tensors.push_back(finish(std::move(c), analysis.target));
+  runs.back().tensors.reserve(collectors.size());
+  for (; !collectors.empty(); collectors.pop_front()) {
+    runs.back().tensors.push_back(finish(std::move(collectors.front()), analysis.target));
   }
   for (LogFindings& run : runs) run.clipped = is_clipped(run);
   return runs;
@@ -384,8 +386,9 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   Selection wanted = selection;
   wanted.target = target.format;
   for (const std::filesystem::path& log : logs) {
-    const Visitor beside = companion ? companion(log.string()) : Visitor();
-    std::ranges::move(analyze_log(opened.at(log), wanted, analysis, progress, beside),
+    const readers::Log& at = opened.at(log);
+    const Visitor beside = companion ? companion(at.path().string()) : Visitor();
+    std::ranges::move(analyze_log(at, wanted, analysis, progress, beside),
                       std::back_inserter(analysis.logs));
   }
   note_unmatched_roles(selection, analysis);

@@ -35,7 +35,7 @@ std::string skip_text(const Recommendation& r) {
 std::string dynamic_text(const Recommendation& r) {
   if (r.dynamic.empty()) return "";
   const analyzers::recommend::DynamicAdvice& d = r.dynamic.front();
-  return fmt::format("Dynamic scaling: {}; {}.\n", text::settings_text(d), text::replayed_text(d));
+  return fmt::format("Dynamic scaling: {}. {}.\n", text::settings_text(d), text::replayed_text(d));
 }
 
 std::string ranks_text(const Recommendation& r) {

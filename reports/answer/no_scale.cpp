@@ -44,7 +44,7 @@ std::string divergence_text(const Recommendation& advice) {
   if (!advice.limited_by || !advice.highest_log2) return "";
   const analyzers::recommend::Limit& limit = *advice.limited_by;
   return fmt::format(
-      "the largest gradient, {}{} at step {}, takes one of {} or less, as gradients do where "
+      "the largest gradient, {}{} at step {}, needs one of {} or less, as gradients do where "
       "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
       "learning rate, warm up, or clip gradients; for the steps before, see halfscope recommend "
       "with --step A:B",
@@ -110,7 +110,7 @@ std::string unheld_text(const Recommendation& advice) {
   const std::string start =
       advice.dynamic.empty()
           ? ""
-          : " Start the dynamic one at " + scale_text(advice.dynamic.front().init) + ".";
+          : " Start a dynamic scale at " + scale_text(advice.dynamic.front().init) + ".";
   return fmt::format(
       "No static loss scale can be recommended: infinities hide the largest gradients of every "
       "recorded step, so that {} is only an upper bound.{}",

@@ -40,6 +40,7 @@ constexpr std::string_view kKerasWraps =
 constexpr std::string_view kGraph =
     "Replayed as static graphs have it, never below 1; in a dynamic graph the scale has no floor: "
     "--policy paddle,graph=dynamic.";
+constexpr std::string_view kWholePower = "It starts at an integer power of two, 1 or more.";
 constexpr std::string_view kFile =
     R"("fp16": {{"enabled": true, "loss_scale": 0, "initial_scale_power": {log2}, )"
     R"("loss_scale_window": {scale_window}, "hysteresis": {delayed_shift}, )"
@@ -72,7 +73,8 @@ constexpr Template kTemplates[] = {
      kTransformersOrder},
     {"keras2", "", "TensorFlow (Keras 2)", Style::python,
      "optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, "
-     "initial_scale={initial_scale}, dynamic_growth_steps={dynamic_growth_steps})"},
+     "initial_scale={initial_scale}, dynamic_growth_steps={dynamic_growth_steps})",
+     "The scale never falls below 1."},
     {"keras3", "", "Keras 3", Style::python,
      "optimizer = keras.mixed_precision.LossScaleOptimizer(optimizer, "
      "initial_scale={initial_scale}, dynamic_growth_steps={dynamic_growth_steps})",
@@ -86,9 +88,9 @@ constexpr Template kTemplates[] = {
      "manager = tf.contrib.mixed_precision.ExponentialUpdateLossScaleManager("
      "init_loss_scale={init_loss_scale}, incr_every_n_steps={incr_every_n_steps}{more})\n"
      "optimizer = tf.contrib.mixed_precision.LossScaleOptimizer(optimizer, manager)"},
-    {"deepspeed", "", "DeepSpeed's configuration file", Style::json, kFile, "", "log2"},
-    {"deepspeed-fused", "", "DeepSpeed's configuration file, without ZeRO", Style::json, kFile, "",
-     "log2"},
+    {"deepspeed", "", "DeepSpeed's configuration file", Style::json, kFile, kWholePower, "log2"},
+    {"deepspeed-fused", "", "DeepSpeed's configuration file, without ZeRO", Style::json, kFile,
+     kWholePower, "log2"},
     {"apex", "", "NVIDIA Apex", Style::python,
      "from apex.amp._amp_state import _amp_state\n"
      "model, optimizer = amp.initialize(model, optimizer, opt_level=\"O2\", "
@@ -126,7 +128,9 @@ constexpr Template kTemplates[] = {
      R"("scale_max": {scale_max}, "step_factor": {step_factor}, "step_window": {step_window}}})",
      "It starts at scale_max."},
     {"nnabla", "", "NNabla", Style::python,
-     "updater = DynamicLossScalingUpdater(solver, loss, data_feeder, scale={scale}, N={N}{more})"},
+     "updater = DynamicLossScalingUpdater(solver, loss, data_feeder, scale={scale}, N={N}{more})",
+     "It does not skip a step that overflows: it halves the scale and tries again with the next "
+     "batch."},
     {"nnabla-tutorial", "", "the loop of NNabla's tutorial", Style::python,
      "loss_scale = {loss_scale}\nscaling_factor = {scaling_factor}\ninterval = {interval}"},
     {"mxnet", "", "MXNet (Gluon)", Style::python,
@@ -221,6 +225,15 @@ class Filled {
     return literal(value, factor && form_.style == Style::python ? Style::flags : form_.style);
   }
 
+  /// Where it starts, which may be a ceiling below the setting: the lines may set it past that.
+  std::string start_text(const policy::Value& setting) const {
+    policy::Policy started = policy_;
+    policy::start(started);
+    const double scale = policy::scale_of(started);
+    const auto* const set = std::get_if<double>(&setting);
+    return literal(set != nullptr && *set > scale ? policy::Value(scale) : setting, form_.style);
+  }
+
   /// What is written in other words than the setting.
   bool derived() {
     if (has("log2")) {
@@ -243,7 +256,8 @@ class Filled {
       const bool changed = value != defaults[i++].second;
       if (has(name)) {
         if (name == form_.whole && !whole(value)) return false;
-        put(name, text_of(name, value));
+        put(name,
+            name == policy::info_of(policy_).initial ? start_text(value) : text_of(name, value));
       } else if (changed && !elsewhere(name) && !add(name, value)) {
         return false;
       }

@@ -155,13 +155,13 @@ std::string run_flushed_sentence(const Trace& run) {
 }
 
 std::string run_text(const PolicyStudy& study) {
-  if (!study.recorded) return "";
-  const Trace& run = *study.recorded;
   std::string out =
       study.series.in_bfloat16
           ? "The run computed in BF16, which needs no loss scale: what follows is what "
             "FP16 would meet.\n"
           : "";
+  if (!study.recorded) return out;
+  const Trace& run = *study.recorded;
   out += fmt::format("The run itself: {}, loss scale {}", losses_sentence(run), scales_text(run));
   if (run.fate != Fate::ran) out += ", " + end_text(run, study.series) + " in the end";
   const std::string flushed = study.series.in_bfloat16 ? "" : run_flushed_sentence(run);
@@ -180,7 +180,8 @@ std::string check_text(const PolicyStudy& study) {
   }
   const replay::Difference& d = *check.first_difference;
   return fmt::format(
-      "Its policy replayed ({}) parts from the run at step {}: replayed {}{}, recorded {}{}.\n",
+      "Its policy replayed ({}) first differs from the log at step {}: replayed {}{}, recorded "
+      "{}{}.\n",
       name, step_text(d.step), any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
       any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
 }
@@ -254,22 +255,27 @@ std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
 }  // namespace
 
 std::string fixed_text(const PolicyStudy& study) {
-  const auto& [log2, refused] = study.advised;
+  const auto& [log2, refused, at_most] = study.advised;
+  const std::string scale = log2 ? short_scale(std::ldexp(1.0, *log2)) : "";
   if (refused) {
-    const std::string scale = short_scale(std::ldexp(1.0, *log2));
-    return *refused == replay::NoStatic::upper_bound
-               ? fmt::format(
-                     "No static scale is recommended: infinities hide the largest gradients of "
-                     "every recorded step, so that {} is only an upper bound.\n",
-                     scale)
-               : fmt::format(
-                     "No static scale is recommended: the largest gradients need one of {} or "
-                     "less, "
-                     "as they do where training diverges, which no scale cures.\n",
-                     scale);
+    switch (*refused) {
+      case replay::NoStatic::unknown:
+        return "No static scale can be recommended: nothing recorded bounds the gradients.\n";
+      case replay::NoStatic::diverges:
+        return fmt::format(
+            "No static scale is recommended: the largest gradients need one of {} or less. "
+            "Training diverges, which no loss scale cures.\n",
+            scale);
+      case replay::NoStatic::upper_bound:
+        return fmt::format(
+            "No static scale is recommended: infinities hide the largest gradients of every "
+            "recorded step, so that {} is only an upper bound.\n",
+            scale);
+    }
   }
   if (!study.fixed) return "";
-  return fmt::format("A static scale of {}: {}.\n", any_scale_text(study.fixed->scale_at(0)),
+  return fmt::format("A static scale of {}{}: {}.\n", at_most ? "at most " : "",
+                     any_scale_text(study.fixed->scale_at(0)),
                      losses_sentence(*study.fixed) + flushed_sentence(*study.fixed));
 }
 

@@ -34,10 +34,9 @@ std::string overflowing_text(const analyzers::recommend::SkipBound& bound) {
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::int32_t>::max();
   const policy::Info& policy = policy::info_of(advice.policy);
-  return fmt::format("start at {} with {} {}{}{}", scale_text(advice.init), policy.interval,
-                     advice.growth_interval,
-                     advice.growth_interval >= kNever ? " (it never grows)" : "",
-                     policy.name == "torch" ? "" : fmt::format(" of {}", policy.name));
+  return fmt::format("{} starts at {} with {} {}{}", policy.name, scale_text(advice.init),
+                     policy.interval, advice.growth_interval,
+                     advice.growth_interval >= kNever ? " (it never grows)" : "");
 }
 
 std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice) {
@@ -55,9 +54,9 @@ std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice)
 }
 
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {
-  if (!advice.replayed) return "the log cannot be replayed, so how many steps it skips is unknown";
+  if (!advice.replayed) return "The log cannot be replayed, so how many steps it skips is unknown";
   const analyzers::recommend::ReplayedSkips& found = *advice.replayed;
-  return fmt::format("replayed over the recorded steps, it skips {} of {} ({})",
+  return fmt::format("Replayed over the recorded steps, it skips {} of {} ({})",
                      count_text(found.skipped), count_text(found.steps),
                      interval_text(found.low, found.high));
 }

@@ -15,13 +15,13 @@ std::string chance_text(const analyzers::recommend::SkipBound& bound);
 /// "0 of 86 steps overflow (at most 3.4 %, 95 %, one-sided)".
 std::string overflowing_text(const analyzers::recommend::SkipBound& bound);
 
-/// "start at 65536 (2^16) with growth_interval 2000", "... with scale_window 1000 of deepspeed".
+/// "torch starts at 65536 (2^16) with growth_interval 2000".
 std::string settings_text(const analyzers::recommend::DynamicAdvice& advice);
 
 /// Where the settings come from, a sentence.
 std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice);
 
-/// "replayed over the recorded steps, it skips 3 of 86 (0.7 % to 9.9 %, 95 %)".
+/// "Replayed over the recorded steps, it skips 3 of 86 (0.7 % to 9.9 %, 95 %)".
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice);
 
 }  // namespace halfscope::reports::answer

@@ -22,64 +22,59 @@ std::string number(int log2) {
   return fmt::format("2.0**{}", log2);
 }
 
-/// A framework's lines for a static scale, with {0} the scale in Python and {1} in JSON; and the
-/// policy behind its dynamic scaling, whose lines policy_paste has.
+/// A framework's lines for a static scale, with {0} the scale in Python and {1} in JSON; the policy
+/// behind its dynamic scaling, whose lines policy_paste has; and what to know of either, and of the
+/// static scale alone.
 struct Template {
-  std::string_view framework, label, fixed, policy, note;
+  std::string_view framework, label, fixed, policy, note = "", fixed_note = "";
 };
 
 constexpr Template kTemplates[] = {
     {"pytorch", "PyTorch",
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval=2**31 - 1)  "
      "# never grows",
-     "torch",
-     "GradScaler is never quite static: a step that overflows halves the scale. Save its "
-     "state_dict() with the model's."},
+     "torch", "Save the scaler's state_dict() with the model's.",
+     "GradScaler is never quite static: a step that overflows halves the scale."},
     {"lightning", "Lightning",
      "from lightning.pytorch.plugins.precision import MixedPrecision\n"
      "scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, growth_interval=2**31 - 1)  "
      "# never grows\n"
      "trainer = lightning.Trainer(plugins=[MixedPrecision(\"16-mixed\", \"cuda\", scaler)])",
-     "torch", ""},
+     "torch"},
     {"accelerate", "Hugging Face Accelerate",
      "from accelerate.utils import GradScalerKwargs\n"
      "scaling = GradScalerKwargs(init_scale={0}, growth_interval=2**31 - 1)  # never grows\n"
      "accelerator = Accelerator(mixed_precision=\"fp16\", kwargs_handlers=[scaling])",
-     "torch", ""},
+     "torch"},
     {"transformers", "Hugging Face Trainer",
      "trainer.accelerator.scaler = torch.amp.GradScaler(\"cuda\", init_scale={0}, "
      "growth_interval=2**31 - 1)  # never grows",
-     "torch", ""},
+     "torch"},
     {"tensorflow", "TensorFlow (Keras 2)",
      "optimizer = tf.keras.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, "
      "initial_scale={0})",
      "keras2",
-     "For TensorFlow up to 2.15, and later with TF_USE_LEGACY_KERAS=1; else tf.keras is Keras 3. "
-     "The dynamic scale never falls below 1."},
+     "For TensorFlow up to 2.15, and later with TF_USE_LEGACY_KERAS=1; else tf.keras is Keras 3."},
     {"keras", "Keras 3",
      "optimizer = keras.mixed_precision.LossScaleOptimizer(optimizer, initial_scale={0}, "
      "dynamic_growth_steps=2**31 - 1)  # never grows",
-     "keras3", ""},
+     "keras3"},
     {"fastai", "fastai",
-     "learn = learn.to_fp16(init_scale={0}, growth_interval=2**31 - 1)  # never grows", "torch",
-     ""},
+     "learn = learn.to_fp16(init_scale={0}, growth_interval=2**31 - 1)  # never grows", "torch"},
     {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {1}}})", "deepspeed",
-     "For the configuration file. Steps that overflow are skipped at a static scale too; the "
-     "dynamic scale is an integer power of two and never falls below 1."},
+     "For the configuration file.", "Steps that overflow are skipped at a static scale too."},
     {"apex", "NVIDIA Apex",
      "model, optimizer = amp.initialize(model, optimizer, opt_level=\"O2\", loss_scale={0})",
-     "apex", "A static scale is never checked for overflow. Apex's amp was removed in 2025."},
+     "apex", "Apex's amp was removed in 2025.", "A static scale is never checked for overflow."},
     {"mxnet", "MXNet (Gluon)",
      "loss_fn = gluon.loss.SoftmaxCrossEntropyLoss(weight={0})\n"
      "trainer = gluon.Trainer(net.collect_params(), \"sgd\",\n"
      "                        {{\"multi_precision\": True, \"rescale_grad\": 1 / {0}}})",
-     "mxnet", "A static scale is never checked for overflow."},
+     "mxnet", "", "A static scale is never checked for overflow."},
     {"nnabla", "NNabla",
      "loss.backward({0}, clear_buffer=True)\n"
      "solver.scale_grad(1 / {0})  # before solver.update()",
-     "nnabla",
-     "A static scale is never checked for overflow. The updater does not skip a step that "
-     "overflows: it halves the scale and tries again with the next batch."},
+     "nnabla", "", "A static scale is never checked for overflow."},
 };
 
 std::string fixed_lines(const Template& form, int log2) {
@@ -119,7 +114,7 @@ std::optional<Snippet> own_lines(const Recommendation& advice) {
   }
   const auto paste = paste_of(policy);
   if (!paste) return std::nullopt;
-  return Snippet{name, paste->where, name, "", paste->lines, paste->note};
+  return Snippet{name, paste->where, name, {}, {paste->lines, paste->note}};
 }
 
 }  // namespace
@@ -135,14 +130,14 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   if (!worth_pasting(study)) return all;
   const Recommendation& advice = study.advice;
   for (const Template& form : kTemplates) {
-    Snippet snippet{form.framework,        std::string(form.label), form.policy, "", "",
-                    std::string(form.note)};
-    if (!advice.no_step_held()) snippet.fixed = fixed_lines(form, *advice.static_log2);
-    if (const auto paste = dynamic_lines(form, advice)) {
-      snippet.dynamic = paste->lines;
-      snippet.note = joined(form.note, paste->note);
+    Snippet snippet{form.framework, std::string(form.label), form.policy};
+    if (!advice.no_step_held()) {
+      snippet.fixed = {fixed_lines(form, *advice.static_log2), joined(form.fixed_note, form.note)};
     }
-    if (!snippet.lines().empty()) all.push_back(std::move(snippet));
+    if (const auto paste = dynamic_lines(form, advice)) {
+      snippet.dynamic = {paste->lines, joined(form.note, paste->note)};
+    }
+    if (!snippet.first().lines.empty()) all.push_back(std::move(snippet));
   }
   if (auto own = own_lines(advice)) all.push_back(std::move(*own));
   return all;

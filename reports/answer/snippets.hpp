@@ -11,17 +11,21 @@
 
 namespace halfscope::reports::answer {
 
+/// Lines to paste, and what to know of them; both may be empty.
+struct Lines {
+  std::string lines = {}, note = {};
+};
+
 /// Settings for one framework.
 struct Snippet {
   std::string_view framework;  ///< a key of `snippets` in the JSON: "pytorch", "mxnet", ...
   std::string label;           ///< as people write it: "PyTorch"
   std::string_view policy;     ///< behind its dynamic scaling: "torch"
-  std::string fixed;    ///< a static loss scale; empty where it is no more than an upper bound
-  std::string dynamic;  ///< dynamic loss scaling; empty where none is advised
-  std::string note;     ///< what to know of it; may be empty
+  Lines fixed = {};    ///< a static loss scale; empty where it is no more than an upper bound
+  Lines dynamic = {};  ///< dynamic loss scaling; empty where none is advised
 
   /// What is shown first: the static scale, where one is recommended.
-  const std::string& lines() const { return fixed.empty() ? dynamic : fixed; }
+  const Lines& first() const { return fixed.lines.empty() ? dynamic : fixed; }
 };
 
 /// Those there are, PyTorch first.

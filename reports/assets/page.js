@@ -29,8 +29,9 @@ function settings(lines) {
   const kind = () => document.querySelector('input[name=kind]:checked')?.value ?? 'static';
   const show = () => {
     const chosen = lines[byId('framework').value];
-    byId('paste').textContent = chosen[kind()] ?? chosen.static ?? chosen.dynamic;
-    byId('paste-note').textContent = chosen.note ?? '';
+    const shown = [kind(), 'static', 'dynamic'].find((name) => chosen[name]);
+    byId('paste').textContent = chosen[shown];
+    byId('paste-note').textContent = chosen.notes?.[shown] ?? '';
   };
   byId('framework').addEventListener('change', show);
   for (const radio of document.querySelectorAll('input[name=kind]')) {

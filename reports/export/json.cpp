@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/export/json.hpp"
-#include "reports/answer/no_scale.hpp"
 
 #include <cmath>
 

@@ -58,8 +58,8 @@ void put_cures(Json& to, const analyzers::Study& study) {
   if (advice.footprint) to["footprint"] = footprint_json(*advice.footprint);
   for (const answer::Snippet& snippet : answer::snippets(study)) {
     const std::string key(snippet.framework);
-    if (!snippet.fixed.empty()) to["snippets"][key] = snippet.fixed;
-    if (!snippet.dynamic.empty()) to["dynamic_snippets"][key] = snippet.dynamic;
+    if (!snippet.fixed.lines.empty()) to["snippets"][key] = snippet.fixed.lines;
+    if (!snippet.dynamic.lines.empty()) to["dynamic_snippets"][key] = snippet.dynamic.lines;
   }
 }
 

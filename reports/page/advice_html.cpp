@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include "reports/answer/cure_words.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/skip_words.hpp"
@@ -100,8 +98,7 @@ std::string keep_html(const Recommendation& advice) {
 std::string dynamic_html(const Recommendation& advice) {
   if (advice.dynamic.empty()) return "";
   const analyzers::recommend::DynamicAdvice& d = advice.dynamic.front();
-  std::string text = answer::settings_text(d) + "; " + answer::replayed_text(d) + ". ";
-  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  const std::string text = answer::settings_text(d) + ". " + answer::replayed_text(d) + ". ";
   return headed("Dynamic loss scaling", answer::html_name(text + answer::why_settings_text(d)));
 }
 

@@ -16,9 +16,13 @@ namespace {
 
 nlohmann::ordered_json to_json(const Snippet& snippet) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
-  if (!snippet.fixed.empty()) out["static"] = snippet.fixed;
-  if (!snippet.dynamic.empty()) out["dynamic"] = snippet.dynamic;
-  if (!snippet.note.empty()) out["note"] = snippet.note;
+  const auto put = [&](const char* kind, const answer::Lines& lines) {
+    if (lines.lines.empty()) return;
+    out[kind] = lines.lines;
+    if (!lines.note.empty()) out["notes"][kind] = lines.note;
+  };
+  put("static", snippet.fixed);
+  put("dynamic", snippet.dynamic);
   return out;
 }
 
@@ -43,15 +47,15 @@ std::string settings_html(const analyzers::Study& study) {
     options +=
         fmt::format("<option value=\"{}\"{}>{}</option>", answer::html_escape(snippet.framework),
                     &snippet == &first ? " selected" : "", answer::html_escape(snippet.label));
-    both = both || (!snippet.fixed.empty() && !snippet.dynamic.empty());
+    both = both || (!snippet.fixed.lines.empty() && !snippet.dynamic.lines.empty());
   }
   return fmt::format(
       "<div class=\"settings\"><div class=\"controls\"><label>Settings for <select "
       "id=\"framework\">{}</select></label>{}</div>\n<div class=\"paste\"><pre id=\"paste\" "
       "tabindex=\"0\">{}</pre><button type=\"button\" id=\"copy\">Copy</button></div>\n<p "
       "class=\"note\" id=\"paste-note\">{}</p></div>\n{}",
-      options, both ? kinds_html() : "", answer::html_escape(first.lines()),
-      answer::html_escape(first.note), json_island("settings", lines));
+      options, both ? kinds_html() : "", answer::html_escape(first.first().lines),
+      answer::html_escape(first.first().note), json_island("settings", lines));
 }
 
 }  // namespace halfscope::reports::page

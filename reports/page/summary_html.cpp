@@ -185,9 +185,10 @@ std::string scale_html(const Study& study) {
   if (advice.underflow_not_identifiable) return hidden_html(study, scale);
   if (*advice.static_log2 < 0) {
     return fmt::format(
-        "The largest gradients leave no headroom at scale 1. A loss scale of {} keeps them below "
+        "The largest gradients leave no headroom at scale 1. A loss scale of {}{} keeps them below "
         "overflow; {} turns <strong>{}</strong> of the nonzero gradient values to zero at it.",
-        scale, format, answer::lost_text(advice.flushed_at_recommended));
+        advice.overflow_not_identifiable ? "at most " : "", scale, format,
+        answer::lost_text(advice.flushed_at_recommended));
   }
   if (advice.none_needed) {
     return fmt::format(

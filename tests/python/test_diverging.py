@@ -73,7 +73,7 @@ def test_the_page_says_it_too(diverged, tmp_path):
     halfscope("report", diverged, "--policy", "torch", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert ("<strong>No loss scale is recommended</strong>: the largest gradient, 1.92e+18 "
-            "(2^60.7) at step 4, takes one of 2^-46 or less") in page
+            "(2^60.7) at step 4, needs one of 2^-46 or less") in page
     assert "Lost without loss scaling" not in page
     assert "The dynamic settings at the top of the page" not in page
     assert "the run itself skipped 0 and spoiled 35" in page

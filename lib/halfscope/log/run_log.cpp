@@ -100,6 +100,10 @@ bool is_gradient(Role role) {
          role == Role::local_weight_grad;
 }
 
+bool is_forward(Role role) {
+  return role == Role::weight || role == Role::master_weight || role == Role::activation;
+}
+
 /// Reads a log's events once and fills in what RunLog keeps.
 class RunLogIndex {
  public:

@@ -46,6 +46,8 @@ std::optional<Role> find_role(std::string_view name);
 std::optional<Role> role_in_name(std::string_view tensor_name);
 /// Whether tensors of the role are gradients, which a loss scale multiplies.
 bool is_gradient(Role role);
+/// Whether the forward pass has them before its loss: weights, master weights, activations.
+bool is_forward(Role role);
 
 /// Whether recorded gradients carry the loss scale.
 enum class ScaleState : std::uint8_t { unscaled, scaled };

@@ -199,8 +199,8 @@ TEST_CASE("the rest of a recommendation", "[reports][sections]") {
   const std::string html = page::advice_html(study.advice);
   for (const char* text :
        {"2^12 to 2^30", ">4096</td>", "+4 binades",
-        "Start at 16384 (2^14) with growth_interval 1000;",
-        "replayed over the recorded steps, it skips 1 of 800 (&lt; 0.01 % to 0.70 %, 95 %).",
+        "torch starts at 16384 (2^14) with growth_interval 1000.",
+        "Replayed over the recorded steps, it skips 1 of 800 (&lt; 0.01 % to 0.70 %, 95 %).",
         "If 16 ranks summed in FP16", "no sum can overflow up to a scale of 512 (2^9)",
         "168 MB in FP32, 84 MB in FP16", "10 x 257"}) {
     CHECK(has(html, text));
