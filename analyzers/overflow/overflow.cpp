@@ -54,8 +54,7 @@ std::vector<std::int64_t> recorded_steps(const underflow::LogFindings& log) {
   }
   for (const log::StepScalars& scalars : log.scalars) steps.push_back(scalars.step);
   std::ranges::sort(steps);
-  const auto again = std::ranges::unique(steps);
-  steps.erase(again.begin(), again.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
 }
 

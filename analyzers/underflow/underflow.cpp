@@ -349,11 +349,11 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   std::map<std::string, std::size_t> index;
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
-    if (companion.frame) companion.frame(std::move(frame));
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
     if (is_new) collectors.emplace_back(log, frame);
     collectors[at->second].add(frame, analysis.target,
                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
+    if (companion.frame) companion.frame(std::move(frame));
   };
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
