@@ -208,7 +208,7 @@ void for_each_frame(const Log& log, const Selection& selection, const Visitor& v
   const std::string shown = printable(log.path().string());
   std::error_code unreadable;  // links in a circle
   if (!fs::exists(log.path(), unreadable)) {
-    throw BadInput(shown + ": no such file or folder; want one of " + common::names_of_kinds());
+    throw BadInput(shown + ": no such file or folder; check the path");
   }
   if (log::is_of_kernel(log.path())) {
     throw BadInput(

@@ -68,9 +68,12 @@ std::string nonfinite_text(const analyzers::Study& study) {
 /// The answer, then what harms, then the evidence.
 void print(const analyzers::Study& study, const Options& options) {
   const Recommendation& r = study.advice;
-  fmt::print("{}", terminal::answer_text(study));
   const std::string kept = text::kept_narrow_text(study);
-  if (!kept.empty()) fmt::print("{}\n", kept);
+  const std::string updates = kept.empty() ? "" : kept + "\n";
+  const bool first = text::lost_updates_first(study);
+  const std::string fine = text::default_fine_text(study);
+  fmt::print("{}{}{}{}{}", first ? updates : "", terminal::answer_text(study), first ? "" : updates,
+             fine, fine.empty() ? "" : "\n");
   fmt::print("{}", snippet_text(study, options.framework));
   fmt::print("{}{}", nonfinite_text(study), terminal::cures_text(r));
   fmt::print("{}{}", terminal::evidence_text(study, options.recommend.target_underflow),

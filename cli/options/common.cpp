@@ -15,6 +15,7 @@
 #include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/output_file.hpp"
+#include "halfscope/number/format_names.hpp"
 #include "reports/answer/policy_names.hpp"
 
 namespace halfscope::cli::options {
@@ -69,27 +70,6 @@ std::pair<std::string, log::Role> parse_role(const std::string& text) {
   return {text.substr(0, equals), *role};
 }
 
-/// Other names of formats: frameworks', and those of the number formats' widths.
-constexpr std::pair<std::string_view, std::string_view> kFormatAliases[] = {
-    {"fp16", "binary16"},     {"half", "binary16"},      {"float16", "binary16"},
-    {"bf16", "bfloat16"},     {"fp32", "binary32"},      {"float32", "binary32"},
-    {"float", "binary32"},    {"fp64", "binary64"},      {"float64", "binary64"},
-    {"double", "binary64"},   {"float8_e4m3fn", "e4m3"}, {"float8_e5m2", "e5m2"},
-    {"tensorfloat32", "tf32"}};
-
-std::string format_names() {
-  std::string names;
-  for (const NamedFormat& row : kFormats) {
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
-    std::string others;
-    for (const auto& [alias, name] : kFormatAliases) {
-      if (name == row.name) others += (others.empty() ? "" : ", ") + std::string(alias);
-    }
-    if (!others.empty()) names += " (" + others + ")";
-  }
-  return names;
-}
-
 }  // namespace
 
 std::string lower_case(std::string_view text) {
@@ -102,22 +82,11 @@ namespace {
 
 /// Replaces a format's other name by its own; what is wrong, or nothing.
 std::string to_format_name(std::string& name) {
-  std::string lower = lower_case(name);
-  for (const auto& [alias, own] : kFormatAliases) {
-    if (lower == alias) lower = own;
-  }
-  if (find_format(lower) != nullptr) {
-    name = lower;
+  if (const NamedFormat* const format = format_called(name)) {
+    name = format->name;
     return "";
   }
-  const std::string found = "format '" + log::printable(name) + "' is ";
-  if (lower.starts_with("mx")) {
-    return found + "scaled by blocks, which --formats answers for; here want one of " +
-           format_names();
-  }
-  const bool is_fp8 = lower == "fp8" || lower == "float8";
-  return found +
-         (is_fp8 ? "two formats: say e4m3 or e5m2" : "not known; want one of " + format_names());
+  return fmt::format("format '{}' is {}", log::printable(name), why_no_format(name));
 }
 
 /// "0.1%" is the decimal 0.1e-2.

@@ -64,6 +64,9 @@
 //   round_pack   an exact value to a format: where all rounding happens
 // number/format.hpp
 //   find_format   a row of the table by its name, "binary16"; null when there is none
+// number/format_names.hpp: formats by other names, for programs (not included)
+//   format_called   by any name that people have, "fp16"
+//   format_names, why_no_format   all of these, and what is wrong with a name
 // number/random.hpp
 //   random_word, philox4x32   random numbers of seed and index, for stochastic rounding
 //

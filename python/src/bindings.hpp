@@ -12,7 +12,7 @@
 namespace halfscope::python {
 
 /// Raise ValueError with the names there are.
-const NamedFormat& format_called(const std::string& name);
+const NamedFormat& format_named(const std::string& name);
 Dtype dtype_called(const std::string& name);
 
 void bind_table(nanobind::module_& module);    ///< BinadeTable and the one pass

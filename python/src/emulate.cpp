@@ -27,7 +27,7 @@ using Floats = nb::ndarray<float, nb::c_contig, nb::device::cpu>;
 
 /// Each value rounded to nearest, ties to even, to the format, where it is.
 void round_values(const Floats& values, const std::string& format) {
-  const Format to = format_called(format).format;
+  const Format to = format_named(format).format;
   const std::span<float> memory(values.data(), values.size());
   nb::gil_scoped_release release;
   quantise(to, memory);

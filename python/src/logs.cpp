@@ -78,7 +78,7 @@ analyzers::frames::Progress every_phase(const std::string&) { return interruptib
 
 analyzers::underflow::Target target_called(const std::string& format,
                                            const std::string& subnormals) {
-  const NamedFormat& named = format_called(format);
+  const NamedFormat& named = format_named(format);
   if (const auto rule = find_subnormals(subnormals)) return {named.name, named.format, *rule};
   std::string names;
   for (const NamedSubnormals& row : kSubnormals) {

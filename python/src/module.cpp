@@ -9,18 +9,15 @@
 #include "analyzers/frames/message.hpp"
 #include "bindings.hpp"
 #include "halfscope/device/vector_target.hpp"
+#include "halfscope/number/format_names.hpp"
 
 namespace nb = nanobind;
 
 namespace halfscope::python {
 
-const NamedFormat& format_called(const std::string& name) {
-  if (const NamedFormat* const found = find_format(name)) return *found;
-  std::string known;
-  for (const NamedFormat& row : kFormats) {
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
-  throw nb::value_error(("no format is called '" + name + "', wanted one of " + known).c_str());
+const NamedFormat& format_named(const std::string& name) {
+  if (const NamedFormat* const found = format_called(name)) return *found;
+  throw nb::value_error(("format '" + name + "' is " + why_no_format(name)).c_str());
 }
 
 Dtype dtype_called(const std::string& name) {

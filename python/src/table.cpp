@@ -34,7 +34,7 @@ nb::object count_of(const Interval& count) {
 }
 
 nb::dict classify_by_name(const BinadeTable& table, const std::string& format, double scale) {
-  const Classes classes = classify(table, boundaries(format_called(format).format, scale));
+  const Classes classes = classify(table, boundaries(format_named(format).format, scale));
   nb::dict counts;
   counts["flushed_to_zero"] = count_of(classes.flushed_to_zero);
   counts["subnormal"] = count_of(classes.subnormal);

@@ -83,10 +83,10 @@ void underflow(const Study& study, List& to) {
                          share_range_text(mass->l2.low, mass->l2.high));
     // Values below 2^-27 were 31 % of all in Multibox SSD and did not matter: Micikevicius et al.,
     // Mixed Precision Training, ICLR 2018, 3.2.
-    if (mass->l1.high < kWorthTelling) {
+    if (mass->l2.high < kWorthTelling) {
       severity = Severity::note;
       advice = "Many values, little weight: they hardly move the model. " + advice;
-    } else if (mass->l1.high < kSerious) {
+    } else if (mass->l2.high < kSerious) {
       severity = Severity::warning;
     }
   }
@@ -147,7 +147,7 @@ void no_single_scale(const Study& study, List& to) {
       (layer.served() ? layers : unserved).push_back(layer.layer);
     }
     const bool little =
-        advice.lost_at_recommended && advice.lost_at_recommended->l1.high < kWorthTelling;
+        advice.lost_at_recommended && advice.lost_at_recommended->l2.high < kWorthTelling;
     to.push_back({little ? Severity::note : Severity::warning, layers_title(layers, unserved),
                   little ? "At the recommended scale the values lost are many, but hardly any of "
                            "the gradients' magnitude: it does little harm. " +

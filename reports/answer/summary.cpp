@@ -8,9 +8,12 @@
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
+#include "reports/answer/first_words.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/series.hpp"
+#include "reports/answer/snippets.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -107,6 +110,17 @@ std::string half_parameters_text(const Recommendation& advice) {
       "If the parameters themselves are FP16 (model.half()), their gradients are added up in FP16: "
       "then use at most {}.",
       power_text(*advice.highest_if_half_log2));
+}
+
+std::string default_fine_text(const Study& study) {
+  const auto& dynamic = study.advice.dynamic;
+  if (dynamic.empty() || broken(study) || !kept_narrow_text(study).empty()) return "";
+  if (snippets(study).empty()) return "";
+  const analyzers::recommend::DynamicAdvice& first = dynamic.front();
+  const bool fine = first.kept && first.replayed &&
+                    policy::short_text_of(first.policy) == "torch" &&
+                    first.replayed->skipped.high * 20 <= first.replayed->steps;
+  return fine ? "PyTorch's default GradScaler() is fine for this run: change nothing." : "";
 }
 
 std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {

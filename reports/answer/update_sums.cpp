@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analyzers/underflow/kept_weights.hpp"
+#include "reports/answer/finding.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -59,6 +60,13 @@ std::string kept_narrow_text(const analyzers::Findings& found) {
       "updates are lost. Keep FP32 master weights.",
       kept == Dtype::bf16 ? "BF16" : "FP16", share_text(counts.half.lost(), counts.updates()),
       count_text(counts.updates()));
+}
+
+bool lost_updates_first(const analyzers::Findings& found) {
+  if (kept_narrow_text(found).empty()) return false;
+  const UpdateCounts counts = all_updates(found.analysis).table.counts;
+  return static_cast<double>(counts.half.lost()) >=
+         kSerious * static_cast<double>(counts.updates());
 }
 
 Tensors with_updates(const Tensors& tensors) {

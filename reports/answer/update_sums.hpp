@@ -26,6 +26,8 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis);
 /// "Weights are kept in BF16 ...: 55 % of 12,163 sampled updates are lost. Keep FP32 master
 /// weights."; empty where some weights are not kept in the target format, or nothing is lost.
 std::string kept_narrow_text(const analyzers::Findings& found);
+/// Whether that is what harms most, so that it is said first: from kSerious on.
+bool lost_updates_first(const analyzers::Findings& found);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);

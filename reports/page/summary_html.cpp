@@ -9,6 +9,7 @@
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
+#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports::page {
 
@@ -214,8 +215,12 @@ std::string summary_html(const Study& study) {
   const std::string scale = scale_html(study);
   const std::string broken = broken_html(study);
   const bool leads = study.advice.may_use && !answer::ends_broken(study);
-  return "<p class=\"answer\">" + (leads ? scale + " " + broken : broken + scale) + "</p>\n" +
-         tiles_html(study);
+  const std::string kept = answer::lost_updates_first(study)
+                               ? "<strong>" + answer::kept_narrow_text(study) + "</strong> "
+                               : "";
+  const std::string fine = answer::default_fine_text(study);
+  return "<p class=\"answer\">" + kept + (leads ? scale + " " + broken : broken + scale) +
+         (fine.empty() ? "" : " " + answer::html_escape(fine)) + "</p>\n" + tiles_html(study);
 }
 
 }  // namespace halfscope::reports::page

@@ -284,7 +284,7 @@ def test_a_step_that_is_none_names_the_nearest(tmp_path):
 def test_formats_by_other_names(log):
     for name, own in (("float16", "binary16"), ("BF16", "bfloat16"), ("fp32", "binary32")):
         assert run_json("analyze", log, "--format", name)["format"] == own
-    for name, words in (("fp8", "say e4m3 or e5m2"), ("mxfp8", "--formats"), ("int4", "binary16 (fp16, half")):
+    for name, words in (("fp8", "use e4m3 or e5m2"), ("mxfp8", "--formats"), ("int4", "binary16 (fp16, half")):
         _, err = run("analyze", log, "--format", name, expect=2)
         assert words in err
 

@@ -151,8 +151,8 @@ def test_zero_updates_that_underflow_may_have_made_count(tmp_path):
 def test_recommend_says_that_a_run_keeps_its_weights_in_bf16(runs):
     lost, nonzero = lost_in_samples(runs / "bf16", 8)
     lines = text("recommend", runs / "bf16").splitlines()
-    assert lines[0].startswith("BF16 needs no loss scale")
-    assert lines[1] == (
+    assert lines[1].startswith("BF16 needs no loss scale")
+    assert lines[0] == (  # what harms most is said first
         f"Weights are kept in BF16, and the log has no FP32 copy of them: {100 * lost / nonzero:.1f} "
         f"% of {nonzero:,} sampled weight updates are lost. Keep FP32 master weights.")
     assert "where weights are kept in bfloat16 alone" not in "\n".join(lines)

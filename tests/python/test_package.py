@@ -126,8 +126,11 @@ def test_tables_travel(array):
 
 
 def test_a_format_by_any_other_name(array):
-    with pytest.raises(ValueError, match="no format is called 'fp16', wanted one of binary16"):
-        halfscope.binade_table(array).classify("fp16")
+    with pytest.raises(ValueError, match="format 'fp17' is unknown; use one of binary16"):
+        halfscope.binade_table(array).classify("fp17")
+    for name in ("fp16", "half", "float16", "FP16"):
+        assert (halfscope.binade_table(array).classify(name)
+                == halfscope.binade_table(array).classify("binary16"))
 
 
 def test_analyze_and_recommend_are_the_command_lines(tmp_path, root):
