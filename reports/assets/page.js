@@ -26,16 +26,24 @@ function chooseLog(page, log) {
 
 // --- the settings to paste
 function settings(lines) {
-  const kind = () => document.querySelector('input[name=kind]:checked')?.value ?? 'static';
+  const kinds = [...document.querySelectorAll('input[name=kind]')];
+  let wanted = 'static';
   const show = () => {
     const chosen = lines[byId('framework').value];
-    const shown = [kind(), 'static', 'dynamic'].find((name) => chosen[name]);
+    const shown = [wanted, 'static', 'dynamic'].find((kind) => chosen[kind]);
+    for (const radio of kinds) {
+      radio.disabled = !chosen[radio.value];
+      radio.checked = radio.value === shown;
+    }
     byId('paste').textContent = chosen[shown];
     byId('paste-note').textContent = chosen.notes?.[shown] ?? '';
   };
   byId('framework').addEventListener('change', show);
-  for (const radio of document.querySelectorAll('input[name=kind]')) {
-    radio.addEventListener('change', show);
+  for (const radio of kinds) {
+    radio.addEventListener('change', () => {
+      wanted = radio.value;
+      show();
+    });
   }
   show();
 }

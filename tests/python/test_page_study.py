@@ -158,8 +158,13 @@ def test_settings_by_framework(full):
         choice.select_by_visible_text(option.text)
         seen.add(paste.text)
     assert len(seen) == len(choice.options) > 4
-    full.execute_script("document.querySelector('input[name=kind][value=dynamic]').click()")
     choice.select_by_visible_text("PyTorch")
+    full.execute_script("document.querySelector('input[name=kind][value=dynamic]').click()")
+    assert "growth_interval=1000" in paste.text
+    choice.select_by_visible_text("NNabla")  # the sample has no dynamic lines for it
+    state = "const kind = document.querySelector('input[name=kind][value=dynamic]');"
+    assert full.execute_script(state + "return [kind.disabled, kind.checked]") == [True, False]
+    choice.select_by_visible_text("PyTorch")  # what was wanted is shown again
     assert "growth_interval=1000" in paste.text
     full.execute_script("document.querySelector('input[name=kind][value=static]').click()")
     assert paste.text == first
