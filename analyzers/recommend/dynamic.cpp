@@ -15,11 +15,10 @@ namespace {
 constexpr std::string_view kPolicies[] = {"torch", "keras2", "keras3", "deepspeed,hysteresis=1",
                                           "apex",  "mxnet",  "nnabla"};
 
-/// What settings skip in the runs.
-ReplayedSkips replayed(const policy::Policy& settings, std::span<const replay::StepSeries> runs) {
+/// What settings skip: of each run a trace.
+ReplayedSkips skips_of(std::span<const replay::Trace> traces) {
   ReplayedSkips found;
-  for (const replay::StepSeries& run : runs) {
-    const replay::Trace trace = replay::replay(settings, run);
+  for (const replay::Trace& trace : traces) {
     found.steps += trace.length;
     found.skipped += Interval(trace.skipped.size(), trace.skipped.size() + trace.unknown.size());
   }
@@ -29,9 +28,9 @@ ReplayedSkips replayed(const policy::Policy& settings, std::span<const replay::S
 }
 
 /// The settings of a policy that serve a run best.
-DynamicAdvice best_of(const replay::TunedPolicy& tuned, std::span<const replay::StepSeries> runs) {
-  const policy::Policy& policy = tuned.trace.policy;
-  return {policy, tuned.initial, tuned.interval, replayed(policy, runs), tuned.tried, tuned.kept};
+DynamicAdvice best_of(const replay::TunedPolicy& tuned) {
+  return {tuned.trace.policy,          tuned.initial, tuned.interval,
+          skips_of({&tuned.trace, 1}), tuned.tried,   tuned.kept};
 }
 
 bool goes_on(const replay::Trace& trace) { return !trace.error && trace.applied_nonfinite.empty(); }
@@ -48,8 +47,10 @@ std::optional<DynamicAdvice> twice(const policy::Policy& policy, int static_log2
   if (!interval) return std::nullopt;
   const auto settings = replay::with_settings(policy, static_log2 + 1, *interval);
   if (!settings) return std::nullopt;
+  std::vector<replay::Trace> traces;
+  for (const replay::StepSeries& run : runs) traces.push_back(replay::replay(*settings, run));
   std::optional<ReplayedSkips> skips;
-  if (!runs.empty()) skips = replayed(*settings, runs);
+  if (!traces.empty()) skips = skips_of(traces);
   return DynamicAdvice{
       *settings, policy::scale_of(*settings), static_cast<std::uint64_t>(*interval), skips, 0,
       false};
@@ -86,7 +87,7 @@ void add_dynamic(Recommendation& advice, const Basis& basis,
       useful = found && makes_a_step(*found);
     } else if (const auto tuned =
                    replay::tune(policy, runs.front(), basis.options.target_underflow)) {
-      found = best_of(*tuned, runs);
+      found = best_of(*tuned);
       useful = goes_on(tuned->trace) && makes_a_step(*found);
     }
     if (found) (useful ? advice.dynamic : useless).push_back(std::move(*found));

@@ -71,6 +71,7 @@ void find_overflow_without_cure(const Analysis& analysis, Recommendation& r) {
 void limit_by(const Peak& peak, Format format, const RecommendOptions& options, Recommendation& r) {
   const int k = highest_log2(peak, format, options.headroom_bits);
   r.highest_log2 = std::min(r.highest_log2.value_or(k), k);
+  r.overflow_not_identifiable |= peak.limit.censored;
   // A tensor says more than its role does.
   const bool says_more = r.limited_by && peak.limit.max_abs == r.limited_by->max_abs &&
                          r.limited_by->from_scalars && !peak.limit.from_scalars;
@@ -84,10 +85,7 @@ void limit_by_tables(const AllPeaks& all, const Tensors& tensors, Recommendation
   const Basis& basis = all.basis();
   const Format format = basis.analysis.target.format;
   PeakVisitor visit;
-  visit.peak = [&](const Peak& peak) {
-    limit_by(peak, format, basis.options, r);
-    r.overflow_not_identifiable |= peak.magnitude.censored;
-  };
+  visit.peak = [&](const Peak& peak) { limit_by(peak, format, basis.options, r); };
   for (const TensorFindings* t : tensors) {
     const LogPeaks& peaks = all.of(t->log);
     // Where infinities were left out nobody knows how large the gradients were that made them.
@@ -108,7 +106,6 @@ void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendatio
   PeakVisitor visit;
   visit.peak = [&](const Peak& peak) {
     limit_by(peak, basis.analysis.target.format, basis.options, r);
-    r.overflow_not_identifiable |= peak.magnitude.censored;
   };
   visit.nonfinite = [&](std::int64_t, bool scale_known) {
     r.overflow_not_identifiable |= !scale_known;
@@ -124,7 +121,6 @@ void limit_by_scalars(const AllPeaks& all, const LogFindings& log, Recommendatio
 void limit_by_skips(const Basis& basis, Recommendation& r) {
   const std::optional<Limit> limit = skip_limit(basis.analysis, largest_finite(basis.analysis));
   if (!limit || limit->max_abs <= r.limited_by->max_abs) return;
-  r.overflow_not_identifiable = true;
   limit_by({{magnitude_of(limit->max_abs)}, *limit}, basis.analysis.target.format, basis.options,
            r);
 }

@@ -2,8 +2,8 @@
 #include "analyzers/recommend/step_maxima.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
+#include <optional>
 
 #include "analyzers/recommend/peaks.hpp"
 
@@ -13,11 +13,10 @@ namespace {
 
 /// What is known of one step.
 struct Step {
-  int highest_log2 = std::numeric_limits<int>::max();
-  bool any = false;       ///< a magnitude
-  bool censored = false;  ///< it may have been larger
-  bool bounded = false;   ///< an infinity tells one
-  bool broken = false;    ///< an infinity or NaN tells none
+  std::optional<int> highest_log2;  ///< empty: no magnitude
+  bool censored = false;            ///< it may have been larger
+  bool bounded = false;             ///< an infinity tells one
+  bool broken = false;              ///< an infinity or NaN tells none
 };
 using Steps = std::map<std::int64_t, Step>;
 
@@ -38,8 +37,7 @@ Steps steps_of(const LogPeaks& peaks, Format format) {
   visit.peak = [&](const Peak& peak) {
     Step& step = steps[peak.limit.step];
     const int highest = peak.magnitude.highest_safe_log2(format);
-    step.highest_log2 = std::min(step.highest_log2, highest);
-    step.any = true;
+    step.highest_log2 = std::min(step.highest_log2.value_or(highest), highest);
     step.censored |= peak.magnitude.censored;
     step.bounded |= peak.magnitude.censored;
   };
@@ -65,8 +63,8 @@ std::vector<LogMaxima> step_maxima(const Basis& basis) {
     for (const auto& [number, step] : steps_of(peaks.of(log.name), basis.analysis.target.format)) {
       if (step.broken && !step.bounded) {
         maxima.left_out.push_back(number);
-      } else if (step.any) {
-        maxima.steps.push_back({number, step.highest_log2, step.censored || log.clipped});
+      } else if (step.highest_log2) {
+        maxima.steps.push_back({number, *step.highest_log2, step.censored || log.clipped});
       }
     }
     if (!maxima.steps.empty()) all.push_back(std::move(maxima));

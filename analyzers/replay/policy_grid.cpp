@@ -168,18 +168,29 @@ Knobs knobs_of(const policy::Policy& policy) {
   return knobs;
 }
 
+namespace {
+
+/// Empty where the framework takes no such settings. floor: empty where it stays as it is.
+std::optional<policy::Policy> set(const std::vector<std::string>& pieces, const Knobs& knobs,
+                                  double initial, double interval, std::optional<double> floor) {
+  std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
+                                                             {knobs.interval, interval}};
+  if (floor) values.emplace_back(knobs.floor, *floor);
+  const auto made = with(pieces, values);
+  return made && initial >= policy::limits_of(*made).floor ? made : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<policy::Policy> with_settings(const policy::Policy& policy, int initial_log2,
                                             double interval) {
   const Knobs knobs = knobs_of(policy);
   const auto [least, most] = startable(knobs.limits, knobs.smallest);
   if (initial_log2 < least) return std::nullopt;
   const double initial = std::ldexp(1.0, std::min(initial_log2, most));
-  std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
-                                                             {knobs.interval, interval}};
   const bool in_the_way = !knobs.floor.empty() && knobs.limits.floor > initial;
-  if (in_the_way) values.emplace_back(knobs.floor, initial);
-  const auto made = with(pieces_of(policy::text_of(policy)), values);
-  return made && initial >= policy::limits_of(*made).floor ? made : std::nullopt;
+  return set(pieces_of(policy::text_of(policy)), knobs, initial, interval,
+             in_the_way ? std::optional(initial) : std::nullopt);
 }
 
 std::vector<Combination> combinations(const policy::Policy& policy, const StepSeries& series,
@@ -191,12 +202,8 @@ std::vector<Combination> combinations(const policy::Policy& policy, const StepSe
   for (const double initial : grid.initial) {
     for (const double interval : grid.interval) {
       for (const std::optional<double> floor : grid.floor) {
-        std::vector<std::pair<std::string_view, double>> values = {{knobs.initial, initial},
-                                                                   {knobs.interval, interval}};
-        if (floor) values.emplace_back(knobs.floor, *floor);
-        const auto made = with(pieces, values);
-        if (!made || initial < policy::limits_of(*made).floor) continue;
-        all.push_back({*made, initial, interval});
+        const auto made = set(pieces, knobs, initial, interval, floor);
+        if (made) all.push_back({*made, initial, interval});
       }
     }
   }

@@ -47,8 +47,10 @@ std::string snippet_text(const analyzers::Study& study, const std::string& frame
   const text::Snippet* const snippet = text::snippet_of(all, study, framework);
   if (snippet == nullptr) return "";
   std::string out;
-  for (const char c : snippet->first().lines)
-    out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  for (const char c : snippet->first().lines) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
   if (snippet->framework != "pytorch") {
     out += fmt::format("\n\n{}: {}", snippet->label, snippet->first().note);
   }

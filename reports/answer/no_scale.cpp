@@ -106,15 +106,20 @@ std::string_view advised_word(const Recommendation& advice) {
   return advice.no_step_held() ? "upper bound" : "recommended";
 }
 
+std::string upper_bound_text(std::string_view scale) {
+  return fmt::format(
+      "infinities hide the largest gradients of every recorded step, so that {} is only an upper "
+      "bound.",
+      scale);
+}
+
 std::string unheld_text(const Recommendation& advice) {
   const std::string start =
       advice.dynamic.empty()
           ? ""
           : " Start a dynamic scale at " + scale_text(advice.dynamic.front().init) + ".";
-  return fmt::format(
-      "No static loss scale can be recommended: infinities hide the largest gradients of every "
-      "recorded step, so that {} is only an upper bound.{}",
-      power_text(*advice.static_log2), start);
+  return fmt::format("No static loss scale can be recommended: {}{}",
+                     upper_bound_text(power_text(*advice.static_log2)), start);
 }
 
 }  // namespace halfscope::reports::answer

@@ -24,6 +24,9 @@ std::string missed_text(const analyzers::recommend::Recommendation& advice);
 /// What static_scale is: "recommended", or "upper bound" where Recommendation::no_step_held().
 std::string_view advised_word(const analyzers::recommend::Recommendation& advice);
 
+/// "infinities hide ..., so that 2^15 is only an upper bound."
+std::string upper_bound_text(std::string_view scale);
+
 /// Why there is no static scale to use where Recommendation::no_step_held(), and what to do.
 std::string unheld_text(const analyzers::recommend::Recommendation& advice);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/answer/no_scale.hpp"
 #include "reports/answer/policy_names.hpp"
 #include "reports/answer/policy_paste.hpp"
 #include "reports/answer/text.hpp"
@@ -267,10 +268,7 @@ std::string fixed_text(const PolicyStudy& study) {
             "Training diverges, which no loss scale cures.\n",
             scale);
       case replay::NoStatic::upper_bound:
-        return fmt::format(
-            "No static scale is recommended: infinities hide the largest gradients of every "
-            "recorded step, so that {} is only an upper bound.\n",
-            scale);
+        return fmt::format("No static scale is recommended: {}\n", upper_bound_text(scale));
     }
   }
   if (!study.fixed) return "";

@@ -91,15 +91,6 @@ std::optional<Paste> dynamic_lines(const Template& form, const Recommendation& a
   return found == advice.dynamic.end() ? std::nullopt : paste_of(found->policy, form.framework);
 }
 
-/// The frameworks' scalers serve FP16 alone. Of a run in bfloat16 that may not use it, and of
-/// gradients that carry a scale which is not known, the lines would be wrong.
-bool worth_pasting(const analyzers::Study& study) {
-  const Recommendation& advice = study.advice;
-  const bool refused = advice.may_use && !advice.may_use->yes();
-  return study.analysis.target.name == "binary16" && advice.static_log2 && !refused &&
-         !study.carried_scale;
-}
-
 std::string joined(std::string_view a, std::string_view b) {
   return fmt::format("{}{}{}", a, a.empty() || b.empty() ? "" : " ", b);
 }
@@ -123,6 +114,13 @@ std::vector<std::string> framework_names() {
   std::vector<std::string> names;
   for (const Template& t : kTemplates) names.emplace_back(t.framework);
   return names;
+}
+
+bool worth_pasting(const analyzers::Study& study) {
+  const Recommendation& advice = study.advice;
+  const bool refused = advice.may_use && !advice.may_use->yes();
+  return study.analysis.target.name == "binary16" && advice.static_log2 && !refused &&
+         !study.carried_scale;
 }
 
 std::vector<Snippet> snippets(const analyzers::Study& study) {

@@ -31,6 +31,11 @@ struct Snippet {
 /// Those there are, PyTorch first.
 std::vector<std::string> framework_names();
 
+/// Whether there are lines to paste. The frameworks' scalers serve FP16 alone. Of a run in bfloat16
+/// that may not use it, and of gradients that carry a scale which is not known, lines would be
+/// wrong.
+bool worth_pasting(const analyzers::Study& study);
+
 /// One a framework, PyTorch first, those without lines left out, and that of the run's own policy
 /// where it is another; none where no scale is recommended, or the format is not FP16.
 std::vector<Snippet> snippets(const analyzers::Study& study);

@@ -115,7 +115,7 @@ std::string half_parameters_text(const Recommendation& advice) {
 std::string default_fine_text(const Study& study) {
   const auto& dynamic = study.advice.dynamic;
   if (dynamic.empty() || broken(study) || !kept_narrow_text(study).empty()) return "";
-  if (snippets(study).empty()) return "";
+  if (!worth_pasting(study)) return "";
   const analyzers::recommend::DynamicAdvice& first = dynamic.front();
   const bool fine = first.kept && first.replayed &&
                     policy::short_text_of(first.policy) == "torch" &&

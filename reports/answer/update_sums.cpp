@@ -49,24 +49,32 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   return sum_updates(all_tensors(analysis));
 }
 
-std::string kept_narrow_text(const analyzers::Findings& found) {
-  const analyzers::underflow::Analysis& analysis = found.analysis;
+namespace {
+
+/// The updates of weights that the format itself keeps; empty where none is lost.
+std::optional<UpdateCounts> kept_narrow(const analyzers::Findings& found) {
   const std::optional<Dtype>& kept = found.weights_kept_in;
-  if (!kept || format_of(*kept) != analysis.target.format) return "";
-  const UpdateCounts counts = all_updates(analysis).table.counts;
-  if (counts.half.lost() == 0) return "";
+  if (!kept || format_of(*kept) != found.analysis.target.format) return std::nullopt;
+  const UpdateCounts counts = all_updates(found.analysis).table.counts;
+  return counts.half.lost() == 0 ? std::nullopt : std::optional(counts);
+}
+
+}  // namespace
+
+std::string kept_narrow_text(const analyzers::Findings& found) {
+  const auto counts = kept_narrow(found);
+  if (!counts) return "";
   return fmt::format(
       "Weights are kept in {}, and the log has no FP32 copy of them: {} of {} sampled weight "
       "updates are lost. Keep FP32 master weights.",
-      kept == Dtype::bf16 ? "BF16" : "FP16", share_text(counts.half.lost(), counts.updates()),
-      count_text(counts.updates()));
+      found.weights_kept_in == Dtype::bf16 ? "BF16" : "FP16",
+      share_text(counts->half.lost(), counts->updates()), count_text(counts->updates()));
 }
 
 bool lost_updates_first(const analyzers::Findings& found) {
-  if (kept_narrow_text(found).empty()) return false;
-  const UpdateCounts counts = all_updates(found.analysis).table.counts;
-  return static_cast<double>(counts.half.lost()) >=
-         kSerious * static_cast<double>(counts.updates());
+  const auto counts = kept_narrow(found);
+  return counts && static_cast<double>(counts->half.lost()) >=
+                       kSerious * static_cast<double>(counts->updates());
 }
 
 Tensors with_updates(const Tensors& tensors) {
