@@ -46,7 +46,7 @@ std::vector<double> load(const TensorView& view, std::size_t first, std::size_t 
 }
 
 /// Binary64 to binary32, rounded to odd: rounding the result once more to a format that is shorter
-/// by two bits or more rounds the original (docs/numerics.md, section 6).
+/// by two bits or more rounds the original (docs/numerics/emulator.md, section 6).
 float to_odd(double x) {
   const float nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) == x) return nearest;

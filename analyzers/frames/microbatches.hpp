@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weight gradients that a step adds up over its microbatches: what FP16 holds of them. Parameters
-// in FP32 have sums in FP32, also under autocast: FP16 holds the parts. docs/numerics.md.
+// in FP32 have sums in FP32, also under autocast: FP16 holds the parts.
+// docs/numerics/statistics.md.
 #pragma once
 
 #include <map>

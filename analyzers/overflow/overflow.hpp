@@ -35,7 +35,8 @@ struct Headroom {
   /// Least-squares slope of log2 of the largest finite magnitude, binades per 1000 steps; empty
   /// below three steps. Positive: it grows toward overflow.
   std::optional<double> trend;
-  /// Where the trend, if it holds, reaches overflow. Only of a clear trend: docs/numerics.md.
+  /// Where the trend, if it holds, reaches overflow. Only of a clear trend:
+  /// docs/numerics/statistics.md.
   std::optional<std::int64_t> overflow_expected_at;
   /// At loss scale 1, so at any other: less its log2. As `least` where no loss scale acts.
   double least_at_1 = 0, last_at_1 = 0;

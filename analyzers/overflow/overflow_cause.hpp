@@ -11,7 +11,7 @@
 
 namespace halfscope::analyzers::overflow {
 
-// Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+// Thresholds in binades; docs/numerics/statistics.md, "Infinities in gradients", has the reasons.
 inline constexpr double kFar = 8;  ///< neighbours leave this much room: their kind did not overflow
 inline constexpr double kOutOfReach = 16;  ///< room neighbours leave: no spike of gradients
 inline constexpr double kLowered = 8;  ///< the scale came down by this much, and it did not help

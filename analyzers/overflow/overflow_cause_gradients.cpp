@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why gradients are infinite or NaN: docs/numerics.md, "Infinities in gradients".
+// Why gradients are infinite or NaN: docs/numerics/statistics.md, "Infinities in gradients".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
   return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
 }
 
-// Thresholds in binades; docs/numerics.md, "Infinities in gradients", has the reasons.
+// Thresholds in binades; docs/numerics/statistics.md, "Infinities in gradients", has the reasons.
 /// Room at a scale: below what finite steps reach, or what FP16 can hold.
 double room_at(double scale, const Neighbours& near) {
   const double limit = std::log2(to_double(boundaries(kBinary16).overflow));

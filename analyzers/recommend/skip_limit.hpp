@@ -12,7 +12,7 @@ namespace halfscope::analyzers::recommend {
 /// more, unscaled. The one at the least scale; empty where there is none. Episodes are left out in
 /// which the scale came down by far in vain, or to about 1, while recorded gradients, at most
 /// `largest` (unscaled), leave much room: then they were no values that a scale made too large
-/// (docs/numerics.md, "Infinities in gradients").
+/// (docs/numerics/statistics.md, "Infinities in gradients").
 std::optional<Limit> skip_limit(const underflow::Analysis& analysis, std::optional<double> largest);
 
 /// The largest gradient that is recorded, unscaled; infinities apart.

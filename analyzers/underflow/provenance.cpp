@@ -13,7 +13,7 @@ using frames::Frame;
 namespace {
 
 /// So many different values that FP16 holds are no accident: of random FP32 values each does with a
-/// chance of 2^-13, three do with one of 2^-39. docs/numerics.md.
+/// chance of 2^-13, three do with one of 2^-39. docs/numerics/statistics.md.
 constexpr std::size_t kDifferentValues = 3;
 
 /// Whether a's smallest magnitude is larger than b's.

@@ -27,7 +27,7 @@ class LogScalars {
   bool empty() const { return steps_.empty(); }
   /// What FP16 holds of a tensor whose largest magnitude is max_abs, unscaled: of weight gradients
   /// that FP32 adds up over microbatches no more than the largest part, where the scalars tell it
-  /// and it is finite. docs/numerics.md.
+  /// and it is finite. docs/numerics/statistics.md.
   double in_fp16(log::Role role, std::int64_t step, double max_abs) const;
   /// The step and its largest weight gradient where FP16 holds less than that sum.
   const std::map<std::int64_t, double>& sums() const { return sums_; }

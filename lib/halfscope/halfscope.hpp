@@ -22,7 +22,7 @@
 // Modes (number/modes.hpp) and what each leaves at its default: rounding ties_to_even, tininess
 // after_rounding, nan x86, denormals_are_zero and flush_to_zero false, flush tiny, saturate false,
 // random and random_bits for Rounding::stochastic; name them in this order. What the standards
-// leave open is in docs/numerics.md, how to get the library in docs/cpp.md.
+// leave open is in docs/numerics/emulator.md, how to get the library in docs/cpp.md.
 //
 // All functions, with the header that says more. Those of number/ are constexpr and compile for
 // CUDA devices, except those that take or give text, names or spans, and exponentials and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The statements of docs/numerics.md on rounding twice: where an intermediate format is harmless,
-// and the examples where it is not.
+// The statements of docs/numerics/emulator.md on rounding twice: where an intermediate format is
+// harmless, and the examples where it is not.
 #include <fmt/format.h>
 
 #include <cstdint>

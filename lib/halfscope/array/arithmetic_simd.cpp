@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, multiply and exact fused_multiply_add, with run-time dispatch to the widest vectors.
 //
-// All by way of binary32, docs/numerics.md: its 24 bits are 2 * 11 + 2, so a binary16 sum or
-// product rounded to binary32 and then to binary16 is rounded as if once, to nearest; directed
+// All by way of binary32, docs/numerics/emulator.md: its 24 bits are 2 * 11 + 2, so a binary16 sum
+// or product rounded to binary32 and then to binary16 is rounded as if once, to nearest; directed
 // roundings follow each other without harm; everything else goes by way of rounding to odd.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/array/arithmetic_simd.cpp"

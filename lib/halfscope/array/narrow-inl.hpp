@@ -81,10 +81,10 @@ HWY_INLINE Cut cut_fraction(const NarrowingPlan& plan, Vector magnitude) {
   return {hn::ShiftRightSame(magnitude, plan.cut), hn::ShiftLeftSame(magnitude, 32 - plan.cut)};
 }
 
-/// Others: the place depends on the exponent, docs/numerics.md, section 2. Places from 32 on are
-/// taken as 32, where F is not zero and below a half as it should be. Stochastic rounding looks at
-/// F itself: there it is the fraction rounded up to 32 bits, since x > R / 2^32 with integer R if
-/// and only if ceil(2^32 x) > R.
+/// Others: the place depends on the exponent, docs/numerics/emulator.md, section 2. Places from 32
+/// on are taken as 32, where F is not zero and below a half as it should be. Stochastic rounding
+/// looks at F itself: there it is the fraction rounded up to 32 bits, since x > R / 2^32 with
+/// integer R if and only if ceil(2^32 x) > R.
 template <bool kStochastic>
 HWY_INLINE Cut cut_significand(const NarrowingPlan& plan, Vector magnitude) {
   const Vector field = signed_max(hn::ShiftRight<23>(magnitude), 1);

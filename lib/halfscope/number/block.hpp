@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of the OCP Microscaling Formats (MX) 1.0: 32 elements of a small format share one E8M0
-// scale. Choices the specification leaves open, and what others do: docs/numerics.md.
+// scale. Choices the specification leaves open, and what others do: docs/numerics/emulator.md.
 //
 // Elements are encodings of 8 bits or fewer, one a byte; packing two or four to a byte or three is
 // left to whoever stores them. Element formats of MX: e5m2, e4m3, e3m2, e2m3, e2m1.

@@ -24,7 +24,8 @@ enum class Rounding : std::uint8_t {
 enum class Tininess : std::uint8_t { after_rounding, before_rounding };
 
 /// Which results flush_to_zero makes zero. x86 takes the tiny ones by tininess after rounding, ARM
-/// by tininess before; there are also units that look at the rounded result (docs/numerics.md).
+/// by tininess before; there are also units that look at the rounded result
+/// (docs/numerics/emulator.md).
 enum class Flush : std::uint8_t {
   tiny,      ///< by the tininess rule
   subnormal  ///< rounded to a subnormal number, or to zero

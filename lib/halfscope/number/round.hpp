@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where rounding happens. Derivation and choices: docs/numerics.md.
+// The one place where rounding happens. Derivation and choices: docs/numerics/emulator.md.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ inline constexpr int kNarrowBits = kBinary16.precision;
 /// with cut(0) = 0. Scaling by 2^k moves rows and nothing else, so a boundary whose fraction is a
 /// cut is counted exactly at every k; any other boundary gives an interval. Tables add: in any
 /// order and any split the result is the same to the last bit. Source of the idea:
-/// docs/numerics.md. Layout on disk: docs/run-log.md.
+/// docs/numerics/counting.md. Layout on disk: docs/run-log.md.
 class BinadeTable {
  public:
   /// cuts: ascending, in (0, 2^52). Throws std::invalid_argument otherwise.

@@ -66,7 +66,7 @@ Magnitude first_magnitude(const Limit& limit, const Dyadic& loss, const Dyadic& 
   return {exponent, significand - kFractionUnit};
 }
 
-// The three boundaries of round to nearest, ties to even; docs/numerics.md derives them.
+// The three boundaries of round to nearest, ties to even; docs/numerics/counting.md derives them.
 
 /// Half the smallest subnormal is a tie that goes to the even zero.
 Limit nonzero_limit(Format f) { return {1, f.min_quantum_exponent() - 1, true}; }

@@ -35,7 +35,7 @@ double to_double(const Magnitude& m);
 
 /// The first magnitudes of three classes under round to nearest, ties to even: below `nonzero` a
 /// value becomes zero; from there below `normal` subnormal; from `overflow` on it exceeds the
-/// largest finite value. Derived from the format's row; docs/numerics.md.
+/// largest finite value. Derived from the format's row; docs/numerics/counting.md.
 struct Boundaries {
   Magnitude nonzero;
   Magnitude normal;
@@ -43,7 +43,7 @@ struct Boundaries {
 };
 
 /// What becomes of results below a format's smallest normal number 2^emin, under round to nearest,
-/// ties to even. docs/numerics.md has which processors do which.
+/// ties to even. docs/numerics/emulator.md has which processors do which.
 enum class Subnormals : std::uint8_t {
   keep,
   flush,         ///< zero where tiny after rounding: below 2^emin rounded to p bits

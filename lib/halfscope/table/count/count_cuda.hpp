@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Twins of count.hpp on a CUDA device: many tensors in one pass. Nothing here waits but get() and
-// destructors. Link halfscope::cuda. docs/numerics.md, "Tables on the GPU".
+// destructors. Link halfscope::cuda. README.md beside this file, "On the GPU".
 #pragma once
 
 #include <cuda_runtime_api.h>

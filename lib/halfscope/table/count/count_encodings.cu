@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of large 16-bit tensors: a bin for every encoding's magnitude in shared memory, so that
 // extremes, bits and segments follow from 32,768 counts instead of from every element.
-// docs/numerics.md, "Tables on the GPU".
+// README.md beside this file, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"

@@ -5,7 +5,7 @@
 // of fraction. Tables in registers turn them into flags; a bit-matrix transposition turns the flags
 // of 64 elements into one 64-bit mask a flag. A vector of 8 such masks, one for each of 8 binades,
 // is then counted by one population count a question: how many, how many negative, how many at or
-// above each threshold. What is counted: docs/numerics.md, section 12.
+// above each threshold. What is counted: docs/numerics/counting.md.
 #include "halfscope/table/count/count_blocks.hpp"
 
 #if defined(__x86_64__)

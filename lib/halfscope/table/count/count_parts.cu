@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables by parts: a block takes a part, with a bin for every sign, row and segment in shared
-// memory. docs/numerics.md, "Tables on the GPU".
+// memory. README.md beside this file, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/count_kernels.hpp"
 #include "halfscope/table/count/count_seen.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // outcome_of() in binary32 arithmetic where that is exact enough, as update_simd.cpp has it; on
-// host and device. Internal to table/. docs/numerics.md, "Swamped updates": the fast pass.
+// host and device. Internal to table/. README.md beside this file, "The fast pass".
 #pragma once
 
 #include <cuda_fp16.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of one update of one weight, exactly; on host and device. Internal to table/.
-// docs/numerics.md, "Swamped updates".
+// docs/numerics/counting.md, "Swamped updates".
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of count_updates() on a CUDA device. Link halfscope::cuda. docs/numerics.md, "Tables on
-// the GPU".
+// The twin of count_updates() on a CUDA device. Link halfscope::cuda. ../count/README.md,
+// "On the GPU".
 #pragma once
 
 #include <cuda_runtime_api.h>

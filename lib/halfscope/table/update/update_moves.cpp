@@ -12,7 +12,7 @@ namespace halfscope {
 namespace {
 
 /// The exact sum of two values of different binades or signs, at most what lies below its first 60
-/// bits folded into the lowest: enough for 11 + 32 + 1 bits (docs/numerics.md, section 2).
+/// bits folded into the lowest: enough for 11 + 32 + 1 bits (docs/numerics/emulator.md, section 2).
 Unpacked sum_of(Unpacked x, Unpacked y) {
   if (x.kind == Kind::zero) return y;
   x = detail::normalised(x, 62);

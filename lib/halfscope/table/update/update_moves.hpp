@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When equal updates, or updates rounded at random, first move a weight. Internal to table/.
-// docs/numerics.md, "Swamped updates".
+// docs/numerics/counting.md, "What-ifs".
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct RandomMove {
 RandomMove random_move(Format f, std::uint64_t w16, std::uint32_t u);
 
 /// For how many R of `bits` random bits the magnitude rounds up if and only if the discarded
-/// fraction is above R / 2^bits (docs/numerics.md, section 9) and the weight moves; and by adding
-/// the random bits below the last place and truncating.
+/// fraction is above R / 2^bits (docs/numerics/emulator.md, section 9) and the weight moves; and by
+/// adding the random bits below the last place and truncating.
 std::uint64_t moves_above(const RandomMove& move, int bits);
 std::uint64_t moves_truncated(const RandomMove& move, int bits);
 

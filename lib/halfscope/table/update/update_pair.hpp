@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pair at a time: what the passes over tensors are measured by, and what they call for the
-// pairs that vectors do not take. Internal to table/. docs/numerics.md, "Swamped updates".
+// pairs that vectors do not take. Internal to table/. docs/numerics/counting.md, "Swamped updates".
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of weight and update by blocks of threads: common ones in binary32 arithmetic, the others
 // exactly; distributions into bins in shared memory where the frequent binades are.
-// docs/numerics.md, "Tables on the GPU".
+// ../count/README.md, "On the GPU".
 #include "halfscope/device/launch.hpp"
 #include "halfscope/table/count/cuda_elements.hpp"
 #include "halfscope/table/update/pair_fast.hpp"

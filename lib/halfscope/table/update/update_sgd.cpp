@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why binary64 suffices: docs/numerics.md, "Swamped updates".
+// Why binary64 suffices: README.md beside this file, "SGD's pairs".
 #include "halfscope/table/update/update_sgd.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pass over pairs of binary32, with run-time dispatch to the widest vectors. Derivations:
-// docs/numerics.md, "Swamped updates".
+// README.md beside this file.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "halfscope/table/update/update_simd.cpp"
 #include <hwy/cache_control.h>

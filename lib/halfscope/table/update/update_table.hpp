@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to weights of a narrow format when updates are added to them: one pass over pairs,
-// 64-bit counts. Definitions and their sources: docs/numerics.md.
+// 64-bit counts. Definitions and their sources: docs/numerics/counting.md.
 #pragma once
 
 #include <cstdint>

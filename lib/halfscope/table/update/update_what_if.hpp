@@ -11,7 +11,8 @@
 namespace halfscope {
 
 /// The exact sum w16 + u rounded stochastically, u finite and nonzero: up in magnitude if and only
-/// if its discarded fraction is above R / 2^r, R uniform in [0, 2^r) (docs/numerics.md, section 9).
+/// if its discarded fraction is above R / 2^r, R uniform in [0, 2^r) (docs/numerics/emulator.md,
+/// section 9).
 struct StochasticMoves {
   int random_bits = 0;  ///< r
   /// Sum over updates of the number of R in [0, 2^random_bits) for which the weight moves: expected
