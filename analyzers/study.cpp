@@ -96,10 +96,12 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   if (passes.updates || passes.formats || passes.sums) {
     const bool updates_alone = !passes.formats && !passes.sums;
     const char* const what = updates_alone ? "weight updates" : "whole tensors";
-    add_whole_steps(found.analysis, selection, passes, {}, phase(what), opened);
+    add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db}, phase(what),
+                    opened);
   }
   Findings findings = findings_of(std::move(found.analysis));
   findings.series = std::move(found.series);
+  findings.enough_db = passes.enough_db;
   return findings;
 }
 
@@ -168,8 +170,18 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   return all;
 }
 
+/// Of the gradients' squares in the logs' tables. Refers to the analysis.
+replay::LostSquares lost_squares(const Analysis& analysis) {
+  return [&analysis](int log2) -> std::optional<double> {
+    const auto counted = underflow::counted_tensors(analysis);
+    if (counted.empty()) return std::nullopt;
+    return underflow::lost_mass(counted, analysis.target, log2).l2.high;
+  };
+}
+
 /// Replays the series, and takes them.
-void add_replays(Study& all, const replay::PolicyOptions& policies) {
+void add_replays(Study& all, replay::PolicyOptions policies) {
+  policies.lost = lost_squares(all.analysis);
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
     // Of a run log without gradients' tensors all that is known are magnitudes.
@@ -202,7 +214,7 @@ Study study(Findings&& findings, const Selection& selection,
   const recommend::Basis basis{all.analysis, all.overflow, options};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
-  recommend::add_dynamic(all.advice, basis, replayed);
+  recommend::add_dynamic(all.advice, basis, replayed, lost_squares(all.analysis));
   recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;
   replay::PolicyOptions replays = *policies;

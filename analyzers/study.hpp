@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/formats/format_fit.hpp"
 #include "analyzers/overflow/broken_end.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
@@ -24,11 +25,12 @@ namespace halfscope::analyzers {
 /// What is to be found beyond what the tables tell. The first four read whole tensors once more:
 /// together, by add_whole_steps().
 struct Passes {
-  bool updates = false;          ///< what becomes of weight updates
-  bool what_if = false;          ///< and in other arithmetic
-  bool formats = false;          ///< every format
-  bool sums = false;             ///< lost mass alone
-  bool series = false;           ///< Findings::series
+  bool updates = false;                   ///< what becomes of weight updates
+  bool what_if = false;                   ///< and in other arithmetic
+  bool formats = false;                   ///< every format
+  bool sums = false;                      ///< lost mass alone
+  bool series = false;                    ///< Findings::series
+  double enough_db = formats::kEnoughDb;  ///< of `formats`
   bool scalars_suffice = false;  ///< a run log without tensors is no error: it can be replayed
 };
 
@@ -47,7 +49,8 @@ struct Findings {
   std::vector<underflow::TensorPeaks> peaks;
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
-  std::optional<Dtype> weights_kept_in;  ///< all_kept_in_16_bits()
+  std::optional<Dtype> weights_kept_in;   ///< all_kept_in_16_bits()
+  double enough_db = formats::kEnoughDb;  ///< Passes::enough_db
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;
   /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by

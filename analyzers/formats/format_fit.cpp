@@ -33,12 +33,16 @@ std::optional<int> best_log2(const TensorFindings& tensor, const Format& f) {
   return best && *best >= kFirstOwnLog2 ? best : std::nullopt;
 }
 
-bool fits(const Classes& c, bool saturating, std::uint64_t n, double target) {
-  const std::uint64_t lost = c.flushed_to_zero.high + (saturating ? c.overflow.high : 0);
-  if (n == 0) return false;  // of no value nothing can be told
-  if (!saturating && c.overflow.high != 0) return false;
-  return static_cast<long double>(lost) <=
-         static_cast<long double>(target) * static_cast<long double>(n);
+/// Whether a cast that saturates clamps and flushes few values: what clamping does to the sum of
+/// squares no table tells.
+bool clamps_few(const Classes& c, std::uint64_t n) {
+  constexpr long double kFew = 0.001L;
+  return n != 0 && static_cast<long double>(c.flushed_to_zero.high + c.overflow.high) <=
+                       kFew * static_cast<long double>(n);
+}
+
+bool enough(const std::optional<underflow::NoiseRatio>& noise, double enough_db) {
+  return noise && noise->db >= enough_db;
 }
 
 /// Whether infinities stand for values of unknown size; not those that the loss scale made.
@@ -46,8 +50,7 @@ bool hides_its_largest(const TensorFindings& t) {
   return t.counts.inf.high > t.skipped_inf && t.computed_in_fp16();
 }
 
-FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target,
-                 double target_underflow) {
+FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target, double enough_db) {
   FormatFit fit;
   fit.format = target.name;
   fit.at_1 = tensor.classes_at(target, 0);
@@ -56,10 +59,10 @@ FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target,
     fit.at_best = tensor.classes_at(target, *fit.best_log2);
     fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
   }
-  const std::uint64_t n = tensor.counts.finite_nonzero.low;
-  const bool known = !hides_its_largest(tensor);
-  fit.fits_at_1 = known && fits(fit.at_1, false, n, target_underflow);
-  fit.fits_at_best = known && fit.best_log2 && fits(fit.at_best, false, n, target_underflow);
+  judge_at_best(fit, tensor, enough_db);
+  const bool known = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor);
+  fit.fits_at_1 =
+      known && fit.at_1.overflow.high == 0 && enough(estimate_noise(tensor, target, 0), enough_db);
   return fit;
 }
 
@@ -93,8 +96,13 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
   }
 }
 
+void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double enough_db) {
+  fit.fits_at_best = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor) &&
+                     fit.best_log2 && enough(fit.noise_at_best, enough_db);
+}
+
 std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals subnormals,
-                                        double target_underflow) {
+                                        double enough_db) {
   std::vector<FormatFit> all;
   if (underflow::is_bounded(tensor)) {
     return all;  // what may be zero may as well be too small for a format
@@ -102,13 +110,13 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
     const underflow::Target target{row.name, row.format, subnormals};
-    all.push_back(fit_of(tensor, target, target_underflow));
+    all.push_back(fit_of(tensor, target, enough_db));
     if (!is_narrow(row.format)) continue;
     FormatFit saturating = all.back();
     saturating.saturating = true;
     const std::uint64_t n = tensor.counts.finite_nonzero.low;
     saturating.fits_at_1 =
-        !hides_its_largest(tensor) && fits(saturating.at_1, true, n, target_underflow);
+        saturating.fits_at_1 || (!hides_its_largest(tensor) && clamps_few(saturating.at_1, n));
     all.push_back(saturating);
   }
   return all;

@@ -6,7 +6,8 @@
 // binade, which no value reaches while none overflows at 2^(k+1). So the nearest number comes no
 // farther away, and no error, no flushed share and no noise grows. Beyond it a cast that does not
 // saturate makes infinities or NaN, and one that does trades the largest values for the smallest.
-// A fit speaks of range: what precision does to the values, the noise ratio says.
+// A fit is judged by the noise ratio, which counts what becomes zero as error: many values that
+// hold little do not matter.
 #pragma once
 
 #include <array>
@@ -40,9 +41,14 @@ inline constexpr std::array<std::string_view, 5> kFitFormats = {"e4m3", "e5m2", 
 inline constexpr std::array<std::string_view, 5> kMxElements = {"e4m3", "e5m2", "e3m2", "e2m3",
                                                                 "e2m1"};
 
+/// A tensor fits a format from this signal-to-quantisation-noise ratio on: the errors hold 1 % of
+/// the values' sum of squares at most, what becomes zero included. docs/stories.md has the training
+/// that supports it.
+inline constexpr double kEnoughDb = 20;
+
 struct FitOptions {
-  double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
-  int threads = 0;                  ///< 0 takes all the machine has; results are the same
+  double enough_db = kEnoughDb;
+  int threads = 0;  ///< 0 takes all the machine has; results are the same
 };
 
 /// Sets skipped_nan and skipped_inf of every tensor.
@@ -51,7 +57,11 @@ void set_skipped_nonfinite(underflow::Analysis& analysis);
 /// The fits as far as tables tell them, noise estimated. None where only bounds of the counts are
 /// known that leave open what is flushed.
 std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindings& tensor,
-                                                   Subnormals subnormals, double target_underflow);
+                                                   Subnormals subnormals, double enough_db);
+
+/// Judges the fit at the best scale by its noise ratio; whole tensors give a better one.
+void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
+                   double enough_db);
 
 /// The narrowest of e4m3 and e5m2 (8 bits), binary16 and bfloat16 (16), tf32, binary32 that serves
 /// the tensor without saturating, at scale 1 or at a scale of its own: fewer bits first, then

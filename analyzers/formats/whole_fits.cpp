@@ -46,7 +46,9 @@ Tell part_of(const Tell& whole, double first, double last) {
 /// Collects the whole tensors of one name.
 class Collector {
  public:
-  Collector(TensorFindings& tensor, bool sums_alone) : tensor_(tensor), sums_alone_(sums_alone) {
+  /// enough_db: of fits; without it sums alone are collected.
+  Collector(TensorFindings& tensor, std::optional<double> enough_db)
+      : tensor_(tensor), enough_db_(enough_db) {
     rounding_.reference = reference_of(tensor);
     for (BlockSums& block : blocks_) block.reference = rounding_.reference;
   }
@@ -62,9 +64,9 @@ class Collector {
     }
     elements_[whole.step] += whole.view.count;
     // Shares of the time, roughly.
-    const double summed = sums_alone_ ? 1.0 : 0.05, rounded = 0.4;
+    const double summed = enough_db_ ? 0.05 : 1.0, rounded = 0.4;
     add_sums(whole, *recorded, threads, part_of(whole.tell, 0, summed));
-    if (sums_alone_) return;
+    if (!enough_db_) return;
     if (jobs_.empty()) plan(subnormals);
     add_rounding(rounding_, jobs_, whole, *recorded, threads, part_of(whole.tell, summed, rounded));
     add_blocks(blocks_, whole, *recorded, threads, part_of(whole.tell, rounded, 1));
@@ -79,8 +81,9 @@ class Collector {
           return found != elements_.end() && found->second == step.counts.total;
         });
     if (complete_ && all_steps) tensor_.sums = std::move(sums_);
-    if (sums_alone_) return;
+    if (!enough_db_) return;
     for (FormatFit& fit : tensor_.fits) set_noise(fit);
+    tensor_.narrowest = narrowest(tensor_);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       underflow::BlockFit fit = blocks_[i].counts;
       fit.element = kMxElements[i];
@@ -114,10 +117,11 @@ class Collector {
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
       if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, i);
     }
+    judge_at_best(fit, tensor_, *enough_db_);
   }
 
   TensorFindings& tensor_;
-  bool sums_alone_;
+  std::optional<double> enough_db_;
   bool complete_ = true;
   std::map<std::int64_t, std::uint64_t> elements_;  // by step, over ranks
   MagnitudeSums sums_;
@@ -127,11 +131,11 @@ class Collector {
 };
 
 /// What the tables tell, before whole tensors do.
-void set_fits(Analysis& analysis, double target_underflow) {
+void set_fits(Analysis& analysis, double enough_db) {
   set_skipped_nonfinite(analysis);
   for (underflow::LogFindings& log : analysis.logs) {
     for (TensorFindings& t : log.tensors) {
-      t.fits = fits_from_tables(t, analysis.target.subnormals, target_underflow);
+      t.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
       t.block_fits.clear();
       t.narrowest = narrowest(t);
     }
@@ -154,7 +158,7 @@ void set_lost(Analysis& analysis) {
 WholePass::WholePass(Analysis& analysis, const Selection& selection,
                      const std::optional<FitOptions>& options)
     : analysis_(analysis), selection_(selection), options_(options) {
-  if (options_) set_fits(analysis, options_->target_underflow);
+  if (options_) set_fits(analysis, options_->enough_db);
 }
 
 struct WholePass::OfLog {
@@ -170,7 +174,8 @@ void WholePass::begin(underflow::LogFindings& log) {
   for (TensorFindings& t : log.tensors) {
     t.sums.reset();
     t.whole_steps.clear();
-    log_->collectors.emplace(t.name, Collector(t, !options_));
+    log_->collectors.emplace(
+        t.name, Collector(t, options_ ? std::optional(options_->enough_db) : std::nullopt));
   }
   log_->tensors.emplace(selection_, [this](const WholeTensor& whole) {
     const auto found = log_->collectors.find(whole.name);

@@ -19,7 +19,7 @@ bool ends_in_nan(const overflow::OverflowFindings& overflow, const std::string& 
 
 void refuse_divergence(Recommendation& advice, const overflow::OverflowFindings& overflow) {
   if (!advice.static_log2 || !advice.limited_by) return;
-  const int highest = *advice.highest_log2 + advice.headroom_asked;
+  const int highest = *advice.highest_log2 + advice.asked.headroom_bits;
   if (!underflow::diverges(highest, ends_in_nan(overflow, advice.limited_by->log))) return;
   advice.static_log2.reset();
   advice.no_scale = NoScale::diverges;

@@ -209,7 +209,7 @@ Recommendation static_scale(const Basis& basis) {
   }
   r.nonfinite_steps.assign(nonfinite.begin(), nonfinite.end());
   find_overflow_without_cure(analysis, r);
-  r.headroom_asked = options.headroom_bits;
+  r.asked = options;
   const AllPeaks peaks(basis);
   limit_by_tables(peaks, tensors, r);
   const bool peaks_alone = tensors.empty() && has_gradient_peaks(analysis);

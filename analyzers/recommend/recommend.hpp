@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/static_advice.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"
@@ -89,7 +90,7 @@ struct Recommendation {
   std::optional<NoScale> no_scale;        ///< why `static_log2` is empty
   std::vector<std::string> above_target;  ///< tensors still above the target at static_scale
   std::vector<std::string> roles_found;
-  int headroom_asked = 1;
+  underflow::RecommendOptions asked;
   double headroom_bits = 0;  ///< log2(65520 / (max_abs * static_scale)), for binary16
   std::optional<Limit> limited_by;
   underflow::Share flushed_at_1, flushed_at_recommended;  ///< over all counted tensors
@@ -149,10 +150,10 @@ Recommendation recommend(const Basis& basis);
 /// Adds what each scale does.
 void add_scales(Recommendation& advice, const Basis& basis);
 
-/// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none;
-/// dynamic.cpp.
+/// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none; lost: of
+/// their gradients; dynamic.cpp.
 void add_dynamic(Recommendation& advice, const Basis& basis,
-                 std::span<const replay::StepSeries> runs);
+                 std::span<const replay::StepSeries> runs, const replay::LostSquares& lost);
 
 /// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
 /// of several ranks again.

@@ -19,7 +19,7 @@ std::pair<int, int> shown(const Recommendation& advice) {
   const int at = *advice.static_log2;
   const int lowest = std::clamp(advice.lowest_log2.value_or(at), at - kMost, at + kMost);
   const int first = std::min(at, lowest) - kMore;
-  const int last = std::max(at + std::max(advice.headroom_asked, 0), lowest) + kMore;
+  const int last = std::max(at + std::max(advice.asked.headroom_bits, 0), lowest) + kMore;
   return {first, last};
 }
 

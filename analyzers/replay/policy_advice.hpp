@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@
 
 namespace halfscope::analyzers::replay {
 
+/// The share of the gradients' sum of squares that becomes zero at a loss scale of 2^k, at most;
+/// empty where that is unknown.
+using LostSquares = std::function<std::optional<double>(int log2)>;
+
 /// Dynamic settings found by replaying a grid of them over the recorded run.
 struct TunedPolicy {
   std::string name;  ///< policy
@@ -20,7 +25,7 @@ struct TunedPolicy {
   Trace trace;
   double initial = 1;          ///< scale
   std::uint64_t interval = 0;  ///< clean steps before it grows
-  bool kept = false;           ///< no setting that was tried does better than those it had
+  bool kept = false;  ///< those it had: none that was tried does better, or they do no harm
   bool within_target = false;  ///< mean flushed share at most the target
   /// What the settings it had do, where they keep the target and these do not: they lose more, or
   /// start at a scale that leaves too little room.
@@ -41,12 +46,14 @@ bool tunable(const policy::Policy& policy);
 /// skipped steps or flushed, at most; among those that differ by less than 1 % in that, the
 /// smallest that is surely lost. Without tables a step at which even the largest gradient is
 /// flushed is lost, and others count by how near they are to it. The settings it has are kept where
-/// none does better. Else the smallest flushed share, the growth interval nearest to its own, the
-/// smallest initial scale, or where what is flushed is not known, the largest. For long series the
-/// grid is thinned, so that it takes no more than 2e8 steps. Empty where nothing can be tuned, or
-/// no step tells a scale.
+/// none does better, or where they do no harm: they skip a step in a hundred at most, or three, and
+/// what they flush is negligible. Else the smallest flushed share, the growth interval nearest to
+/// its own, the smallest initial scale, or where what is flushed is not known, the largest. For
+/// long series the grid is thinned, so that it takes no more than 2e8 steps. Empty where nothing
+/// can be tuned, or no step tells a scale.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
-                                double target_underflow);
+                                const underflow::RecommendOptions& targets,
+                                const LostSquares& lost = {});
 
 /// Why the best settings still skip steps or flush more than the target: the limits that no
 /// setting gets around, in whole sentences. Empty where they do neither.

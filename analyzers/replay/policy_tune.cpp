@@ -215,6 +215,23 @@ bool as_good(const Candidate& own, const Candidate& other, const StepSeries& ser
   return known || own.thin <= other.thin + (kHardly - 1) * static_cast<double>(series.seen.size());
 }
 
+/// Whether settings lose so little that none are worth a change. Fewer steps than these are what
+/// finding the scale costs.
+bool harmless(const policy::Policy& policy, const StepSeries& series,
+              const underflow::RecommendOptions& targets, const LostSquares& lost) {
+  constexpr double kFewSteps = 3, kFewShare = 0.01;
+  if (!lost) return false;
+  const Trace trace = replay(policy, series);
+  if (trace.error || !trace.applied_nonfinite.empty() || trace.scale.empty()) return false;
+  const double steps = static_cast<double>(trace.skipped.size() + trace.unknown.size());
+  if (steps > std::max(kFewSteps, kFewShare * static_cast<double>(trace.length))) return false;
+  double least = trace.scale.front().second;
+  for (const auto& [from, scale] : trace.scale) least = std::min(least, scale);
+  if (!(least > 0)) return false;
+  const std::optional<double> share = lost(std::ilogb(least));
+  return share && *share < targets.negligible_loss;
+}
+
 }  // namespace
 
 bool tunable(const policy::Policy& policy) {
@@ -227,7 +244,9 @@ bool tunable(const policy::Policy& policy) {
 }
 
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
-                                double target_underflow) {
+                                const underflow::RecommendOptions& targets,
+                                const LostSquares& lost) {
+  const double target_underflow = targets.target_underflow;
   if (!tunable(policy) || series.seen.empty()) return std::nullopt;
   const std::optional<Safe> safe = safe_scales(series);
   if (!safe) return std::nullopt;
@@ -245,7 +264,8 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   count(own, series, profiles, std::numeric_limits<double>::infinity());
   TunedPolicy tuned;
   tuned.name = policy::info_of(policy).name;
-  tuned.kept = as_good(own, *best, series, *safe, target_underflow);
+  tuned.kept = as_good(own, *best, series, *safe, target_underflow) ||
+               harmless(policy, series, targets, lost);
   tuned.trace = replay(tuned.kept ? policy : best->settings.policy, series);
   tuned.initial = tuned.kept ? policy::scale_of(policy) : best->settings.initial;
   tuned.interval = static_cast<std::uint64_t>(tuned.kept ? interval : best->settings.interval);

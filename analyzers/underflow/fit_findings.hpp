@@ -26,8 +26,8 @@ struct FormatFit {
   /// scale of its own is small enough.
   std::optional<int> best_log2;
   Classes at_1, at_best;  ///< at scale 1, and at 2^best_log2
-  /// The flushed share is within the target and nothing overflows; of a saturating cast, values
-  /// that are clamped count as flushed ones do. False where infinities of values computed in
+  /// Nothing overflows and the noise ratio is enough (formats::FitOptions); of a saturating cast at
+  /// scale 1, few values are clamped or flushed. False where infinities of values computed in
   /// binary16 hide how large they were, but for those of skipped steps; and of no value.
   bool fits_at_1 = false, fits_at_best = false;
   std::optional<NoiseRatio> noise_at_best;

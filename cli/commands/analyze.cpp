@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "analyzers/formats/format_fit.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
@@ -58,8 +57,7 @@ void print(const analyzers::Findings& found, const Options& options) {
   fmt::print("{}",
              updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
   if (options.passes.formats) {
-    fmt::print("\n{}",
-               terminal::formats_text(found, analyzers::formats::FitOptions().target_underflow));
+    fmt::print("\n{}", terminal::formats_text(found));
   }
   fmt::print("{}", terminal::gaps_text(analysis));
 }
@@ -105,6 +103,7 @@ void add_analyze(options::Parser& parser) {
   command.flag("--formats", options->passes.formats,
                "also ask about every other format, FP8 and MX among them: which is the "
                "narrowest each tensor fits, at which scale, and with how much noise; slower");
+  options::add_enough_snr(command, options->passes);
   gates::add_fail_if(command, options->fail_if);
   gates::add_junit(command, options->junit);
   command.footer(

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "analyzers/study.hpp"
 #include "cli/commands/commands.hpp"
@@ -14,24 +16,17 @@
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/progress.hpp"
-#include "cli/terminal/text_advice.hpp"
 #include "cli/terminal/text_answer.hpp"
-#include "cli/terminal/text_cures.hpp"
 #include "cli/terminal/text_gaps.hpp"
 #include "cli/terminal/text_overflow.hpp"
 #include "cli/terminal/text_timeline.hpp"
-#include "cli/terminal/text_updates.hpp"
-#include "halfscope/log/error.hpp"
+#include "reports/answer/answer.hpp"
 #include "reports/answer/snippets.hpp"
-#include "reports/answer/summary.hpp"
-#include "reports/answer/text.hpp"
-#include "reports/answer/update_sums.hpp"
 #include "reports/export/json.hpp"
 
 namespace halfscope::cli::commands {
 namespace {
 
-using analyzers::recommend::Recommendation;
 namespace text = reports::answer;
 
 struct Options : options::LogOptions {
@@ -39,51 +34,32 @@ struct Options : options::LogOptions {
   analyzers::underflow::RecommendOptions recommend;
   std::string json, junit;
   std::vector<std::string> fail_if;
+  bool details = false;
 };
 
-/// The lines of one framework, indented, between empty lines; empty where there are none.
-std::string snippet_text(const analyzers::Study& study, const std::string& framework) {
-  const std::vector<text::Snippet> all = text::snippets(study);
-  const text::Snippet* const snippet = text::snippet_of(all, study, framework);
-  if (snippet == nullptr) return "";
-  std::string out;
-  for (const char c : snippet->first().lines) {
-    out += c;
-    if (c == '\n') out += "  ";
-  }
-  if (snippet->framework != "pytorch") {
-    out += fmt::format("\n\n{}: {}", snippet->label, snippet->first().note);
-  }
-  return fmt::format("\n  {}\n\n", out);
+/// Where the rest is. A log's name is given where it can be typed as it is.
+std::string more_text(const std::vector<std::string>& logs) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%";
+  const bool typed =
+      logs.size() == 1 && logs.front().find_first_not_of(kPlain) == std::string::npos;
+  return fmt::format(
+      "More: --details prints what this rests on; halfscope report {} --out report.html draws it.",
+      typed ? logs.front() : "LOG");
 }
 
-/// A step's NaN or infinity that no event tells.
-std::string nonfinite_text(const analyzers::Study& study) {
-  const auto& steps = study.advice.nonfinite_steps;
-  const bool told = std::any_of(study.overflow.events.begin(), study.overflow.events.end(),
-                                [](const auto& event) { return !event.what_if; });
-  if (steps.empty() || told) return "";
-  return fmt::format("Gradients hold NaN or infinity at {}, first at step {}.\n",
-                     text::plural(steps.size(), "step"), steps.front());
-}
-
-/// The answer, then what harms, then the evidence.
 void print(const analyzers::Study& study, const Options& options) {
-  const Recommendation& r = study.advice;
-  const std::string kept = text::kept_narrow_text(study);
-  const std::string updates = kept.empty() ? "" : kept + "\n";
-  const bool first = text::lost_updates_first(study);
-  const std::string fine = text::default_fine_text(study);
-  fmt::print("{}{}{}{}{}", first ? updates : "", terminal::answer_text(study), first ? "" : updates,
-             fine, fine.empty() ? "" : "\n");
-  fmt::print("{}", snippet_text(study, options.framework));
-  fmt::print("{}{}", nonfinite_text(study), terminal::cures_text(r));
-  fmt::print("{}{}", terminal::evidence_text(study, options.recommend.target_underflow),
-             terminal::advice_text(r));
-  fmt::print("{}", terminal::updates_line(study));
-  fmt::print("{}", terminal::overflow_text(study.analysis, study.overflow));
+  const text::Answer answer = text::answer_of(study);
+  const std::size_t columns = terminal::columns_of_stdout();
+  if (!options.details) {
+    fmt::print("{}", terminal::short_text(answer, study, options.framework, more_text(options.logs),
+                                          columns));
+    return;
+  }
   const std::string timeline = terminal::timeline_text(study);
-  fmt::print("{}{}{}", timeline.empty() ? "" : "\n", timeline, terminal::gaps_text(study.analysis));
+  fmt::print("{}{}{}{}{}", terminal::long_text(answer, study, options.framework, columns),
+             terminal::overflow_text(study.analysis, study.overflow), timeline.empty() ? "" : "\n",
+             timeline, terminal::gaps_text(study.analysis));
 }
 
 int run(const Options& options) {
@@ -124,6 +100,8 @@ void add_recommend(options::Parser& parser) {
               "JSON and the report have all")
       .type("NAME")
       .one_of(text::framework_names());
+  command.flag("--details", options->details,
+               "also print every finding, what the scale rests on, and what the log does not show");
   command.option("--json", options->json, "write the recommendation as JSON; - for stdout")
       .type("FILE");
   gates::add_fail_if(command, options->fail_if);

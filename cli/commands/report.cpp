@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `halfscope report`: everything on one page that works from disk.
+// `halfscope report`: everything on one page that works from disk, or the answer as Markdown.
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "reports/markdown/markdown.hpp"
 #include "reports/page/page.hpp"
 
 namespace halfscope::cli::commands {
@@ -29,11 +30,17 @@ std::string title_of(const std::vector<std::string>& logs) {
   return title;
 }
 
+bool is_markdown(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  return extension == ".md" || extension == ".markdown";
+}
+
 int run(Options options) {
   options::require_no_input(options.out, options);
-  reports::page::require_charts();  // before the log is read
-  options.passes = {
-      .updates = true, .what_if = true, .formats = true, .sums = true, .series = true};
+  const bool markdown = is_markdown(options.out);
+  if (!markdown) reports::page::require_charts();  // before the log is read
+  options.passes.updates = options.passes.what_if = options.passes.formats = true;
+  options.passes.sums = options.passes.series = true;
   analyzers::replay::PolicyOptions replay;
   for (const std::string& text : options.policies) {
     replay.policies.push_back(options::parse_policy(text));
@@ -41,7 +48,11 @@ int run(Options options) {
   const analyzers::Study study = analyzers::study(
       options::run_analysis(options), options::selection_of(options), options.recommend, replay);
   const std::string title = options.title.empty() ? title_of(options.logs) : options.title;
-  reports::page::write_report(study, title, options.out);
+  if (markdown) {
+    options::write_output(options.out, reports::markdown::report_markdown(study, title));
+  } else {
+    reports::page::write_report(study, title, options.out);
+  }
   fmt::print("{}\n", std::filesystem::absolute(options.out).string());
   return options::kFine;
 }
@@ -51,15 +62,22 @@ int run(Options options) {
 void add_report(options::Parser& parser) {
   options::Command command = parser.add(
       "report",
-      "One HTML page with histograms, heat maps and the recommendation; needs no network");
+      "One HTML page with histograms, heat maps and the recommendation; needs no network. Or the "
+      "same answer as Markdown");
   const auto options = std::make_shared<Options>();
   options::add_logs(command, *options);
   options::add_selections(command, *options, options::FormatDefault::of_run);
   options::add_targets(command, options->recommend);
-  command.option("--out", options->out, "the page").type("FILE").required();
+  options::add_enough_snr(command, options->passes);
+  command
+      .option("--out", options->out, "the page; Markdown without charts where the name ends in .md")
+      .type("FILE")
+      .required();
   command.option("--title", options->title, "title of the page; default: the log's name").type("T");
   options::add_policy_choice(command, options->policies);
-  command.footer("Example:  halfscope report runs/mnist --out report.html");
+  command.footer(
+      "Example:  halfscope report runs/mnist --out report.html\n"
+      "          halfscope report runs/mnist --out report.md");
   command.runs([options] { return run(*options); });
 }
 

@@ -183,6 +183,30 @@ void add_targets(Command& command, analyzers::underflow::RecommendOptions& optio
       .rewrite(percent_to_share)
       .within(0.0, 1.0)
       .show_default();
+  command
+      .option("--negligible-loss", options.negligible_loss,
+              "share of the gradients' sum of squares (L2), of steps or of weight updates below "
+              "which a loss does no harm")
+      .type("FRACTION")
+      .rewrite(percent_to_share)
+      .within(0.0, 1.0)
+      .show_default();
+  command
+      .option("--serious-loss", options.serious_loss,
+              "the same share, from which a loss is serious")
+      .type("FRACTION")
+      .rewrite(percent_to_share)
+      .within(0.0, 1.0)
+      .show_default();
+}
+
+void add_enough_snr(Command& command, analyzers::Passes& passes) {
+  command
+      .option("--enough-snr", passes.enough_db,
+              "signal-to-quantisation-noise ratio, in dB, from which on a tensor fits a format")
+      .type("DB")
+      .within(0.0, 300.0)
+      .show_default();
 }
 
 std::vector<std::string> subnormals_names() {

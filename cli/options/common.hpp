@@ -67,6 +67,9 @@ policy::Policy parse_policy(const std::string& text, std::string_view option = "
 /// --headroom and --target-underflow; checked by the parser.
 void add_targets(Command& command, analyzers::underflow::RecommendOptions& options);
 
+/// --enough-snr, of formats that fit.
+void add_enough_snr(Command& command, analyzers::Passes& passes);
+
 /// Refuses an output that is one of the logs or lies inside one. Throws BadUsage naming both.
 void require_no_input(const std::string& output, const LogOptions& options);
 

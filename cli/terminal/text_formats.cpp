@@ -69,11 +69,12 @@ std::string scales(const Group& g) {
   return fmt::format("at 2^{} to 2^{}", *g.lowest, *g.highest);
 }
 
-std::string groups_text(const Analysis& analysis, double target) {
-  std::string text = fmt::format(
-      "Narrowest format by range: nothing overflows and at most {} of the values become zero,\n"
-      "as they are or at a power-of-two scale of the tensor's own:\n",
-      reports::answer::share_text(target));
+std::string groups_text(const Analysis& analysis, double enough_db) {
+  std::string text = reports::answer::wrapped_text(
+      "Narrowest format that fits, as the values are or at a power-of-two scale of the tensor's "
+      "own. " +
+          reports::answer::fit_rule_text(enough_db),
+      100, 0);
   for (const auto& [key, g] : group(analysis)) {
     const auto& [role, width, format, needs_scale] = key;
     text += fmt::format("  {:<16} {:<9} {:<18} {:>11}  {}\n", log::name_of(role), format, scales(g),
@@ -170,12 +171,12 @@ std::string mass_text(const analyzers::Findings& found) {
 
 }  // namespace
 
-std::string formats_text(const analyzers::Findings& found, double target_underflow) {
+std::string formats_text(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   const bool any = std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
                                [](const auto& t) { return !t.fits.empty(); });
   if (!any) return "";
-  return groups_text(analysis, target_underflow) + noise_text(analysis) + mass_text(found);
+  return groups_text(analysis, found.enough_db) + noise_text(analysis) + mass_text(found);
 }
 
 }  // namespace halfscope::cli::terminal

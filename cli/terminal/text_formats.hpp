@@ -10,6 +10,6 @@ namespace halfscope::cli::terminal {
 
 /// The tensors by role and narrowest format, then the noise by role and format: a screenful for any
 /// number of tensors. Empty where no fits are known.
-std::string formats_text(const analyzers::Findings& found, double target_underflow);
+std::string formats_text(const analyzers::Findings& found);
 
 }  // namespace halfscope::cli::terminal

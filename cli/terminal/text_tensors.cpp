@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "reports/answer/formats.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/summary.hpp"
@@ -148,7 +149,7 @@ std::string caveat_text(const Tensors& tensors) {
   std::uint64_t of = 0, zeros = 0, values = 0;
   for (const TensorFindings* t : tensors) {
     if (t->underflow_identifiable || t->hidden_by_buckets || t->counts.zero.high == 0) continue;
-    formats.insert(computed_text(*t));
+    formats.insert(reports::answer::computed_text(*t));
     ++of;
     zeros += t->counts.zero.high;
     values += t->counts.total;
@@ -190,7 +191,8 @@ std::string summary_text(const Analysis& analysis) {
 std::string doubt_text(const TensorFindings& t) {
   if (t.hidden_by_buckets) return "  (zeros not identifiable: a bucket holds them and more)";
   if (t.underflow_identifiable || t.counts.zero.high == 0) return "";
-  return fmt::format("  (computed in {}: zeros may be underflow)", computed_text(t));
+  return fmt::format("  (computed in {}: zeros may be underflow)",
+                     reports::answer::computed_text(t));
 }
 
 constexpr std::size_t kNumbers = 6;
@@ -245,21 +247,6 @@ std::string table_text(const Analysis& analysis) {
 }
 
 }  // namespace
-
-std::string computed_text(const TensorFindings& t) {
-  const Dtype dtype = t.suspected_fp16
-                          ? Dtype::f16
-                          : t.computed_dtype.value_or(t.source_dtype.value_or(Dtype::f32));
-  switch (dtype) {
-    case Dtype::f16: return "FP16";
-    case Dtype::bf16: return "BF16";
-    case Dtype::f32: return "FP32";
-    case Dtype::f64: return "FP64";
-    case Dtype::f8_e4m3: return "FP8 (E4M3)";
-    case Dtype::f8_e5m2: return "FP8 (E5M2)";
-  }
-  return "";
-}
 
 std::string tensors_text(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;

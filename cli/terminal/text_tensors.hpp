@@ -12,7 +12,4 @@ namespace halfscope::cli::terminal {
 /// A screenful; more of it is in the JSON.
 std::string tensors_text(const analyzers::Findings& found);
 
-/// What the values of a tensor were computed in, as people call it: "FP16", "BF16".
-std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
-
 }  // namespace halfscope::cli::terminal

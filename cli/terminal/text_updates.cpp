@@ -195,17 +195,6 @@ std::string updates_text(const Analysis& analysis) {
   return text + "\n" + table_text(weights, rule);
 }
 
-std::string updates_line(const analyzers::Findings& found) {
-  const Analysis& analysis = found.analysis;
-  const UpdateCounts counts = reports::answer::all_updates(analysis).table.counts;
-  if (counts.updates() == 0 || !reports::answer::kept_narrow_text(found).empty()) return "";
-  return fmt::format(
-      "Of {} sampled weight updates, {} are lost where weights are kept in {} alone, without an "
-      "FP32 copy; halfscope analyze tells which.\n",
-      count_text(counts.updates()), share_text(counts.half.lost(), counts.updates()),
-      analysis.target.name);
-}
-
 std::string missing_updates_text(const Analysis& analysis) {
   const int width = analysis.target.format.width;
   if (width != 16) {

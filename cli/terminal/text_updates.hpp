@@ -13,9 +13,6 @@ namespace halfscope::cli::terminal {
 /// weight and update are known.
 std::string updates_text(const analyzers::underflow::Analysis& analysis);
 
-/// The same in one line; empty likewise.
-std::string updates_line(const analyzers::Findings& found);
-
 /// Why no updates are known and what to do, as a clause.
 std::string missing_updates_text(const analyzers::underflow::Analysis& analysis);
 

@@ -6,6 +6,7 @@ import logging
 import os
 
 from halfscope import _halfscope
+from halfscope._answer import Recommendation
 
 
 def _paths(logs):
@@ -87,12 +88,12 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
     Arguments as for analyze. format: None is the one that the run computed in, "binary16" or
     "bfloat16". target_underflow: the share of finite nonzero gradients that may become zero. Returns
-    the structure of `halfscope recommend --json`. Raises BadInput.
+    the structure of `halfscope recommend --json`, which prints as the answer. Raises BadInput.
     """
     _check_targets(headroom, target_underflow)
     selection = _selection(steps, tensor, roles, recorded_scale, read_as=read_as, ranks=ranks)
-    return _answer(_halfscope.recommend, _paths(logs), selection, format, headroom,
-                   target_underflow)
+    return Recommendation(_answer(_halfscope.recommend, _paths(logs), selection, format, headroom,
+                                  target_underflow))
 
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",

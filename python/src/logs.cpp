@@ -105,7 +105,9 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
   const analyzers::underflow::Target target =
       format ? target_called(*format, "keep") : analyzers::underflow::Target{.by_default = true};
   nb::gil_scoped_release release;
-  const analyzers::underflow::RecommendOptions options{headroom_bits, target_underflow};
+  analyzers::underflow::RecommendOptions options;
+  options.headroom_bits = headroom_bits;
+  options.target_underflow = target_underflow;
   const analyzers::Passes passes = {.sums = true, .series = true};
   const analyzers::Study found = analyzers::study(
       analyzers::analyze(logs, target, selection, passes, every_phase), selection, options);

@@ -111,7 +111,7 @@ std::string underflow_sentence(const Comparison& c) {
     case Change::unknown: break;
   }
   if (c.gradients == 0) return " The runs have no gradients in common.";
-  return " Whether B loses more gradient values to zero cannot be told: " + numbers + ".";
+  return " The runs do not show whether B loses more gradient values to zero: " + numbers + ".";
 }
 
 std::string dtype_text(std::optional<Dtype> dtype) {
@@ -220,7 +220,7 @@ std::string better_text(const Comparison& c) {
   if (signs.worse && signs.better) return "B is better in one thing and worse in another.";
   if (signs.worse) return "B is worse.";
   if (signs.better) return "B is better.";
-  if (signs.unknown) return "Whether B is better cannot be told.";
+  if (signs.unknown) return "The runs do not show whether B is better.";
   return "No real difference between A and B.";
 }
 
@@ -285,12 +285,12 @@ std::string parting_text(const Comparison& c) {
                             *p.same_until, *p.first_other)
               : fmt::format("Losses differ at step {} already, the first that both have",
                             *p.first_other);
-    out += p.first_far ? fmt::format(
-                             ", and by more than 1 % first at step {}: runs that differ in "
-                             "rounding alone part after some steps; from there on compare "
-                             "distributions, not steps.",
-                             *p.first_far)
-                       : ", never by more than 1 %.";
+    out += p.first_far
+               ? fmt::format(
+                     ", and by more than 1 % first at step {}: runs that differ only in rounding "
+                     "diverge after some steps; from there on compare distributions, not steps.",
+                     *p.first_far)
+               : ", never by more than 1 %.";
   }
   if (p.first_other_scale && !p.other_scale_at_first) {
     out += fmt::format(" Loss scales differ first at step {}.", *p.first_other_scale);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study found, as sentences in order of harm: for the page and for the terminal. Plain text;
-// names from logs are made printable.
+// What a study found, as sentences in order of harm.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +12,7 @@
 
 namespace halfscope::reports::answer {
 
-/// By severity; within one in this order: NaN in the model, overflow at scale 1, overflow by the
-/// scale, the run's loss-scaling policy, gradient underflow, swamped updates, tensors no single
-/// scale serves, room that runs out, dimensions, formats, memory. Empty where nothing was found.
+/// By severity; within one in the order of findings_list.hpp. Empty where nothing was found.
 std::vector<Finding> findings(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

@@ -13,17 +13,28 @@ using List = std::vector<Finding>;
 
 /// What people call the format that is asked about.
 std::string format_name(const analyzers::underflow::Analysis& analysis);
-/// The first few names, quoted by nothing, and how many more there are.
+/// The first few names, and how many more there are.
 std::string some_names(const std::vector<std::string>& names);
 
-void alarms(const analyzers::Study& study, List& to);     // findings_overflow.cpp
-void collapse(const analyzers::Study& study, List& to);   // findings_overflow.cpp
-void overflow(const analyzers::Study& study, List& to);   // findings_overflow.cpp
-void thin_room(const analyzers::Study& study, List& to);  // findings_overflow.cpp
-void policies(const analyzers::Study& study, List& to);   // findings_policies.cpp
+// findings_broken.cpp: what no loss scale brings back
+void carried(const analyzers::Study& study, List& to);
+void alarms(const analyzers::Study& study, List& to);
+void collapse(const analyzers::Study& study, List& to);
+void lasting(const analyzers::Study& study, List& to);
+void in_model(const analyzers::Study& study, List& to);
+void without_cure(const analyzers::Study& study, List& to);
+// findings_updates.cpp
+void lost_updates(const analyzers::Study& study, List& to);
+// findings_overflow.cpp
+void overflow(const analyzers::Study& study, List& to);
+void thin_headroom(const analyzers::Study& study, List& to);
+// findings_policies.cpp
+void policies(const analyzers::Study& study, List& to);
+// findings_underflow.cpp
 void underflow(const analyzers::Study& study, List& to);
-void swamped(const analyzers::Study& study, List& to);
 void no_single_scale(const analyzers::Study& study, List& to);
+void unknown(const analyzers::Study& study, List& to);
+// findings.cpp
 void dimensions(const analyzers::Study& study, List& to);
 void formats(const analyzers::Study& study, List& to);
 void memory(const analyzers::Study& study, List& to);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about infinities, NaN, and the room that is left.
+// Findings about infinities, NaN, and the headroom that is left.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/findings_list.hpp"
-#include "reports/answer/first_words.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports::answer::found {
 
@@ -32,7 +31,7 @@ std::string times(std::size_t events) {
 }
 
 std::string place(const OverflowEvent& event) {
-  return fmt::format("{} at step {}", log::printable(event.tensor), event.step);
+  return fmt::format("{} at step {}", code(event.tensor), event.step);
 }
 
 /// Recorded, or what the values would do in the format.
@@ -45,36 +44,30 @@ std::string what(const OverflowEvent& event) {
   return event.inf.low > 0 ? "Infinity" : "Overflow";
 }
 
-void in_model(const Study& study, List& to) {
-  const auto events = events_of(study, Cause::nan_in_model);
-  if (events.empty()) return;
+/// What overflows at scale 1 and is no gradient is without cure; findings_broken.cpp.
+void at_scale_1(const Study& study, List& to) {
+  const auto events = events_of(study, Cause::at_scale_1);
+  if (events.empty() || !study.advice.overflow_without_cure.empty()) return;
+  // Gradients that are too large at scale 1 are held by a smaller one: that is what is recommended.
+  const bool held = study.advice.static_log2.value_or(0) < 0;
   to.push_back({Severity::serious,
-                fmt::format("{} in the model: first in {}{}.", what(*events[0]), place(*events[0]),
-                            times(events.size())),
-                "No loss scale and no wider format helps. " + log::printable(events[0]->why),
+                fmt::format("{} {} {} without any loss scale{}.", place(*events[0]),
+                            verb(*events[0]), format_name(study.analysis), times(events.size())),
+                fmt::format("{}: keep what overflows in FP32 or bfloat16, or make the values "
+                            "smaller.",
+                            held ? "No loss scale of 1 or more helps" : "No loss scale helps"),
                 Evidence::overflow});
 }
 
-void at_scale_1(const Study& study, List& to) {
-  const auto events = events_of(study, Cause::at_scale_1);
-  const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
-  if (events.empty() && tensors.empty()) return;
-  const std::string format = format_name(study.analysis);
-  const std::string title =
-      tensors.empty()
-          ? fmt::format("{} {} {} without any loss scale{}.", place(*events[0]), verb(*events[0]),
-                        format, times(events.size()))
-          : fmt::format("{} {} {} without any loss scale: {}.", plural(tensors.size(), "tensor"),
-                        tensors.size() == 1 ? "overflows" : "overflow", format,
-                        some_names(tensors));
-  // Gradients that are too large at scale 1 are held by a smaller one: that is what is recommended.
-  const bool held = tensors.empty() && study.advice.static_log2.value_or(0) < 0;
-  const std::string_view helps = held ? "No loss scale of 1 or more helps" : "No loss scale helps";
-  to.push_back({Severity::serious, title,
-                fmt::format("{}: keep what overflows in FP32 or bfloat16, or make the values "
-                            "smaller.",
-                            helps),
-                Evidence::overflow});
+/// Whether the events are of many of the recorded steps: dynamic loss scaling skips one now and
+/// then.
+bool steps_hit(const Study& study, const std::vector<const OverflowEvent*>& events) {
+  std::size_t recorded = 0;
+  for (const auto& tensor : study.analysis.tensors()) {
+    recorded = std::max(recorded, tensor.per_step.size());
+  }
+  return static_cast<double>(events.size()) >=
+         study.advice.asked.serious_loss * static_cast<double>(recorded);
 }
 
 void by_scale(const Study& study, List& to) {
@@ -90,7 +83,7 @@ void by_scale(const Study& study, List& to) {
       estimated ? "At every such step a loss scale of at most {} would have held; how much less is "
                   "not known, since infinities hide how large the gradients were."
                 : "A loss scale of {} would have held at every such step.";
-  to.push_back({Severity::serious,
+  to.push_back({steps_hit(study, events) ? Severity::serious : Severity::warning,
                 fmt::format("The loss scale is too large: {} {}{}.", place(*events[0]),
                             verb(*events[0]), times(events.size())),
                 safe ? fmt::format(fmt::runtime(held), power_text(*safe))
@@ -98,11 +91,11 @@ void by_scale(const Study& study, List& to) {
                 Evidence::overflow});
 }
 
-void untold(const Study& study, List& to) {
+void unexplained(const Study& study, List& to) {
   const auto events = events_of(study, Cause::undetermined);
   if (!events.empty()) {
     to.push_back({Severity::serious,
-                  fmt::format("{} in {}{}; the log does not tell why.", what(*events[0]),
+                  fmt::format("{} in {}{}; the log does not show why.", what(*events[0]),
                               place(*events[0]), times(events.size())),
                   log::printable(events[0]->why), Evidence::overflow});
   } else if (study.overflow.events.empty() && !study.advice.nonfinite_steps.empty()) {
@@ -114,7 +107,7 @@ void untold(const Study& study, List& to) {
   }
 }
 
-/// The asked scale itself may overflow where no event is told: values of a what-if.
+/// The asked scale itself may overflow where no event is found: values of a what-if.
 void at_asked_scale(const Study& study, List& to) {
   if (study.analysis.loss_scale == 1 || !events_of(study, Cause::by_scale).empty()) return;
   Interval overflow(0);
@@ -143,8 +136,8 @@ void growing(const Study& study, List& to) {
       {Severity::warning,
        fmt::format(
            "{} grew by {:.2g} binades over steps {} to {} and would overflow near step {}{}.",
-           log::printable(study.analysis.tensors()[soonest->tensor].name),
-           soonest->growth().value_or(0), soonest->trend_from, soonest->trend_to,
+           code(study.analysis.tensors()[soonest->tensor].name), soonest->growth().value_or(0),
+           soonest->trend_from, soonest->trend_to,
            count_text(static_cast<std::uint64_t>(
                std::max<std::int64_t>(0, *soonest->overflow_expected_at))),
            all > 1 ? fmt::format("; {} more grow too", all - 1) : ""),
@@ -154,35 +147,14 @@ void growing(const Study& study, List& to) {
 
 }  // namespace
 
-void alarms(const Study& study, List& to) {
-  for (const AlarmWords& alarm : first_words(study)) {
-    const Severity least = alarm.minor ? Severity::note : Severity::warning;
-    to.push_back(
-        {alarm.lasts ? Severity::serious : least, alarm.what, alarm.action, Evidence::overflow});
-  }
-}
-
-void collapse(const Study& study, List& to) {
-  const auto words = collapse_words(study);
-  if (!words) return;
-  to.push_back(
-      {Severity::serious, words->what,
-       words->driver +
-           " A scaler lowers the scale after every step with an infinity or NaN. Where it ends "
-           "at 1 or less and goes on, lowering it does not cure them: look for them in the "
-           "model.",
-       Evidence::overflow});
-}
-
 void overflow(const Study& study, List& to) {
-  in_model(study, to);
   at_scale_1(study, to);
   by_scale(study, to);
   at_asked_scale(study, to);
-  untold(study, to);
+  unexplained(study, to);
 }
 
-void thin_room(const Study& study, List& to) {
+void thin_headroom(const Study& study, List& to) {
   std::vector<std::string> thin;
   double least = 1;
   for (const Headroom& h : study.overflow.headroom) {
@@ -196,7 +168,8 @@ void thin_room(const Study& study, List& to) {
          fmt::format("{} within one binade of overflow, at {:.2f} binades the nearest: {}.",
                      thin.size() == 1 ? "1 tensor comes" : plural(thin.size(), "tensor") + " come",
                      least, some_names(thin)),
-         "One larger step overflows: leave more room, or keep them in FP32.", Evidence::overflow});
+         "One larger step overflows: leave more headroom, or keep them in FP32.",
+         Evidence::overflow});
   }
   growing(study, to);
 }

@@ -33,7 +33,7 @@ std::size_t lost_by_scale(const Trace& trace) {
   return lost - std::min(model, lost);
 }
 
-/// The same, with those of which nobody knows.
+/// The same, with those that are unknown.
 std::size_t at_most(const Trace& trace) { return lost_by_scale(trace) + trace.unknown.size(); }
 
 double flushed(const Trace& trace) { return trace.mean_flushed ? trace.mean_flushed->second : 0; }
@@ -44,10 +44,10 @@ struct Better {
   const Trace* trace = nullptr;
 };
 
-Better better_than(const PolicyStudy& study, const Trace& run) {
+Better better_than(const PolicyStudy& study, const Trace& run, double negligible) {
   Better best;
   const auto offer = [&](const std::string& name, const Trace& trace) {
-    if (trace.error || flushed(trace) > flushed(run) + kWorthTelling) return;
+    if (trace.error || flushed(trace) > flushed(run) + negligible) return;
     const Trace& known = best.trace ? *best.trace : run;
     if (lost_by_scale(trace) >= lost_by_scale(known) || at_most(trace) > at_most(run)) return;
     best = {name, &trace};
@@ -62,19 +62,21 @@ std::string lost_text_of(const Trace& trace) {
   const std::size_t low = lost_by_scale(trace), high = at_most(trace);
   if (high == 0) return "none";
   if (low == high) return count_text(low);
-  return fmt::format("{} to {}, as nobody knows what smaller scales these need", count_text(low),
+  return fmt::format("{} to {}, as it is unknown which smaller scales these need", count_text(low),
                      count_text(high));
 }
 
-void lost_needlessly(const PolicyStudy& study, const Trace& run, List& to) {
-  const Better better = better_than(study, run);
+void lost_needlessly(const PolicyStudy& study, const Trace& run,
+                     const underflow::RecommendOptions& asked, List& to) {
+  const Better better = better_than(study, run, asked.negligible_loss);
   if (better.trace == nullptr) return;
   const std::size_t lost = lost_by_scale(run), kept = lost - lost_by_scale(*better.trace);
   const std::size_t surely = lost - std::min(lost, at_most(*better.trace));
   const double share = static_cast<double>(kept) / static_cast<double>(run.length);
   if (kept < kFewSteps || share < kFewShare) return;
-  const bool serious = static_cast<double>(surely) >= kSerious * static_cast<double>(run.length) &&
-                       surely > 2 * kFewSteps;
+  const bool serious =
+      static_cast<double>(surely) >= asked.serious_loss * static_cast<double>(run.length) &&
+      surely > 2 * kFewSteps;
   to.push_back(
       {serious ? Severity::serious : Severity::warning,
        fmt::format("The run lost {} of {} to overflow by the loss scale: {}{} of them {}for "
@@ -148,7 +150,7 @@ void policies(const Study& study, List& to) {
     const std::size_t before = to.size();
     if (replayed.recorded) {
       if (!told_first) collapsed(*replayed.recorded, replayed.series, to);
-      lost_needlessly(replayed, *replayed.recorded, to);
+      lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
     }
     const bool told = to.size() != before;
     for (const replay::Trap& trap : replayed.traps) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "halfscope/log/error.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -45,10 +45,9 @@ std::string_view values_of(const BrokenEnd& end) {
 }
 
 AlarmWords end_words(const BrokenEnd& end) {
-  const std::string tensors = end.also == 0
-                                  ? log::printable(end.tensor) + " holds"
-                                  : fmt::format("{} and {} hold", log::printable(end.tensor),
-                                                plural(end.also, "other tensor"));
+  const std::string tensors = end.also == 0 ? code(end.tensor) + " holds"
+                                            : fmt::format("{} and {} hold", code(end.tensor),
+                                                          plural(end.also, "other tensor"));
   const std::string when = end.steps == 1
                                ? fmt::format("at the last recorded step, {}", end.last)
                                : fmt::format("from step {} to the last, {}, at {} recorded steps",
@@ -64,7 +63,7 @@ AlarmWords end_words(const BrokenEnd& end) {
 std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
   std::vector<AlarmWords> all = alarm_words(found);
   const auto add = [&](const std::string& log, AlarmWords words) {
-    if (found.analysis.logs.size() > 1) words.what = log::printable(log) + ": " + words.what;
+    if (found.analysis.logs.size() > 1) words.what = code(log) + ": " + words.what;
     all.push_back(std::move(words));
   };
   for (const TimelineFacts& facts : found.run_timelines) {
@@ -77,7 +76,7 @@ std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
 std::string first_text(const analyzers::Findings& found) {
   std::string out;
   for (const AlarmWords& words : first_words(found)) {
-    out += words.what + (words.action.empty() ? "" : " ") + words.action + "\n";
+    out += plain(words.what + (words.action.empty() ? "" : " ") + words.action) + "\n";
   }
   if (const auto collapse = collapse_words(found)) {
     out += collapse->what + " " + collapse->driver + "\n";

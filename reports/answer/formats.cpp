@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyzers/formats/format_fit.hpp"
 #include "reports/answer/text.hpp"
@@ -17,12 +18,27 @@ std::string people_say(std::string_view format) {
   if (format == "binary16") return "FP16";
   if (format == "binary32") return "FP32";
   if (format == "binary64") return "FP64";
-  if (format == "bfloat16") return "bfloat16";
+  if (format == "bfloat16") return "BF16";
   std::string out(format);
   std::transform(out.begin(), out.end(), out.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   return out;
+}
+
+std::string computed_text(const analyzers::underflow::TensorFindings& t) {
+  const Dtype dtype = t.suspected_fp16
+                          ? Dtype::f16
+                          : t.computed_dtype.value_or(t.source_dtype.value_or(Dtype::f32));
+  switch (dtype) {
+    case Dtype::f16: return "FP16";
+    case Dtype::bf16: return "BF16";
+    case Dtype::f32: return "FP32";
+    case Dtype::f64: return "FP64";
+    case Dtype::f8_e4m3: return "FP8 (E4M3)";
+    case Dtype::f8_e5m2: return "FP8 (E5M2)";
+  }
+  return "";
 }
 
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
@@ -39,6 +55,14 @@ std::string left_out_text(const Analysis& analysis) {
   return fmt::format(
       "{} {} of skipped steps left out: the loss scale made them, and they decide no format.",
       count_text(nan + inf), nonfinite_names(nan, inf));
+}
+
+std::string fit_rule_text(double enough_db) {
+  return fmt::format(
+      "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is {:g} dB "
+      "or more: the errors, what becomes zero included, hold {} of the values' sum of squares at "
+      "most.",
+      enough_db, share_text(std::pow(10.0, -enough_db / 10)));
 }
 
 FitSums fit_sums(const Analysis& analysis) {

@@ -20,11 +20,18 @@ inline bool holds_nonfinite(const analyzers::underflow::TensorFindings& tensor) 
   return tensor.counts.nan.low + tensor.counts.inf.low > tensor.skipped_nan + tensor.skipped_inf;
 }
 
+/// What a tensor was computed in, as far as the log or its values show: "FP16".
+std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
+
 /// "NaN", "infinities", "NaN and infinities"
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
 
 /// "12 infinities of skipped steps are left out."; empty where there are none.
 std::string left_out_text(const analyzers::underflow::Analysis& analysis);
+
+/// "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is 20 dB or
+/// more: ..."
+std::string fit_rule_text(double enough_db);
 
 struct FitSums {
   std::size_t tensors = 0;           ///< that have fits

@@ -85,10 +85,9 @@ std::string zeros_text(const View& view) {
     nonzero += t->counts.finite_nonzero;
   }
   if (all.count == 0) return "";
-  std::string text = fmt::format(
-      "{} of {} {} lie in a bucket with zero: whether they are zeros or smaller than {:.3g} is not "
-      "known.",
-      count_text(all.count), count_text(of), view.values(), all.below);
+  std::string text =
+      fmt::format("{} of {} {} lie in a bucket with zero: they are zeros, or smaller than {:.3g}.",
+                  count_text(all.count), count_text(of), view.values(), all.below);
   if (nonzero.low == 0 || flushed.high < all.count) return text;
   return text + fmt::format(
                     " If they are zeros, {} of the others become zero in {} at scale {}; "
@@ -109,8 +108,8 @@ std::string underflow_text(const View& view) {
   if (!worst) return "";
   const Bounds share = flushed_share(worst->counts);
   return fmt::format(
-      "What {} flushes is not identifiable where a bucket holds zero and values that {} keeps: "
-      "between {} and {} of {} at scale {}{}.",
+      "Underflow to zero in {} is not identifiable: a bucket holds zero and values that {} keeps. "
+      "It is between {} and {} of {} at scale {}{}.",
       view.format(), view.format(), share_text(share.low), share_text(share.high), named(*worst),
       view.scale(),
       hidden == 1 ? "" : fmt::format(", and in {} more", plural(hidden - 1, "tensor")));
@@ -120,8 +119,8 @@ std::string nonfinite_text(const View& view) {
   const auto unknown = std::ranges::count_if(
       view.tensors, [](const TensorFindings* t) { return !t->counts.nonfinite_known; });
   return fmt::format(
-      "Infinities and NaN were left out without a count{}: overflow in the run "
-      "itself does not show.",
+      "Infinities and NaN were dropped without a count{}, so overflow in the run itself is "
+      "unknown.",
       unknown == 0 ? ""
                    : fmt::format(" in {}", plural(static_cast<std::uint64_t>(unknown), "tensor")));
 }
@@ -136,9 +135,9 @@ std::string rounded_text(const View& view) {
     ++zero;
     most = std::max(most, peak->max_abs);
   }
-  if (bounded == 0) return "Numbers are printed with few digits: magnitudes are bounds.";
+  if (bounded == 0) return "The log prints few digits, so magnitudes are bounds.";
   std::string text = fmt::format(
-      "Numbers are printed with few digits: {} of {} magnitudes are known between two bounds only",
+      "The log prints few digits: {} of {} magnitudes are known only between two bounds",
       count_text(bounded), count_text(view.peaks.size()));
   if (zero != 0) {
     text += fmt::format(", {} of them only to be at most {:.3g}", count_text(zero), most);
@@ -154,7 +153,7 @@ std::string dtype_text(const View& view) {
     of += t->counts.total;
   }
   const std::string text = fmt::format(
-      "Which format values were computed in is not in it: if {} computed them, what it flushed is "
+      "The log does not say which dtype computed the values: if it was {}, what underflowed is "
       "zero already",
       view.format());
   if (zeros.high == 0) return text + ".";
@@ -166,16 +165,17 @@ std::string loss_scale_text(const View& view) {
     return std::ranges::any_of(t->per_step, [](const auto& step) { return step.scale != 1; });
   };
   if (view.gradients && std::ranges::any_of(view.tensors, carries)) return "";  // it was told
-  return "Which loss scale the gradients carry is not in it: they are taken as unscaled. If they "
-         "carry one, every scale here is off by it: tell it with --recorded-scale S, or the scalar "
-         "that has it with --recorded-scale TAG.";
+  return "The log does not say which loss scale the gradients carry: they are taken as unscaled. "
+         "If they carry one, every scale here is wrong by that factor: give it with "
+         "--recorded-scale S, or name the scalar that has it with --recorded-scale TAG.";
 }
 
 std::string counts_text(const View& view) {
   if (view.peaks.empty() && !view.tensors.empty()) return "";
   std::set<std::string> tensors;
   for (const StepPeak* peak : view.peaks) tensors.insert(peak->tensor);
-  std::string text = "How many values are how large is not in it: what becomes zero is not known";
+  std::string text =
+      "The log has maximum magnitudes but no histograms, so underflow cannot be measured";
   if (view.peaks.empty()) return text + ".";
   return text + fmt::format("; the largest magnitudes of {} at {} bound a loss scale from above.",
                             plural(tensors.size(), "tensor"), plural(view.steps.size(), "step"));
@@ -189,49 +189,51 @@ std::string scalars_text(const View& view) {
     of_scale += scalars.loss_scale || scalars.found_inf ? 1 : 0;
   }
   if (of_scale > 0) {
-    return fmt::format("; the scalars of {} say what the loss scale did", plural(steps, "step"));
+    return fmt::format("; the scalars of {} show what the loss scale did", plural(steps, "step"));
   }
   const bool counted = std::ranges::any_of(
       view.log.kinds, [](const auto& kind) { return kind.counted_from.has_value(); });
   if (!view.log.skips.empty() || steps == 0) return "";
   if (counted) {
-    return fmt::format("; the scalars of {} tell no loss scale, their counter no skipped step",
-                       plural(steps, "step"));
+    return fmt::format(
+        "; the scalars of {} have no loss scale, and their counter shows no skipped step",
+        plural(steps, "step"));
   }
-  return fmt::format("; the scalars of {} tell no loss scale, and not which steps were skipped",
-                     plural(steps, "step"));
+  return fmt::format(
+      "; the scalars of {} have no loss scale and do not say which steps were skipped",
+      plural(steps, "step"));
 }
 
 std::string tensors_text(const View& view) {
   if (!view.peaks.empty() || !view.tensors.empty()) return "";
   return fmt::format(
-      "Magnitudes of tensors are not in it: what becomes zero or overflows is not "
-      "known{}.",
+      "The log has no magnitudes of tensors, so underflow and overflow cannot be measured{}.",
       scalars_text(view));
 }
 
 std::string steps_text(const View& view) {
   return fmt::format(
-      "Which step every entry is of is not in it: where none is printed, {} are counted from 0.",
+      "The log does not say which step each entry is from: where no step is printed, {} are "
+      "counted from 0.",
       view.steps.size() < 2 ? "entries" : count_text(view.steps.size()) + " entries");
 }
 
 std::string every_step_text(const View& view) {
   if (view.steps.size() < 2) {
-    return "Only one step is in it: how magnitudes change, and how often a step would overflow, is "
-           "not known.";
+    return "The log has one step only: how magnitudes change, and how often a step would overflow, "
+           "is unknown.";
   }
   const std::int64_t first = *view.steps.begin(), last = *view.steps.rbegin();
   const auto between = static_cast<std::uint64_t>(last - first) + 1;
   if (between == view.steps.size()) return "";
-  return fmt::format("{} of the steps from {} to {} are in it: an overflow at another goes unseen.",
-                     count_text(view.steps.size()), first, last);
+  return fmt::format(
+      "The log has {} of the steps from {} to {}: an overflow at another step is not seen.",
+      count_text(view.steps.size()), first, last);
 }
 
 std::string updates_text(const View& view) {
   return fmt::format(
-      "Weights beside their updates are not in it: whether updates are lost in {} "
-      "weights is not known.",
+      "The log has no weights with their updates, so updates lost in {} weights cannot be counted.",
       view.format());
 }
 

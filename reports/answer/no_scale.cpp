@@ -45,7 +45,7 @@ std::string divergence_text(const Recommendation& advice) {
   const analyzers::recommend::Limit& limit = *advice.limited_by;
   return fmt::format(
       "the largest gradient, {}{} at step {}, needs one of {} or less, as gradients do where "
-      "training diverges. That is no matter of precision, and no loss scale cures it: lower the "
+      "training diverges. Precision is not the cause, and no loss scale cures it: lower the "
       "learning rate, warm up, or clip gradients; for the steps before, see halfscope recommend "
       "with --step A:B",
       limit.censored ? "at least " : "", magnitude_text(limit.max_abs), limit.step,
@@ -81,11 +81,11 @@ std::string no_scale_text(const Study& study) {
     case NoScale::no_finite_values: return "no gradient value is finite, or there are none";
     case NoScale::scale_unknown:
       return "gradients computed in FP16 hold infinities, and the loss scale they were computed at "
-             "is not known, so nobody can tell how large they were; record it with the run, or "
-             "leave the steps out with --step";
+             "is unknown, so their size is unknown too; record the scale with the run, or drop "
+             "these steps with --step";
     case NoScale::unbounded:
-      return "how large gradients are is not known: the log has infinities, or values beyond its "
-             "buckets, and nothing that bounds the others";
+      return "how large the gradients are is unknown: the log has infinities, or values beyond its "
+             "buckets, and no bound for the others";
     case NoScale::diverges: return divergence_text(advice);
   }
   return "";
@@ -93,11 +93,11 @@ std::string no_scale_text(const Study& study) {
 
 std::string missed_text(const Recommendation& advice) {
   if (!advice.misses_target()) return "";
-  const bool less_serves =
-      advice.lowest_log2 && *advice.lowest_log2 <= *advice.highest_log2 + advice.headroom_asked;
+  const bool less_serves = advice.lowest_log2 &&
+                           *advice.lowest_log2 <= *advice.highest_log2 + advice.asked.headroom_bits;
   return fmt::format(
       "with {} {} of headroom, more than the target is still flushed to zero in {}{}",
-      advice.headroom_asked, advice.headroom_asked == 1 ? "binade" : "binades",
+      advice.asked.headroom_bits, advice.asked.headroom_bits == 1 ? "binade" : "binades",
       listed(advice.above_target, 5),
       less_serves ? "; less headroom would allow a scale that serves them" : "");
 }
@@ -108,8 +108,7 @@ std::string_view advised_word(const Recommendation& advice) {
 
 std::string upper_bound_text(std::string_view scale) {
   return fmt::format(
-      "infinities hide the largest gradients of every recorded step, so that {} is only an upper "
-      "bound.",
+      "infinities hide the largest gradients of every recorded step, so {} is only an upper bound.",
       scale);
 }
 

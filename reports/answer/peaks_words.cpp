@@ -53,7 +53,7 @@ std::string peaks_verdict(const TensorPeaks& t) {
   if (t.overflows == Answer::perhaps) return "may overflow";
   if (t.all_flushed == Answer::yes) return "all values become zero";
   if (t.all_flushed == Answer::perhaps) return "perhaps all values become zero";
-  return t.flushes == Answer::no ? "no value becomes zero" : "small values are not known";
+  return t.flushes == Answer::no ? "no value becomes zero" : "small values are unknown";
 }
 
 std::string peaks_title(const std::vector<TensorPeaks>& tensors,

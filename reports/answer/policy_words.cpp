@@ -158,8 +158,7 @@ std::string run_flushed_sentence(const Trace& run) {
 std::string run_text(const PolicyStudy& study) {
   std::string out =
       study.series.in_bfloat16
-          ? "The run computed in BF16, which needs no loss scale: what follows is what "
-            "FP16 would meet.\n"
+          ? "The run computed in BF16, which needs no loss scale. What follows is for FP16.\n"
           : "";
   if (!study.recorded) return out;
   const Trace& run = *study.recorded;
@@ -176,13 +175,14 @@ std::string check_text(const PolicyStudy& study) {
   const replay::RunCheck& check = *study.check;
   const std::string name = short_form(check.text);
   if (!check.first_difference) {
-    return fmt::format("Its policy replayed ({}) gives the same scale and skips at all {}.\n", name,
-                       plural(check.steps, "step"));
+    return fmt::format(
+        "Replaying the run's own policy ({}) gives the same scales and skips at all {}.\n", name,
+        plural(check.steps, "step"));
   }
   const replay::Difference& d = *check.first_difference;
   return fmt::format(
-      "Its policy replayed ({}) first differs from the log at step {}: replayed {}{}, recorded "
-      "{}{}.\n",
+      "Replaying the run's own policy ({}) first differs from the log at step {}: replayed {}{}, "
+      "recorded {}{}.\n",
       name, step_text(d.step), any_scale_text(d.replayed_scale), d.replayed_skip ? ", skipped" : "",
       any_scale_text(d.recorded_scale), d.recorded_skip ? ", skipped" : "");
 }
@@ -194,8 +194,8 @@ std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
                        why);
   }
   if (study.series.steps.empty()) return "";
-  return "No dynamic settings are searched: no step tells of a scale that would hold it, as all "
-         "gradients are zero, or infinite or NaN at every scale.\n";
+  return "No dynamic settings are searched: every gradient is zero, infinite or NaN, so no step "
+         "shows which scale would hold it.\n";
 }
 
 namespace {
@@ -211,7 +211,7 @@ void add_lines(std::vector<AnswerLine>& to, std::string_view text, bool paste = 
 void add_paste(std::vector<AnswerLine>& to, const TunedPolicy& tuned, std::string_view asked) {
   const auto paste = paste_of(tuned.trace.policy, asked.empty() ? "" : policy_name_in(asked));
   add_lines(to, paste ? fmt::format("For {}:\n\n", paste->where)
-                      : "In Halfscope's notation (--policy), as no line of its framework is known "
+                      : "In Halfscope's notation (--policy), as there is no line of its framework "
                         "for these settings:\n\n");
   add_lines(to, paste ? paste->lines : tuned.text, true);
   add_lines(to, "\n");
@@ -230,22 +230,21 @@ std::string target_text(const TunedPolicy& tuned, double target) {
         "No setting that was tried keeps the flushed share at the target of {}; those it has do, "
         "{}. ",
         percent,
-        all_taken ? "from a scale that leaves too little room" : "with " + steps_sentence(own));
+        all_taken ? "from a scale that leaves too little headroom" : "with " + steps_sentence(own));
   }
   if (tuned.trace.mean_flushed->first > target) {
     return fmt::format("No setting keeps the flushed share at the target of {}. ", percent);
   }
   return fmt::format(
-      "Whether that keeps the flushed share at the target of {} is not known: the log tells it "
-      "within these bounds. ",
+      "The log shows only bounds of the flushed share, so whether it meets the target of {} is "
+      "unknown. ",
       percent);
 }
 
 std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
   std::string out =
       fmt::format("Of {} dynamic settings of {}, ", count_text(tuned.tried), tuned.name);
-  out +=
-      tuned.kept ? "none does better on these steps than those it has: " : "best on these steps: ";
+  out += tuned.kept ? "none is worth a change from those it has: " : "best on these steps: ";
   out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
   out += target_text(tuned, target_underflow);
   out += tuned.stopped_by;
@@ -298,10 +297,9 @@ std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& 
 }
 
 std::string unknown_steps_text() {
-  return "Two numbers of skipped steps: at those between, the run overflowed (at a larger scale, "
-         "where it is known), or not all gradients are recorded, and nobody knows whether they "
-         "would "
-         "have at this one.";
+  return "Two numbers of skipped steps: at the steps between them, the run overflowed at a larger "
+         "scale, or not all gradients are recorded. Whether they overflow at this scale is "
+         "unknown.";
 }
 
 std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {

@@ -47,10 +47,10 @@ std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice)
         "{}'s growth interval.",
         advice.growth_interval, policy.framework.substr(0, policy.framework.find(',')));
   }
-  return fmt::format("{} settings of {} were replayed over the recorded steps: {}.",
-                     count_text(advice.tried), policy.name,
-                     advice.kept ? "none loses fewer gradients than those it has"
-                                 : "these lose the fewest gradients");
+  return fmt::format(
+      "{} settings of {} were replayed over the recorded steps: {}.", count_text(advice.tried),
+      policy.name,
+      advice.kept ? "none is worth a change from those it has" : "these lose the fewest gradients");
 }
 
 std::string replayed_text(const analyzers::recommend::DynamicAdvice& advice) {

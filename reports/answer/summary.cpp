@@ -8,12 +8,8 @@
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
-#include "reports/answer/first_words.hpp"
 #include "reports/answer/formats.hpp"
-#include "reports/answer/series.hpp"
-#include "reports/answer/snippets.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -35,49 +31,10 @@ std::string carried_text(const analyzers::Findings& found) {
                                  : fmt::format("--recorded-scale '{}', the tag of the loss scale",
                                                log::printable(carried->tag));
   return fmt::format(
-      "The gradients seem to carry the loss scale: times the scale of their step those of {} of {} "
-      "steps would overflow, and these were not skipped. Give {}. Without it every magnitude here "
-      "is too large by the loss scale, and every scale too small.",
+      "The gradients seem to carry the loss scale: multiplied by their step's scale, those of {} "
+      "of {} steps would overflow, and these steps were not skipped. Give {}. Without it every "
+      "magnitude here is too large by the loss scale, and every scale too small.",
       count_text(carried->steps), count_text(carried->of), option);
-}
-
-std::string wide_text(const analyzers::Findings& found) {
-  const Analysis& analysis = found.analysis;
-  const bool bfloat16 = analysis.target.name == "bfloat16";
-  const std::string format = bfloat16 ? "BF16" : people_say(analysis.target.name);
-  const std::string own = found.in_bfloat16 && bfloat16
-                              ? " This run computed in BF16; --format fp16 says whether it may use "
-                                "FP16."
-                              : "";
-  return fmt::format("{} needs no loss scale: it has the exponent range of FP32.{}", format, own);
-}
-
-std::string may_use_text(const Study& study) {
-  const Recommendation& advice = study.advice;
-  if (!advice.may_use) return "";
-  const std::string format = people_say(study.analysis.target.name);
-  const std::string scale = advice.static_log2 ? power_text(*advice.static_log2) : "";
-  const std::string tensor = log::printable(advice.may_use->tensor);
-  const std::string question =
-      fmt::format("May this run, which computed in BF16, use {}? ", format);
-  using Why = analyzers::recommend::MayUse::Why;
-  switch (advice.may_use->why) {
-    case Why::fits:
-      return question + fmt::format(
-                            "Yes, at a loss scale of {}{}. {} decides: it has the largest "
-                            "gradient.",
-                            advice.overflow_not_identifiable ? "at most " : "", scale, tensor);
-    case Why::flushed:
-      return question + fmt::format(
-                            "No. {} decides: too much of it becomes zero at {}, the largest "
-                            "loss scale that leaves the headroom.",
-                            tensor, scale);
-    case Why::overflows:
-      return question +
-             fmt::format("No. {} decides: it overflows whatever the loss scale.", tensor);
-    case Why::no_scale: break;
-  }
-  return "";
 }
 
 std::string skipped_limit_text(const analyzers::recommend::Limit& limit) {
@@ -92,35 +49,16 @@ std::string skipped_limit_text(const analyzers::recommend::Limit& limit) {
 
 std::string_view hidden_maximum(const Recommendation& advice) {
   if (advice.clipped) {
-    return "gradients were clipped before they were recorded, so that backward may have made "
-           "larger ones";
+    return "gradients were clipped before they were recorded, so backward may have made larger "
+           "ones";
   }
   if (advice.incomplete_steps != 0) return "the log does not have all gradients";
   if (advice.limited_by && advice.limited_by->skipped_at) {
-    return "how large the gradients of a skipped step were is not in the log";
+    return "the log does not show how large the gradients of a skipped step were";
   }
   return advice.nonfinite_steps.empty()
-             ? "infinities were left out of the log, so that gradients may have been larger"
+             ? "infinities were dropped from the log, so gradients may have been larger"
              : "infinities hide how large gradients were";
-}
-
-std::string half_parameters_text(const Recommendation& advice) {
-  if (!advice.highest_if_half_log2) return "";
-  return fmt::format(
-      "If the parameters themselves are FP16 (model.half()), their gradients are added up in FP16: "
-      "then use at most {}.",
-      power_text(*advice.highest_if_half_log2));
-}
-
-std::string default_fine_text(const Study& study) {
-  const auto& dynamic = study.advice.dynamic;
-  if (dynamic.empty() || broken(study) || !kept_narrow_text(study).empty()) return "";
-  if (!worth_pasting(study)) return "";
-  const analyzers::recommend::DynamicAdvice& first = dynamic.front();
-  const bool fine = first.kept && first.replayed &&
-                    policy::short_text_of(first.policy) == "torch" &&
-                    first.replayed->skipped.high * 20 <= first.replayed->steps;
-  return fine ? "PyTorch's default GradScaler() is fine for this run: change nothing." : "";
 }
 
 std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {

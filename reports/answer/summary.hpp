@@ -10,10 +10,6 @@
 
 namespace halfscope::reports::answer {
 
-/// "PyTorch's default GradScaler() is fine ...": where its defaults lose the fewest gradients in a
-/// replay of the run, a step in twenty at most, and nothing breaks. Else empty.
-std::string default_fine_text(const analyzers::Study& study);
-
 /// Whether what underflowed is among the zeros.
 bool hides_underflow(const analyzers::underflow::Analysis& analysis);
 
@@ -41,19 +37,9 @@ std::string flushed_text(const analyzers::Study& study, const analyzers::underfl
 /// Why the largest gradients are not known, where Recommendation::overflow_not_identifiable.
 std::string_view hidden_maximum(const analyzers::recommend::Recommendation& advice);
 
-/// The scale for parameters in FP16, where that is less than the one recommended; else empty.
-std::string half_parameters_text(const analyzers::recommend::Recommendation& advice);
-
 /// That gradients seem to carry the loss scale although they are taken as unscaled, and what to do;
 /// empty where they do not.
 std::string carried_text(const analyzers::Findings& found);
-
-/// "BF16 needs no loss scale": of a format that has FP32's exponent range.
-std::string wide_text(const analyzers::Findings& found);
-
-/// Whether a run in BF16 may use the format, and the tensor that decides; empty where that is not
-/// asked, or not known.
-std::string may_use_text(const analyzers::Study& study);
 
 /// "one of steps 11 to 20 was skipped at loss scale 65536 (2^16)", of a limit that has skipped_at.
 std::string skipped_limit_text(const analyzers::recommend::Limit& limit);

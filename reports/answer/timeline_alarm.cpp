@@ -80,9 +80,8 @@ std::string in_vain_text(const TimelineFacts& facts) {
                        count_text(skips.skipped), skips.first, skips.last, scale);
   }
   return fmt::format(
-      "Every step from {} to {} was skipped{}: no update was applied {}, whatever the loss does.",
-      skips.first, skips.last, scale,
-      skips.first > 1 ? fmt::format("after step {}", skips.first - 1) : "in this log");
+      "Every step from {} to {} was skipped{}: no update was applied {}.", skips.first, skips.last,
+      scale, skips.first > 1 ? fmt::format("after step {}", skips.first - 1) : "in this log");
 }
 
 std::string_view action_of(const TimelineFacts& facts) {

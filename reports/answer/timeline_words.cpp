@@ -27,10 +27,10 @@ std::string no_skips_text(const TimelineFacts& facts) {
   const auto falls = std::ranges::count_if(
       facts.changes, [](const auto& change) { return change.to < change.from; });
   if (facts.counted_from) return "No step was skipped, by the log's counter.";
-  if (falls == 0) return "No step is known to be skipped.";
+  if (falls == 0) return "The log shows no skipped step.";
   return fmt::format(
-      "Which steps were skipped is not in the log; the scale came down {}, each time after a "
-      "skipped step if it was dynamic.",
+      "The log does not say which steps were skipped. The scale fell {}; a dynamic scale falls "
+      "after each skipped step.",
       falls == 1 ? "once" : fmt::format("{} times", falls));
 }
 
@@ -54,7 +54,7 @@ std::string ranks_text(const TimelineFacts& facts) {
 
 std::string skipped_text(const TimelineFacts& facts) {
   if (!facts.scale_first && !facts.skips_told) {
-    return "The log tells no loss scale and no skipped step.";
+    return "The log reports no loss scale and no skipped step.";
   }
   if (facts.skipped_in_all.high == 0) return no_skips_text(facts);
   std::string out =
@@ -123,8 +123,8 @@ std::string fall_text(const ScaleFall& fall, const TimelineFacts& facts, std::st
 
 std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
   if (fall.driver) return driver_text(*fall.driver) + ".";
-  return facts.magnitudes ? "No tensor's magnitudes are recorded there to show what drove it."
-                          : "What drove it the log cannot show: it has no magnitudes of tensors.";
+  return facts.magnitudes ? "The cause is unknown: no tensor's magnitudes are recorded there."
+                          : "The cause is unknown: the log has no per-tensor magnitudes.";
 }
 
 TimelineWords words_of(const TimelineFacts& facts) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/answer/update_sums.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "analyzers/underflow/kept_weights.hpp"
@@ -49,32 +47,15 @@ UpdateSum all_updates(const analyzers::underflow::Analysis& analysis) {
   return sum_updates(all_tensors(analysis));
 }
 
-namespace {
-
-/// The updates of weights that the format itself keeps; empty where none is lost.
-std::optional<UpdateCounts> kept_narrow(const analyzers::Findings& found) {
+bool kept_narrow(const analyzers::Findings& found) {
   const std::optional<Dtype>& kept = found.weights_kept_in;
-  if (!kept || format_of(*kept) != found.analysis.target.format) return std::nullopt;
+  return kept && format_of(*kept) == found.analysis.target.format;
+}
+
+bool loses_updates(const analyzers::Findings& found, double share) {
   const UpdateCounts counts = all_updates(found.analysis).table.counts;
-  return counts.half.lost() == 0 ? std::nullopt : std::optional(counts);
-}
-
-}  // namespace
-
-std::string kept_narrow_text(const analyzers::Findings& found) {
-  const auto counts = kept_narrow(found);
-  if (!counts) return "";
-  return fmt::format(
-      "Weights are kept in {}, and the log has no FP32 copy of them: {} of {} sampled weight "
-      "updates are lost. Keep FP32 master weights.",
-      found.weights_kept_in == Dtype::bf16 ? "BF16" : "FP16",
-      share_text(counts->half.lost(), counts->updates()), count_text(counts->updates()));
-}
-
-bool lost_updates_first(const analyzers::Findings& found) {
-  const auto counts = kept_narrow(found);
-  return counts && static_cast<double>(counts->half.lost()) >=
-                       kSerious * static_cast<double>(counts->updates());
+  const auto lost = static_cast<double>(counts.half.lost());
+  return kept_narrow(found) && lost > 0 && lost >= share * static_cast<double>(counts.updates());
 }
 
 Tensors with_updates(const Tensors& tensors) {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "analyzers/study.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -23,11 +22,10 @@ struct UpdateSum {
 UpdateSum sum_updates(const Tensors& tensors);
 UpdateSum all_updates(const analyzers::underflow::Analysis& analysis);
 
-/// "Weights are kept in BF16 ...: 55 % of 12,163 sampled updates are lost. Keep FP32 master
-/// weights."; empty where some weights are not kept in the target format, or nothing is lost.
-std::string kept_narrow_text(const analyzers::Findings& found);
-/// Whether that is what harms most, so that it is said first: from kSerious on.
-bool lost_updates_first(const analyzers::Findings& found);
+/// Whether all weights with updates are kept in the target format itself, as far as the log shows.
+bool kept_narrow(const analyzers::Findings& found);
+/// Whether that loses such a share of the updates, or more.
+bool loses_updates(const analyzers::Findings& found, double share);
 
 /// Those of the tensors that have updates, the largest lost share first.
 Tensors with_updates(const Tensors& tensors);

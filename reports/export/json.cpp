@@ -207,6 +207,7 @@ Json to_json(const Study& study) {
   put_overflow(to, study.analysis, study.overflow);
   put_timeline(to, study);
   put_gaps(to, study);
+  put_answer(to, study);
   return to;
 }
 

@@ -54,6 +54,9 @@ void put_peaks(Json& to, const analyzers::Findings& found);
 /// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);
 
+/// `answer`: the headline and the findings, as sentences; json_answer.cpp.
+void put_answer(Json& to, const analyzers::Study& study);
+
 /// Adds "timeline": where a log of another tool tells loss scales or skipped steps, an object a
 /// log.
 void put_timeline(Json& to, const analyzers::Findings& found);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "reports/answer/text.hpp"
+#include "reports/page/marked_html.hpp"
 
 namespace halfscope::reports::page {
 
@@ -51,6 +52,20 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n";
+}
+
+std::string table_html(const answer::Table& table) {
+  std::vector<Row> rows;
+  for (const answer::Row& row : table.rows) {
+    Row& shown = rows.emplace_back();
+    shown.marked = row.marked;
+    for (const answer::Cell& cell : row.cells) {
+      shown.cells.push_back({marked_html(cell.text), cell.key, cell.more, cell.muted});
+    }
+  }
+  std::string out = "<h3>" + answer::html_escape(table.title) + "</h3>\n";
+  if (!table.note.empty()) out += "<p class=\"note\">" + marked_html(table.note) + "</p>\n";
+  return out + data_table(table.title, table.headings, rows);
 }
 
 }  // namespace halfscope::reports::page

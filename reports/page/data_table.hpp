@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/answer/table.hpp"
+
 namespace halfscope::reports::page {
 
 struct Cell {
@@ -28,5 +30,8 @@ std::string breakable_name(std::string_view name);
 /// first rows until all are asked for.
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
                        const std::vector<Row>& rows);
+
+/// A table of the answer, with its title and note.
+std::string table_html(const answer::Table& table);
 
 }  // namespace halfscope::reports::page

@@ -12,9 +12,6 @@
 
 namespace halfscope::reports::page {
 
-/// Loss scales around the range of good ones, and what each would cost.
-std::string scale_evidence_html(const analyzers::recommend::Recommendation& advice);
-
 /// What became of the weights' updates, and what other arithmetic would have made of them.
 std::string updates_html(const analyzers::underflow::Analysis& analysis);
 /// <option>s: all weights together, or one whose data is on the page.
@@ -32,9 +29,6 @@ struct Room {
 std::vector<Room> rooms_to_use(const analyzers::Study& study);  ///< least first
 /// The scale that gradients are seen at: "the recommended 65536 (2^16)".
 std::string room_scale_text(const analyzers::Study& study);
-
-/// What the recommendation says beyond one static scale.
-std::string advice_html(const analyzers::recommend::Recommendation& advice);
 
 /// Loss-scaling policies, replayed: the answer; then the table, advice and traps.
 std::string policies_answer_html(const analyzers::Study& study);

@@ -13,9 +13,9 @@
 #include "reports/charts/charts.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/page/gaps_html.hpp"
 #include "reports/page/island.hpp"
+#include "reports/page/marked_html.hpp"
 #include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
 #include "reports/page/settings.hpp"
@@ -103,24 +103,33 @@ std::string bounds_key(const Analysis& analysis) {
          "is what may lie there or in a magnitude beside it, zero among them.";
 }
 
+/// What the scale rests on: sentences, then the scales around it.
+std::string scale_evidence_html(const answer::Answer& answer) {
+  std::string out;
+  for (const std::string& detail : answer.details) out += "<li>" + marked_html(detail) + "</li>\n";
+  if (!out.empty()) out = "<ul class=\"details\">\n" + out + "</ul>\n";
+  return out + tables_html(answer, answer::Evidence::scales);
+}
+
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
   const analyzers::Findings& found = study;  // without the recommendation
   const Recommendation& advice = study.advice;
-  const Sections sections = sections_of(study);
+  const answer::Answer answer = answer::answer_of(study);
+  const Sections sections = sections_of(study, answer);
   const bool moved = advice.static_log2.has_value();
   return {
       {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
-      {"summary", summary_html(study) + settings_html(study)},
+      {"summary", summary_html(answer) + settings_html(answer, study)},
       {"gaps", gaps_html(analysis)},
-      {"findings", findings_html(study, sections)},
+      {"findings", findings_html(answer, sections)},
       {"if-tensors", analysis.tensors().empty() ? " hidden" : ""},
       {"scales-digest", answer::html_escape(scales_digest(advice))},
       {"roles-digest", answer::plural(answer::roles_in(analysis).size(), "role")},
       {"worst-digest", answer::plural(analysis.tensors().size(), "tensor")},
-      {"scale-evidence", scale_evidence_html(advice)},
+      {"scale-evidence", scale_evidence_html(answer)},
       {"sections", sections.html},
       {"logs", logs_html(analysis)},
       {"format", answer::html_escape(analysis.target.name)},

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "analyzers/scale_history/timeline_facts.hpp"
-#include "reports/answer/findings.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/peaks_words.hpp"
@@ -14,6 +12,7 @@
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
 #include "reports/charts/charts.hpp"
+#include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
 #include "reports/page/formats_html.hpp"
 #include "reports/page/peaks_html.hpp"
@@ -177,17 +176,16 @@ std::string formats_section(const Study& study) {
               : fmt::format("; {} NaN or infinity",
                             sums.nonfinite == 1 ? "1 holds"
                                                 : answer::count_text(sums.nonfinite) + " hold")),
-      "<p class=\"note\">A format fits where nothing overflows and hardly anything becomes zero: "
-      "as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). Beside it "
-      "the "
-      "signal-to-noise ratio there in dB; ~ marks an estimate from the table. NaN and infinities "
-      "are left out: no format cures them. " +
+      "<p class=\"note\">" + answer::fit_rule_text(study.enough_db) +
+          " That is as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). "
+          "Beside it stands the ratio there; ~ marks an estimate from the histogram. NaN and "
+          "infinities are left out: no format cures them. " +
           answer::left_out_text(study.analysis) + "</p>\n" +
           titled("Narrowest format by role", "", "fits") + table);
 }
 
-std::string advice_section(const Study& study) {
-  const std::string body = advice_html(study.advice);
+std::string advice_section(const Study& study, const answer::Answer& answer) {
+  const std::string body = tables_html(answer, Evidence::advice);
   if (body.empty()) return "";
   std::string digest;
   const auto tell = [&](bool is, const std::string& what) {
@@ -196,73 +194,15 @@ std::string advice_section(const Study& study) {
   const auto& advice = study.advice;
   tell(!advice.per_layer.empty(), answer::plural(advice.per_layer.size(), "layer") + " apart");
   tell(!advice.keep_in_fp32.empty(), fmt::format("{} to keep in FP32", advice.keep_in_fp32.size()));
-  tell(!advice.dynamic.empty(), "dynamic scaling");
-  tell(advice.ranks.has_value(), "ranks");
-  tell(advice.footprint.has_value(), "memory");
   return section(answer::name_of(Evidence::advice), "More of the recommendation", digest, body);
-}
-
-std::string finding_html(const answer::Finding& finding, bool linked) {
-  std::string out =
-      fmt::format("<li class=\"harm-{}\"><strong>{}</strong>", answer::name_of(finding.severity),
-                  answer::html_escape(finding.title));
-  if (!finding.advice.empty()) out += " " + answer::html_escape(finding.advice);
-  if (linked) {
-    out += fmt::format(" <a href=\"#{}\">evidence</a>", answer::name_of(finding.evidence));
-  }
-  return out + "</li>\n";
-}
-
-/// Whether the page has the section a finding speaks of.
-bool has_section(const Sections& sections, Evidence evidence) {
-  return evidence == Evidence::scales || sections.evidence.contains(evidence);
-}
-
-/// That nothing was found: no more than the log could have shown.
-std::string clear_text(const Study& study) {
-  const auto tensors = study.analysis.tensors();
-  if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
-    const bool bounds =
-        study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
-    return bounds
-               ? "Nothing was found that harms training in this format, as far as the log shows: "
-                 "it leaves open how much becomes zero or overflows."
-               : "Nothing was found that harms training in this format.";
-  }
-  if (!tensors.empty()) {
-    return "Nothing was found in the tensors of this log. It holds no gradients.";
-  }
-  std::string out = "The log holds no tensors: this page cannot say what the format does to them.";
-  const auto told = study.timelines;
-  if (told.empty()) return out + " The log tells no loss scale and no skipped step either.";
-  if (std::ranges::all_of(told, &analyzers::scale_history::TimelineFacts::clear)) {
-    return out + " Its loss scale and its skipped steps show nothing wrong.";
-  }
-  return out + (answer::alarm_words(study).empty()
-                    ? " Whether its loss scale and its skipped steps are as they should be, it "
-                      "leaves open."
-                    : " What its loss scale and its skipped steps show stands below.");
 }
 
 }  // namespace
 
-std::string findings_html(const Study& study, const Sections& sections) {
-  const std::vector<answer::Finding> all = answer::findings(study);
+std::string tables_html(const answer::Answer& answer, Evidence section) {
   std::string out;
-  if (all.empty() || all.front().severity == answer::Severity::note) {
-    out += fmt::format("<p class=\"clear\">{}</p>\n", clear_text(study));
-  }
-  std::string shown, folded;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    (i < kFindingsShown ? shown : folded) +=
-        finding_html(all[i], has_section(sections, all[i].evidence));
-  }
-  if (!shown.empty()) out += "<ol class=\"findings\">\n" + shown + "</ol>\n";
-  if (!folded.empty()) {
-    out += fmt::format(
-        "<details><summary>{} more</summary><ol class=\"findings\">\n{}</ol></details>"
-        "\n",
-        all.size() - kFindingsShown, folded);
+  for (const answer::Table& table : answer.tables) {
+    if (table.section == section) out += table_html(table);
   }
   return out;
 }
@@ -277,18 +217,19 @@ std::string scales_digest(const analyzers::recommend::Recommendation& advice) {
   return out;
 }
 
-Sections sections_of(const Study& study) {
+Sections sections_of(const Study& study, const answer::Answer& answer) {
   Sections all;
   const auto add = [&](Evidence evidence, const std::string& html) {
     if (!html.empty()) all.evidence.insert(evidence);
     all.html += html;
   };
-  all.html = peaks_section(study) + timeline_section(study);
+  all.html = peaks_section(study);
+  add(Evidence::timeline, timeline_section(study));
   add(Evidence::updates, updates_section(study));
   add(Evidence::overflow, overflow_section(study));
   add(Evidence::policies, policies_section(study));
   add(Evidence::formats, formats_section(study));
-  add(Evidence::advice, advice_section(study));
+  add(Evidence::advice, advice_section(study, answer));
   return all;
 }
 

@@ -26,19 +26,23 @@ nlohmann::ordered_json to_json(const Snippet& snippet) {
   return out;
 }
 
-std::string kinds_html() {
-  return "<fieldset class=\"axis\"><legend>Loss scale</legend>"
-         "<label><input type=\"radio\" name=\"kind\" value=\"static\" checked><span>static</span>"
-         "</label><label><input type=\"radio\" name=\"kind\" value=\"dynamic\"><span>dynamic</span>"
-         "</label></fieldset>";
+std::string kinds_html(bool dynamic) {
+  constexpr std::string_view kChecked = " checked";
+  return fmt::format(
+      "<fieldset class=\"axis\"><legend>Loss scale</legend>"
+      "<label><input type=\"radio\" name=\"kind\" value=\"static\"{}><span>static</span>"
+      "</label><label><input type=\"radio\" name=\"kind\" value=\"dynamic\"{}><span>dynamic</span>"
+      "</label></fieldset>",
+      dynamic ? "" : kChecked, dynamic ? kChecked : "");
 }
 
 }  // namespace
 
-std::string settings_html(const analyzers::Study& study) {
-  const std::vector<Snippet> all = answer::snippets(study);
+std::string settings_html(const answer::Answer& answer, const analyzers::Study& study) {
+  const std::vector<Snippet>& all = answer.snippets;
   if (all.empty()) return "";
-  const Snippet& first = *answer::snippet_of(all, study);
+  const Snippet& first = *first_snippet(answer, study);
+  const answer::Lines& shown = first_lines_of(first, answer);
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   std::string options;
   bool both = false;
@@ -54,8 +58,8 @@ std::string settings_html(const analyzers::Study& study) {
       "id=\"framework\">{}</select></label>{}</div>\n<div class=\"paste\"><pre id=\"paste\" "
       "tabindex=\"0\">{}</pre><button type=\"button\" id=\"copy\">Copy</button></div>\n<p "
       "class=\"note\" id=\"paste-note\">{}</p></div>\n{}",
-      options, both ? kinds_html() : "", answer::html_escape(first.first().lines),
-      answer::html_escape(first.first().note), json_island("settings", lines));
+      options, both ? kinds_html(&shown == &first.dynamic) : "", answer::html_escape(shown.lines),
+      answer::html_escape(shown.note), json_island("settings", lines));
 }
 
 }  // namespace halfscope::reports::page

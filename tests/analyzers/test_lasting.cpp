@@ -122,7 +122,7 @@ recommend::Recommendation recommended(int static_log2, int headroom = 1,
                                       const std::string& log = "run") {
   recommend::Recommendation advice;
   advice.static_log2 = advice.highest_log2 = static_log2;
-  advice.headroom_asked = headroom;
+  advice.asked.headroom_bits = headroom;
   advice.limited_by.emplace().log = log;
   advice.above_target = {"weight_grad/a"};
   advice.flushed_at_recommended.count = 3;

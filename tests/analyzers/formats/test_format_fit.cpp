@@ -228,19 +228,31 @@ TEST_CASE("the narrowest format that serves", "[table]") {
     return narrow ? std::string(narrow->format) + (narrow->needs_scale ? "*" : "") : "none";
   };
   CHECK(of({1.0f, 2.0f, 3.1f}) == "e4m3");
-  CHECK(of({0x1p-12f, 100.0f}) == "e5m2");  // more binades than E4M3 has
+  CHECK(of({0x1p-12f, 100.0f}) == "e4m3");  // what it flushes holds next to nothing
+  CHECK(of({1000.0f}) == "e5m2");           // beyond E4M3, and no scale is needed
   CHECK(of({0x1p-30f, 0x1p-29f}) == "e4m3*");
-  CHECK(of({0x1p-40f, 0x1p-14f}) == "e5m2*");    // 2^26 between them
-  CHECK(of({0x1p-23f, 0x1p15f}) == "binary16");  // 2^38
-  CHECK(of({0x1p-140f, 0x1p-105f}) == "binary16*");
-  CHECK(of({0x1p-60f, 0x1p60f}) == "bfloat16");
-  CHECK(of({0x1p-135f, 0x1p100f}) == "bfloat16*");
-  CHECK(of({0x1p-148f, 0x1p127f}) == "binary32");
+  CHECK(of({0x1p-140f}) == "e5m2*");  // scales end at 2^126
+  CHECK(of({0x1p-145f}) == "binary16*");
+  CHECK(of({0x1p-149f, 0x1p127f}) == "e4m3*");
   CHECK(of({0.0f, -0.0f}) == "none");
   CHECK(formats::narrowest(fitted(write_one<double>(folder, {1e-300, 1e300})))->format ==
         "binary64");
-  CHECK(formats::narrowest(fitted(write_one<double>(folder, {1e-44, 3e38})))->format == "binary32");
   CHECK_FALSE(formats::narrowest(underflow::TensorFindings()));
+}
+
+TEST_CASE("a fit is judged by its noise, not by how many values become zero", "[oracle]") {
+  const TempFolder folder;
+  for (const auto& [large, serves] : {std::pair{8, true}, {0, false}}) {
+    Values values(1000, 0x1p-26f);  // FP16 makes these zero
+    for (int i = 0; i < large; ++i) values.push_back(0x1.2p-16f);
+    const underflow::TensorFindings t = fitted(write_one(folder, values));
+    const underflow::FormatFit& fit = fit_in(t, "binary16");
+    CHECK(fit.fits_at_1 == serves);
+    CHECK(fit.fits_at_1 == (judge(widen(values), "binary16", 0).db() >= formats::kEnoughDb));
+    CHECK(fit.fits_at_best);
+    const How strict{.options = {.enough_db = 60}};
+    CHECK_FALSE(fit_in(fitted(write_one(folder, values), strict), "binary16").fits_at_1);
+  }
 }
 
 TEST_CASE("infinities of FP16 hide how large values were: nothing is known to fit", "[table]") {

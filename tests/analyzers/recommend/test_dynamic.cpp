@@ -42,7 +42,7 @@ TEST_CASE("the run's own policy is advised first, every framework's beside it", 
     for (std::int64_t i = 0; i < 200; ++i) series.steps.push_back(i);
     series.seen.assign(200, replay::Seen{0.01});
     series.flushed = found.policies[0].series.flushed;
-    const auto tuned = replay::tune(alone, series, 0.001);
+    const auto tuned = replay::tune(alone, series, {});
     REQUIRE(tuned);
     CHECK(policy::text_of(tuned->trace.policy) == policy::text_of(advice->policy));
   }

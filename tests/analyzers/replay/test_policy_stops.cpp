@@ -18,7 +18,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 replay::TunedPolicy tuned_from(const std::string& policy, const replay::StepSeries& series,
                                double target = 0.001) {
-  const auto tuned = replay::tune(policy::make(policy), series, target);
+  const auto tuned = replay::tune(policy::make(policy), series, {.target_underflow = target});
   REQUIRE(tuned);
   return *tuned;
 }

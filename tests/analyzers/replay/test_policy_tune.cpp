@@ -19,14 +19,14 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 /// What tuning makes of a policy with settings.
 replay::TunedPolicy tuned_from(const std::string& policy, const replay::StepSeries& series,
                                double target = 0.001) {
-  const auto tuned = replay::tune(policy::make(policy), series, target);
+  const auto tuned = replay::tune(policy::make(policy), series, {.target_underflow = target});
   REQUIRE(tuned);
   return *tuned;
 }
 
 TEST_CASE("Tuned settings skip nothing where a static scale would") {
   const replay::StepSeries series = series_of(std::vector<double>(3000, 0.5));
-  const auto tuned = replay::tune(policy::make("torch"), series, 0.001);
+  const auto tuned = replay::tune(policy::make("torch"), series, {.target_underflow = 0.001});
   REQUIRE(tuned);
   CHECK(tuned->trace.skipped.empty());
   CHECK(tuned->name == "torch");
@@ -39,21 +39,21 @@ TEST_CASE("Tuning keeps the flushed share at the target where it can") {
   replay::StepSeries series = series_of(std::vector<double>(1000, 0.5));
   // At 2^10 2 % are flushed, at 2^12 and above none.
   series.flushed.push_back({0, 100, 9, {100, 2, 1, 0}});
-  const auto tuned = replay::tune(policy::make("torch"), series, 0.005);
+  const auto tuned = replay::tune(policy::make("torch"), series, {.target_underflow = 0.005});
   REQUIRE(tuned);
   CHECK(tuned->within_target);
   CHECK(tuned->trace.scale_at(0) >= 4096);
   CHECK(tuned->trace.skipped.empty());
   replay::StepSeries hopeless = series;
   hopeless.flushed = {{0, 100, 20, {100, 50}}};
-  const auto best = replay::tune(policy::make("torch"), hopeless, 0.005);
+  const auto best = replay::tune(policy::make("torch"), hopeless, {.target_underflow = 0.005});
   REQUIRE(best);
   CHECK(!best->within_target);
 }
 
 TEST_CASE("Tuning lowers a floor that is in the way") {
   const replay::StepSeries series = series_of(std::vector<double>(500, 0x1p20));
-  const auto tuned = replay::tune(policy::make("megatron"), series, 0.001);
+  const auto tuned = replay::tune(policy::make("megatron"), series, {.target_underflow = 0.001});
   REQUIRE(tuned);
   CHECK(tuned->text.find("min_scale=") != std::string::npos);
   CHECK(tuned->trace.final_scale < 1);
@@ -62,7 +62,8 @@ TEST_CASE("Tuning lowers a floor that is in the way") {
 
 TEST_CASE("Tuning answers nothing where no step tells a scale") {
   for (const double value : {0.0, double{NAN}}) {
-    CHECK(!replay::tune(policy::make("torch"), series_of(std::vector<double>(200, value)), 0.001));
+    CHECK(!replay::tune(policy::make("torch"), series_of(std::vector<double>(200, value)),
+                        {.target_underflow = 0.001}));
   }
 }
 
@@ -71,25 +72,26 @@ TEST_CASE("Where NaN in the model costs every setting the same, the default is a
   magnitudes.resize(400, NAN);
   replay::StepSeries series = series_of(magnitudes);
   series.flushed = {{0, 100, 10, {0}}};
-  const auto tuned = replay::tune(policy::make("torch"), series, 0.001);
+  const auto tuned = replay::tune(policy::make("torch"), series, {.target_underflow = 0.001});
   REQUIRE(tuned);
   CHECK(tuned->text == "torch");
   CHECK(tuned->trace.skipped.size() == 100);
-  CHECK(!replay::tune(policy::make("deepspeed"), series_of(magnitudes), 0.001)->text.empty());
+  CHECK(!replay::tune(policy::make("deepspeed"), series_of(magnitudes), {.target_underflow = 0.001})
+             ->text.empty());
 }
 
 TEST_CASE("No initial scale is advised at which the run overflowed") {
   replay::StepSeries series = series_of(std::vector<double>(200, 0.01));
   series.seen[50] = {kInf, 65536};
-  const auto tuned = replay::tune(policy::make("torch"), series, 0.001);
+  const auto tuned = replay::tune(policy::make("torch"), series, {.target_underflow = 0.001});
   REQUIRE(tuned);
   CHECK(tuned->trace.scale_at(0) <= 32768);
 }
 
 TEST_CASE("A short series leaves a binade to spare") {
   const auto start = [](std::size_t steps) {
-    const auto tuned =
-        replay::tune(policy::make("torch"), series_of(std::vector<double>(steps, 1.0)), 0);
+    const auto tuned = replay::tune(
+        policy::make("torch"), series_of(std::vector<double>(steps, 1.0)), {.target_underflow = 0});
     return tuned->trace.scale_at(0);
   };
   CHECK(start(100) == 32768);
@@ -317,14 +319,14 @@ TEST_CASE("Policies that are set to be static are not tuned") {
   const replay::StepSeries series = series_of({0.5, 0.5});
   for (const char* text :
        {"apex,loss_scale=128", "fastai1,dynamic=false", "fastai2,dynamic=false"}) {
-    CHECK(!replay::tune(policy::make(text), series, 0.001));
+    CHECK(!replay::tune(policy::make(text), series, {.target_underflow = 0.001}));
   }
 }
 
 TEST_CASE("Policies without these settings are not tuned") {
   const replay::StepSeries series = series_of({0.5, 0.5});
   for (const char* name : {"static", "als", "te-delayed", "os2s-logmax", "mxnet-static"}) {
-    CHECK(!replay::tune(policy::make(name), series, 0.001));
+    CHECK(!replay::tune(policy::make(name), series, {.target_underflow = 0.001}));
   }
 }
 
@@ -334,7 +336,7 @@ TEST_CASE("Tuning over a million steps takes seconds") {
   const replay::StepSeries series = series_of(magnitudes);
   for (const char* name : {"torch", "megatron", "nnabla", "mxnet"}) {
     const auto start = std::chrono::steady_clock::now();
-    const auto tuned = replay::tune(policy::make(name), series, 0.001);
+    const auto tuned = replay::tune(policy::make(name), series, {.target_underflow = 0.001});
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     REQUIRE(tuned);
     CHECK(tuned->tried > 0);

@@ -134,7 +134,8 @@ TEST_CASE("printed digits are bounds", "[reports][gaps]") {
         "Numbers are printed with few digits: 2 of 3 magnitudes are known between two bounds only, "
         "1 of them only to be at most 5e-05.");
   CHECK(said(analysis, Gap::counts) ==
-        "How many values are how large is not in it: what becomes zero is not known; the largest "
+        "The log has maximum magnitudes but no histograms, so underflow cannot be measured; the "
+        "largest "
         "magnitudes of 2 tensors at 2 steps bound a loss scale from above.");
 }
 

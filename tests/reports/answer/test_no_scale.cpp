@@ -21,11 +21,11 @@ TEST_CASE("why no scale is recommended has a name or a sentence in JSON, and wor
        "no gradient value is finite, or there are none"},
       {NoScale::scale_unknown, "scale_unknown",
        "gradients computed in FP16 hold infinities, and the loss scale they were computed at is "
-       "not known, so nobody can tell how large they were; record it with the run, or leave the "
-       "steps out with --step"},
+       "unknown, so their size is unknown too; record the scale with the run, or drop these steps "
+       "with --step"},
       {NoScale::unbounded, "unbounded",
-       "how large gradients are is not known: the log has infinities, or values beyond its "
-       "buckets, and nothing that bounds the others"},
+       "how large the gradients are is unknown: the log has infinities, or values beyond its "
+       "buckets, and no bound for the others"},
       {NoScale::diverges, "diverges", ""},  // without a tensor that limits the scale
   }));
   analyzers::Study study;

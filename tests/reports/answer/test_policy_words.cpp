@@ -195,7 +195,7 @@ TEST_CASE("settings that keep the target are not denied", "[reports][policies]")
             "No setting that was tried keeps the flushed share at the target of 0.01 %; those it "
             "has do, with 2 of 30 steps skipped."));
   study.tuned->own_within_target->skipped.clear();
-  CHECK(has(answer_of(study), "those it has do, from a scale that leaves too little room."));
+  CHECK(has(answer_of(study), "those it has do, from a scale that leaves too little headroom."));
 }
 
 TEST_CASE("a static scale that is refused is said to be", "[reports][policies]") {

@@ -10,6 +10,7 @@
 
 #include "analyzers/study.hpp"
 #include "catch.hpp"
+#include "reports/answer/answer.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/policy_lines.hpp"
 #include "reports/answer/text.hpp"
@@ -146,7 +147,7 @@ TEST_CASE("a run that skips too often is a finding, with its cure", "[reports][p
   const auto own = page::own_charts_json(study);
   CHECK(!own["policy-scales"]["rows"]["0"]["all"].empty());
   CHECK(!own["policy-flushed"]["rows"]["0"]["all"].empty());
-  const std::string html = page::sections_of(study).html;
+  const std::string html = page::sections_of(study, answer::answer_of(study)).html;
   CHECK(has(html, "<details class=\"section\" id=\"policies\">"));
   for (const char* row : {"the run itself", "recommended static scale", "best found: torch"}) {
     CHECK(has(html, std::string("<tr class=\"marked\"><th scope=\"row\">") + row));
@@ -244,7 +245,7 @@ TEST_CASE("missing steps are said instead of replayed", "[reports][policies]") {
   const analyzers::Study study = study_of(folder / "run");
   CHECK(study.policies.empty());
   REQUIRE(study.not_replayed.size() == 1);
-  const std::string html = page::sections_of(study).html;
+  const std::string html = page::sections_of(study, answer::answer_of(study)).html;
   CHECK(has(html, "holds step 49 and then step 60: the steps between have no scalars"));
   CHECK(has(html, "--assume-constant-between"));
   CHECK(!has(html, "data-chart=\"policy-scales\""));

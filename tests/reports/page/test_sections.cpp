@@ -8,13 +8,16 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "catch.hpp"
+#include "reports/answer/answer.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/update_sums.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
 #include "reports/page/formats_html.hpp"
 #include "reports/page/own_data.hpp"
 #include "reports/page/page.hpp"
+#include "reports/page/summary_html.hpp"
 #include "reports/sample_study.hpp"
 #include "temp_folder.hpp"
 
@@ -35,6 +38,10 @@ bool has(const std::string& text, const std::string& what) {
   return occurrences(text, what) > 0;
 }
 
+page::Sections sections_of(const analyzers::Study& study) {
+  return page::sections_of(study, answer::answer_of(study));
+}
+
 }  // namespace
 
 TEST_CASE("parts a study does not have are not on the page", "[reports][sections]") {
@@ -45,12 +52,11 @@ TEST_CASE("parts a study does not have are not on the page", "[reports][sections
   CHECK(page::events_html(study).empty());
   CHECK(page::headroom_html(study).empty());
   CHECK(page::formats_html(study.analysis).empty());
-  CHECK(page::scale_evidence_html({}).empty());
-  CHECK(page::advice_html({}).empty());
+  CHECK(page::tables_html({}, answer::Evidence::advice).empty());
   CHECK(page::own_charts_json(study).empty());
-  CHECK(!has(page::sections_of(study).html, "id=\"updates\""));
-  CHECK(!has(page::sections_of(study).html, "id=\"formats\""));
-  CHECK(page::sections_of({}).html.empty());
+  CHECK(!has(sections_of(study).html, "id=\"updates\""));
+  CHECK(!has(sections_of(study).html, "id=\"formats\""));
+  CHECK(sections_of({}).html.empty());
 }
 
 TEST_CASE("updates of all weights together", "[reports][sections]") {
@@ -127,10 +133,9 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
   CHECK(rooms.front().least == -2);
   CHECK(rooms.front().last == -1);
   CHECK(rooms.back().least == rooms.back().headroom->least);
-  CHECK(
-      has(page::sections_of(study).html, "least room -2.0 binades at the recommended 1024 (2^10)"));
+  CHECK(has(sections_of(study).html, "least room -2.0 binades at the recommended 1024 (2^10)"));
   study.advice.static_log2.reset();
-  CHECK(has(page::sections_of(study).html, "least room -0.8 binades at loss scale 1"));
+  CHECK(has(sections_of(study).html, "least room -0.8 binades at loss scale 1"));
 }
 
 TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
@@ -158,7 +163,7 @@ TEST_CASE("tensors with NaN or infinity fit no format", "[reports][sections]") {
   CHECK(sums.nonfinite == 1);
   CHECK(sums.eight_bits == before - 1);
   CHECK(has(page::formats_html(study.analysis), "besides NaN</small>"));
-  CHECK(has(page::sections_of(study).html, "; 1 holds NaN or infinity"));
+  CHECK(has(sections_of(study).html, "; 1 holds NaN or infinity"));
   const auto own = page::own_charts_json(study);
   std::size_t drawn = 0;
   for (const auto& row : own["fits"]["rows"]["0"]["all"]) {
@@ -196,30 +201,35 @@ TEST_CASE("formats tell fits, fits with a scale, and no", "[reports][sections]")
 TEST_CASE("the rest of a recommendation", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = page::advice_html(study.advice);
-  for (const char* text :
-       {"2^12 to 2^30", ">4096</td>", "+4 binades",
-        "torch starts at 16384 (2^14) with growth_interval 1000.",
-        "Replayed over the recorded steps, it skips 1 of 800 (&lt; 0.01 % to 0.70 %, 95 %).",
-        "If 16 ranks summed in FP16", "no sum can overflow up to a scale of 512 (2^9)",
-        "168 MB in FP32, 84 MB in FP16", "10 x 257"}) {
+  const answer::Answer answer = answer::answer_of(study);
+  const std::string html = page::tables_html(answer, answer::Evidence::advice);
+  for (const char* text : {"2^12 to 2^30", ">4096</td>", "+4 binades", "10 x 257"}) {
     CHECK(has(html, text));
   }
-  const std::string scales = page::scale_evidence_html(study.advice);
+  std::string details;
+  for (const std::string& sentence : answer.details) details += answer::plain(sentence) + "\n";
+  for (const char* text :
+       {"torch starts at 16384 (2^14) with growth_interval 1000.",
+        "Replayed over the recorded steps, it skips 1 of 800 (< 0.01 % to 0.70 %, 95 %).",
+        "Sum over 16 ranks in FP16"}) {
+    CHECK(has(details, text));
+  }
+  const std::string scales = page::tables_html(answer, answer::Evidence::scales);
   CHECK(occurrences(scales, "<th scope=\"row\"") == 20);
   CHECK(occurrences(scales, "<tr class=\"marked\">") == 1);
   CHECK(has(scales, "at most 30.0 %"));
-  CHECK(has(scales, "by counting alone"));
+  CHECK(has(scales, "assumes nothing about the magnitudes"));
   CHECK(has(scales, "12,345 of "));
 }
 
 TEST_CASE("names are text in every section", "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::hostile_study(folder / "run");
-  const page::Sections sections = page::sections_of(study);
-  const std::string html = page::findings_html(study, sections) + sections.html;
+  const answer::Answer answer = answer::answer_of(study);
+  const page::Sections sections = page::sections_of(study, answer);
+  const std::string html = page::findings_html(answer, sections) + sections.html;
   CHECK(html.find("<img") == std::string::npos);
-  CHECK(html.find('\x1b') == std::string::npos);
+  CHECK(html.find_first_of("\x1b\x0e\x0f") == std::string::npos);
   CHECK(html.find("\xe2\x80\xae") == std::string::npos);
   CHECK(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
   if (page::has_charts()) {
@@ -231,28 +241,36 @@ TEST_CASE("findings beyond the first are folded, and lead to their evidence",
           "[reports][sections]") {
   const TempFolder folder;
   const analyzers::Study study = sample::full_study(folder / "run");
-  const std::string html = page::findings_html(study, page::sections_of(study));
+  const answer::Answer answer = answer::answer_of(study);
+  const page::Sections sections = page::sections_of(study, answer);
+  const std::string html = page::findings_html(answer, sections);
   const std::size_t all = occurrences(html, "<li class=");
   CHECK(all > page::kFindingsShown);
+  CHECK(all == answer.findings.size());
   CHECK(occurrences(html.substr(0, html.find("<details>")), "<li class=") == page::kFindingsShown);
   CHECK(has(html, "<a href=\"#updates\">"));
   CHECK(has(html, "<a href=\"#overflow\">"));
-  analyzers::Study clear;  // no more is said than the log could have shown
-  CHECK(has(page::findings_html(clear, {}), "The log holds no tensors"));
-  clear.analysis.logs.resize(1);
-  clear.analysis.logs[0].tensors.emplace_back();
-  CHECK(has(page::findings_html(clear, {}), "It holds no gradients"));
-  clear.analysis.logs[0].tensors.back().counted = true;
-  CHECK(has(page::findings_html(clear, {}),
-            "Nothing was found that harms training in this format.<"));
-  clear.advice.underflow_not_identifiable = true;
-  CHECK(has(page::findings_html(clear, {}), "as far as the log shows"));
   analyzers::Study bare = study;  // a finding whose section is not there leads nowhere
   bare.overflow = {};
   bare.advice.nonfinite_steps = {1};
-  CHECK(!has(page::findings_html(bare, page::sections_of(bare)), "href=\"#overflow\""));
-  for (const answer::Evidence evidence : page::sections_of(study).evidence) {
-    CHECK(has(page::sections_of(study).html,
+  const answer::Answer less = answer::answer_of(bare);
+  CHECK(!has(page::findings_html(less, page::sections_of(bare, less)), "href=\"#overflow\""));
+  for (const answer::Evidence evidence : sections.evidence) {
+    CHECK(has(sections.html,
               "<details class=\"section\" id=\"" + std::string(answer::name_of(evidence))));
   }
+}
+
+TEST_CASE("where nothing was found no more is said than the log could have shown",
+          "[reports][sections]") {
+  analyzers::Study clear;
+  const auto said = [&] { return page::findings_html(answer::answer_of(clear), {}); };
+  CHECK(has(said(), "The log reports no loss scale and no skipped step either."));
+  clear.analysis.logs.resize(1);
+  clear.analysis.logs[0].tensors.emplace_back();
+  CHECK(has(said(), "It holds no gradients"));
+  clear.analysis.logs[0].tensors.back().counted = true;
+  CHECK(has(said(), "Nothing was found that harms training in this format.<"));
+  clear.advice.underflow_not_identifiable = true;
+  CHECK(has(said(), "The log does not show how much"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/answer/summary.hpp"
+#include "reports/answer/scale_words.hpp"
 
 #include <cmath>
 #include <string>

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said where nothing was found: no more than the log could have shown.
+#include <algorithm>
+#include <string>
+
+#include "reports/answer/answer_parts.hpp"
+#include "reports/answer/timeline_words.hpp"
+
+namespace halfscope::reports::answer {
+
+std::string clear_text(const analyzers::Study& study) {
+  const auto tensors = study.analysis.tensors();
+  if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
+    const bool bounds =
+        study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
+    return bounds ? "Nothing was found that harms training in this format. The log does not show "
+                    "how much becomes zero or overflows."
+                  : "Nothing was found that harms training in this format.";
+  }
+  if (!tensors.empty()) {
+    return "Nothing was found in the tensors of this log. It holds no gradients.";
+  }
+  const auto& timelines = study.timelines;
+  if (timelines.empty()) {
+    return study.peaks.empty() ? "The log reports no loss scale and no skipped step either." : "";
+  }
+  if (std::ranges::all_of(timelines, &analyzers::scale_history::TimelineFacts::clear)) {
+    return "The loss scale and the skipped steps show nothing wrong.";
+  }
+  return alarm_words(study).empty()
+             ? "The log does not show if its loss scale and its skipped steps are normal."
+             : "";
+}
+
+}  // namespace halfscope::reports::answer

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about what no loss scale brings back: NaN and infinities that last, a model that holds
+// them, values beyond the format.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "halfscope/log/error.hpp"
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
+
+namespace halfscope::reports::answer::found {
+
+using analyzers::Study;
+using analyzers::overflow::Cause;
+using analyzers::overflow::OverflowEvent;
+
+void carried(const Study& study, List& to) {
+  const std::string text = carried_text(study);
+  if (text.empty()) return;
+  const std::size_t end = text.find(". ") + 1;
+  to.push_back({Severity::breaks, text.substr(0, end), text.substr(end + 1), Evidence::scales});
+}
+
+void alarms(const Study& study, List& to) {
+  for (const AlarmWords& alarm : first_words(study)) {
+    const Severity least = alarm.minor ? Severity::note : Severity::warning;
+    to.push_back({alarm.lasts ? Severity::breaks : least, alarm.what, alarm.action,
+                  study.timelines.empty() ? Evidence::overflow : Evidence::timeline});
+  }
+}
+
+void collapse(const Study& study, List& to) {
+  const auto words = collapse_words(study);
+  if (!words) return;
+  to.push_back({Severity::breaks, words->what,
+                words->driver +
+                    " A scaler lowers the scale after every step with an infinity or NaN. Where it "
+                    "ends at 1 or less and goes on, lowering it does not cure them: look for them "
+                    "in the model.",
+                Evidence::timeline});
+}
+
+void lasting(const Study& study, List& to) {
+  const OverflowEvent* const end = study.lasting_first();
+  if (end == nullptr) return;
+  to.push_back({Severity::breaks,
+                fmt::format("From step {} to the last, {}, there are infinities or NaN that {}, "
+                            "first in {}.",
+                            end->step, end->last_step, no_cure_text(*end), code(end->tensor)),
+                "", Evidence::overflow});
+}
+
+void in_model(const Study& study, List& to) {
+  const auto& found = study.advice.nan_in_model;
+  if (!found) return;
+  const auto event =
+      std::ranges::find(study.overflow.events, Cause::nan_in_model, &OverflowEvent::cause);
+  to.push_back({Severity::breaks,
+                fmt::format("{} in the model from step {}, first in {}.",
+                            found->nan ? "NaN" : "Infinity", found->step, code(found->tensor)),
+                "No loss scale and no wider format helps." +
+                    (event == study.overflow.events.end() ? "" : " " + log::printable(event->why)),
+                Evidence::overflow});
+}
+
+void without_cure(const Study& study, List& to) {
+  const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
+  if (tensors.empty()) return;
+  const bool one = tensors.size() == 1;
+  to.push_back(
+      {Severity::breaks,
+       fmt::format("{} {} {} whatever the loss scale.", listed_code(tensors, 3),
+                   one ? "overflows" : "overflow", format_name(study.analysis)),
+       fmt::format("Keep {} in FP32 or bfloat16, or make the values smaller.", one ? "it" : "them"),
+       Evidence::overflow});
+}
+
+}  // namespace halfscope::reports::answer::found

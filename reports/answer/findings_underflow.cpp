@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about gradients that become zero, and about what the log does not show of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "analyzers/underflow/lost_mass.hpp"
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer::found {
+
+using analyzers::Study;
+using analyzers::recommend::KeepInFp32;
+using analyzers::recommend::LayerScale;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Share;
+
+namespace {
+
+std::string joined(std::string_view sentence, const std::string& next) {
+  return std::string(sentence) + (next.empty() ? "" : " ") + next;
+}
+
+Severity severity_of(double share, const analyzers::underflow::RecommendOptions& asked) {
+  if (share >= asked.serious_loss) return Severity::serious;
+  return share >= asked.negligible_loss ? Severity::warning : Severity::note;
+}
+
+Share flushed_now(const Study& study) {
+  Share out;
+  for (const auto& tensor : study.analysis.tensors()) {
+    if (!tensor.counted) continue;
+    out.count += tensor.counts.classes.flushed_to_zero;
+    out.of += tensor.counts.finite_nonzero;
+  }
+  return study.analysis.loss_scale == 1 ? study.advice.flushed_at_1 : out;
+}
+
+std::string cure(const Study& study) {
+  const Recommendation& advice = study.advice;
+  if (!advice.static_log2 || advice.no_step_held()) return "";
+  if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
+  return fmt::format(
+      "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
+      share_range_text(advice.flushed_at_recommended.low(), advice.flushed_at_recommended.high()));
+}
+
+std::string title_of(const Study& study, const Share& now) {
+  const bool one = study.analysis.loss_scale == 1;
+  const std::string where =
+      one ? "Without a loss scale" : "At loss scale " + scale_text(study.analysis.loss_scale);
+  const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";
+  return hidden_by_buckets(study.analysis)
+             ? fmt::format("{}, what becomes zero is not identifiable: {}", where, share)
+             : fmt::format("{}, {} become zero", where, share);
+}
+
+}  // namespace
+
+void underflow(const Study& study, List& to) {
+  const Share now = flushed_now(study);
+  const auto& asked = study.advice.asked;
+  if (now.of.high == 0 || now.high() < asked.negligible_loss || study.advice.needs_no_scale()) {
+    return;
+  }
+  std::string title = title_of(study, now), action = cure(study);
+  // What only may be lost is no serious finding.
+  const bool bounds = hidden_underflow(study.advice) == Hidden::in_buckets;
+  Severity severity = bounds ? std::max(Severity::warning, severity_of(now.low(), asked))
+                             : severity_of(now.high(), asked);
+  if (const std::optional<MassShare>& mass = study.lost) {
+    title += fmt::format(
+        ". They hold {} of the gradients' sum of squares (L2), {} of their "
+        "magnitudes (L1)",
+        share_range_text(mass->l2.low, mass->l2.high),
+        share_range_text(mass->l1.low, mass->l1.high));
+    // Values below 2^-27 were 31 % of all in Multibox SSD and did not matter: Micikevicius et al.,
+    // Mixed Precision Training, ICLR 2018, 3.2.
+    severity =
+        std::max(bounds ? Severity::warning : Severity::serious, severity_of(mass->l2.high, asked));
+    if (severity == Severity::note) action = joined("So little hardly moves the model.", action);
+  }
+  to.push_back({severity, title + ".", action, Evidence::scales});
+}
+
+namespace {
+
+std::string layers_title(const std::vector<std::string>& served,
+                         const std::vector<std::string>& unserved) {
+  std::string own, none;
+  if (!served.empty()) {
+    own = fmt::format("{} {} a scale of {} own ({})", plural(served.size(), "layer"),
+                      served.size() == 1 ? "needs" : "need", served.size() == 1 ? "its" : "their",
+                      some_names(served));
+  }
+  if (!unserved.empty()) {
+    none = fmt::format("no scale at all reaches the target in {} ({})",
+                       plural(unserved.size(), "layer"), some_names(unserved));
+  }
+  return fmt::format("No single loss scale serves every tensor: {}{}{}.", own,
+                     own.empty() || none.empty() ? "" : "; ", none);
+}
+
+/// What is gained by keeping one tensor or operation in FP32; null where nothing is.
+const KeepInFp32* best_gain(const Recommendation& advice) {
+  const auto best = std::ranges::max_element(advice.keep_in_fp32, {}, &KeepInFp32::binades_gained);
+  return best != advice.keep_in_fp32.end() && best->binades_gained > 0 ? &*best : nullptr;
+}
+
+std::string gain_text(const KeepInFp32* gain) {
+  if (gain == nullptr) return "";
+  return fmt::format("Keep {} in FP32 and the scale can rise by {}.", code(gain->name),
+                     plural(static_cast<std::uint64_t>(gain->binades_gained), "binade"));
+}
+
+/// Whether what is lost at the recommended scale hardly weighs.
+bool little_lost(const Recommendation& advice) {
+  return advice.lost_at_recommended &&
+         advice.lost_at_recommended->l2.high < advice.asked.negligible_loss;
+}
+
+void layers(const Recommendation& advice, const std::string& keep, List& to) {
+  std::vector<std::string> served, unserved;
+  for (const LayerScale& layer : advice.per_layer) {
+    (layer.served() ? served : unserved).push_back(layer.layer);
+  }
+  const bool little = little_lost(advice);
+  const std::string scale = served.empty() ? "Keep what matters of them in FP32."
+                                           : "Scale layer by layer, or keep them in FP32.";
+  to.push_back({little ? Severity::note : Severity::warning, layers_title(served, unserved),
+                little ? joined("The values lost at the recommended scale are many, but they hold "
+                                "hardly any of the gradients' sum of squares: it does little harm.",
+                                keep)
+                       : (keep.empty() ? scale : keep),
+                Evidence::advice});
+}
+
+}  // namespace
+
+void no_single_scale(const Study& study, List& to) {
+  const Recommendation& advice = study.advice;
+  const KeepInFp32* const gain = best_gain(advice);
+  const std::string keep = gain_text(gain);
+  if (!advice.per_layer.empty()) {
+    layers(advice, keep, to);
+  } else if (!advice.above_target.empty()) {
+    to.push_back({little_lost(advice) ? Severity::note : Severity::warning,
+                  fmt::format("{} above the target share of zeros at the recommended scale: {}.",
+                              advice.above_target.size() == 1
+                                  ? "1 tensor stays"
+                                  : plural(advice.above_target.size(), "tensor") + " stay",
+                              some_names(advice.above_target)),
+                  keep, Evidence::advice});
+  } else if (gain != nullptr) {
+    to.push_back({Severity::note,
+                  fmt::format("One tensor or operation holds the loss scale down by {}: {}.",
+                              plural(static_cast<std::uint64_t>(gain->binades_gained), "binade"),
+                              code(gain->name)),
+                  keep, Evidence::advice});
+  }
+}
+
+namespace {
+
+/// The format in which the first tensor that hides its underflow was computed.
+std::string hiding_format(const Study& study) {
+  const auto tensors = study.analysis.tensors();
+  const auto hiding = std::ranges::find_if(tensors, [](const auto& t) {
+    return t.counted && !t.underflow_identifiable && t.counts.total != 0;
+  });
+  return hiding == tensors.end() ? "16 bits" : computed_text(*hiding);
+}
+
+void unknown_underflow(const Study& study, List& to) {
+  switch (hidden_underflow(study.advice)) {
+    case Hidden::no: return;
+    case Hidden::in_buckets:
+      to.push_back({Severity::note, lowest_in_buckets(study), "", Evidence::scales});
+      return;
+    case Hidden::no_counts:
+      to.push_back({Severity::note,
+                    "This log has maximum magnitudes but no histograms, so underflow cannot be "
+                    "measured.",
+                    "", Evidence::scales});
+      return;
+    case Hidden::in_zeros: break;
+  }
+  const std::string dtype = hiding_format(study);
+  to.push_back(
+      {Severity::note,
+       fmt::format("Some gradients were computed in {}: what underflowed there is already "
+                   "zero, so the shares are bounds and no lowest scale can be given.",
+                   dtype),
+       fmt::format("Record {} run to see it.", dtype == "FP16" ? "an FP32 or BF16" : "an FP32"),
+       Evidence::scales});
+}
+
+}  // namespace
+
+void unknown(const Study& study, List& to) {
+  const Recommendation& r = study.advice;
+  if (!r.static_log2 || r.needs_no_scale()) return;
+  if (r.overflow_not_identifiable) {
+    const std::string_view record =
+        r.clipped                 ? "record them before clipping, as halfscope.torch.Recorder does"
+        : r.incomplete_steps != 0 ? "add parameters to the optimizer before backward"
+                                  : "record a run in FP32 or BF16, or one at a smaller loss scale";
+    to.push_back({Severity::note, "The log does not show how large the largest gradients were.",
+                  fmt::format("To see it, {}.", record), Evidence::overflow});
+  }
+  unknown_underflow(study, to);
+}
+
+}  // namespace halfscope::reports::answer::found

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The key numbers of an answer.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "reports/answer/answer.hpp"
+#include "reports/answer/answer_parts.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/scale_words.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::Study;
+using analyzers::recommend::Limit;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Share;
+
+namespace {
+
+using Kind = Number::Kind;
+
+/// How much of the gradients' squares is lost: "; they hold 0.1 % of the sum of squares (L2)".
+std::string mass_text(const std::optional<MassShare>& mass) {
+  if (!mass) return "";
+  return fmt::format("; these hold {} of the gradients' sum of squares (L2)",
+                     share_range_text(mass->l2.low, mass->l2.high));
+}
+
+Number lost_number(const Study& study, std::string title, const Share& share,
+                   const std::optional<MassShare>& mass) {
+  const std::string detail =
+      fmt::format("{} of {} nonzero gradient values become zero{}", count_text(share.count),
+                  count_text(share.of), share.count.high == 0 ? "" : mass_text(mass));
+  if (hidden_by_buckets(study.analysis)) {
+    return {Kind::limit, std::move(title), "not identifiable", lost_text(share) + ": " + detail};
+  }
+  const bool little =
+      mass ? mass->l2.high < study.advice.asked.negligible_loss : share.count.high == 0;
+  return {little ? Kind::kept : Kind::lost, std::move(title), lost_text(share), detail};
+}
+
+std::string limit_detail(const Study& study, const Limit& limit) {
+  if (limit.skipped_at) return "at least; " + skipped_limit_text(limit);
+  const std::string_view what = limit.censored       ? "at least; an infinity in"
+                                : limit.bounded      ? "the largest gradient value, at most:"
+                                : limit.from_scalars ? "the largest gradient value of all steps, in"
+                                                     : "the largest gradient value:";
+  return fmt::format("{} {} at step {}{}", what, code(limit.name), limit.step,
+                     study.analysis.logs.size() > 1 ? " of " + code(limit.log) : "");
+}
+
+Number use_number(const Recommendation& advice) {
+  const std::string half = half_parameters_text(advice);
+  return {Kind::use, advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
+          (advice.overflow_not_identifiable ? "at most " : "") + power_text(*advice.static_log2),
+          fmt::format("the largest power of two that keeps {} free below overflow{}{}",
+                      plural(static_cast<std::uint64_t>(advice.asked.headroom_bits), "binade"),
+                      half.empty() ? "" : ". ", half)};
+}
+
+}  // namespace
+
+std::string_view name_of(Number::Kind kind) {
+  switch (kind) {
+    case Kind::lost: return "lost";
+    case Kind::kept: return "kept";
+    case Kind::limit: return "limit";
+    case Kind::use: break;
+  }
+  return "use";
+}
+
+std::vector<Number> numbers(const Study& study) {
+  const Recommendation& advice = study.advice;
+  if (advice.needs_no_scale()) {
+    return {{Kind::use, "Loss scale to use", "none", "FP32's exponent range"}};
+  }
+  // What is lost is not the trouble of a run that diverges.
+  if (advice.no_scale == analyzers::recommend::NoScale::diverges) return {};
+  std::vector<Number> out;
+  if (advice.flushed_at_1.of.high > 0) {
+    out.push_back(
+        lost_number(study, "Lost without loss scaling", advice.flushed_at_1, advice.lost_at_1));
+  }
+  if (!advice.static_log2) return out;
+  if (advice.flushed_at_recommended.of.high > 0) {
+    out.push_back(lost_number(study, "Lost at loss scale " + power_text(*advice.static_log2),
+                              advice.flushed_at_recommended, advice.lost_at_recommended));
+    // Bounds are no good news.
+    if (advice.underflow_not_identifiable) out.back().kind = Kind::limit;
+  }
+  if (advice.no_step_held()) return out;
+  out.push_back(use_number(advice));
+  if (advice.limited_by) {
+    out.push_back({Kind::limit, "What limits it", magnitude_text(advice.limited_by->max_abs),
+                   limit_detail(study, *advice.limited_by)});
+  }
+  return out;
+}
+
+}  // namespace halfscope::reports::answer

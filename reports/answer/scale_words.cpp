@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/scale_words.hpp"
+
+#include <fmt/format.h>
+
+#include "reports/answer/first_words.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/no_scale.hpp"
+#include "reports/answer/snippets.hpp"
+#include "reports/answer/summary.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
+#include "reports/answer/update_sums.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::Study;
+using analyzers::recommend::Recommendation;
+
+namespace {
+
+/// Of a format that has FP32's exponent range.
+std::string wide_text(const analyzers::Findings& found) {
+  const bool bfloat16 = found.analysis.target.name == "bfloat16";
+  return fmt::format("{} needs no loss scale: it has the exponent range of FP32.{}",
+                     people_say(found.analysis.target.name),
+                     found.in_bfloat16 && bfloat16
+                         ? " This run computed in BF16; --format fp16 says whether it may use FP16."
+                         : "");
+}
+
+/// Whether a run in BF16 may use the format, and the tensor that decides.
+std::string may_use_text(const Study& study) {
+  const Recommendation& advice = study.advice;
+  const std::string scale = advice.static_log2 ? power_text(*advice.static_log2) : "";
+  const std::string tensor = code(advice.may_use->tensor);
+  const std::string question = fmt::format("May this run, which computed in BF16, use {}? ",
+                                           people_say(study.analysis.target.name));
+  using Why = analyzers::recommend::MayUse::Why;
+  switch (advice.may_use->why) {
+    case Why::fits:
+      return question + fmt::format(
+                            "Yes, at a loss scale of {}{}. {} decides: it has the largest "
+                            "gradient.",
+                            advice.overflow_not_identifiable ? "at most " : "", scale, tensor);
+    case Why::flushed:
+      return question + fmt::format(
+                            "No. {} decides: too much of it becomes zero at {}, the largest "
+                            "loss scale that leaves the headroom.",
+                            tensor, scale);
+    case Why::overflows:
+      return question +
+             fmt::format("No. {} decides: it overflows whatever the loss scale.", tensor);
+    case Why::no_scale: break;
+  }
+  return "";
+}
+
+/// "up to 1024 (2^10)"; of a bound: "at most 1024 (2^10): infinities hide ..."
+std::string up_to(const Recommendation& advice) {
+  const std::string scale = power_text(*advice.static_log2);
+  return advice.overflow_not_identifiable
+             ? fmt::format("at most {}: {}", scale, hidden_maximum(advice))
+             : "up to " + scale;
+}
+
+std::string use_text(const Study& study) {
+  const Recommendation& advice = study.advice;
+  const bool failed =
+      study.overflow.lasting() != nullptr || collapse_words(study) || ends_broken(study);
+  const std::string scale = power_text(*advice.static_log2);
+  return fmt::format(
+      "{} a loss scale of {}{}.", failed ? "The finite gradients alone would allow" : "Use",
+      advice.overflow_not_identifiable ? "at most " : "",
+      advice.overflow_not_identifiable ? fmt::format("{}: {}", scale, hidden_maximum(advice))
+                                       : scale);
+}
+
+}  // namespace
+
+std::string scale_sentence(const Study& study) {
+  const Recommendation& advice = study.advice;
+  if (advice.may_use && advice.may_use->why != analyzers::recommend::MayUse::Why::no_scale) {
+    return may_use_text(study);
+  }
+  if (!advice.static_log2) {
+    return fmt::format("{}: {}.", no_scale_title(advice), no_scale_text(study));
+  }
+  if (advice.needs_no_scale()) return wide_text(study);
+  if (advice.no_step_held()) return unheld_text(advice);
+  if (default_fine(study)) {
+    return fmt::format("{} A static loss scale can be {}.", default_fine_text(study),
+                       up_to(advice));
+  }
+  if (!advice.none_needed) return use_text(study);
+  return fmt::format(
+      "{}; if you use one, {}.",
+      broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed",
+      up_to(advice));
+}
+
+bool default_fine(const Study& study) {
+  const auto& dynamic = study.advice.dynamic;
+  if (dynamic.empty() || broken(study) || loses_updates(study, study.advice.asked.negligible_loss))
+    return false;
+  if (!worth_pasting(study) || study.advice.may_use) return false;
+  const analyzers::recommend::DynamicAdvice& first = dynamic.front();
+  return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&
+         static_cast<double>(first.replayed->skipped.high) <=
+             study.advice.asked.serious_loss * static_cast<double>(first.replayed->steps);
+}
+
+std::string default_fine_text(const Study& study) {
+  return default_fine(study)
+             ? "PyTorch's default GradScaler() is fine for this run: change nothing."
+             : "";
+}
+
+std::string half_parameters_text(const Recommendation& advice) {
+  if (!advice.highest_if_half_log2) return "";
+  return fmt::format(
+      "If the parameters themselves are FP16 (model.half()), their gradients are added up in FP16: "
+      "then use at most {}.",
+      power_text(*advice.highest_if_half_log2));
+}
+
+}  // namespace halfscope::reports::answer
