@@ -38,6 +38,9 @@ namespace halfscope::reports::charts {
 /// of every role: a few values far out would press the rest into a line.
 Window window_of(const analyzers::underflow::Analysis& analysis,
                  const analyzers::recommend::Recommendation& advice);
+/// The same for gradients alone.
+Window gradient_window(const analyzers::underflow::Analysis& analysis,
+                       const analyzers::recommend::Recommendation& advice);
 
 /// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
 std::string left_out(const Window& window,
@@ -57,6 +60,10 @@ struct UpdateWindow {
 UpdateWindow update_window(const UpdateTable& table, const analyzers::underflow::Target& target);
 /// The smallest ratio of update to weight drawn, as an exponent: far below it all are lost.
 int first_ratio(const analyzers::underflow::Target& target);
+
+/// The histogram at the top of a page, over rows "bars": bars and regions that are lost are coloured,
+/// paler where only the recommended scale keeps them; gradient_chart.cpp.
+nlohmann::ordered_json gradient_histogram(const Window& window, Axis counts);
 
 // update_charts.cpp
 nlohmann::ordered_json update_map(const UpdateWindow& window,

@@ -15,6 +15,7 @@
 #include "reports/export/json.hpp"
 #include "reports/page/evidence.hpp"
 #include "reports/page/gaps_html.hpp"
+#include "reports/page/gradients_html.hpp"
 #include "reports/page/island.hpp"
 #include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
@@ -113,7 +114,7 @@ Parts parts(const Study& study, std::string_view title) {
   return {
       {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
-      {"summary", summary_html(study) + settings_html(study)},
+      {"summary", summary_html(study) + gradients_html(analysis, advice) + settings_html(study)},
       {"gaps", gaps_html(analysis)},
       {"findings", findings_html(study, sections)},
       {"if-tensors", analysis.tensors().empty() ? " hidden" : ""},

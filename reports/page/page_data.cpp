@@ -81,7 +81,7 @@ json both_axes(const std::function<json(Axis)>& draw) {
 
 /// Specifications for what a loss scale acts on, and for the rest, where the recommended one would
 /// change nothing.
-json specs_json(const Window& scaled) {
+json specs_json(const Window& scaled, const Window& gradients) {
   Window unscaled = scaled;
   unscaled.loss_scale = 1;  // no loss scale acts on these roles
   unscaled.recommended = unscaled.lowest = unscaled.highest = std::nullopt;
@@ -92,6 +92,8 @@ json specs_json(const Window& scaled) {
     out["heat"][name] = both_axes([&](Axis) { return charts::heat_map(w); });
     out["scales"][name] = both_axes([&](Axis axis) { return charts::scale_curves(w, axis); });
   }
+  out["gradients"]["scaled"] =
+      both_axes([&](Axis axis) { return charts::gradient_histogram(gradients, axis); });
   return out;
 }
 
@@ -140,7 +142,7 @@ std::string facts(const analyzers::underflow::TensorFindings& tensor, const Wind
 json charts_json(const analyzers::Study& study) {
   const Analysis& analysis = study.analysis;
   const Window window = charts::window_of(analysis, study.advice);
-  json out = {{"specs", specs_json(window)},
+  json out = {{"specs", specs_json(window, charts::gradient_window(analysis, study.advice))},
               {"themes",
                {{"light", charts::theme(charts::Theme::light)},
                 {"dark", charts::theme(charts::Theme::dark)}}},
