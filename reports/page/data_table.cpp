@@ -3,7 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 #include "reports/answer/text.hpp"
+#include "reports/page/kept.hpp"
 
 namespace halfscope::reports::page {
 
@@ -11,13 +16,17 @@ namespace {
 
 std::string attributes(const Cell& cell) {
   std::string out;
-  if (cell.key) out += fmt::format(" data-v=\"{}\"", *cell.key);
+  if (cell.key) out += fmt::format(" data-v=\"{}\"", sort_key(*cell.key));
   if (!cell.title.empty()) out += fmt::format(" title=\"{}\"", answer::html_escape(cell.title));
   if (cell.muted) out += " class=\"nil\"";
   return out;
 }
 
 }  // namespace
+
+std::string sort_key(double value) {
+  return std::trunc(value) == value ? fmt::format("{}", value) : fmt::format("{:.9g}", value);
+}
 
 std::string breakable_name(std::string_view name) {
   constexpr std::string_view kBreak = "<wbr>";
@@ -30,7 +39,7 @@ std::string breakable_name(std::string_view name) {
 }
 
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
-                       const std::vector<Row>& rows) {
+                       const std::vector<Row>& rows, std::size_t left_out) {
   std::string out = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
       "<table class=\"data\"><thead><tr>",
@@ -41,7 +50,8 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
                        text ? " class=\"left\"" : "", answer::html_escape(headings[i]));
   }
   out += "</tr></thead>\n<tbody>\n";
-  for (const Row& row : rows) {
+  const std::size_t written = std::min(rows.size(), kMostTensors);
+  for (const Row& row : std::span(rows).first(written)) {
     out += row.marked ? "<tr class=\"marked\">" : "<tr>";
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       const std::string_view tag = i == 0 ? "th" : "td";
@@ -50,7 +60,8 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
     }
     out += "</tr>\n";
   }
-  return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n";
+  return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n" +
+         left_out_note(left_out + rows.size() - written);
 }
 
 }  // namespace halfscope::reports::page

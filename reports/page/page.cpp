@@ -11,12 +11,12 @@
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/evidence.hpp"
 #include "reports/page/gaps_html.hpp"
 #include "reports/page/gradients_html.hpp"
 #include "reports/page/island.hpp"
+#include "reports/page/kept.hpp"
 #include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
 #include "reports/page/settings.hpp"
@@ -107,7 +107,6 @@ std::string bounds_key(const Analysis& analysis) {
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
-  const analyzers::Findings& found = study;  // without the recommendation
   const Recommendation& advice = study.advice;
   const Sections sections = sections_of(study);
   const bool moved = advice.static_log2.has_value();
@@ -141,9 +140,9 @@ Parts parts(const Study& study, std::string_view title) {
       {"notes", notes_html(analysis)},
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
-      {"islands", json_island("analysis", exports::to_json(found)) +
-                      json_island("recommendation", exports::to_json(study)) +
-                      text_island("csv", exports::to_csv(analysis)) +
+      {"kept", kept_text(analysis)},
+      {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size())},
+      {"islands", json_island("analysis", exports::to_json(study, kept_part(study))) +
                       json_island("charts", charts_json(study))}};
 }
 
