@@ -35,8 +35,9 @@ const rows = {
 };
 const datasets = {gradients: 'bars', histogram: 'bars', heat: 'cells', scales: 'scales'};
 // Drawn on a canvas: too many marks for SVG.
-const crowded = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed']);
-const oneAxis = new Set(['heat', 'update-map', 'policy-scales']);  // the same on either axis
+const crowded = new Set(['heat', 'update-map', 'policy-scales']);
+// The same on either axis.
+const oneAxis = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
@@ -99,7 +100,8 @@ async function draw(figure, page) {
   if (caption) spec.description = caption.textContent;
   spec.datasets = {[found.dataset]: found.rows};
   if (spec.height.step) {  // so many pixels a name; Vega-Lite would warn of a width that fits
-    const names = new Set(found.rows.map((r) => r[spec.encoding.y.field]));
+    const {y} = (spec.layer?.[0] ?? spec).encoding;
+    const names = new Set(found.rows.map((r) => r[y.field]));
     spec.height = spec.height.step * names.size;
   }
   const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
