@@ -41,7 +41,7 @@ function(halfscope_embed_page)
       OUTPUT ${${name}}
       COMMAND ${python} ${assets}/assemble.py ${assets} ${name} ${${name}}
       DEPENDS ${assets}/assemble.py ${assets}/${name}.html ${assets}/page.css ${assets}/${name}.js
-              ${assets}/charts.js ${assets}/tables.js ${assets}/vega-license.txt
+              ${assets}/charts.js ${assets}/tables.js ${assets}/csv.js ${assets}/data.js ${assets}/loader.js ${assets}/vega-license.txt
       COMMENT "Assembling the page ${name}.html" VERBATIM)
   endforeach()
   set_source_files_properties(page/template.cpp PROPERTIES

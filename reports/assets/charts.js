@@ -33,10 +33,11 @@ const rows = {
   cells: (s) => s.columns.flatMap(
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
-const datasets = {histogram: 'bars', heat: 'cells', scales: 'scales'};
+const datasets = {gradients: 'bars', histogram: 'bars', heat: 'cells', scales: 'scales'};
 // Drawn on a canvas: too many marks for SVG.
-const crowded = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed']);
-const oneAxis = new Set(['heat', 'update-map', 'policy-scales']);  // the same on either axis
+const crowded = new Set(['heat', 'update-map', 'policy-scales']);
+// The same on either axis.
+const oneAxis = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
@@ -91,11 +92,16 @@ async function draw(figure, page) {
   figure.replaceChildren();
   const found = figure.dataset.series ? fromSeries(figure.dataset, page)
                                       : fromOwn(figure.dataset, page);
+  const picture = figure.closest('.picture');
+  if (picture) picture.hidden = typeof found === 'string';  // no empty frame
   if (typeof found === 'string') return say(figure, found);
   const spec = structuredClone(found.spec);
+  const caption = picture?.querySelector('figcaption div:not([hidden])');
+  if (caption) spec.description = caption.textContent;
   spec.datasets = {[found.dataset]: found.rows};
   if (spec.height.step) {  // so many pixels a name; Vega-Lite would warn of a width that fits
-    const names = new Set(found.rows.map((r) => r[spec.encoding.y.field]));
+    const {y} = (spec.layer?.[0] ?? spec).encoding;
+    const names = new Set(found.rows.map((r) => r[y.field]));
     spec.height = spec.height.step * names.size;
   }
   const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
@@ -125,7 +131,7 @@ async function draw(figure, page) {
 // it is drawn when it is opened.
 let queue = Promise.resolve();
 function redraw(page, wanted = () => true) {
-  const figures = [...document.querySelectorAll('figure.chart')].filter(
+  const figures = [...document.querySelectorAll('.chart')].filter(
       (figure) => wanted(figure) && !figure.closest('details.section:not([open])'));
   document.documentElement.dataset.drawn = 'no';
   for (const figure of figures) {

@@ -6,14 +6,6 @@ const MOST_POINTS = 2000;
 let chosen = 0;
 window.halfscopeViews = {};  // drawn views, for whoever wants the data behind a picture
 
-async function island(id) {
-  const element = byId(id);
-  if (!element.dataset.encoding) return element.textContent;
-  const bytes = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(plain).text();
-}
-
 // --- rows, as the charts name them
 const bounds = (count) => Array.isArray(count) ? count : [count, count];
 function thinned(all) {
@@ -136,9 +128,10 @@ function nameTheme() {
   byId('theme').setAttribute('aria-pressed', String(isDark()));
 }
 
-function buttons(page, text) {
+function buttons(page) {
   byId('save-json').addEventListener(
-      'click', () => save('halfscope-comparison.json', 'application/json', text));
+      'click', () => save('halfscope-comparison.json', 'application/json',
+                          JSON.stringify(page.comparison)));
   byId('theme').addEventListener('click', () => {
     document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
     nameTheme();
@@ -158,11 +151,10 @@ function buttons(page, text) {
 }
 
 async function start() {
-  const text = await island('comparison');
-  const page = {comparison: JSON.parse(text), charts: JSON.parse(await island('charts'))};
+  const page = {comparison: await data('comparison'), charts: await data('charts')};
   window.halfscope = page;
   nameTheme();
-  buttons(page, text);
+  buttons(page);
   const table = byId('worst');
   sortable(table, limited(table.tBodies[0], byId('all-rows'), 50));
   hinted(table.parentElement);

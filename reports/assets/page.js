@@ -139,28 +139,20 @@ function choices(page) {
   });
 }
 
-async function island(id) {
-  const element = byId(id);
-  if (!element) return null;
-  if (!element.dataset.encoding) return element.textContent;
-  const bytes = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(plain).text();
-}
-
 async function start() {
-  const texts = {analysis: await island('analysis'), csv: JSON.parse(await island('csv'))};
-  const page = {analysis: JSON.parse(texts.analysis), charts: JSON.parse(await island('charts'))};
+  const page = {analysis: await data('analysis'), charts: await data('charts')};
   window.halfscope = page;
+  const {tensors, tensors_left_out: leftOut} = page.analysis;
+  const name = 'halfscope-analysis' +
+      (leftOut ? `-worst-${tensors.length}-of-${tensors.length + leftOut}-tensors` : '');
   byId('save-json').addEventListener(
-      'click', () => save('halfscope-analysis.json', 'application/json', texts.analysis));
-  byId('save-csv').addEventListener(
-      'click', () => save('halfscope-analysis.csv', 'text/csv', texts.csv));
+      'click', () => save(`${name}.json`, 'application/json', JSON.stringify(page.analysis)));
+  byId('save-csv').addEventListener('click', () => save(`${name}.csv`, 'text/csv', csvOf(page)));
   for (const button of document.querySelectorAll('.paste button')) {
     button.addEventListener('click', () => copy(button));
   }
-  const lines = await island('settings');
-  if (lines) settings(JSON.parse(lines));
+  const lines = await data('settings');
+  if (lines) settings(lines);
   chooseLog(page, Object.keys(page.charts.series)[0]);
   themes(page);
   tables();

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/charts/binades.hpp"
 #include "reports/charts/limits.hpp"
 #include "reports/charts/vega.hpp"
 
@@ -20,109 +22,15 @@ using namespace vega;
 
 namespace {
 
-// A strip for each scale above the plot, with its limits written beside it (pixels above the plot).
-struct Strip {
-  int label, top, bottom;
-};
-constexpr Strip kNowStrip = {-60, -52, -37};
-constexpr Strip kAloneStrip = {-28, -18, -3};
-constexpr Strip kAdvisedStrip = {-9, -33, -18};
-
-/// Fields every chart of binades shows on hover.
-json binade_fields() {
-  return json::array(
-      {calculate("datum.e + 1", "end"),
-       calculate("'2^' + datum.e + ' to 2^' + (datum.e + 1)", "magnitude"),
-       calculate(described({"datum.low", "datum.low / datum.of"},
-                           {"datum.high", "datum.high / max(datum.high, datum.of_low)"}),
-                 "values")});
-}
-
-/// A channel of what is known only between bounds, and of the rest.
-json where_uncertain(double uncertain, double sure) {
-  return {{"condition", {{"test", "datum.low < datum.high"}, {"value", uncertain}}},
-          {"value", sure}};
-}
-
-/// A channel along the magnitudes; the same scale and axis in every layer.
-json magnitude(const Window& window, const std::string& field) {
-  json axis = exponent_axis("magnitude, unscaled");
-  axis["tickCount"] = 10;
-  return {{"field", field},
-          {"type", "quantitative"},
-          {"axis", axis},
-          {"scale",
-           {{"domain", {window.first_exponent, window.last_exponent}},
-            {"nice", false},
-            {"zero", false}}}};
-}
-
-/// Bands of one strip: what binary16 makes of each magnitude at this scale.
-json bands(const Window& window, const Limits& limits) {
-  const double edges[] = {static_cast<double>(window.first_exponent), limits.zero.position,
-                          limits.subnormal.position, limits.largest.position,
-                          static_cast<double>(window.last_exponent)};
-  const std::pair<const char*, std::string> classes[] = {
-      {"zero", "at and below " + limits.zero.label},
-      {"subnormal", "up to " + limits.subnormal.label},
-      {"normal", "up to " + limits.largest.label},
-      {"overflow", "above " + limits.largest.label}};
-  json out = json::array();
-  for (int i = 0; i < 4; ++i) {
-    out.push_back({{"from", edges[i]},
-                   {"to", edges[i + 1]},
-                   {"middle", (edges[i] + edges[i + 1]) / 2},
-                   {"class", classes[i].first},
-                   {"where", classes[i].second},
-                   {"share", (edges[i + 1] - edges[i]) / (edges[4] - edges[0])}});
-  }
-  return out;
-}
-
-json positions(const Limits& limits) {
-  json out = json::array();
-  for (const Limit* limit : {&limits.zero, &limits.subnormal, &limits.largest}) {
-    out.push_back({{"at", limit->position}, {"label", limit->label}});
-  }
-  return out;
-}
-
-/// The limits at one scale: rules through the plot, a strip above it, their values beside it.
-void add_limits(const Window& window, const Scale& scale, bool alone, json& layers) {
-  const Limits limits = limits_of(window.target, scale.scale);
-  const std::string& style = scale.style;
-  const Strip strip = scale.advised() ? kAdvisedStrip : alone ? kAloneStrip : kNowStrip;
-  const int middle = (strip.top + strip.bottom) / 2;
-  const json x = magnitude(window, "from"), at = magnitude(window, "at");
-  layers.push_back(layer(positions(limits), {{"type", "rule"}, {"style", style}}, {{"x", at}}));
-  layers.push_back(layer(bands(window, limits), {{"type", "rect"}, {"style", "strip"}},
-                         {{"x", x},
-                          {"x2", {{"field", "to"}}},
-                          {"y", {{"value", strip.top}}},
-                          {"y2", {{"value", strip.bottom}}},
-                          {"color", class_colour("class", nullptr)},
-                          {"tooltip", tooltip({{"class", "becomes"}, {"where", "magnitudes"}})}}));
-  layers.push_back(
-      layer(bands(window, limits), {{"type", "text"}, {"style", "strip-name"}},
-            {{"x", magnitude(window, "middle")},
-             {"y", {{"value", middle}}},
-             {"text",
-              {{"condition",
-                {{"test", "datum.share * width > 6 * length(datum.class)"}, {"field", "class"}}},
-               {"value", ""}}}}));
-  layers.push_back(
-      layer(positions(limits), {{"type", "text"}, {"style", style + "-label"}},
-            {{"x", at}, {"y", {{"value", strip.label}}}, {"text", {{"field", "label"}}}}));
-  layers.push_back(
-      layer(json::array({{{"name", short_name(scale.scale)}}}),
-            {{"type", "text"}, {"style", style + "-name"}, {"align", "right"}},
-            {{"x", {{"value", -6}}}, {"y", {{"value", middle}}}, {"text", {{"field", "name"}}}}));
-}
+/// What a window shows besides the limits.
+using Wanted = std::function<bool(const analyzers::underflow::TensorFindings&)>;
 
 /// The exponents between which all but the lowest and the highest hundredth of each role lie.
-std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analysis& analysis) {
+std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analysis& analysis,
+                                              const Wanted& wanted) {
   std::map<log::Role, std::map<int, std::uint64_t>> roles;
   for (const analyzers::underflow::TensorFindings& tensor : analysis.tensors()) {
+    if (!wanted(tensor)) continue;
     for (const auto& [exponent, count] : tensor.binades) roles[tensor.role][exponent] += count.high;
   }
   std::vector<std::pair<int, int>> out;
@@ -141,10 +49,8 @@ std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analys
   return out;
 }
 
-}  // namespace
-
-Window window_of(const analyzers::underflow::Analysis& analysis,
-                 const analyzers::recommend::Recommendation& advice) {
+Window window_around(const analyzers::underflow::Analysis& analysis,
+                     const analyzers::recommend::Recommendation& advice, const Wanted& wanted) {
   Window window{.target = analysis.target,
                 .loss_scale = analysis.loss_scale,
                 .recommended = advice.static_log2,
@@ -156,15 +62,27 @@ Window window_of(const analyzers::underflow::Analysis& analysis,
   for (const Scale& scale : scales_of(window)) {
     const Limits limits = limits_of(window.target, scale.scale);
     first = std::min(first, limits.zero.position - kMargin);
-    last = std::max(last, limits.largest.position + kMargin);
+    last = std::max(last, limits.overflow.position + kMargin);
   }
-  for (const auto& [exponent, above] : role_extents(analysis)) {
+  for (const auto& [exponent, above] : role_extents(analysis, wanted)) {
     first = std::min(first, static_cast<double>(exponent));
     last = std::max(last, static_cast<double>(above));
   }
   window.first_exponent = static_cast<int>(std::floor(first));
   window.last_exponent = static_cast<int>(std::ceil(last));
   return window;
+}
+
+}  // namespace
+
+Window window_of(const analyzers::underflow::Analysis& analysis,
+                 const analyzers::recommend::Recommendation& advice) {
+  return window_around(analysis, advice, [](const auto&) { return true; });
+}
+
+Window gradient_window(const analyzers::underflow::Analysis& analysis,
+                       const analyzers::recommend::Recommendation& advice) {
+  return window_around(analysis, advice, [](const auto& tensor) { return tensor.counted; });
 }
 
 std::string left_out(const Window& window,

@@ -15,7 +15,7 @@
 //   "trends"  a row a tensor and step: name, step, room
 //   "policy-scales"   of replayed policies, by kind: "scale" (the line, from step, drawn to until,
 //                     in truth to last), "last" (its end), "mark" (count skipped steps), "end"
-//   "policy-flushed"  a row a line and recorded step: low, high (shares), and their counts
+//   "policy-flushed"  a row a policy: name, low, high (mean share), worst, mean_text, worst_text
 //   "fits"    a row a role and format: role, format, order, as_is, scaled
 //
 // `of`: finite nonzero values, at most; of_low: at least. Colours are named styles and ranges,
@@ -38,6 +38,9 @@ namespace halfscope::reports::charts {
 /// of every role: a few values far out would press the rest into a line.
 Window window_of(const analyzers::underflow::Analysis& analysis,
                  const analyzers::recommend::Recommendation& advice);
+/// The same for gradients alone.
+Window gradient_window(const analyzers::underflow::Analysis& analysis,
+                       const analyzers::recommend::Recommendation& advice);
 
 /// What a window leaves out, as a sentence that begins with a space; empty when it shows all.
 std::string left_out(const Window& window,
@@ -58,6 +61,10 @@ UpdateWindow update_window(const UpdateTable& table, const analyzers::underflow:
 /// The smallest ratio of update to weight drawn, as an exponent: far below it all are lost.
 int first_ratio(const analyzers::underflow::Target& target);
 
+/// The histogram at the top of a page, over rows "bars": bars and regions that are lost are
+/// coloured, paler where only the recommended scale keeps them; gradient_chart.cpp.
+nlohmann::ordered_json gradient_histogram(const Window& window, Axis counts);
+
 // update_charts.cpp
 nlohmann::ordered_json update_map(const UpdateWindow& window,
                                   const analyzers::underflow::Target& target);
@@ -73,10 +80,11 @@ nlohmann::ordered_json fit_bars();
 // policy_charts.cpp
 /// `marks`: name_of() of what happened on some line.
 nlohmann::ordered_json policy_scales(const std::set<std::string>& marks);
-nlohmann::ordered_json policy_flushed(Axis shares);
+nlohmann::ordered_json policy_flushed();
 
 /// Most weights, tensors and lines drawn: more cannot be told apart.
-inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6;
+inline constexpr std::size_t kWeightsDrawn = 40, kBarsDrawn = 24, kRoomsDrawn = 12, kLinesDrawn = 6,
+                             kPolicyRowsDrawn = 16;
 
 enum class Theme : std::uint8_t { light, dark };
 /// A Vega-Lite `config`: theme.cpp.

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "halfscope/number/convert.hpp"
 #include "halfscope/table/boundary.hpp"
 #include "reports/answer/text.hpp"
 
@@ -32,16 +31,14 @@ std::string divided(double value, double scale) {
 
 }  // namespace
 
-double largest_finite(Format format) { return to_double(format, format.largest_finite()); }
-
 Limits limits_of(const analyzers::underflow::Target& target, double scale) {
   const Format format = target.format;
   const bool flushes = target.subnormals != Subnormals::keep;
   const int zero = flushes ? format.emin() : format.min_quantum_exponent() - 1;
-  const double largest = largest_finite(format);
+  const double overflow = to_double(target.boundaries(1, 1).overflow);
   return {.zero = power(zero, scale),
           .subnormal = power(format.emin(), scale),
-          .largest = {std::log2(largest) - std::log2(scale), divided(largest, scale)}};
+          .overflow = {std::log2(overflow) - std::log2(scale), divided(overflow, scale)}};
 }
 
 }  // namespace halfscope::reports::charts

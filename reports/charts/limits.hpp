@@ -11,7 +11,7 @@
 namespace halfscope::reports::charts {
 
 /// One limit: its place on a log2 axis of unscaled magnitudes, and how it is written ("2^-25",
-/// "65504/2^10").
+/// "65520/2^10").
 struct Limit {
   double position = 0;
   std::string label;
@@ -20,13 +20,10 @@ struct Limit {
 struct Limits {
   Limit zero;       ///< at and below it a value becomes zero
   Limit subnormal;  ///< below it subnormal
-  Limit largest;    ///< the largest finite value; half an ulp above it, overflow
+  Limit overflow;   ///< from here on a value overflows: half an ulp above the largest finite one
 };
 
 /// Where subnormals are flushed, zero reaches up to the smallest normal.
 Limits limits_of(const analyzers::underflow::Target& target, double scale);
-
-/// The largest finite value of a format.
-double largest_finite(Format format);
 
 }  // namespace halfscope::reports::charts

@@ -21,14 +21,24 @@ json room_bars() {
   out["transform"] = json::array(
       {calculate("format(datum.room, '.2f') + ' binades at step ' + datum.step", "least"),
        calculate("format(datum.last, '.2f') + ' binades'", "latest"),
+       calculate("format(datum.room, '.1f')", "value"),
        calculate("datum.room <= 0 ? 'overflow' : 'normal'", "class")});
-  out["mark"] = {{"type", "bar"}, {"height", {{"band", 0.72}}}};
-  out["encoding"] = {
-      {"y", row_names("name")},
-      {"x", {{"field", "room"}, {"type", "quantitative"}, {"axis", {{"title", kRoom}}}}},
-      {"color", class_colour("class", nullptr)},
-      {"tooltip",
-       tooltip({{"name", "tensor"}, {"least", "least"}, {"latest", "at the last step"}})}};
+  const json y = row_names("name");
+  const json x = {{"field", "room"},
+                  {"type", "quantitative"},
+                  {"axis",
+                   {{"title", kRoom},
+                    {"tickMinStep", 1},
+                    {"tickCount", {{"expr", "ceil(width / 60)"}}},
+                    {"labelOverlap", true}}}};
+  const json hover =
+      tooltip({{"name", "tensor"}, {"least", "least"}, {"latest", "at the last step"}});
+  const json bar =
+      layer({{"type", "bar"}, {"height", {{"band", 0.62}}}},
+            {{"y", y}, {"x", x}, {"color", class_colour("class", nullptr)}, {"tooltip", hover}});
+  const json value = layer({{"type", "text"}, {"style", "value"}, {"align", "left"}, {"dx", 4}},
+                           {{"y", y}, {"x", x}, {"text", {{"field", "value"}}}});
+  out["layer"] = json::array({bar, value});
   return out;
 }
 

@@ -183,41 +183,20 @@ json line_ends() {
   return out;
 }
 
+/// Smallest share drawn; bars start here.
 constexpr double kSmallestShare = 1e-7;
 
-json flushed_axis(const char* field, Axis shares) {
-  json scale = {{"nice", shares == Axis::linear}, {"zero", true}};
-  if (shares == Axis::logarithmic) {
-    scale = {{"type", "log"}, {"domain", {kSmallestShare, 1.0}}, {"nice", false}};
-  }
+/// Logarithmic on either axis of the page: policies differ in what is surely flushed, which is
+/// often a millionth of what may be.
+json flushed_share(const char* field) {
   return {{"field", field},
           {"type", "quantitative"},
-          {"stack", nullptr},
-          {"scale", scale},
+          {"scale", {{"type", "log"}, {"domain", {kSmallestShare, 1.2}}, {"nice", false}}},
           {"axis",
            {{"title", "gradients flushed to zero"},
-            {"tickCount", 5},
+            {"values", {1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0}},
+            {"labelOverlap", true},
             {"labelExpr", "format(100 * datum.value, '~r') + ' %'"}}}};
-}
-
-json flushed_words() {
-  return json::array(
-      {only("flushed"), width_of_line(), scale_words(),
-       calculate(fmt::format("max({}, datum.low)", kSmallestShare / 10), "shown_low"),
-       calculate(fmt::format("max({}, datum.high)", kSmallestShare / 10), "shown_high"),
-       calculate("format(datum.step, ',') + (datum.steps > 1 ? ' (the worst of ' + datum.steps + "
-                 "')' : '')",
-                 "steps_text"),
-       calculate("datum.of_low == datum.of_high ? format(datum.of_low, ',') : "
-                 "format(datum.of_low, ',') + ' to ' + format(datum.of_high, ',')",
-                 "of_text"),
-       calculate("datum.flushed_low == datum.flushed_high ? format(datum.flushed_low, ',') : "
-                 "format(datum.flushed_low, ',') + ' to ' + format(datum.flushed_high, ',')",
-                 "flushed_text"),
-       calculate("datum.low == datum.high ? format(100 * datum.low, '.3~r') + ' %' : "
-                 "format(100 * datum.low, '.3~r') + ' % to ' + format(100 * datum.high, '.3~r') "
-                 "+ ' %'",
-                 "share_text")});
 }
 
 }  // namespace
@@ -235,26 +214,24 @@ json policy_scales(const std::set<std::string>& marks) {
   return out;
 }
 
-json policy_flushed(Axis shares) {
-  json out = chart("policy-flushed", "Share of gradients flushed to zero under each policy", 280);
-  const json high = flushed_axis(shares == Axis::linear ? "high" : "shown_high", shares);
-  json band = layer({{"type", "area"}, {"opacity", 0.25}, {"clip", true}},
-                    {{"x", step_axis("step")},
-                     {"y", high},
-                     {"y2", {{"field", shares == Axis::linear ? "low" : "shown_low"}}},
-                     {"color", line_colour()}});
-  json lines = layer({{"type", "line"}, {"clip", true}}, line_encoding(step_axis("step"), high));
-  json points = layer({{"type", "point"}, {"filled", true}, {"size", 90}, {"opacity", 0}},
-                      {{"x", step_axis("step")},
-                       {"y", high},
-                       {"tooltip", tooltip({{"name", "policy"},
-                                            {"steps_text", "step"},
-                                            {"share_text", "flushed"},
-                                            {"flushed_text", "values"},
-                                            {"of_text", "of"},
-                                            {"scale_text", "at loss scale"}})}});
-  for (json* drawn : {&band, &lines, &points}) (*drawn)["transform"] = flushed_words();
-  out["layer"] = json::array({frame(), band, lines, points});
+json policy_flushed() {
+  json out = bar_chart("policy-flushed", "Share of gradients flushed to zero under each policy");
+  const json names = row_names("name");
+  const json hover = tooltip(
+      {{"name", "policy"}, {"mean_text", "flushed, mean"}, {"worst_text", "flushed, worst step"}});
+  for (const char* field : {"low", "high", "worst"}) {
+    out["transform"].push_back(calculate(fmt::format("max({}, datum.{})", kSmallestShare, field),
+                                         fmt::format("shown_{}", field)));
+  }
+  const auto bar = [&](const char* style, const json& from, const char* to) {
+    return layer({{"type", "bar"}, {"style", style}, {"height", {{"band", 0.62}}}, {"clip", true}},
+                 {{"y", names}, {"x", flushed_share(to)}, {"x2", from}, {"tooltip", hover}});
+  };
+  const json dot =
+      layer({{"type", "point"}, {"filled", true}, {"style", "hover"}, {"size", 34}, {"opacity", 1}},
+            {{"y", names}, {"x", flushed_share("shown_worst")}, {"tooltip", hover}});
+  out["layer"] = json::array({bar("lost", {{"datum", kSmallestShare}}, "shown_low"),
+                              bar("perhaps-lost", {{"field", "shown_low"}}, "shown_high"), dot});
   return out;
 }
 

@@ -104,7 +104,7 @@ json row_names(const char* field) {
 json class_colour(const char* field, json legend) {
   return {{"field", field},
           {"type", "nominal"},
-          {"scale", {{"domain", {"zero", "subnormal", "normal", "overflow"}}}},
+          {"scale", {{"domain", {"zero", "subnormal", "normal", "overflow", "kept"}}}},
           {"legend", std::move(legend)}};
 }
 

@@ -47,8 +47,8 @@ nlohmann::ordered_json bar_chart(const std::string& data, const std::string& des
 /// The names on the left, in the order of the rows.
 nlohmann::ordered_json row_names(const char* field);
 
-/// Colours of what becomes of a value ("zero", "subnormal", "normal", "overflow"), in the order of
-/// theme()'s category range.
+/// Colours of what becomes of a value ("zero", "subnormal", "normal", "overflow", or just "kept"),
+/// in the order of theme()'s category range.
 nlohmann::ordered_json class_colour(const char* field, nlohmann::ordered_json legend);
 
 /// A scale whose limits are drawn, and its style: "now" or "advised".

@@ -140,6 +140,12 @@ std::string json_text(const Json& value) {
 }
 
 Json to_json(const Findings& found) {
+  Part all = {{}, found.peaks};
+  for (const underflow::TensorFindings& t : found.analysis.tensors()) all.tensors.push_back(&t);
+  return to_json(found, all);
+}
+
+Json to_json(const Findings& found, const Part& part) {
   const underflow::Analysis& analysis = found.analysis;
   Json to;
   to["schema"] = kJsonSchema;
@@ -151,12 +157,19 @@ Json to_json(const Findings& found) {
     to["subnormals"] = name_of(analysis.target.subnormals);
   }
   to["tensors"] = Json::array();
-  for (const underflow::TensorFindings& t : analysis.tensors()) {
-    to["tensors"].push_back(tensor_json(t, analysis.target));
-    put_formats(to["tensors"].back(), t);
+  std::vector<std::size_t> indices;
+  for (const underflow::TensorFindings* t : part.tensors) {
+    to["tensors"].push_back(tensor_json(*t, analysis.target));
+    put_formats(to["tensors"].back(), *t);
+    indices.push_back(analysis.tensors().index_of(*t));
   }
-  put_headroom(to["tensors"], found.overflow);
-  put_peaks(to, found);
+  const auto left_out = [&](const char* name, std::size_t all, std::size_t here) {
+    if (here < all) to[name] = all - here;
+  };
+  left_out("tensors_left_out", analysis.tensors().size(), part.tensors.size());
+  put_headroom(to["tensors"], found.overflow, indices);
+  put_peaks(to, part.peaks);
+  left_out("peaks_left_out", found.peaks.size(), part.peaks.size());
   put_timeline(to, found);
   put_gaps(to, found);
   return to;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/study.hpp"
@@ -18,8 +19,15 @@ nlohmann::ordered_json to_json(const Interval& count);
 
 /// `analyze --json`, Python's analyze().
 nlohmann::ordered_json to_json(const analyzers::Findings& found);
-/// The recommendation and its evidence: `recommend --json`, Python's recommend(), the download of a
-/// page.
+
+/// Some of what was found, where all would be too much.
+struct Part {
+  std::vector<const analyzers::underflow::TensorFindings*> tensors;  ///< as the analysis has them
+  std::vector<analyzers::underflow::TensorPeaks> peaks;
+};
+/// The same of a part: `tensors_left_out` and `peaks_left_out` say how many are not there.
+nlohmann::ordered_json to_json(const analyzers::Findings& found, const Part& part);
+/// The recommendation and its evidence: `recommend --json`, Python's recommend().
 nlohmann::ordered_json to_json(const analyzers::Study& study);
 nlohmann::ordered_json to_json(
     const analyzers::compare::Comparison& comparison);  // json_compare.cpp

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom and overflow events as JSON: docs/json.md.
+#include <algorithm>
+
 #include "analyzers/overflow/overflow.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
@@ -60,8 +62,13 @@ Json event_json(const overflow::OverflowEvent& event, bool several_logs) {
 
 }  // namespace
 
-void put_headroom(Json& tensors, const overflow::OverflowFindings& found) {
-  for (const Headroom& h : found.headroom) tensors[h.tensor]["headroom"] = headroom_json(h);
+void put_headroom(Json& tensors, const overflow::OverflowFindings& found,
+                  const std::vector<std::size_t>& indices) {
+  for (const Headroom& h : found.headroom) {
+    const auto at = std::ranges::lower_bound(indices, h.tensor);
+    if (at == indices.end() || *at != h.tensor) continue;
+    tensors[static_cast<std::size_t>(at - indices.begin())]["headroom"] = headroom_json(h);
+  }
 }
 
 void put_overflow(Json& to, const underflow::Analysis& analysis,

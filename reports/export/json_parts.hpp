@@ -42,14 +42,16 @@ void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor);
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
-/// `headroom` of every tensor that has one, into the analysis' `tensors`; json_overflow.cpp.
-void put_headroom(Json& tensors, const analyzers::overflow::OverflowFindings& found);
+/// `headroom` of every tensor that has one, into `tensors`, whose places in the analysis are
+/// `indices`, ascending; json_overflow.cpp.
+void put_headroom(Json& tensors, const analyzers::overflow::OverflowFindings& found,
+                  const std::vector<std::size_t>& indices);
 /// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
 void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
                   const analyzers::overflow::OverflowFindings& found);
 
 /// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
-void put_peaks(Json& to, const analyzers::Findings& found);
+void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& peaks);
 
 /// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);

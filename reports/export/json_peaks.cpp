@@ -46,10 +46,8 @@ Json peaks_json(const TensorPeaks& t) {
 
 }  // namespace
 
-void put_peaks(Json& to, const analyzers::Findings& found) {
-  for (const TensorPeaks& t : found.peaks) {
-    to["peaks"].push_back(peaks_json(t));
-  }
+void put_peaks(Json& to, const std::vector<TensorPeaks>& peaks) {
+  for (const TensorPeaks& t : peaks) to["peaks"].push_back(peaks_json(t));
 }
 
 }  // namespace halfscope::reports::exports

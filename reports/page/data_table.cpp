@@ -3,7 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 #include "reports/answer/text.hpp"
+#include "reports/page/kept.hpp"
 #include "reports/page/marked_html.hpp"
 
 namespace halfscope::reports::page {
@@ -12,13 +17,17 @@ namespace {
 
 std::string attributes(const Cell& cell) {
   std::string out;
-  if (cell.key) out += fmt::format(" data-v=\"{}\"", *cell.key);
+  if (cell.key) out += fmt::format(" data-v=\"{}\"", sort_key(*cell.key));
   if (!cell.title.empty()) out += fmt::format(" title=\"{}\"", answer::html_escape(cell.title));
   if (cell.muted) out += " class=\"nil\"";
   return out;
 }
 
 }  // namespace
+
+std::string sort_key(double value) {
+  return std::trunc(value) == value ? fmt::format("{}", value) : fmt::format("{:.9g}", value);
+}
 
 std::string breakable_name(std::string_view name) {
   constexpr std::string_view kBreak = "<wbr>";
@@ -31,7 +40,7 @@ std::string breakable_name(std::string_view name) {
 }
 
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
-                       const std::vector<Row>& rows) {
+                       const std::vector<Row>& rows, std::size_t left_out) {
   std::string out = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
       "<table class=\"data\"><thead><tr>",
@@ -42,7 +51,8 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
                        text ? " class=\"left\"" : "", answer::html_escape(headings[i]));
   }
   out += "</tr></thead>\n<tbody>\n";
-  for (const Row& row : rows) {
+  const std::size_t written = std::min(rows.size(), kMostTensors);
+  for (const Row& row : std::span(rows).first(written)) {
     out += row.marked ? "<tr class=\"marked\">" : "<tr>";
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       const std::string_view tag = i == 0 ? "th" : "td";
@@ -51,7 +61,8 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
     }
     out += "</tr>\n";
   }
-  return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n";
+  return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n" +
+         left_out_note(left_out + rows.size() - written);
 }
 
 std::string table_html(const answer::Table& table) {

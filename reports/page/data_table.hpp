@@ -23,13 +23,17 @@ struct Row {
   bool marked = false;
 };
 
+/// A number for data-v: enough digits to sort by, not all of them, for a page has many.
+std::string sort_key(double value);
+
 /// A name from a log that a narrow column may break at its separators, not inside its words.
 std::string breakable_name(std::string_view name);
 
 /// name: what a region that scrolls is called, for people who do not see it. Long tables show their
-/// first rows until all are asked for.
+/// first rows until all are asked for. At most kMostTensors rows are written; left_out: how many
+/// more the caller has left out already.
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
-                       const std::vector<Row>& rows);
+                       const std::vector<Row>& rows, std::size_t left_out = 0);
 
 /// A table of the answer, with its title and note.
 std::string table_html(const answer::Table& table);

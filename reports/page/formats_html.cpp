@@ -10,6 +10,7 @@
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
+#include "reports/page/kept.hpp"
 
 namespace halfscope::reports::page {
 
@@ -148,6 +149,8 @@ std::string formats_html(const Analysis& analysis) {
   for (const TensorFindings* tensor : tensors) ranked.emplace_back(bits_of(*tensor), tensor);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
+  const std::size_t left_out = ranked.size() - std::min(ranked.size(), kMostTensors);
+  ranked.resize(ranked.size() - left_out);
   const std::vector<Column> columns = columns_of(analysis);
   const std::vector<std::string_view> elements = elements_of(tensors);
   std::vector<std::string> headings = {"tensor"};
@@ -169,7 +172,7 @@ std::string formats_html(const Analysis& analysis) {
     for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
     rows.push_back(std::move(row));
   }
-  return data_table("Formats, tensor by tensor", headings, rows);
+  return data_table("Formats, tensor by tensor", headings, rows, left_out);
 }
 
 }  // namespace halfscope::reports::page

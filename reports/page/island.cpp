@@ -16,12 +16,14 @@
 
 namespace halfscope::reports::page {
 
+using json = nlohmann::ordered_json;
+
 namespace {
 
 std::string gzip(std::string_view bytes) {
   z_stream stream{};
   constexpr int kGzip = 16;  // added to the window bits: a gzip header in place of zlib's
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, 8,
+  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, 8,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::runtime_error("zlib: deflateInit2 failed");
   }
@@ -57,33 +59,46 @@ std::string base64(std::string bytes) {
   return out.replace(out.size() - missing, missing, missing, '=');
 }
 
-std::string without_markup(const std::string& json_text) {
-  std::string out;
-  out.reserve(json_text.size());
-  for (const char c : json_text) {
-    if (c == '<') {
-      out += "\\u003c";  // in JSON "<" occurs inside strings only
-    } else {
-      out += c;
-    }
-  }
-  return out;
+/// Whether all are objects with the fields of the first, in its order.
+bool are_rows(const json& list) {
+  if (list.size() < 2 || !list.front().is_object() || list.front().empty()) return false;
+  const auto same_field = [](const auto& a, const auto& b) { return a.key() == b.key(); };
+  return std::all_of(list.begin(), list.end(), [&](const json& row) {
+    if (!row.is_object() || row.size() != list.front().size()) return false;
+    const auto fields = list.front().items(), own = row.items();
+    return std::equal(fields.begin(), fields.end(), own.begin(), same_field);
+  });
 }
 
 }  // namespace
 
-std::string gzip_base64(std::string_view bytes) { return base64(gzip(bytes)); }
-
-std::string json_island(std::string_view id, const nlohmann::ordered_json& value) {
-  const std::string text = exports::json_text(value);
-  const bool packed = text.size() > kLongestPlainIsland;
-  return fmt::format("<script type=\"application/json\" id=\"{}\"{}>{}</script>\n",
-                     answer::html_escape(id), packed ? " data-encoding=\"gzip+base64\"" : "",
-                     packed ? gzip_base64(text) : without_markup(text));
+json columns(const json& value) {
+  json out = value.is_array() ? json::array() : json::object();
+  if (value.is_array() && are_rows(value)) {
+    json& lists = out = json::object();
+    for (const auto& [field, first] : value.front().items()) {
+      json list = json::array();
+      for (const json& row : value) list.push_back(row[field]);
+      lists["@columns"][field] = columns(list);
+    }
+    return out;
+  }
+  if (value.is_array()) {
+    for (const json& element : value) out.push_back(columns(element));
+  } else if (value.is_object()) {
+    for (const auto& [field, element] : value.items()) out[field] = columns(element);
+  } else {
+    return value;
+  }
+  return out;
 }
 
-std::string text_island(std::string_view id, std::string_view text) {
-  return json_island(id, nlohmann::ordered_json(text));
+std::string gzip_base64(std::string_view bytes) { return base64(gzip(bytes)); }
+
+std::string json_island(std::string_view id, const json& value) {
+  return fmt::format(
+      "<script type=\"application/json\" id=\"{}\" data-encoding=\"gzip+base64\">{}</script>\n",
+      answer::html_escape(id), gzip_base64(exports::json_text(columns(value))));
 }
 
 }  // namespace halfscope::reports::page

@@ -8,16 +8,15 @@
 
 namespace halfscope::reports::page {
 
-/// Islands longer than this are compressed.
-inline constexpr std::size_t kLongestPlainIsland = std::size_t{1} << 20;
-
-/// <script type="application/json" id=ID>...</script>. Every "<" is written \u003c, so that no text
-/// in the data can end the element or open a comment. A long island is gzip in base64 and says so
-/// by data-encoding="gzip+base64". Bytes of strings that are no UTF-8 become U+FFFD.
+/// <script type="application/json" id=ID data-encoding="gzip+base64">...</script>, which
+/// assets/loader.js unpacks. No text in the data can end the element: base64 has no "<". Bytes of
+/// strings that are no UTF-8 become U+FFFD. Rows are packed as columns(), and assets/data.js makes
+/// them rows again.
 std::string json_island(std::string_view id, const nlohmann::ordered_json& value);
 
-/// The same for plain text: the island holds one JSON string.
-std::string text_island(std::string_view id, std::string_view text);
+/// Every list of objects that have the same fields as {"@columns": {field: list}}: equal values
+/// come to lie beside one another, and gzip makes a third less of it.
+nlohmann::ordered_json columns(const nlohmann::ordered_json& value);
 
 /// gzip (RFC 1952) in base64 (RFC 4648).
 std::string gzip_base64(std::string_view bytes);

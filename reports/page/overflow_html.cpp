@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/evidence.hpp"
+#include "reports/page/kept.hpp"
 
 namespace halfscope::reports::page {
 
@@ -156,7 +158,9 @@ std::string headroom_html(const Study& study) {
   const auto tensors = study.analysis.tensors();
   const bool logs = study.analysis.logs.size() > 1;
   std::vector<Row> rows;
-  for (const Room& room : rooms_to_use(study)) {
+  const std::vector<Room> rooms = rooms_to_use(study);
+  const std::size_t shown = std::min(rooms.size(), kMostTensors);
+  for (const Room& room : std::span(rooms).first(shown)) {
     const Headroom& h = *room.headroom;
     Row row{{{breakable_name(tensors[h.tensor].name)}}};
     if (logs) row.cells.push_back({answer::html_name(tensors[h.tensor].log)});
@@ -177,7 +181,7 @@ std::string headroom_html(const Study& study) {
                               "growth, binades", "overflow, if it goes on"}) {
     headings.push_back(heading);
   }
-  return data_table("Room below overflow, tensor by tensor", headings, rows);
+  return data_table("Room below overflow, tensor by tensor", headings, rows, rooms.size() - shown);
 }
 
 }  // namespace halfscope::reports::page

@@ -11,10 +11,11 @@
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/gaps_html.hpp"
+#include "reports/page/gradients_html.hpp"
 #include "reports/page/island.hpp"
+#include "reports/page/kept.hpp"
 #include "reports/page/marked_html.hpp"
 #include "reports/page/page_data.hpp"
 #include "reports/page/sections.hpp"
@@ -114,7 +115,6 @@ std::string scale_evidence_html(const answer::Answer& answer) {
 /// What goes where in the template: <!--halfscope:NAME-->.
 Parts parts(const Study& study, std::string_view title) {
   const Analysis& analysis = study.analysis;
-  const analyzers::Findings& found = study;  // without the recommendation
   const Recommendation& advice = study.advice;
   const answer::Answer answer = answer::answer_of(study);
   const Sections sections = sections_of(study, answer);
@@ -122,7 +122,8 @@ Parts parts(const Study& study, std::string_view title) {
   return {
       {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
-      {"summary", summary_html(answer) + settings_html(answer, study)},
+      {"summary",
+       summary_html(answer) + gradients_html(analysis, advice) + settings_html(answer, study)},
       {"gaps", gaps_html(analysis)},
       {"findings", findings_html(answer, sections)},
       {"if-tensors", analysis.tensors().empty() ? " hidden" : ""},
@@ -149,9 +150,9 @@ Parts parts(const Study& study, std::string_view title) {
       {"notes", notes_html(analysis)},
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
-      {"islands", json_island("analysis", exports::to_json(found)) +
-                      json_island("recommendation", exports::to_json(study)) +
-                      text_island("csv", exports::to_csv(analysis)) +
+      {"kept", kept_text(analysis)},
+      {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size())},
+      {"islands", json_island("analysis", exports::to_json(study, kept_part(study))) +
                       json_island("charts", charts_json(study))}};
 }
 

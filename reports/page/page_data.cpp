@@ -8,17 +8,20 @@
 #include <string>
 #include <utility>
 
+#include "halfscope/log/error.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/json.hpp"
+#include "reports/page/kept.hpp"
 #include "reports/page/own_data.hpp"
 #include "reports/page/worst.hpp"
 
 namespace halfscope::reports::page {
 
 using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 using charts::Axis;
 using charts::Window;
 
@@ -81,7 +84,7 @@ json both_axes(const std::function<json(Axis)>& draw) {
 
 /// Specifications for what a loss scale acts on, and for the rest, where the recommended one would
 /// change nothing.
-json specs_json(const Window& scaled) {
+json specs_json(const Window& scaled, const Window& gradients) {
   Window unscaled = scaled;
   unscaled.loss_scale = 1;  // no loss scale acts on these roles
   unscaled.recommended = unscaled.lowest = unscaled.highest = std::nullopt;
@@ -92,6 +95,8 @@ json specs_json(const Window& scaled) {
     out["heat"][name] = both_axes([&](Axis) { return charts::heat_map(w); });
     out["scales"][name] = both_axes([&](Axis axis) { return charts::scale_curves(w, axis); });
   }
+  out["gradients"]["scaled"] =
+      both_axes([&](Axis axis) { return charts::gradient_histogram(gradients, axis); });
   return out;
 }
 
@@ -108,7 +113,7 @@ std::string counted_text(const analyzers::underflow::Counts& counts) {
 }
 
 /// Why underflow, or a count, is not known exactly.
-std::string doubts(const analyzers::underflow::TensorFindings& tensor) {
+std::string doubts(const TensorFindings& tensor) {
   std::string out;
   if (tensor.hidden_by_buckets) {
     const Bounds share = answer::flushed_share(tensor.counts);
@@ -126,7 +131,7 @@ std::string doubts(const analyzers::underflow::TensorFindings& tensor) {
 }
 
 /// What is to be said of one tensor above its charts.
-std::string facts(const analyzers::underflow::TensorFindings& tensor, const Window& window) {
+std::string facts(const TensorFindings& tensor, const Window& window) {
   std::string out = fmt::format(
       "{}, {}, {}: {}", tensor.source_dtype ? name_of(*tensor.source_dtype) : "format not told",
       shape_text(tensor.shape), answer::plural(tensor.per_step.size(), "step"),
@@ -135,12 +140,32 @@ std::string facts(const analyzers::underflow::TensorFindings& tensor, const Wind
   return out + doubts(tensor) + charts::left_out(window, tensor.binades);
 }
 
+/// What the columns of exports::to_csv() hold that is not in `analyze --json`, by tensor: its
+/// step's largest magnitude in the digits of the file, and names that are printed otherwise.
+json csv_json(const answer::Tensors& tensors) {
+  json out = {{"max_abs", json::array()}, {"printable", json::array()}};
+  const auto put_name = [&](const std::string& name) {
+    const std::string printable = log::printable(name);
+    if (printable != name) out["printable"].push_back({name, printable});
+  };
+  for (const TensorFindings* tensor : tensors) {
+    put_name(tensor->log);
+    put_name(tensor->name);
+    json& steps = out["max_abs"].emplace_back(json::array());
+    for (const auto& step : tensor->per_step) {
+      steps.push_back(step.max_abs ? fmt::format("{}", *step.max_abs) : "");
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 json charts_json(const analyzers::Study& study) {
   const Analysis& analysis = study.analysis;
+  const answer::Tensors tensors = kept_tensors(analysis);
   const Window window = charts::window_of(analysis, study.advice);
-  json out = {{"specs", specs_json(window)},
+  json out = {{"specs", specs_json(window, charts::gradient_window(analysis, study.advice))},
               {"themes",
                {{"light", charts::theme(charts::Theme::light)},
                 {"dark", charts::theme(charts::Theme::dark)}}},
@@ -148,11 +173,12 @@ json charts_json(const analyzers::Study& study) {
               {"scaled", {"gradients"}},
               {"facts", json::array()},
               {"first_tensor", worst_tensor(analysis)},
+              {"csv", csv_json(tensors)},
               {"own", own_charts_json(study)}};
   for (const log::Role role : answer::roles_in(analysis)) {
     if (answer::is_counted(analysis, role)) out["scaled"].push_back(name_of(role));
   }
-  for (const auto& tensor : analysis.tensors()) out["facts"].push_back(facts(tensor, window));
+  for (const TensorFindings* tensor : tensors) out["facts"].push_back(facts(*tensor, window));
   return out;
 }
 

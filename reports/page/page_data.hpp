@@ -10,8 +10,8 @@ namespace halfscope::reports::page {
 
 /// {specs: chart -> scaled|unscaled -> linear|log -> Vega-Lite, themes: light|dark -> config,
 ///  series: log -> gradients|role -> the fields of a tensor in `analyze --json` and `columns`,
-///  scaled: the series a loss scale acts on, facts: a sentence a tensor, first_tensor: its index,
-///  own: own_charts_json()}
+///  scaled: the series a loss scale acts on, facts: a sentence a tensor of kept_tensors(),
+///  first_tensor: its index, csv: what the CSV has beyond the JSON, own: own_charts_json()}
 nlohmann::ordered_json charts_json(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

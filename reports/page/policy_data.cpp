@@ -3,12 +3,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/policy_lines.hpp"
+#include "reports/answer/policy_words.hpp"
+#include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/page/own_chart.hpp"
 
@@ -17,6 +22,7 @@ namespace halfscope::reports::page {
 using namespace analyzers;
 
 using analyzers::replay::PolicyStudy;
+using analyzers::replay::Trace;
 using answer::Plateau;
 using answer::PolicyLine;
 
@@ -90,25 +96,45 @@ json scale_rows(const PolicyStudy& study) {
   return out;
 }
 
-/// kind, name, order, fixed, step, low, high, flushed_low, flushed_high, of_low, of_high, steps,
-/// log2, scale
+/// A row of the chart of flushed shares: a trace, or several that did the same.
+struct FlushedRow {
+  std::string name;
+  const replay::Trace* trace;
+};
+
+/// What the run did and what is advised, then the best of the others, until the chart is full; in
+/// it those that flush least come first.
+std::vector<FlushedRow> flushed_traces(const PolicyStudy& study) {
+  std::vector<FlushedRow> out, others;
+  const auto add = [](std::vector<FlushedRow>& to, const std::string& name, const Trace& trace) {
+    if (trace.mean_flushed) to.push_back({name, &trace});
+  };
+  for (const auto& [name, trace] : answer::references(study)) add(out, name, *trace);
+  for (const auto& group : study.groups) {
+    const Trace& trace = study.traces[group.front()];
+    if (trace.unavailable.empty()) add(others, answer::group_name(study, group), trace);
+  }
+  const auto most = [](const FlushedRow& row) {
+    return std::pair(row.trace->mean_flushed->second, row.trace->mean_flushed->first);
+  };
+  std::ranges::stable_sort(others, {}, most);
+  others.resize(std::min(others.size(), charts::kPolicyRowsDrawn - out.size()));
+  out.insert(out.end(), others.begin(), others.end());
+  std::ranges::stable_sort(out, {}, most);
+  return out;
+}
+
+/// name, low, high, worst, mean_text, worst_text
 json flushed_rows(const PolicyStudy& study) {
   json out = json::array();
-  if (study.series.flushed.empty()) return out;  // nothing to draw
-  const std::vector<PolicyLine> lines = answer::policy_lines(study);
-  add_frame(out, lines, study.series);
-  std::size_t order = 0;
-  for (const PolicyLine& line : lines) {
-    for (const answer::FlushedPoint& p : answer::flushed_points(*line.trace, study.series)) {
-      json row = line_row("flushed", line, order);
-      const underflow::Share share{p.flushed, p.of};
-      const bool drawable = p.scale > 0 && std::isfinite(p.scale);
-      add(row, {p.step, share.low(), share.high(), p.flushed.low, p.flushed.high, p.of.low,
-                p.of.high, p.steps, drawable ? json(std::log2(p.scale)) : json(nullptr),
-                std::isfinite(p.scale) ? json(p.scale) : json(nullptr)});
-      out.push_back(std::move(row));
-    }
-    ++order;
+  for (const auto& [name, trace] : flushed_traces(study)) {
+    const auto text = [](const std::pair<double, double>& share) {
+      return answer::share_range_text(share.first, share.second);
+    };
+    const auto& mean = *trace->mean_flushed;
+    const auto& worst = trace->worst_flushed.value_or(mean);
+    out.push_back({log::printable(name), mean.first, mean.second, worst.second, text(mean),
+                   text(worst) + " at step " + answer::step_text(trace->worst_step)});
   }
   return out;
 }
@@ -135,10 +161,8 @@ void put_policy_charts(const Study& study, json& to) {
       {"kind", "name", "order", "fixed", "step", "until", "last", "log2", "scale", "what", "count"},
       [&](charts::Axis) { return charts::policy_scales(kinds_of_marks(study)); });
   to["policy-flushed"] =
-      own_chart("policy-flushed",
-                {"kind", "name", "order", "fixed", "step", "low", "high", "flushed_low",
-                 "flushed_high", "of_low", "of_high", "steps", "log2", "scale"},
-                [](charts::Axis axis) { return charts::policy_flushed(axis); });
+      own_chart("policy-flushed", {"name", "low", "high", "worst", "mean_text", "worst_text"},
+                [](charts::Axis) { return charts::policy_flushed(); });
   for (std::size_t log = 0; log < study.analysis.logs.size(); ++log) {
     const std::string at = std::to_string(log);
     for (const PolicyStudy& replayed : study.policies) {

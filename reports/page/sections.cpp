@@ -154,7 +154,8 @@ std::string policies_section(const Study& study) {
                     "have skipped. Point at one for exact numbers.",
                     "policy-scales") +
              titled("Gradients flushed to zero under each",
-                    "At the recorded steps that have tables; a band where only bounds are known.",
+                    "Mean over the recorded steps that have tables, least first: solid is surely "
+                    "flushed, paler and dashed may be. The dot is the worst step, at most.",
                     "policy-flushed");
   }
   return section(answer::name_of(Evidence::policies), "Loss-scaling policies, replayed",

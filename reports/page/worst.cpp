@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "reports/answer/no_scale.hpp"
@@ -11,6 +12,7 @@
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
+#include "reports/page/kept.hpp"
 
 namespace halfscope::reports::page {
 
@@ -21,16 +23,17 @@ using analyzers::underflow::TensorFindings;
 namespace {
 
 std::string number_cell(double key, std::string_view text) {
-  return fmt::format("<td data-v=\"{}\">{}</td>", key, text);
+  return fmt::format("<td data-v=\"{}\">{}</td>", sort_key(key), text);
 }
 
 /// A share; its count is told on hover.
 std::string share_cell(const Classes& classes, Interval Classes::*part, const Interval& of) {
   const Interval& count = classes.*part;
-  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\"{}>{}</td>",
-                     answer::class_share(classes, part, of).high, answer::count_text(count),
-                     answer::count_text(of), count.high == 0 ? " class=\"nil\"" : "",
-                     answer::html_escape(answer::class_share_text(classes, part, of)));
+  const std::string text = answer::html_escape(answer::class_share_text(classes, part, of));
+  if (count.high == 0) return fmt::format("<td data-v=\"0\" class=\"nil\">{}</td>", text);
+  return fmt::format("<td data-v=\"{}\" title=\"{} of {}\">{}</td>",
+                     sort_key(answer::class_share(classes, part, of).high),
+                     answer::count_text(count), answer::count_text(of), text);
 }
 
 /// What becomes zero; where wide buckets hide it, with the bounds of it.
@@ -41,7 +44,7 @@ std::string zero_cell(const TensorFindings& tensor, const Classes& classes) {
   return fmt::format(
       "<td data-v=\"{}\" title=\"{} of {}: a bucket holds zero and values that are "
       "kept\">not identifiable ({})</td>",
-      share.high, answer::count_text(classes.flushed_to_zero), answer::count_text(of),
+      sort_key(share.high), answer::count_text(classes.flushed_to_zero), answer::count_text(of),
       answer::html_escape(answer::share_range_text(share.low, share.high)));
 }
 
@@ -52,13 +55,12 @@ std::string class_cells(const TensorFindings& tensor, const Classes& classes) {
 }
 
 std::string row(const Analysis& analysis, const Recommendation& advice,
-                const TensorFindings& tensor) {
+                const TensorFindings& tensor, std::size_t index) {
   const Interval of = tensor.counts.finite_nonzero;
   std::string out = fmt::format(
-      "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button type=\"button\">{}"
+      "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button>{}"
       "</button>{}</th>",
-      analysis.tensors().index_of(tensor), name_of(tensor.role), tensor.counted ? " gradients" : "",
-      breakable_name(tensor.name),
+      index, name_of(tensor.role), tensor.counted ? " gradients" : "", breakable_name(tensor.name),
       tensor.role_source == analyzers::frames::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
@@ -107,8 +109,13 @@ std::string headings(const Analysis& analysis, const Recommendation& advice) {
 std::string worst_table_html(const Analysis& analysis, const Recommendation& advice) {
   std::string out =
       "<table class=\"data\" id=\"worst\">\n" + headings(analysis, advice) + "<tbody>\n";
-  for (const TensorFindings* tensor : answer::worst_first(analysis)) {
-    out += row(analysis, advice, *tensor);
+  const answer::Tensors kept = kept_tensors(analysis);
+  std::unordered_map<const TensorFindings*, std::size_t> indices;
+  for (std::size_t i = 0; i < kept.size(); ++i) indices[kept[i]] = i;
+  answer::Tensors order = answer::worst_first(analysis);
+  order.resize(kept.size());
+  for (const TensorFindings* tensor : order) {
+    out += row(analysis, advice, *tensor, indices.at(tensor));
   }
   return out + "</tbody></table>\n";
 }
@@ -117,7 +124,9 @@ std::size_t worst_tensor(const Analysis& analysis) {
   const answer::Tensors order = answer::worst_first(analysis);
   if (order.empty()) return 0;
   const auto counted = std::ranges::find_if(order, &TensorFindings::counted);
-  return analysis.tensors().index_of(counted == order.end() ? *order.front() : **counted);
+  const answer::Tensors kept = kept_tensors(analysis);
+  const auto at = std::ranges::find(kept, counted == order.end() ? order.front() : *counted);
+  return at == kept.end() ? 0 : static_cast<std::size_t>(at - kept.begin());
 }
 
 std::string kind_options_html(const Analysis& analysis) {
@@ -133,8 +142,9 @@ std::string kind_options_html(const Analysis& analysis) {
 
 std::string tensor_options_html(const Analysis& analysis) {
   std::string out, group;
-  for (std::size_t i = 0; i < analysis.tensors().size(); ++i) {
-    const TensorFindings& tensor = analysis.tensors()[i];
+  const answer::Tensors kept = kept_tensors(analysis);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const TensorFindings& tensor = *kept[i];
     std::string label(name_of(tensor.role));
     if (analysis.logs.size() > 1) label = tensor.log + ": " + label;
     if (i == 0 || label != group) {

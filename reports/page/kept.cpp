@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/page/kept.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/answer/peaks_words.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::page {
+
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
+
+answer::Tensors kept_tensors(const Analysis& analysis) {
+  if (analysis.tensors().size() <= kMostTensors) return answer::all_tensors(analysis);
+  answer::Tensors out = answer::worst_first(analysis);
+  out.resize(kMostTensors);
+  std::ranges::sort(
+      out, {}, [&](const TensorFindings* tensor) { return analysis.tensors().index_of(*tensor); });
+  return out;
+}
+
+exports::Part kept_part(const analyzers::Findings& found) {
+  exports::Part out = {kept_tensors(found.analysis), found.peaks};
+  if (out.peaks.size() > kMostTensors) {
+    out.peaks = answer::peaks_by_harm(std::move(out.peaks));
+    out.peaks.resize(kMostTensors);
+  }
+  return out;
+}
+
+std::string kept_text(const Analysis& analysis) {
+  const std::size_t all = analysis.tensors().size();
+  if (all <= kMostTensors) return "";
+  return fmt::format(" (worst {} of {})", answer::count_text(kMostTensors),
+                     answer::plural(all, "tensor"));
+}
+
+std::string left_out_note(std::size_t left_out) {
+  if (left_out == 0) return "";
+  return fmt::format(
+      "<p class=\"note left-out\">{} more {} left out here. <code>halfscope analyze LOG --csv "
+      "FILE</code> or <code>--json FILE</code> writes all tensors.</p>\n",
+      answer::count_text(left_out), left_out == 1 ? "row is" : "rows are");
+}
+
+}  // namespace halfscope::reports::page

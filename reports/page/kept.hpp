@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a log with very many tensors a page holds: the worst of them. Sums are over all.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "analyzers/study.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/export/json.hpp"
+
+namespace halfscope::reports::page {
+
+/// Most tensors in a page's data, and most rows of one of its tables. A page of this many is two to
+/// three megabytes, and nobody reads more of them one by one.
+inline constexpr std::size_t kMostTensors = 1000;
+
+/// All tensors, or the worst of them, in the order of the analysis.
+answer::Tensors kept_tensors(const analyzers::underflow::Analysis& analysis);
+
+/// The same of the JSON that a page holds.
+exports::Part kept_part(const analyzers::Findings& found);
+
+/// " (1,000 of 100,000 tensors)"; empty where a page holds all.
+std::string kept_text(const analyzers::underflow::Analysis& analysis);
+
+/// A note below a table that `left_out` tensors are not in it, and what writes all; empty where it
+/// is none.
+std::string left_out_note(std::size_t left_out);
+
+}  // namespace halfscope::reports::page

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The picture at the top of the page, and what it says in words.
+#include "reports/page/gradients_html.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "catch.hpp"
+#include "reports/charts/charts.hpp"
+#include "reports/sample.hpp"
+#include "reports/sample_study.hpp"
+#include "temp_folder.hpp"
+
+using namespace halfscope;
+using namespace halfscope::reports;
+using halfscope::test::TempFolder;
+
+namespace {
+
+/// 100 gradient values of magnitude 2^-30, 300 of 2^-20, 100 of 2^18: flushed, kept, overflow.
+analyzers::underflow::Analysis of_three_binades() {
+  analyzers::underflow::TensorFindings tensor;
+  tensor.name = "weight_grad/w";
+  tensor.role = log::Role::weight_grad;
+  tensor.counted = true;
+  tensor.binades = {{-30, std::uint64_t{100}}, {-20, std::uint64_t{300}}, {18, std::uint64_t{100}}};
+  tensor.counts.total = 500;
+  tensor.counts.finite_nonzero = 500;
+  tensor.counts.classes = {.flushed_to_zero = 100, .subnormal = 300, .normal = 0, .overflow = 100};
+  tensor.per_step.emplace_back();
+  analyzers::underflow::Analysis out;
+  out.logs.resize(1);
+  out.logs[0].tensors = {tensor};
+  return out;
+}
+
+bool has(const std::string& text, const std::string& what) {
+  UNSCOPED_INFO("looked for " << what << " in " << text);
+  return text.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the picture of all gradients says in a line what is lost", "[reports][gradients]") {
+  const std::string html = page::gradients_html(of_three_binades(), {});
+  CHECK(has(html, "data-chart=\"gradients\" data-series=\"gradients\""));
+  CHECK(has(html, "500 nonzero gradient values of 1 step, one bar a power of two: "));
+  CHECK(has(html, "20.0 % become zero without loss scaling; "));
+  CHECK(has(html, "20.0 % overflow without loss scaling."));
+  CHECK(!has(html, "recommended"));
+  CHECK(!has(html, "swatch zero saved"));  // one scale: nothing is saved by another
+}
+
+TEST_CASE("the picture compares with the recommended scale", "[reports][gradients]") {
+  const TempFolder folder;
+  const analyzers::Study study = sample::full_study(folder / "run");
+  REQUIRE(study.advice.static_log2);
+  const std::string html = page::gradients_html(study.analysis, study.advice);
+  CHECK(has(html, "at the recommended "));
+  CHECK(has(html, "<span class=\"swatch zero saved\"></span><span class=\"swatch zero solid\">"));
+}
+
+TEST_CASE("without gradients there is no empty frame", "[reports][gradients]") {
+  CHECK(page::gradients_html({}, {}).empty());
+  analyzers::underflow::Analysis analysis = of_three_binades();
+  analysis.logs.push_back(analysis.logs[0]);
+  analysis.logs[1].tensors[0].counted = false;
+  analysis.logs[0].name = "a";
+  analysis.logs[1].name = "b";
+  const std::string html = page::gradients_html(analysis, {});
+  CHECK(has(html, "<div data-log=\"0\"><code>a</code>: 500"));
+  CHECK(!has(html, "data-log=\"1\""));
+}
+
+TEST_CASE("bars are coloured by what becomes of them at both scales", "[reports][gradients]") {
+  analyzers::recommend::Recommendation advice;
+  advice.static_log2 = 10;
+  const charts::Window window = charts::gradient_window(of_three_binades(), advice);
+  const std::string drawn =
+      charts::gradient_histogram(window, charts::Axis::linear)["transform"].dump();
+  CHECK(has(drawn, "datum.e + 0.5 < -25 ? 'zero' : datum.e + 0.5 < -14 ? 'subnormal'"));
+  CHECK(has(drawn, "datum.e + 0.5 < -35 ? 'zero' : datum.e + 0.5 < -24 ? 'subnormal'"));
+}
+
+TEST_CASE("its window is the gradients', whatever else is in the log", "[reports][gradients]") {
+  analyzers::underflow::Analysis analysis = of_three_binades();
+  analysis.logs[0].tensors.push_back(analysis.logs[0].tensors[0]);
+  analyzers::underflow::TensorFindings& weight = analysis.logs[0].tensors.back();
+  weight.counted = false;
+  weight.role = log::Role::weight;
+  weight.binades = {{-90, std::uint64_t{100}}, {-10, std::uint64_t{100}}};
+  CHECK(charts::gradient_window(analysis, {}).first_exponent == -30);
+  CHECK(charts::window_of(analysis, {}).first_exponent == -90);
+}
