@@ -69,7 +69,7 @@ std::string some_findings(const Answer& answer, std::size_t room, std::size_t co
                    : out + fmt::format("  and {}\n", reports::answer::plural(left, "more finding"));
 }
 
-/// What became of the loss scale, where that is all a log has.
+/// History of the loss scale, where that is all a log has.
 std::string history_text(const Study& study, std::size_t room) {
   if (!study.analysis.tensors().empty()) return "";
   const std::string text = timeline_text(study);

@@ -21,8 +21,8 @@ constexpr std::size_t kColumns = 100;
 
 std::string log_text(const LogGaps& gaps, bool several) {
   std::string out =
-      fmt::format("\nWhat {} could not tell ({}):\n",
-                  several ? log::printable(gaps.log) : "the log", log::printable(gaps.kind));
+      fmt::format("\nWhat {} does not show ({}):\n", several ? log::printable(gaps.log) : "the log",
+                  log::printable(gaps.kind));
   std::string others;
   for (std::size_t i = 0; i < gaps.unknown.size(); ++i) {
     if (i < kShown) {

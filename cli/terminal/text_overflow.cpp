@@ -27,14 +27,14 @@ std::string cause_text(const OverflowEvent& event) {
       return fmt::format(
           "the loss scale is too large; {}",
           event.estimated
-              ? fmt::format("at most {} would have held, how much less is not known",
+              ? fmt::format("at most {} would have held, how much less is unknown",
                             reports::answer::power_text(event.safe_log2.value_or(0)))
               : reports::answer::power_text(event.safe_log2.value_or(0)) + " would have held");
     case Cause::at_scale_1: return "it overflows without any loss scale";
     case Cause::nan_in_model:
       return fmt::format("{} in the model; no loss scale helps",
                          event.nan.low != 0 || event.inf.low == 0 ? "NaN" : "infinity");
-    case Cause::undetermined: return "the log does not tell why";
+    case Cause::undetermined: return "the log does not show why";
   }
   return "";
 }
@@ -121,7 +121,7 @@ std::string rooms_text(const underflow::Analysis& analysis, const std::vector<He
     }
     text += "\n";
   }
-  return text.empty() ? "" : "\nLeast room below overflow, without a loss scale:\n" + text;
+  return text.empty() ? "" : "\nLeast headroom below overflow, without a loss scale:\n" + text;
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ std::string other_format_text(const Analysis& analysis, const Tensors& weights) 
     });
     if (held == 0) continue;
     text += fmt::format(
-        "  {} held in {}: --format {} tells what that loses.\n",
+        "  {} held in {}: --format {} shows what that loses.\n",
         held == 1 ? "1 of these weights is" : fmt::format("{} of these weights are", held), name,
         option);
   }
@@ -185,8 +185,8 @@ std::string updates_text(const Analysis& analysis) {
   if (counts.updates() != 0) text += lost_text(counts, rule);
   if (sum.undetermined != 0) {
     text += fmt::format(
-        "  {} are known only as differences of recorded weights that are zero: whether an update "
-        "was lost there cannot be told.\n",
+        "  {} are known only as differences of recorded weights that are zero: lost updates among "
+        "them cannot be counted.\n",
         count_text(sum.undetermined));
   }
   text += half_source_text(analysis, weights, counts.zero) + other_format_text(analysis, weights);
@@ -202,11 +202,11 @@ std::string missing_updates_text(const Analysis& analysis) {
                        analysis.target.name, width);
   }
   if (analysis.has_run_log()) {
-    return "not known, as no selected step has whole weights with their updates; record the run "
-           "with sample_every=N (docs/recording.md)";
+    return "unknown: no selected step has full weights with their updates; record the run with "
+           "sample_every=N (docs/recording.md)";
   }
-  return "no weight updates are known; want weight/X beside update/X, or beside weight_grad/X and "
-         "with --lr (docs/json.md)";
+  return "no weight updates are known; they need weight/X with update/X, or with weight_grad/X and "
+         "--lr (docs/json.md)";
 }
 
 }  // namespace halfscope::cli::terminal

@@ -81,7 +81,7 @@ void by_scale(const Study& study, List& to) {
   }
   const std::string_view held =
       estimated ? "At every such step a loss scale of at most {} would have held; how much less is "
-                  "not known, since infinities hide how large the gradients were."
+                  "unknown, since infinities hide how large the gradients were."
                 : "A loss scale of {} would have held at every such step.";
   to.push_back({steps_hit(study, events) ? Severity::serious : Severity::warning,
                 fmt::format("The loss scale is too large: {} {}{}.", place(*events[0]),
@@ -92,6 +92,7 @@ void by_scale(const Study& study, List& to) {
 }
 
 void unexplained(const Study& study, List& to) {
+  if (study.analysis.tensors().empty() && !study.timelines.empty()) return;  // alarms say it
   const auto events = events_of(study, Cause::undetermined);
   if (!events.empty()) {
     to.push_back({Severity::serious,

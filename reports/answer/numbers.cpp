@@ -53,9 +53,15 @@ std::string limit_detail(const Study& study, const Limit& limit) {
                      study.analysis.logs.size() > 1 ? " of " + code(limit.log) : "");
 }
 
-Number use_number(const Recommendation& advice) {
+std::string_view use_title(const Study& study) {
+  if (default_fine(study)) return "Static loss scale, if you use one";
+  return study.advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use";
+}
+
+Number use_number(const Study& study) {
+  const Recommendation& advice = study.advice;
   const std::string half = half_parameters_text(advice);
-  return {Kind::use, advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use",
+  return {Kind::use, std::string(use_title(study)),
           (advice.overflow_not_identifiable ? "at most " : "") + power_text(*advice.static_log2),
           fmt::format("the largest power of two that keeps {} free below overflow{}{}",
                       plural(static_cast<std::uint64_t>(advice.asked.headroom_bits), "binade"),
@@ -94,7 +100,7 @@ std::vector<Number> numbers(const Study& study) {
     if (advice.underflow_not_identifiable) out.back().kind = Kind::limit;
   }
   if (advice.no_step_held()) return out;
-  out.push_back(use_number(advice));
+  out.push_back(use_number(study));
   if (advice.limited_by) {
     out.push_back({Kind::limit, "What limits it", magnitude_text(advice.limited_by->max_abs),
                    limit_detail(study, *advice.limited_by)});

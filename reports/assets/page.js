@@ -27,7 +27,7 @@ function chooseLog(page, log) {
 // --- the settings to paste
 function settings(lines) {
   const kinds = [...document.querySelectorAll('input[name=kind]')];
-  let wanted = 'static';
+  let wanted = kinds.find((radio) => radio.checked)?.value ?? 'static';
   const show = () => {
     const chosen = lines[byId('framework').value];
     const shown = [wanted, 'static', 'dynamic'].find((kind) => chosen[kind]);

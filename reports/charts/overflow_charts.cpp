@@ -17,7 +17,7 @@ constexpr const char* kRoom = "room below overflow, binades";
 }  // namespace
 
 json room_bars() {
-  json out = bar_chart("rooms", "Room below overflow, least first");
+  json out = bar_chart("rooms", "Headroom below overflow, least first");
   out["transform"] = json::array(
       {calculate("format(datum.room, '.2f') + ' binades at step ' + datum.step", "least"),
        calculate("format(datum.last, '.2f') + ' binades'", "latest"),
@@ -43,7 +43,7 @@ json room_bars() {
 }
 
 json room_lines() {
-  json out = chart("trends", "Room below overflow over the steps", 340);
+  json out = chart("trends", "Headroom below overflow over the steps", 340);
   const json x = {{"field", "step"},
                   {"type", "quantitative"},
                   {"axis", {{"title", "step"}, {"tickMinStep", 1}, {"format", "~s"}}},

@@ -49,8 +49,8 @@ std::string gaps_html(const analyzers::underflow::Analysis& analysis) {
   const std::vector<LogGaps> all = answer::could_not_tell(analysis);
   if (all.empty()) return "";
   std::string out = fmt::format(
-      "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">What the log could "
-      "not tell{}</h2>\n",
+      "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">What the log does "
+      "not show{}</h2>\n",
       all.size() > 1 ? "" : fmt::format(" <small>{}</small>", answer::html_name(all.front().kind)));
   std::string lines;
   for (const LogGaps& gaps : all) {

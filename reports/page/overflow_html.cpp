@@ -29,7 +29,7 @@ std::string cause_text(Cause cause) {
     case Cause::nan_in_model: return "in the model: no scale and no format helps";
     case Cause::undetermined: break;
   }
-  return "not told by the log";
+  return "not shown by the log";
 }
 
 std::string steps_text(const OverflowEvent& event) {
@@ -90,7 +90,7 @@ std::string event_html(const OverflowEvent& event, bool several_logs) {
       event.safe_log2
           ? fmt::format(" A scale of {}{} would have held{}.", event.estimated ? "at most " : "",
                         answer::power_text(*event.safe_log2),
-                        event.estimated ? "; how much less is not known" : "")
+                        event.estimated ? "; how much less is unknown" : "")
           : "",
       answer::html_name(event.why));
   return out + leads_html(event) + "</div>\n";
@@ -177,11 +177,12 @@ std::string headroom_html(const Study& study) {
   }
   std::vector<std::string> headings = {"tensor"};
   if (logs) headings.push_back("log");
-  for (const char* heading : {"least room, binades", "at step", "room at the last step",
+  for (const char* heading : {"least headroom, binades", "at step", "headroom at the last step",
                               "growth, binades", "overflow, if it goes on"}) {
     headings.push_back(heading);
   }
-  return data_table("Room below overflow, tensor by tensor", headings, rows, rooms.size() - shown);
+  return data_table("Headroom below overflow, tensor by tensor", headings, rows,
+                    rooms.size() - shown);
 }
 
 }  // namespace halfscope::reports::page

@@ -104,7 +104,7 @@ void put_updates(const Analysis& analysis, json& to) {
   }
 }
 
-/// Room below overflow at every step, at the scale of rooms_to_use().
+/// Headroom below overflow at every step, at the scale of rooms_to_use().
 json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));

@@ -122,7 +122,7 @@ std::string doubts(const TensorFindings& tensor) {
         "zero and values that are kept.",
         answer::share_range_text(share.low, share.high));
   } else if (!tensor.underflow_identifiable) {
-    out += " Computed in FP16: zeros may be flushed values, so underflow cannot be told.";
+    out += " Computed in FP16: zeros may be flushed values, so underflow is unknown.";
   } else if (tensor.suspected_fp16) {
     out += " All values are FP16 values: it may have been computed in FP16.";
   }

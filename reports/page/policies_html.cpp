@@ -128,14 +128,14 @@ std::string footnotes_html(const PolicyStudy& study) {
     out += "<li>" + answer::html_name(text) + "</li>\n";
   };
   note(
-      "Shaded: the run itself, and what is advised. Below, best first by the share of gradient "
-      "values lost, at most: all of a step that is skipped, all from the step on at which training "
-      "ends or a weight is spoiled, of other steps what is flushed.");
+      "Shaded: the run itself and the recommended settings. Below: best first, by the share of "
+      "gradient values lost. A skipped step loses all its values. All values are lost from the "
+      "step on at which training ends or a weight becomes NaN or infinite. Other steps lose what "
+      "is flushed.");
   note(
-      "Flushed shares are means over the steps with tables; at the top of the page they are "
-      "pooled, "
-      "each value of any step counting alike, so that numbers differ.");
-  note("Gradients are taken as recorded, whatever a policy would have made of the weights.");
+      "Flushed shares are means over the steps with histograms. At the top of the page all values "
+      "are pooled, so the numbers differ.");
+  note("Gradients are taken as recorded: what a policy does to the weights is not simulated.");
   const auto any = [&](const auto& is) {
     return std::any_of(study.traces.begin(), study.traces.end(), is);
   };
@@ -145,7 +145,7 @@ std::string footnotes_html(const PolicyStudy& study) {
   if (any([](const Trace& t) { return !t.applied_nonfinite.empty(); })) {
     note("Spoiled: the policy lets NaN or infinity into the weights instead of skipping.");
   }
-  if (study.series.flushed.empty()) note("No step has tables, so that nothing is told of zeros.");
+  if (study.series.flushed.empty()) note("No step has histograms, so zeros are unknown.");
   const std::string thinned = answer::thinned_text(study);
   if (!thinned.empty()) note(thinned);
   for (const Trace& trace : study.traces) {
@@ -186,8 +186,7 @@ std::string traps_html(const PolicyStudy& study) {
         "<li><strong>{}</strong>: {}</li>\n", answer::html_name(names), answer::html_name(trap));
   }
   if (n == 0) return "";
-  std::string out =
-      "<h3>Traps that apply to this run</h3>\n<ul class=\"traps\">\n" + shown + "</ul>\n";
+  std::string out = "<h3>Pitfalls in this run</h3>\n<ul class=\"traps\">\n" + shown + "</ul>\n";
   if (folded.empty()) return out;
   return out + fmt::format(
                    "<details class=\"traps\"><summary>{} more</summary><ul class=\"traps\">\n{}"
@@ -225,7 +224,7 @@ std::string policies_html(const Study& study) {
   return by_log(
       study,
       [](const PolicyStudy& replayed) {
-        return "<h3>All policies, held against the run and what is advised</h3>\n" +
+        return "<h3>All policies, beside the run itself and the recommended settings</h3>\n" +
                table_html(replayed) + footnotes_html(replayed) + traps_html(replayed);
       },
       false);

@@ -116,7 +116,7 @@ std::string peaks_section(const Study& study) {
 std::string timeline_section(const Study& study) {
   const auto words = answer::timeline_words(study);
   if (words.empty()) return "";
-  return section("timeline", "What became of the loss scale",
+  return section("timeline", "History of the loss scale",
                  answer::html_escape(words.front().lines.front()), timeline_html(study));
 }
 
@@ -129,20 +129,20 @@ std::string overflow_section(const Study& study) {
   if (!headroom.empty()) {
     const Room least = rooms_to_use(study).front();
     const std::string scale = room_scale_text(study);
-    digest += fmt::format("; least room {}{:.1f} binades at {}",
+    digest += fmt::format("; least headroom {}{:.1f} binades at {}",
                           least.headroom->censored ? "at most " : "", least.least, scale);
-    body += titled("Room below overflow",
+    body += titled("Headroom below overflow",
                    fmt::format(
                        "Binades between the largest magnitude and overflow, of gradients at {}.",
                        scale),
                    "rooms") +
             titled("Over the steps",
-                   "The tensors with the least room. Growth: by the trend over the recorded "
+                   "The tensors with the least headroom. Growth: by the trend over the recorded "
                    "steps.",
                    "trends") +
             headroom_html(study);
   }
-  return section(answer::name_of(Evidence::overflow), "Overflow and room", digest, body);
+  return section(answer::name_of(Evidence::overflow), "Overflow and headroom", digest, body);
 }
 
 std::string policies_section(const Study& study) {
@@ -150,7 +150,7 @@ std::string policies_section(const Study& study) {
   std::string charts;
   if (!study.policies.empty()) {
     charts = titled("Loss scale over the steps",
-                    "Each line is a policy, or several that did the same; marks are steps it would "
+                    "Each line is a policy, or several that did the same. Marks are steps it would "
                     "have skipped. Point at one for exact numbers.",
                     "policy-scales") +
              titled("Gradients flushed to zero under each",

@@ -131,9 +131,9 @@ std::string counts_text(const Tensors& tensors, const UpdateSum& sum) {
                   answer::plural(counts.pairs, "update"), answer::count_text(counts.zero),
                   answer::count_text(counts.nonfinite), answer::html_escape(source_text(tensors)));
   if (sum.undetermined > 0) {
-    out += fmt::format(
-        " {} more are differences of zero, of which nobody can tell whether an update was lost.",
-        answer::count_text(sum.undetermined));
+    out +=
+        fmt::format(" {} more are differences of zero: lost updates among them cannot be counted.",
+                    answer::count_text(sum.undetermined));
   }
   return out;
 }
@@ -146,7 +146,7 @@ std::string per_log(const Analysis& analysis,
   for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
     const std::string text = block(i);
     out += fmt::format("<div data-log=\"{}\">{}</div>\n", i,
-                       text.empty() ? "<p class=\"note\">Nothing of this in the log.</p>" : text);
+                       text.empty() ? "<p class=\"note\">The log has none of this.</p>" : text);
   }
   return out;
 }

@@ -153,9 +153,10 @@ def test_recommend_says_that_a_run_keeps_its_weights_in_bf16(runs):
     lines = text("recommend", runs / "bf16").splitlines()
     assert lines[1].startswith("BF16 needs no loss scale")
     assert lines[0] == (  # what harms most is said first
-        f"Weights are kept in BF16, and the log has no FP32 copy of them: {100 * lost / nonzero:.1f} "
-        f"% of {nonzero:,} sampled weight updates are lost. Keep FP32 master weights.")
-    assert "where weights are kept in bfloat16 alone" not in "\n".join(lines)
+        f"Weights are kept in BF16, and {100 * lost / nonzero:.1f} % of {nonzero:,} sampled weight "
+        f"updates are lost: 0 % too small for the format, {100 * lost / nonzero:.1f} % rounded away. "
+        "Keep FP32 master weights.")
+    assert "alone" not in "\n".join(lines)
     assert "Weights are kept in" not in text("recommend", runs / "mixed-bf16")
 
 
@@ -165,12 +166,13 @@ def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
     for dtype in (torch.float16, torch.float32):
         values = {name: torch.tensor(v + [1 + 2.0**-20]).to(dtype) for name, v in tensors.items()}
         safetensors.torch.save_file(values, tmp_path / "g.safetensors")
-        found = answer("recommend", tmp_path / "g.safetensors", "--headroom", 8)
+        asked = tmp_path / "g.safetensors", "--headroom", 8, "--negligible-loss", 0
+        found = answer("recommend", *asked)
         hidden = dtype == torch.float16
         assert found["above_target"], "the test tests nothing"
         assert ("per_layer" in found) != hidden
         assert any(k["kind"] == "tensor" for k in found.get("keep_in_fp32", [])) != hidden
-        told = text("recommend", tmp_path / "g.safetensors", "--headroom", 8)
+        told = text("recommend", *asked, "--details")
         assert ("no lowest scale can be given" in told) == hidden
         assert ("Keep in FP32" in told or "scales that serve it" in told) != hidden
 
@@ -179,7 +181,7 @@ def test_skips_are_counted_and_dynamic_settings_replayed(tmp_path):
     text("simulate", "lenet", "--precision", "mixed", "--loss-scale", "torch", "--steps", 300,
          "--out", tmp_path / "run")
     found = answer("recommend", tmp_path / "run")
-    told = " ".join(text("recommend", tmp_path / "run").split())
+    told = " ".join(text("recommend", tmp_path / "run", "--details").split())
     assert found["skip"]["exceedances"] == 0 and found["skip"]["method"] == "binomial"
     assert "0 of 300 steps overflow (at most 0.99 %, 95 %, one-sided)." in told
     dynamic = found["dynamic"]
@@ -199,5 +201,5 @@ def test_one_microbatch_is_held_at_a_time(tmp_path):
         memory[count] = answer("recommend", tmp_path / str(count))["footprint"]
     assert memory[4].pop("microbatches") == 4 and "microbatches" not in memory[1]
     assert memory[4] == memory[1]
-    assert "Memory of weights and activations of one of 4 microbatches: " in text(
-        "recommend", tmp_path / "4")
+    assert "Weights and activations of a microbatch take " in text(
+        "recommend", tmp_path / "4", "--details")

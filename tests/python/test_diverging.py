@@ -72,7 +72,7 @@ def test_the_json_has_the_reason_and_nothing_to_paste(diverged, exploded):
 def test_the_page_says_it_too(diverged, tmp_path):
     halfscope("report", diverged, "--policy", "torch", "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert ("<strong>No loss scale is recommended</strong>: the largest gradient, 1.92e+18 "
+    assert ("No loss scale is recommended: the largest gradient, 1.92e+18 "
             "(2^60.7) at step 4, needs one of 2^-46 or less") in page
     assert "Lost without loss scaling" not in page
     assert "The dynamic settings at the top of the page" not in page

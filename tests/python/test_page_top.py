@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a page of `halfscope report` shows first and how it is packed: the picture of all gradients,
 the page without scripts, its content security policy, its size."""
-import base64
-import gzip
 import re
 import subprocess
 import time
@@ -13,6 +11,7 @@ from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
+from page_blocks import packed
 from page_browser import (BUILD, ROOT, browser, by_exponent, drawn, halfscope, quiet, report,
                           said_on_console, views, wait_until_drawn)
 
@@ -125,19 +124,13 @@ def test_the_picture_is_of_the_chosen_log(browser, logs, tmp_path):
     assert said_on_console(browser) == []
 
 
-def blocks(page):
-    """{id: what a packed block holds}"""
-    found = re.findall(r'id="(\w+)" data-encoding="gzip\+base64">([^<]*)</script>', page.read_text())
-    return {name: gzip.decompress(base64.b64decode(text)) for name, text in found}
-
-
 def test_scripts_and_data_are_packed_and_small(shipped):
     _, _, page = shipped
-    assert set(blocks(page)) == {"settings", "analysis", "charts", "vega", "script"}
+    assert set(packed(page)) == {"settings", "analysis", "charts", "vega", "script"}
     text = page.read_text()
     packed_vega = re.search(r'id="vega"[^>]*>([^<]*)<', text).group(1)
     assert len(text.encode()) - len(packed_vega) < 300_000
-    assert b"vegaEmbed" in blocks(page)["vega"]
+    assert b"vegaEmbed" in packed(page)["vega"]
 
 
 def test_only_the_scripts_of_the_page_run(shipped):

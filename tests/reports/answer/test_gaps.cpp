@@ -77,8 +77,8 @@ TEST_CASE("zeros and tiny values in one bucket are told with what follows", "[re
   sample::add_step(tensor, 0, table);
   analysis.logs[0].tensors = {tensor};
   CHECK(said(analysis, Gap::zeros) ==
-        "40 of 100 gradient values lie in a bucket with zero: whether they are zeros or smaller "
-        "than 1e-12 is not known. If they are zeros, 16.7 % to 25.0 % of the others become zero in "
+        "40 of 100 gradient values lie in a bucket with zero: they are zeros, or smaller than "
+        "1e-12. If they are zeros, 16.7 % to 25.0 % of the others become zero in "
         "FP16 at scale 1; if none is, 55.0 % of all.");
   analysis.logs[0].tensors[0].counted = false;
   CHECK(said(analysis, Gap::zeros).starts_with("40 of 100 values lie"));
@@ -98,7 +98,7 @@ TEST_CASE("a gap without consequence is no gap", "[reports][gaps]") {
   CHECK(answer::could_not_tell(analysis).empty());
   analysis.logs[0].tensors[0].per_step[1].step = 10;
   CHECK(said(analysis, Gap::every_step) ==
-        "2 of the steps from 7 to 10 are in it: an overflow at another goes unseen.");
+        "The log has 2 of the steps from 7 to 10: an overflow at another step is not seen.");
   for (auto& step : analysis.logs[0].tensors[0].per_step) step.scale = 1;
   CHECK(said(analysis, Gap::loss_scale).find("--recorded-scale TAG") != std::string::npos);
 }
@@ -117,12 +117,13 @@ TEST_CASE("underflow behind wide buckets is not identifiable", "[reports][gaps]"
     analysis.logs[0].tensors.push_back(tensor);
   }
   CHECK(said(analysis, Gap::underflow) ==
-        "What FP16 flushes is not identifiable where a bucket holds zero and values that FP16 "
-        "keeps: between 0 % and 98.3 % of weight_grad/x at scale 1, and in 1 tensor more.");
+        "Underflow to zero in FP16 is not identifiable: a bucket holds zero and values that FP16 "
+        "keeps. It is between 0 % and 98.3 % of weight_grad/x at scale 1, and in 1 tensor more.");
   CHECK(said(analysis, Gap::zeros).empty());  // the same said twice
-  CHECK(said(analysis, Gap::nonfinite) ==
-        "Infinities and NaN were left out without a count in 2 tensors: overflow in the run itself "
-        "does not show.");
+  CHECK(
+      said(analysis, Gap::nonfinite) ==
+      "Infinities and NaN were dropped without a count in 2 tensors, so overflow in the run itself "
+      "is unknown.");
 }
 
 TEST_CASE("printed digits are bounds", "[reports][gaps]") {
@@ -131,7 +132,7 @@ TEST_CASE("printed digits are bounds", "[reports][gaps]") {
   analysis.logs[0].peaks = {peak("a", 0, 5e-5, 0.0), peak("a", 1, 0.01005, 0.00995),
                             peak("b", 1, 2.0)};
   CHECK(said(analysis, Gap::rounded) ==
-        "Numbers are printed with few digits: 2 of 3 magnitudes are known between two bounds only, "
+        "The log prints few digits: 2 of 3 magnitudes are known only between two bounds, "
         "1 of them only to be at most 5e-05.");
   CHECK(said(analysis, Gap::counts) ==
         "The log has maximum magnitudes but no histograms, so underflow cannot be measured; the "

@@ -175,7 +175,7 @@ TEST_CASE("settings are searched or it is said why not", "[reports][policies]") 
   PolicyStudy study;
   study.series = steps(10, 0);
   CHECK(has(answer::not_tuned_text(study, "Chainer"), "searched for chainer: it starts at 1"));
-  CHECK(has(answer::not_tuned_text(study, "torch"), "no step tells of a scale"));
+  CHECK(has(answer::not_tuned_text(study, "torch"), "no step shows which scale"));
 }
 
 TEST_CASE("settings that keep the target are not denied", "[reports][policies]") {
