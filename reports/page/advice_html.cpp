@@ -14,6 +14,9 @@ using analyzers::recommend::Recommendation;
 
 namespace {
 
+/// What writes all of a recommendation.
+constexpr std::string_view kAll = "recommend LOG --json FILE";
+
 double share(const Interval& count, const Interval& of) {
   return of.high == 0 ? 0 : static_cast<double>(count.high) / static_cast<double>(of.high);
 }
@@ -70,7 +73,7 @@ std::string per_layer_html(const Recommendation& advice) {
     rows.push_back(std::move(row));
   }
   return headed("A scale for each layer", "No single scale serves every tensor.",
-                data_table("A scale for each layer", headings, rows));
+                data_table("A scale for each layer", headings, rows, 0, kAll));
 }
 
 std::string keep_html(const Recommendation& advice) {
@@ -91,8 +94,9 @@ std::string keep_html(const Recommendation& advice) {
                          : ""}
               : Cell{"", 0, "", true}}});
   }
-  return headed("Keep in FP32", "Tensors and operations that do better there.",
-                data_table("Keep in FP32", {"what", "kind", "why", "the scale can rise by"}, rows));
+  return headed(
+      "Keep in FP32", "Tensors and operations that do better there.",
+      data_table("Keep in FP32", {"what", "kind", "why", "the scale can rise by"}, rows, 0, kAll));
 }
 
 std::string dynamic_html(const Recommendation& advice) {
