@@ -6,6 +6,8 @@ golden.py check    makes them again; lists what differs, as a diff where the rec
 """
 
 import argparse
+import base64
+import gzip
 import hashlib
 import html.parser
 import os
@@ -78,18 +80,23 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.lines, self._keep = [], True
+        self.lines, self._keep, self._packed = [], True, None
 
     def handle_starttag(self, tag, attributes):
         if tag in ("script", "style"):
             self._keep = dict(attributes).get("type") == "application/json"
+            self._packed = "" if self._keep and "data-encoding" in dict(attributes) else None
 
     def handle_endtag(self, tag):
         if tag in ("script", "style"):
-            self._keep = True
+            if self._packed is not None:
+                self.lines.append(gzip.decompress(base64.b64decode(self._packed)).decode())
+            self._keep, self._packed = True, None
 
     def handle_data(self, data):
-        if self._keep:
+        if self._packed is not None:
+            self._packed += data
+        elif self._keep:
             self.lines += [line.strip() for line in data.splitlines() if line.strip()]
 
 

@@ -85,6 +85,19 @@ function say(figure, text) {
   figure.replaceChildren(empty);
 }
 
+// The theme, with names as long as the chart is wide.
+function configOf(figure, page) {
+  const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
+  config.axisY = {labelLimit: Math.max(110, Math.round(figure.clientWidth * 0.32))};
+  const narrow = figure.clientWidth < 560;  // one name a line, as long as the chart is wide
+  config.legend = {
+    ...config.legend,
+    columns: narrow ? 1 : 2,
+    labelLimit: Math.round(narrow ? figure.clientWidth - 50 : figure.clientWidth * 0.4),
+  };
+  return config;
+}
+
 async function draw(figure, page) {
   const key = keyOf(figure.dataset);
   window.halfscopeViews[key]?.finalize();
@@ -104,19 +117,11 @@ async function draw(figure, page) {
     const names = new Set(found.rows.map((r) => r[y.field]));
     spec.height = spec.height.step * names.size;
   }
-  const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
-  config.axisY = {labelLimit: Math.max(110, Math.round(figure.clientWidth * 0.32))};
-  const narrow = figure.clientWidth < 560;  // one name a line, as long as the chart is wide
-  config.legend = {
-    ...config.legend,
-    columns: narrow ? 1 : 2,
-    labelLimit: Math.round(narrow ? figure.clientWidth - 50 : figure.clientWidth * 0.4),
-  };
   const result = await vegaEmbed(figure, spec, {
     mode: 'vega-lite',
     ast: true,  // expressions are interpreted: the policy of the page forbids compiling them
     renderer: crowded.has(figure.dataset.chart) ? 'canvas' : 'svg',
-    config,
+    config: configOf(figure, page),
     defaultStyle: false,
     forceActionsMenu: true,
     tooltip: {disableDefaultStyle: true},

@@ -23,9 +23,9 @@ async function unpacked(id) {
     document.getElementById('too-old').hidden = false;
     return;
   }
-  for (const id of ['vega', 'script']) {
+  for (const text of ['vega', 'script'].map(unpacked)) {  // both at once, run in this order
     const script = document.createElement('script');
-    script.textContent = await unpacked(id);
+    script.textContent = await text;
     document.head.append(script);
   }
 })();

@@ -40,7 +40,8 @@ std::string breakable_name(std::string_view name) {
 }
 
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
-                       const std::vector<Row>& rows, std::size_t left_out) {
+                       const std::vector<Row>& rows, std::size_t left_out,
+                       std::string_view command) {
   std::string out = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">"
       "<table class=\"data\"><thead><tr>",
@@ -62,7 +63,7 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n<button type=\"button\" class=\"more\" hidden></button>\n" +
-         left_out_note(left_out + rows.size() - written);
+         left_out_note(left_out + rows.size() - written, command);
 }
 
 std::string table_html(const answer::Table& table) {

@@ -31,9 +31,10 @@ std::string breakable_name(std::string_view name);
 
 /// name: what a region that scrolls is called, for people who do not see it. Long tables show their
 /// first rows until all are asked for. At most kMostTensors rows are written; left_out: how many
-/// more the caller has left out already.
+/// more the caller has left out already; command: what writes all (left_out_note()).
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
-                       const std::vector<Row>& rows, std::size_t left_out = 0);
+                       const std::vector<Row>& rows, std::size_t left_out = 0,
+                       std::string_view command = "analyze LOG --json FILE");
 
 /// A table of the answer, with its title and note.
 std::string table_html(const answer::Table& table);

@@ -38,12 +38,12 @@ std::string kept_text(const Analysis& analysis) {
                      answer::plural(all, "tensor"));
 }
 
-std::string left_out_note(std::size_t left_out) {
+std::string left_out_note(std::size_t left_out, std::string_view command) {
   if (left_out == 0) return "";
   return fmt::format(
-      "<p class=\"note left-out\">{} more {} left out here. <code>halfscope analyze LOG --csv "
-      "FILE</code> or <code>--json FILE</code> writes all tensors.</p>\n",
-      answer::count_text(left_out), left_out == 1 ? "row is" : "rows are");
+      "<p class=\"note left-out\">{} more {} left out here. <code>halfscope {}</code> writes "
+      "all.</p>\n",
+      answer::count_text(left_out), left_out == 1 ? "row is" : "rows are", command);
 }
 
 }  // namespace halfscope::reports::page

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "analyzers/study.hpp"
 #include "reports/answer/series.hpp"
@@ -24,8 +25,8 @@ exports::Part kept_part(const analyzers::Findings& found);
 /// " (1,000 of 100,000 tensors)"; empty where a page holds all.
 std::string kept_text(const analyzers::underflow::Analysis& analysis);
 
-/// A note below a table that `left_out` tensors are not in it, and what writes all; empty where it
-/// is none.
-std::string left_out_note(std::size_t left_out);
+/// A note below a table that `left_out` rows are not in it, and which command writes all: its part
+/// after "halfscope". Empty where none is left out.
+std::string left_out_note(std::size_t left_out, std::string_view command);
 
 }  // namespace halfscope::reports::page

@@ -134,7 +134,7 @@ std::string events_html(const Study& study) {
   }
   std::vector<std::string> headings = {"later", "tensor", "values", "cause"};
   if (logs) headings.push_back("log");
-  return out + data_table("Later events", headings, rows);
+  return out + data_table("Later events", headings, rows, 0, "recommend LOG --json FILE");
 }
 
 std::vector<Room> rooms_to_use(const Study& study) {

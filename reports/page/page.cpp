@@ -151,7 +151,8 @@ Parts parts(const Study& study, std::string_view title) {
       {"footer",
        "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
       {"kept", kept_text(analysis)},
-      {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size())},
+      {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size(),
+                                       "analyze LOG --csv FILE</code> or <code>--json FILE")},
       {"islands", json_island("analysis", exports::to_json(study, kept_part(study))) +
                       json_island("charts", charts_json(study))}};
 }

@@ -95,7 +95,7 @@ def test_magnitudes_without_counts(tmp_path):
     for line in first_lines(log, tmp_path):
         assert line.startswith(
             "l1_wgrad holds NaN from step 5 to the last, 9, at 5 recorded steps.")
-    assert run("recommend", log).splitlines()[1].startswith("Its finite gradients would take a ")
+    assert run("recommend", log).splitlines()[1].startswith("The finite gradients alone would allow a ")
 
 
 def run_log(folder, steps):
@@ -146,7 +146,7 @@ def test_no_static_scale_that_is_no_more_than_a_bound(tmp_path):
     said = run("recommend", tmp_path / "hot")
     assert said.splitlines()[1].startswith(
         "No static loss scale can be recommended: infinities hide the largest gradients of every "
-        "recorded step, so that 4194304 (2^22) is only an upper bound.")
+        "recorded step, so 4194304 (2^22) is only an upper bound.")
     assert said.count("until steps are applied") == 1
     assert "growth_interval=2**31" not in said
     found = json.loads(run("recommend", tmp_path / "hot", "--json", "-"))

@@ -133,9 +133,9 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
   CHECK(rooms.front().least == -2);
   CHECK(rooms.front().last == -1);
   CHECK(rooms.back().least == rooms.back().headroom->least);
-  CHECK(has(sections_of(study).html, "least room -2.0 binades at the recommended 1024 (2^10)"));
+  CHECK(has(sections_of(study).html, "least headroom -2.0 binades at the recommended 1024 (2^10)"));
   study.advice.static_log2.reset();
-  CHECK(has(sections_of(study).html, "least room -0.8 binades at loss scale 1"));
+  CHECK(has(sections_of(study).html, "least headroom -0.8 binades at loss scale 1"));
 }
 
 TEST_CASE("growth is told of the recorded steps alone", "[reports][sections]") {
