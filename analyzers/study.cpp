@@ -223,6 +223,13 @@ Study study(Findings&& findings, const Selection& selection,
   return all;
 }
 
+Study recommendation(Findings&& findings, const Selection& selection,
+                     const underflow::RecommendOptions& options) {
+  replay::PolicyOptions policies;
+  policies.policies = {policy::make("torch")};
+  return study(std::move(findings), selection, options, policies);
+}
+
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies) {
   Study all = with_scales(std::move(findings), policies.targets, policies.assume_constant);

@@ -86,6 +86,11 @@ Study study(Findings&& findings, const frames::Selection& selection,
             const underflow::RecommendOptions& options,
             const std::optional<replay::PolicyOptions>& policies = std::nullopt);
 
+/// What `recommend` shows: of policies the run's own and PyTorch's.
+inline constexpr Passes kRecommendPasses = {.updates = true, .sums = true, .series = true};
+Study recommendation(Findings&& findings, const frames::Selection& selection,
+                     const underflow::RecommendOptions& options);
+
 /// The same replays, alone. Throws log::BadInput where there are none.
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies);

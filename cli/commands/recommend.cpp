@@ -67,7 +67,7 @@ int run(const Options& options) {
   gates::require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
-  const analyzers::Study study = analyzers::study(
+  const analyzers::Study study = analyzers::recommendation(
       options::run_analysis(options), options::selection_of(options), options.recommend);
   const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
   if (!options.json.empty()) {
@@ -87,9 +87,7 @@ void add_recommend(options::Parser& parser) {
   options::Command command =
       parser.add("recommend", "The loss scale to use, the line to paste, and why");
   const auto options = std::make_shared<Options>();
-  options->passes.sums = true;
-  options->passes.series = true;
-  options->passes.updates = true;
+  options->passes = analyzers::kRecommendPasses;
   options::add_logs(command, *options);
   options::add_format(command, *options, options::FormatDefault::of_run);
   options::add_steps_and_tensors(command, *options);

@@ -108,9 +108,9 @@ TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Sele
   analyzers::underflow::RecommendOptions options;
   options.headroom_bits = headroom_bits;
   options.target_underflow = target_underflow;
-  const analyzers::Passes passes = {.sums = true, .series = true};
-  const analyzers::Study found = analyzers::study(
-      analyzers::analyze(logs, target, selection, passes, every_phase), selection, options);
+  const analyzers::Study found = analyzers::recommendation(
+      analyzers::analyze(logs, target, selection, analyzers::kRecommendPasses, every_phase),
+      selection, options);
   return {reports::exports::json_text(reports::exports::to_json(found)),
           in_python(found.analysis.notes)};
 }

@@ -38,16 +38,6 @@ void dimensions(const Study& study, List& to) {
 void formats(const Study& study, List& to) {
   const FitSums sums = fit_sums(study.analysis);
   if (sums.tensors == 0) return;
-  if (sums.eight_bits > 0) {
-    to.push_back({Severity::note,
-                  fmt::format("{} of {} fit an 8-bit format, {} of them without a scale{}.",
-                              count_text(sums.eight_bits), plural(sums.tensors, "tensor"),
-                              count_text(sums.eight_bits_as_is),
-                              sums.nonfinite == 0 ? ""
-                                                  : fmt::format("; {} more hold NaN or infinity",
-                                                                count_text(sums.nonfinite))),
-                  "", Evidence::formats});
-  }
   if (sums.wider_than_16 > 0) {
     to.push_back({Severity::warning,
                   fmt::format("{} of {} fit no 16-bit format, whatever the scale.",

@@ -2,8 +2,6 @@
 // Findings about weight updates that are lost.
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
@@ -13,12 +11,6 @@ namespace halfscope::reports::answer::found {
 using analyzers::Study;
 
 namespace {
-
-std::string kept_by_masters(const Study& study, std::uint64_t of) {
-  const std::optional<UpdateWhatIf> what_if = all_updates(study.analysis).what_if;
-  if (!what_if) return "";
-  return fmt::format(" They lose {}.", share_text(what_if->master_never, of));
-}
 
 std::string parts_text(const UpdateCounts& counts) {
   const std::uint64_t of = counts.updates();
@@ -41,7 +33,7 @@ void lost_updates(const Study& study, List& to) {
                   fmt::format("Weights are kept in {}, and {} of {} sampled weight updates are "
                               "lost: {}.",
                               format, share_text(lost, of), count_text(of), parts_text(counts)),
-                  "Keep FP32 master weights." + kept_by_masters(study, of), Evidence::updates});
+                  "Keep FP32 master weights.", Evidence::updates});
     return;
   }
   // Nothing is lost in this run: it tells what would be without FP32 weights.
@@ -49,8 +41,7 @@ void lost_updates(const Study& study, List& to) {
                 fmt::format("In weights kept in {} alone, {} of {} sampled weight updates would be "
                             "lost: {}.",
                             format, share_text(lost, of), count_text(of), parts_text(counts)),
-                "Keep FP32 master weights, as mixed precision does." + kept_by_masters(study, of),
-                Evidence::updates});
+                "Keep FP32 master weights, as mixed precision does.", Evidence::updates});
 }
 
 }  // namespace halfscope::reports::answer::found

@@ -23,6 +23,7 @@ void put_answer(Json& to, const analyzers::Study& study) {
     Json entry = {{"severity", answer::name_of(finding.severity)},
                   {"title", answer::plain(finding.title)}};
     if (!finding.action.empty()) entry["action"] = answer::plain(finding.action);
+    entry["evidence"] = answer::name_of(finding.evidence);
     json["findings"].push_back(std::move(entry));
   }
   to["answer"] = std::move(json);

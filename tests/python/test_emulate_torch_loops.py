@@ -37,7 +37,7 @@ def sgd(model, lr=0.1):
 def agrees(folder):
     study = subprocess.run([BUILD / "halfscope", "policies", folder], check=True,
                            capture_output=True, text=True, timeout=60).stdout
-    return " gives the same scale and skips at all " in " ".join(study.split())
+    return " gives the same scales and skips at all " in " ".join(study.split())
 
 
 class Watched:

@@ -115,8 +115,8 @@ def test_a_small_gradient_is_not_printed_as_zero(tmp_path):
     found = analyze(np.full(8, 3e-5, np.float32), tmp_path)
     assert found["max_abs"] == float(np.float32(3e-5))
     log = tmp_path / "log.safetensors"
-    for command in ("analyze", "recommend"):
-        out, _ = run(command, log)
+    for command in (["analyze"], ["recommend", "--details"]):
+        out, _ = run(*command, log)
         assert "0.0000" not in out.replace("0.00003", "")
         assert "2^-15.0" in out
     run("analyze", log, "--csv", tmp_path / "t.csv")
@@ -277,7 +277,7 @@ def test_overflow_by_scale_and_nan_in_the_model_are_told_apart(tmp_path):
     )
     assert (at_scale_1["cause"], at_scale_1["tensor"]) == ("at_scale_1", "activation/b")
 
-    texts = {name: run("recommend", tmp_path / name)[0] for name in ("by_scale", "in_model", "at_scale_1")}
+    texts = {name: run("recommend", tmp_path / name, "--details")[0] for name in ("by_scale", "in_model", "at_scale_1")}
     assert "the loss scale is too large; at most 4096 (2^12) would have held" in texts["by_scale"]
     assert "NaN in the model; no loss scale helps" in texts["in_model"]
     assert "it overflows without any loss scale" in texts["at_scale_1"]

@@ -76,6 +76,7 @@ def of_page(page):
     """What the answer and the findings of a page say, as plain text."""
     parts = re.findall(r'<p class="answer">.*?</p>|<p class="clear">.*?</p>|<li class="harm-.*?</li>', page,
                        re.S)
+    parts = [part for part in parts if 'href="#formats"' not in part]  # asked by a report alone
     bare = [re.sub(r' <a href="#[a-z]+">evidence</a>', "", part) for part in parts]
     return [words(html.unescape(re.sub(r"<[^>]*>", "", part))) for part in bare]
 

@@ -125,7 +125,7 @@ def test_the_answer_says_what_parameters_in_fp16_need(recorded, root, tmp_path):
     scale = int(halfscope.recommend(recorded)["highest_if_half"])
     line = f"added up in FP16: then use at most {scale} "
     program = os.environ.get("HALFSCOPE_PROGRAM", root / "build/halfscope")
-    for words, place in ((["recommend", recorded], None),
+    for words, place in ((["recommend", recorded, "--details"], None),
                          (["report", recorded, "--out", tmp_path / "page.html"],
                           tmp_path / "page.html")):
         ran = subprocess.run([program, *words], capture_output=True, text=True, check=True)

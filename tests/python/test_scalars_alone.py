@@ -65,7 +65,7 @@ def test_a_model_that_makes_nan_is_not_told_that_all_is_well(tmp_path):
         return run("recommend", path).stdout
 
     broken = answer(np.nan)
-    assert "NaN in the model from step 0, first in activation/a: no loss scale helps." in broken
+    assert "NaN in the model from step 0, first in activation/a. No loss scale and no wider" in broken
     assert "No loss scale is needed" not in broken
     assert "Finite gradients need no loss scale; if you use one, up to" in broken
     assert "No loss scale is needed; if you use one, up to" in answer(1)

@@ -90,7 +90,7 @@ def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
 
 
 def agrees(study):
-    return " gives the same scale and skips at all " in " ".join(study.split())  # lines may break
+    return " gives the same scales and skips at all " in " ".join(study.split())  # lines may break
 
 
 def test_batch_normalization_does_not_part_replay_and_run(tmp_path):

@@ -38,7 +38,7 @@ def test_updates_from_fp16_values_say_that_more_may_be_lost(tmp_path):
 def test_weights_in_another_format_are_named(tmp_path):
     w, u = log_normal(100)
     text = text_of(tmp_path, "--format", "bfloat16", weight__w=w.astype(np.float16), update__w=u)
-    assert "1 of these weights is held in FP16: --format binary16 tells what that loses" in text
+    assert "1 of these weights is held in FP16: --format binary16 shows what that loses" in text
     assert "held in" not in text_of(tmp_path, weight__w=w.astype(np.float16), update__w=u)
 
 
@@ -46,7 +46,7 @@ def test_missing_updates_say_what_to_do(tmp_path):
     w, u = log_normal(100)
     text = text_of(tmp_path, "--what-if", "--format", "e4m3", weight__w=w, update__w=u)
     assert "counted in formats of 16 bits, and e4m3 has 8" in text
-    assert "want weight/X beside update/X" in text_of(tmp_path, "--what-if", weight__w=w)
+    assert "they need weight/X with update/X" in text_of(tmp_path, "--what-if", weight__w=w)
     bare = tmp_path / "run"
     shutil.copytree(DIGITS, bare, ignore=shutil.ignore_patterns("tensors"))
     assert "sample_every=N (docs/recording.md)" in run(bare)[0]
@@ -56,7 +56,7 @@ def test_missing_updates_say_what_to_do(tmp_path):
 def test_recommend_has_a_line_of_them():
     done = subprocess.run([PROGRAM, "recommend", str(DIGITS)], capture_output=True, text=True)
     total = sum(t["updates"] for t in weights_of(DIGITS).values())
-    assert f"Of {total:,} sampled weight updates, " in done.stdout
+    assert f" of {total:,} sampled weight updates " in done.stdout
 
 
 def test_slices_of_a_large_tensor_add_up(tmp_path):
