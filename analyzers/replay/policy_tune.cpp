@@ -223,8 +223,12 @@ bool harmless(const policy::Policy& policy, const StepSeries& series,
   if (!lost) return false;
   const Trace trace = replay(policy, series);
   if (trace.error || !trace.applied_nonfinite.empty() || trace.scale.empty()) return false;
-  const double steps = static_cast<double>(trace.skipped.size() + trace.unknown.size());
-  if (steps > std::max(kFewSteps, kFewShare * static_cast<double>(trace.length))) return false;
+  const auto skipped = static_cast<double>(trace.skipped.size() + trace.unknown.size());
+  const auto length = static_cast<double>(trace.length);
+  if (skipped > kFewShare * length &&
+      (skipped > kFewSteps || skipped >= targets.serious_loss * length)) {
+    return false;
+  }
   double least = trace.scale.front().second;
   for (const auto& [from, scale] : trace.scale) least = std::min(least, scale);
   if (!(least > 0)) return false;

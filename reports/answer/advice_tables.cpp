@@ -138,8 +138,8 @@ Table keep(const Recommendation& advice) {
 }
 
 Table dimensions(const Recommendation& advice) {
-  Table table{Evidence::advice, "Dimensions that are no multiple of 8",
-              "Tensor Cores may fall back to slower kernels there."};
+  Table table{Evidence::advice, "Dimensions that are not a multiple of 8",
+              "Tensor Cores may use slower kernels for them."};
   table.headings = {"tensor", "shape", "what is odd"};
   if (!advice.footprint) return table;
   for (const auto& odd : advice.footprint->not_multiples_of_8) {

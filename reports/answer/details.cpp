@@ -138,6 +138,16 @@ void scale(const Study& study, Sentences& to) {
   }
 }
 
+void memory(const Recommendation& advice, Sentences& to) {
+  if (!advice.footprint || advice.footprint->bytes_fp32 == 0) return;
+  const analyzers::recommend::Footprint& f = *advice.footprint;
+  to.push_back(fmt::format(
+      "Weights and activations of a {} take {} in FP32, {} in FP16, {} in FP16 with FP32 master "
+      "weights.",
+      f.microbatches > 1 ? "microbatch" : "step", bytes_text(f.bytes_fp32),
+      bytes_text(f.bytes_fp16), bytes_text(f.bytes_mixed)));
+}
+
 }  // namespace
 
 std::vector<std::string> details(const Study& study) {
@@ -148,6 +158,7 @@ std::vector<std::string> details(const Study& study) {
   dynamic(advice, out);
   ranks(advice, out);
   autocast(advice, out);
+  memory(advice, out);
   return out;
 }
 

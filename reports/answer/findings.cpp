@@ -28,10 +28,10 @@ void dimensions(const Study& study, List& to) {
   for (const auto& odd : study.advice.footprint->not_multiples_of_8) names.push_back(odd.name);
   to.push_back(
       {Severity::note,
-       fmt::format("{} a dimension that is no multiple of 8: {}.",
+       fmt::format("{} a dimension that is not a multiple of 8: {}.",
                    names.size() == 1 ? "1 tensor has" : plural(names.size(), "tensor") + " have",
                    some_names(names)),
-       "Tensor Cores may fall back to slower kernels there: pad where it is cheap.",
+       "Tensor Cores may use slower kernels for them.",
        Evidence::advice});
 }
 
@@ -44,17 +44,6 @@ void formats(const Study& study, List& to) {
                               count_text(sums.wider_than_16), plural(sums.tensors, "tensor")),
                   "Keep them in FP32.", Evidence::formats});
   }
-}
-
-void memory(const Study& study, List& to) {
-  if (!study.advice.footprint || study.advice.footprint->bytes_fp32 == 0) return;
-  const auto& memory = *study.advice.footprint;
-  to.push_back({Severity::note,
-                fmt::format("Weights and activations of a {} take {} in FP16, {} in FP32.",
-                            memory.microbatches > 1 ? "microbatch" : "step",
-                            bytes_text(memory.bytes_fp16), bytes_text(memory.bytes_fp32)),
-                fmt::format("With FP32 master weights: {}.", bytes_text(memory.bytes_mixed)),
-                Evidence::advice});
 }
 
 }  // namespace found
@@ -91,8 +80,8 @@ std::vector<Finding> findings(const Study& study) {
   for (const auto part :
        {found::carried, found::alarms, found::collapse, found::lasting, found::in_model,
         found::lost_updates, found::without_cure, found::overflow, found::policies,
-        found::underflow, found::no_single_scale, found::thin_headroom, found::unknown,
-        found::dimensions, found::formats, found::memory}) {
+        found::underflow, found::no_single_scale, found::unusual_scale, found::thin_headroom,
+        found::unknown, found::dimensions, found::formats}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

@@ -36,7 +36,7 @@ void alarms(const Study& study, List& to) {
 
 void collapse(const Study& study, List& to) {
   const auto words = collapse_words(study);
-  if (!words) return;
+  if (!words || ends_broken(study)) return;  // then alarms say it
   to.push_back({Severity::breaks, words->what,
                 words->driver +
                     " A scaler lowers the scale after every step with an infinity or NaN. Where it "

@@ -33,10 +33,10 @@ void policies(const analyzers::Study& study, List& to);
 // findings_underflow.cpp
 void underflow(const analyzers::Study& study, List& to);
 void no_single_scale(const analyzers::Study& study, List& to);
+void unusual_scale(const analyzers::Study& study, List& to);
 void unknown(const analyzers::Study& study, List& to);
 // findings.cpp
 void dimensions(const analyzers::Study& study, List& to);
 void formats(const analyzers::Study& study, List& to);
-void memory(const analyzers::Study& study, List& to);
 
 }  // namespace halfscope::reports::answer::found

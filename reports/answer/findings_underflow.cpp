@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "analyzers/underflow/lost_mass.hpp"
 #include "reports/answer/findings_list.hpp"
@@ -22,10 +21,6 @@ using analyzers::recommend::Recommendation;
 using analyzers::underflow::Share;
 
 namespace {
-
-std::string joined(std::string_view sentence, const std::string& next) {
-  return std::string(sentence) + (next.empty() ? "" : " ") + next;
-}
 
 Severity severity_of(double share, const analyzers::underflow::RecommendOptions& asked) {
   if (share >= asked.serious_loss) return Severity::serious;
@@ -47,7 +42,7 @@ std::string cure(const Study& study) {
   if (!advice.static_log2 || advice.no_step_held()) return "";
   if (std::exp2(*advice.static_log2) == study.analysis.loss_scale) return "";
   return fmt::format(
-      "A loss scale of {} leaves {}.", power_text(*advice.static_log2),
+      "At a loss scale of {} it is {} of the values.", power_text(*advice.static_log2),
       share_range_text(advice.flushed_at_recommended.low(), advice.flushed_at_recommended.high()));
 }
 
@@ -58,7 +53,8 @@ std::string title_of(const Study& study, const Share& now) {
   const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";
   return hidden_by_buckets(study.analysis)
              ? fmt::format("{}, what becomes zero is not identifiable: {}", where, share)
-             : fmt::format("{}, {} become zero", where, share);
+             : fmt::format("{}, {} become zero in {}", where, share,
+                           format_name(study.analysis));
 }
 
 }  // namespace
@@ -69,22 +65,23 @@ void underflow(const Study& study, List& to) {
   if (now.of.high == 0 || now.high() < asked.negligible_loss || study.advice.needs_no_scale()) {
     return;
   }
+  const Hidden hidden = hidden_underflow(study.advice);
+  if (hidden == Hidden::in_zeros && now.low() < asked.negligible_loss) return;  // unknown() says it
   std::string title = title_of(study, now), action = cure(study);
   // What only may be lost is no serious finding.
-  const bool bounds = hidden_underflow(study.advice) == Hidden::in_buckets;
+  const bool bounds = hidden == Hidden::in_buckets;
   Severity severity = bounds ? std::max(Severity::warning, severity_of(now.low(), asked))
                              : severity_of(now.high(), asked);
   if (const std::optional<MassShare>& mass = study.lost) {
-    title += fmt::format(
-        ". They hold {} of the gradients' sum of squares (L2), {} of their "
-        "magnitudes (L1)",
-        share_range_text(mass->l2.low, mass->l2.high),
-        share_range_text(mass->l1.low, mass->l1.high));
     // Values below 2^-27 were 31 % of all in Multibox SSD and did not matter: Micikevicius et al.,
     // Mixed Precision Training, ICLR 2018, 3.2.
     severity =
         std::max(bounds ? Severity::warning : Severity::serious, severity_of(mass->l2.high, asked));
-    if (severity == Severity::note) action = joined("So little hardly moves the model.", action);
+    const bool little = severity == Severity::note;
+    title += fmt::format("{} {} of the gradients' sum of squares (L2){}",
+                         little ? ", but these hold only" : ". These hold",
+                         share_range_text(mass->l2.low, mass->l2.high),
+                         little ? ": too little to affect training" : "");
   }
   to.push_back({severity, title + ".", action, Evidence::scales});
 }
@@ -130,14 +127,9 @@ void layers(const Recommendation& advice, const std::string& keep, List& to) {
   for (const LayerScale& layer : advice.per_layer) {
     (layer.served() ? served : unserved).push_back(layer.layer);
   }
-  const bool little = little_lost(advice);
   const std::string scale = served.empty() ? "Keep what matters of them in FP32."
                                            : "Scale layer by layer, or keep them in FP32.";
-  to.push_back({little ? Severity::note : Severity::warning, layers_title(served, unserved),
-                little ? joined("The values lost at the recommended scale are many, but they hold "
-                                "hardly any of the gradients' sum of squares: it does little harm.",
-                                keep)
-                       : (keep.empty() ? scale : keep),
+  to.push_back({Severity::warning, layers_title(served, unserved), keep.empty() ? scale : keep,
                 Evidence::advice});
 }
 
@@ -145,16 +137,17 @@ void layers(const Recommendation& advice, const std::string& keep, List& to) {
 
 void no_single_scale(const Study& study, List& to) {
   const Recommendation& advice = study.advice;
+  if (little_lost(advice)) return;
   const KeepInFp32* const gain = best_gain(advice);
   const std::string keep = gain_text(gain);
   if (!advice.per_layer.empty()) {
     layers(advice, keep, to);
   } else if (!advice.above_target.empty()) {
-    to.push_back({little_lost(advice) ? Severity::note : Severity::warning,
-                  fmt::format("{} above the target share of zeros at the recommended scale: {}.",
-                              advice.above_target.size() == 1
-                                  ? "1 tensor stays"
-                                  : plural(advice.above_target.size(), "tensor") + " stay",
+    to.push_back({Severity::warning,
+                  fmt::format("In {} more than {} of the values still become zero at the "
+                              "recommended scale: {}.",
+                              plural(advice.above_target.size(), "tensor"),
+                              share_text(advice.asked.target_underflow),
                               some_names(advice.above_target)),
                   keep, Evidence::advice});
   } else if (gain != nullptr) {
@@ -164,6 +157,19 @@ void no_single_scale(const Study& study, List& to) {
                               code(gain->name)),
                   keep, Evidence::advice});
   }
+}
+
+/// A scale that no framework starts at, or grows to, in a sound run.
+void unusual_scale(const Study& study, List& to) {
+  constexpr int kUnusual = 30;
+  const Recommendation& advice = study.advice;
+  if (advice.static_log2.value_or(0) < kUnusual || !advice.limited_by || advice.none_needed) return;
+  to.push_back({Severity::warning,
+                fmt::format("A loss scale of {} is unusual: the largest gradient is only {}.",
+                            power_text(*advice.static_log2),
+                            magnitude_text(advice.limited_by->max_abs)),
+                "Check that these are gradients, their units, and how the loss is reduced.",
+                Evidence::scales});
 }
 
 namespace {
@@ -192,13 +198,14 @@ void unknown_underflow(const Study& study, List& to) {
     case Hidden::in_zeros: break;
   }
   const std::string dtype = hiding_format(study);
-  to.push_back(
-      {Severity::note,
-       fmt::format("Some gradients were computed in {}: what underflowed there is already "
-                   "zero, so the shares are bounds and no lowest scale can be given.",
-                   dtype),
-       fmt::format("Record {} run to see it.", dtype == "FP16" ? "an FP32 or BF16" : "an FP32"),
-       Evidence::scales});
+  to.push_back({Severity::note,
+                fmt::format("How many gradients underflowed is unknown: some were computed in {}, "
+                            "where an underflowed value is already zero. Shares of zeros are "
+                            "therefore ranges, and there is no lowest scale.",
+                            dtype),
+                fmt::format("Record {} run to measure it.",
+                            dtype == "FP16" ? "an FP32 or BF16" : "an FP32"),
+                Evidence::scales});
 }
 
 }  // namespace

@@ -12,10 +12,20 @@ using analyzers::Study;
 
 namespace {
 
-std::string parts_text(const UpdateCounts& counts) {
+/// "2.91 % are too small for FP16, 33.5 % are rounded away in the sum"
+std::string parts_text(const UpdateCounts& counts, const std::string& format) {
   const std::uint64_t of = counts.updates();
-  return fmt::format("{} too small for the format, {} rounded away",
-                     share_text(counts.half.underflow, of), share_text(counts.half.swamped, of));
+  const std::string away = share_text(counts.half.swamped, of) + " are rounded away in the sum";
+  if (counts.half.underflow == 0) return away;
+  return fmt::format("{} are too small for {}, {}", share_text(counts.half.underflow, of), format,
+                     away);
+}
+
+std::string masters_text(const Study& study) {
+  const std::string_view scaler =
+      study.weights_kept_in == Dtype::f16 ? " GradScaler needs FP32 parameters, too." : "";
+  return fmt::format(
+      "Use FP32 master weights: in PyTorch, FP32 parameters under torch.autocast.{}", scaler);
 }
 
 }  // namespace
@@ -27,20 +37,20 @@ void lost_updates(const Study& study, List& to) {
   const double share = static_cast<double>(lost) / static_cast<double>(of);
   if (share < study.advice.asked.negligible_loss) return;
   const std::string format = format_name(study.analysis);
+  const std::string lost_text = fmt::format("{} of {} sampled weight updates", share_text(lost, of),
+                                            count_text(of));
   if (kept_narrow(study)) {
     to.push_back({loses_updates(study, study.advice.asked.serious_loss) ? Severity::breaks
                                                                         : Severity::warning,
-                  fmt::format("Weights are kept in {}, and {} of {} sampled weight updates are "
-                              "lost: {}.",
-                              format, share_text(lost, of), count_text(of), parts_text(counts)),
-                  "Keep FP32 master weights.", Evidence::updates});
+                  fmt::format("Weights are stored in {}, and {} are lost: {}.", format, lost_text,
+                              parts_text(counts, format)),
+                  masters_text(study), Evidence::updates});
     return;
   }
-  // Nothing is lost in this run: it tells what would be without FP32 weights.
+  // Nothing is lost in this run: it shows what would be without FP32 weights.
   to.push_back({Severity::note,
-                fmt::format("In weights kept in {} alone, {} of {} sampled weight updates would be "
-                            "lost: {}.",
-                            format, share_text(lost, of), count_text(of), parts_text(counts)),
+                fmt::format("If weights were stored in {} alone, {} would be lost: {}.", format,
+                            lost_text, parts_text(counts, format)),
                 "Keep FP32 master weights, as mixed precision does.", Evidence::updates});
 }
 
