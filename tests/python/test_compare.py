@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from page_data import data_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 SCHEMA = json.loads((ROOT / "docs/schema/compare.schema.json").read_text(encoding="utf-8"))
@@ -167,8 +169,7 @@ def test_the_page_holds_the_same_numbers(runs, tmp_path):
     page = tmp_path / "page.html"
     found = compared(files["fp32"], files["fp16"], "--out", page)
     html = page.read_text(encoding="utf-8")
-    island = html.split('id="comparison">', 1)[1].split("</script>", 1)[0]
-    assert json.loads(island) == found
+    assert data_of(html, "comparison") == found
     assert "<!--halfscope:" not in html
 
 

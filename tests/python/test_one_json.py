@@ -11,6 +11,8 @@ import pytest
 
 import halfscope
 
+from page_data import data_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 LOG = ROOT / "data" / "digits-cnn" / "log"
@@ -27,5 +29,5 @@ def test_the_recommendation_is_the_same_everywhere(tmp_path, options):
     printed = json.loads(run("recommend", LOG, "--json", "-", *given))
     run("report", LOG, "--out", tmp_path / "page.html", *given)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert json.loads(re.search(r'id="recommendation">(.*?)</script>', page, re.S)[1]) == printed
+    assert data_of(page, "recommendation") == printed
     assert halfscope.recommend(LOG, **options) == printed
