@@ -47,10 +47,10 @@ bool tunable(const policy::Policy& policy);
 /// smallest that is surely lost. Without tables a step at which even the largest gradient is
 /// flushed is lost, and others count by how near they are to it. The settings it has are kept where
 /// none does better, or where they do no harm: they skip a step in a hundred at most, or
-/// three and no serious share of them, and what they flush is negligible. Else the smallest flushed share, the growth interval nearest to
-/// its own, the smallest initial scale, or where what is flushed is not known, the largest. For
-/// long series the grid is thinned, so that it takes no more than 2e8 steps. Empty where nothing
-/// can be tuned, or no step tells a scale.
+/// three and no serious share of them, and what they flush is negligible. Else the smallest flushed
+/// share, the growth interval nearest to its own, the smallest initial scale, or where what is
+/// flushed is not known, the largest. For long series the grid is thinned, so that it takes no more
+/// than 2e8 steps. Empty where nothing can be tuned, or no step tells a scale.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 const underflow::RecommendOptions& targets,
                                 const LostSquares& lost = {});

@@ -38,13 +38,14 @@ struct Options : options::LogOptions {
 };
 
 /// Where the rest is. A log's name is given where it can be typed as it is.
-std::string more_text(const std::vector<std::string>& logs) {
+std::string more_text(const std::vector<std::string>& logs, bool has_values) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=,:@%";
   const bool typed =
       logs.size() == 1 && logs.front().find_first_not_of(kPlain) == std::string::npos;
   return fmt::format(
-      "More: --details prints what this rests on; halfscope report {} --out report.html draws it.",
+      "More: --details {}; halfscope report {} --out report.html writes a page.",
+      has_values ? "shows the evidence" : "shows what the log lacks, and lines that record it",
       typed ? logs.front() : "LOG");
 }
 

@@ -44,7 +44,7 @@ Answer answer_of(const Study& study) {
     out.clear = clear_text(study);
   }
   out.numbers = numbers(study);
-  out.snippets = snippets(study);
+  if (!beyond_scales(study)) out.snippets = snippets(study);
   out.dynamic_first = default_fine(study);
   out.details = details(study);
   out.tables = tables(study);

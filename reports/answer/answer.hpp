@@ -31,7 +31,7 @@ struct Answer {
   std::vector<Number> numbers;       ///< what is lost, what to use, what limits it
   std::vector<Finding> findings;     ///< in order of harm, without the lead
   std::string clear;                 ///< said where nothing harms: no more than the log can show
-  std::vector<Snippet> snippets;     ///< lines to paste
+  std::vector<Snippet> snippets;     ///< lines to paste; none of a run that no scale helps
   bool dynamic_first = false;        ///< of these, the dynamic ones are what is advised
   std::vector<std::string> details;  ///< what the scale rests on, a sentence or two each
   std::vector<Table> tables;         ///< the same, as tables

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said where nothing was found: no more than the log could have shown.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
 #include "reports/answer/answer_parts.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::reports::answer {
@@ -13,9 +16,9 @@ std::string clear_text(const analyzers::Study& study) {
   if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
     const bool bounds =
         study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
-    return bounds ? "Nothing was found that harms training in this format. The log does not show "
-                    "how much becomes zero or overflows."
-                  : "Nothing was found that harms training in this format.";
+    return fmt::format("Nothing was found that harms training in {}.{}",
+                       people_say(study.analysis.target.name),
+                       bounds ? " The log does not show how much becomes zero or overflows." : "");
   }
   if (!tensors.empty()) {
     return "Nothing was found in the tensors of this log. It holds no gradients.";

@@ -39,9 +39,8 @@ void collapse(const Study& study, List& to) {
   if (!words || ends_broken(study)) return;  // then alarms say it
   to.push_back({Severity::breaks, words->what,
                 words->driver +
-                    " A scaler lowers the scale after every step with an infinity or NaN. Where it "
-                    "ends at 1 or less and goes on, lowering it does not cure them: look for them "
-                    "in the model.",
+                    " A scale of 1 or less scales nothing, so the scale is not the cause: look for "
+                    "NaN or infinities in the model, the data or the learning rate.",
                 Evidence::timeline});
 }
 
@@ -68,14 +67,30 @@ void in_model(const Study& study, List& to) {
                 Evidence::overflow});
 }
 
+namespace {
+
+/// The largest magnitude of tensors by name, as far as it is known.
+double largest_of(const Study& study, const std::vector<std::string>& names) {
+  double most = 0;
+  for (const auto& tensor : study.analysis.tensors()) {
+    if (std::ranges::find(names, tensor.name) == names.end()) continue;
+    most = std::max(most, tensor.max_abs.value_or(0));
+  }
+  return most;
+}
+
+}  // namespace
+
 void without_cure(const Study& study, List& to) {
   const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
   if (tensors.empty()) return;
   const bool one = tensors.size() == 1;
+  const double most = largest_of(study, tensors);
+  const std::string reach = most > 0 ? ", up to " + magnitude_text(most) + "," : "";
   to.push_back(
       {Severity::breaks,
-       fmt::format("{} {} {} whatever the loss scale.", listed_code(tensors, 3),
-                   one ? "overflows" : "overflow", format_name(study.analysis)),
+       fmt::format("{} {}{} too large for {}, and a loss scale does not change that.",
+                   listed_code(tensors, 3), one ? "is" : "are", reach, format_name(study.analysis)),
        fmt::format("Keep {} in FP32 or bfloat16, or make the values smaller.", one ? "it" : "them"),
        Evidence::overflow});
 }

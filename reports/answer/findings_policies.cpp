@@ -57,36 +57,33 @@ Better better_than(const PolicyStudy& study, const Trace& run, double negligible
   return best;
 }
 
-/// "none", "12", "0 to 41 of them: ..."
+/// "none", "12", "0 to 41"
 std::string lost_text_of(const Trace& trace) {
   const std::size_t low = lost_by_scale(trace), high = at_most(trace);
   if (high == 0) return "none";
-  if (low == high) return count_text(low);
-  return fmt::format("{} to {}, as it is unknown which smaller scales these need", count_text(low),
-                     count_text(high));
+  return low == high ? count_text(low) : fmt::format("{} to {}", count_text(low), count_text(high));
 }
 
 void lost_needlessly(const PolicyStudy& study, const Trace& run,
                      const underflow::RecommendOptions& asked, List& to) {
   const Better better = better_than(study, run, asked.negligible_loss);
   if (better.trace == nullptr) return;
-  const std::size_t lost = lost_by_scale(run), kept = lost - lost_by_scale(*better.trace);
-  const std::size_t surely = lost - std::min(lost, at_most(*better.trace));
-  const double share = static_cast<double>(kept) / static_cast<double>(run.length);
-  if (kept < kFewSteps || share < kFewShare) return;
-  const bool serious =
-      static_cast<double>(surely) >= asked.serious_loss * static_cast<double>(run.length) &&
-      surely > 2 * kFewSteps;
+  const std::size_t lost = lost_by_scale(run);
+  const std::size_t needlessly = lost - std::min(lost, at_most(*better.trace));  // surely
+  const auto length = static_cast<double>(run.length);
+  const auto share = static_cast<double>(needlessly) / length;
+  if (needlessly < kFewSteps || share < kFewShare) return;
+  const bool serious = share >= asked.serious_loss && needlessly > 2 * kFewSteps;
   to.push_back(
       {serious ? Severity::serious : Severity::warning,
-       fmt::format("The run lost {} of {} to overflow by the loss scale: {}{} of them {}for "
-                   "nothing.",
-                   plural(lost, "step"), count_text(run.length), surely == kept ? "" : "up to ",
-                   count_text(kept), surely == kept ? "" : "perhaps "),
+       fmt::format("The run lost {} of {} to overflow by the loss scale, {} of them needlessly.",
+                   count_text(lost), plural(run.length, "step"), count_text(needlessly)),
        fmt::format("{} would have lost {}{}.", better.name, lost_text_of(*better.trace),
                    better.trace->mean_flushed
-                       ? ", and flushed " + share_range_text(better.trace->mean_flushed->first,
-                                                             better.trace->mean_flushed->second)
+                       ? ", and flushed " +
+                             share_range_text(better.trace->mean_flushed->first,
+                                              better.trace->mean_flushed->second) +
+                             " of the gradient values"
                        : ""),
        Evidence::policies});
 }
@@ -152,7 +149,7 @@ void policies(const Study& study, List& to) {
       if (!told_first) collapsed(*replayed.recorded, replayed.series, to);
       lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
     }
-    const bool told = to.size() != before;
+    const bool told = to.size() != before || ends_broken(study);
     for (const replay::Trap& trap : replayed.traps) {
       if (trap.policy != "recorded" || (told && trap.kind == replay::TrapKind::nan_in_model))
         continue;

@@ -53,8 +53,7 @@ std::string title_of(const Study& study, const Share& now) {
   const std::string share = share_range_text(now.low(), now.high()) + " of the gradient values";
   return hidden_by_buckets(study.analysis)
              ? fmt::format("{}, what becomes zero is not identifiable: {}", where, share)
-             : fmt::format("{}, {} become zero in {}", where, share,
-                           format_name(study.analysis));
+             : fmt::format("{}, {} become zero in {}", where, share, format_name(study.analysis));
 }
 
 }  // namespace
@@ -143,13 +142,13 @@ void no_single_scale(const Study& study, List& to) {
   if (!advice.per_layer.empty()) {
     layers(advice, keep, to);
   } else if (!advice.above_target.empty()) {
-    to.push_back({Severity::warning,
-                  fmt::format("In {} more than {} of the values still become zero at the "
-                              "recommended scale: {}.",
-                              plural(advice.above_target.size(), "tensor"),
-                              share_text(advice.asked.target_underflow),
-                              some_names(advice.above_target)),
-                  keep, Evidence::advice});
+    to.push_back(
+        {Severity::warning,
+         fmt::format("In {} more than {} of the values still become zero at the "
+                     "recommended scale: {}.",
+                     plural(advice.above_target.size(), "tensor"),
+                     share_text(advice.asked.target_underflow), some_names(advice.above_target)),
+         keep, Evidence::advice});
   } else if (gain != nullptr) {
     to.push_back({Severity::note,
                   fmt::format("One tensor or operation holds the loss scale down by {}: {}.",
@@ -164,12 +163,12 @@ void unusual_scale(const Study& study, List& to) {
   constexpr int kUnusual = 30;
   const Recommendation& advice = study.advice;
   if (advice.static_log2.value_or(0) < kUnusual || !advice.limited_by || advice.none_needed) return;
-  to.push_back({Severity::warning,
-                fmt::format("A loss scale of {} is unusual: the largest gradient is only {}.",
-                            power_text(*advice.static_log2),
-                            magnitude_text(advice.limited_by->max_abs)),
-                "Check that these are gradients, their units, and how the loss is reduced.",
-                Evidence::scales});
+  to.push_back(
+      {Severity::warning,
+       fmt::format("A loss scale of {} is unusual: the largest gradient is only {}.",
+                   power_text(*advice.static_log2), magnitude_text(advice.limited_by->max_abs)),
+       "Check that these are gradients, their units, and how the loss is reduced.",
+       Evidence::scales});
 }
 
 namespace {
@@ -198,14 +197,14 @@ void unknown_underflow(const Study& study, List& to) {
     case Hidden::in_zeros: break;
   }
   const std::string dtype = hiding_format(study);
-  to.push_back({Severity::note,
-                fmt::format("How many gradients underflowed is unknown: some were computed in {}, "
-                            "where an underflowed value is already zero. Shares of zeros are "
-                            "therefore ranges, and there is no lowest scale.",
-                            dtype),
-                fmt::format("Record {} run to measure it.",
-                            dtype == "FP16" ? "an FP32 or BF16" : "an FP32"),
-                Evidence::scales});
+  to.push_back(
+      {Severity::note,
+       fmt::format("How many gradients underflowed is unknown: some were computed in {}, "
+                   "where an underflowed value is already zero. Shares of zeros are "
+                   "therefore ranges, and there is no lowest scale.",
+                   dtype),
+       fmt::format("Record {} run to measure it.", dtype == "FP16" ? "an FP32 or BF16" : "an FP32"),
+       Evidence::scales});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ std::string parts_text(const UpdateCounts& counts, const std::string& format) {
 std::string masters_text(const Study& study) {
   const std::string_view scaler =
       study.weights_kept_in == Dtype::f16 ? " GradScaler needs FP32 parameters, too." : "";
-  return fmt::format(
-      "Use FP32 master weights: in PyTorch, FP32 parameters under torch.autocast.{}", scaler);
+  return fmt::format("Use FP32 master weights: in PyTorch, FP32 parameters under torch.autocast.{}",
+                     scaler);
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ void lost_updates(const Study& study, List& to) {
   const double share = static_cast<double>(lost) / static_cast<double>(of);
   if (share < study.advice.asked.negligible_loss) return;
   const std::string format = format_name(study.analysis);
-  const std::string lost_text = fmt::format("{} of {} sampled weight updates", share_text(lost, of),
-                                            count_text(of));
+  const std::string lost_text =
+      fmt::format("{} of {} sampled weight updates", share_text(lost, of), count_text(of));
   if (kept_narrow(study)) {
     to.push_back({loses_updates(study, study.advice.asked.serious_loss) ? Severity::breaks
                                                                         : Severity::warning,

@@ -19,15 +19,15 @@ AlarmWords static_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SkippedInVain& skips = *facts.in_vain;
   const std::string scale = scale_name(*facts.scale_last);
   AlarmWords words;
-  words.lasts = true;
+  words.lasts = words.scale_helps = true;
   words.what = skips.all
                    ? fmt::format("Every step from {} to {} was skipped, all {}, at loss scale {}.",
                                  skips.first, skips.last, count_text(skips.skipped), scale)
                    : fmt::format("{} of the steps {} to {} were skipped, at loss scale {}.",
                                  count_text(skips.skipped), skips.first, skips.last, scale);
   words.action =
-      "The scale never changed, and a smaller one may help: record again with a dynamic loss "
-      "scale, which falls until steps are applied.";
+      "The scale never changed, and a smaller one may help: run again with a dynamic loss scale, "
+      "which falls until steps are applied.";
   return words;
 }
 
@@ -86,6 +86,13 @@ std::string first_text(const analyzers::Findings& found) {
 
 bool ends_broken(const analyzers::Findings& found) {
   return std::ranges::any_of(first_words(found), &AlarmWords::lasts);
+}
+
+bool beyond_scales(const analyzers::Study& study) {
+  return collapse_words(study) || study.overflow.lasting() != nullptr ||
+         std::ranges::any_of(first_words(study), [](const AlarmWords& words) {
+           return words.lasts && !words.scale_helps;
+         });
 }
 
 bool broken(const analyzers::Study& study) {

@@ -21,7 +21,7 @@ namespace {
 
 std::string no_gradients_text(const Recommendation& advice) {
   if (advice.roles_found.empty()) {
-    return "the log holds no tensors, and a loss scale acts on gradients";
+    return "the log holds no gradient values";
   }
   return fmt::format(
       "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",

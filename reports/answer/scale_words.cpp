@@ -67,8 +67,7 @@ std::string up_to(const Recommendation& advice) {
 
 std::string use_text(const Study& study) {
   const Recommendation& advice = study.advice;
-  const bool failed =
-      study.overflow.lasting() != nullptr || collapse_words(study) || ends_broken(study);
+  const bool failed = beyond_scales(study) || ends_broken(study);
   const std::string scale = power_text(*advice.static_log2);
   return fmt::format(
       "{} a loss scale of {}{}.", failed ? "The finite gradients alone would allow" : "Use",
@@ -90,14 +89,16 @@ std::string scale_sentence(const Study& study) {
   if (advice.needs_no_scale()) return wide_text(study);
   if (advice.no_step_held()) return unheld_text(advice);
   if (default_fine(study)) {
-    return fmt::format("{} A static loss scale can be {}.", default_fine_text(study),
-                       up_to(advice));
+    const analyzers::recommend::ReplayedSkips& skips = *advice.dynamic.front().replayed;
+    return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",
+                       default_fine_text(study), plural(skips.steps, "step"),
+                       count_text(skips.skipped), up_to(advice));
   }
   if (!advice.none_needed) return use_text(study);
-  return fmt::format(
-      "{}; if you use one, {}.",
-      broken(study) ? "Finite gradients need no loss scale" : "No loss scale is needed",
-      up_to(advice));
+  return fmt::format("{}. If you use one, it can be {}.",
+                     broken(study) ? "The finite gradients of this log need no loss scale"
+                                   : "No loss scale is needed",
+                     up_to(advice));
 }
 
 bool default_fine(const Study& study) {

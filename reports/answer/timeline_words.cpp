@@ -44,7 +44,7 @@ std::string ranks_text(const TimelineFacts& facts) {
   if (ranks.ranks == 1) return "";
   if (ranks.asked) return fmt::format(" Each message counts as printed by {} ranks.", ranks.ranks);
   return fmt::format(
-      " Equal messages stand in runs of {}: {} ranks are {} to print each.{}", ranks.ranks,
+      " Each message appears {} times in a row: {} ranks are {} to print each.{}", ranks.ranks,
       ranks.ranks, ranks.certain ? "taken" : "assumed",
       ranks.certain
           ? ""

@@ -26,7 +26,7 @@ std::string attributes(const Cell& cell) {
 }  // namespace
 
 std::string sort_key(double value) {
-  return std::trunc(value) == value ? fmt::format("{}", value) : fmt::format("{:.9g}", value);
+  return std::trunc(value) == value ? fmt::format("{}", value) : fmt::format("{:.7g}", value);
 }
 
 std::string breakable_name(std::string_view name) {
@@ -48,7 +48,7 @@ std::string data_table(std::string_view name, const std::vector<std::string>& he
       answer::html_escape(name));
   for (std::size_t i = 0; i < headings.size(); ++i) {
     const bool text = rows.empty() || !rows.front().cells.at(i).key;  // words stand on the left
-    out += fmt::format("<th scope=\"col\"{}><button type=\"button\">{}</button></th>",
+    out += fmt::format("<th scope=\"col\"{}><button>{}</button></th>",
                        text ? " class=\"left\"" : "", answer::html_escape(headings[i]));
   }
   out += "</tr></thead>\n<tbody>\n";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/text.hpp"
@@ -28,6 +29,22 @@ exports::Part kept_part(const analyzers::Findings& found) {
     out.peaks = answer::peaks_by_harm(std::move(out.peaks));
     out.peaks.resize(kMostTensors);
   }
+  return out;
+}
+
+nlohmann::ordered_json kept_recommendation(const analyzers::Study& study) {
+  nlohmann::ordered_json out = exports::to_json(study);
+  std::vector<std::pair<std::string, std::size_t>> left_out;
+  for (auto field = out.begin(); field != out.end(); ++field) {
+    if (!field.value().is_array() || field.value().size() <= kMostTensors) continue;
+    auto& list = field.value().get_ref<nlohmann::ordered_json::array_t&>();
+    if (field.key() == "headroom") {  // null, of what is unknown, is less than any number
+      std::ranges::stable_sort(list, {}, [](const auto& entry) { return entry.at("bits"); });
+    }
+    left_out.emplace_back(field.key() + "_left_out", list.size() - kMostTensors);
+    list.resize(kMostTensors);
+  }
+  for (const auto& [name, count] : left_out) out[name] = count;
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,10 @@ answer::Tensors kept_tensors(const analyzers::underflow::Analysis& analysis);
 
 /// The same of the JSON that a page holds.
 exports::Part kept_part(const analyzers::Findings& found);
+
+/// `recommend --json` with at most kMostTensors entries a list, of `headroom` those with the least;
+/// FIELD_left_out: how many are not there.
+nlohmann::ordered_json kept_recommendation(const analyzers::Study& study);
 
 /// " (1,000 of 100,000 tensors)"; empty where a page holds all.
 std::string kept_text(const analyzers::underflow::Analysis& analysis);

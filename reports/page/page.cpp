@@ -154,6 +154,7 @@ Parts parts(const Study& study, std::string_view title) {
       {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size(),
                                        "analyze LOG --csv FILE</code> or <code>--json FILE")},
       {"islands", json_island("analysis", exports::to_json(study, kept_part(study))) +
+                      json_island("recommendation", kept_recommendation(study)) +
                       json_island("charts", charts_json(study))}};
 }
 

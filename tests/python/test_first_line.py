@@ -82,7 +82,7 @@ def test_tensors_that_do_not(tmp_path, dtype, breaks):
 
 def test_the_scale_is_that_of_the_finite_gradients(tmp_path):
     said = run("recommend", folder_of(tmp_path / "log", "F32", {4: NAN})).splitlines()
-    assert said[1].startswith("Finite gradients need no loss scale; if you use one, up to ")
+    assert said[1].startswith("The finite gradients of this log need no loss scale. If you use one, it can be up to ")
     asked = run("recommend", folder_of(tmp_path / "bf16", "BF16", {4: NAN}), "--format", "fp16")
     assert asked.startswith("weight_grad/a holds NaN at the last recorded step, 4.")
 

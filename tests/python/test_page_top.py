@@ -11,9 +11,9 @@ from safetensors.numpy import save_file
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from page_blocks import packed
 from page_browser import (BUILD, ROOT, browser, by_exponent, drawn, halfscope, quiet, report,
                           said_on_console, views, wait_until_drawn)
+from page_data import blocks, data_of
 
 __all__ = ["browser"]  # a fixture
 PICTURE = "gradients/gradients"
@@ -127,11 +127,11 @@ def test_the_picture_is_of_the_chosen_log(browser, logs, tmp_path):
 
 def test_scripts_and_data_are_packed_and_small(shipped):
     _, _, page = shipped
-    assert set(packed(page)) == {"settings", "analysis", "charts", "vega", "script"}
     text = page.read_text()
+    assert set(blocks(text)) == {"settings", "analysis", "recommendation", "charts", "vega", "script"}
     packed_vega = re.search(r'id="vega"[^>]*>([^<]*)<', text).group(1)
     assert len(text.encode()) - len(packed_vega) < 300_000
-    assert b"vegaEmbed" in packed(page)["vega"]
+    assert b"vegaEmbed" in blocks(text)["vega"]
 
 
 def test_only_the_scripts_of_the_page_run(shipped):
@@ -230,4 +230,9 @@ def test_a_page_of_a_hundred_thousand_tensors_is_small(tmp_path):
     many = many_tensors(tmp_path / "many.safetensors", 100_000)
     halfscope("report", many, "--out", tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
-    assert "99,000 more rows are left out here" in (tmp_path / "page.html").read_text()
+    text = (tmp_path / "page.html").read_text()
+    assert "99,000 more rows are left out here" in text
+    advice = data_of(text, "recommendation")
+    assert advice["headroom_left_out"] == 99_000
+    bits = [entry["bits"] for entry in advice["headroom"]]
+    assert len(bits) == 1000 and bits == sorted(bits)

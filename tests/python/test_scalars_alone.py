@@ -67,5 +67,5 @@ def test_a_model_that_makes_nan_is_not_told_that_all_is_well(tmp_path):
     broken = answer(np.nan)
     assert "NaN in the model from step 0, first in activation/a. No loss scale and no wider" in broken
     assert "No loss scale is needed" not in broken
-    assert "Finite gradients need no loss scale; if you use one, up to" in broken
-    assert "No loss scale is needed; if you use one, up to" in answer(1)
+    assert "The finite gradients of this log need no loss scale. If you use one, it can be up to" in broken
+    assert "No loss scale is needed. If you use one, it can be up to" in answer(1)

@@ -270,7 +270,7 @@ TEST_CASE("where nothing was found no more is said than the log could have shown
   clear.analysis.logs[0].tensors.emplace_back();
   CHECK(has(said(), "It holds no gradients"));
   clear.analysis.logs[0].tensors.back().counted = true;
-  CHECK(has(said(), "Nothing was found that harms training in this format.<"));
+  CHECK(has(said(), "Nothing was found that harms training in FP16.<"));
   clear.advice.underflow_not_identifiable = true;
   CHECK(has(said(), "The log does not show how much"));
 }
