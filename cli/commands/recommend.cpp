@@ -53,8 +53,9 @@ void print(const analyzers::Study& study, const Options& options) {
   const text::Answer answer = text::answer_of(study);
   const std::size_t columns = terminal::columns_of_stdout();
   if (!options.details) {
-    fmt::print("{}", terminal::short_text(answer, study, options.framework, more_text(options.logs),
-                                          columns));
+    fmt::print("{}", terminal::short_text(
+                         answer, study, options.framework,
+                         more_text(options.logs, !study.analysis.tensors().empty()), columns));
     return;
   }
   const std::string timeline = terminal::timeline_text(study);
