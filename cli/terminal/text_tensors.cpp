@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "cli/terminal/text_histogram.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/summary.hpp"
@@ -264,8 +265,9 @@ std::string computed_text(const TensorFindings& t) {
 std::string tensors_text(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   const std::string carried = reports::answer::carried_text(found);  // then overflow means nothing
+  const std::string histogram = histogram_text(analysis);
   return (carried.empty() ? broken_text(analysis) : carried + "\n\n") + summary_text(analysis) +
-         table_text(analysis);
+         histogram + (histogram.empty() ? "" : "\n") + table_text(analysis);
 }
 
 }  // namespace halfscope::cli::terminal
