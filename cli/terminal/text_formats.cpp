@@ -71,8 +71,8 @@ std::string scales(const Group& g) {
 
 std::string groups_text(const Analysis& analysis, double target) {
   std::string text = fmt::format(
-      "Narrowest format by range: nothing overflows and at most {} of the values become zero,\n"
-      "as they are or at a power-of-two scale of the tensor's own:\n",
+      "Narrowest format by range: nothing overflows and at most {} of the values become "
+      "zero,\nunscaled or with a power-of-two scale per tensor:\n",
       reports::answer::share_text(target));
   for (const auto& [key, g] : group(analysis)) {
     const auto& [role, width, format, needs_scale] = key;
@@ -124,9 +124,8 @@ std::string noise_text(const Analysis& analysis) {
   std::string text =
       "\nSignal-to-quantisation-noise ratio, 10 log10(sum x^2 / sum (rounded x - x)^2) in dB: "
       "higher "
-      "is\nbetter, 6 dB are one bit. Of each role's noisiest tensor, each at its best scale (~: "
-      "some "
-      "are\nestimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
+      "is\nbetter, 6 dB are one bit. For the noisiest tensor of each role, at its best scale (~: "
+      "partly estimated\nfrom histograms; exact: nothing is rounded; MX: blocks of 32):\n";
   text += fmt::format("  {:<16}", "");
   for (const std::string_view format : analyzers::formats::kFitFormats)
     text += fmt::format(" {:>8}", format);
