@@ -131,7 +131,7 @@ void refuse_carried(const replay::StepSeries& series, const Analysis& analysis) 
   if (log == analysis.logs.end() || !scale_history::carried_scale(*log)) return;
   throw frames::OptionHelps(
       log::printable(series.log) +
-      ": gradients seem to carry the loss scale, so that no policy can be replayed over them; "
+      ": gradients seem to carry the loss scale, so no policy can be replayed over them; "
       "give it with " +
       frames::Message(frames::Option::recorded_scale, "S"));
 }
@@ -198,7 +198,8 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
   if (!study.not_replayed.empty()) throw frames::OptionHelps(study.not_replayed.front().second);
   throw frames::OptionHelps(
       log::printable(study.advice.logs.front()) +
-      ": has no scalars of every step, so that no policy can be replayed; want a run log whose "
+      ": does not have scalars of every step, so no policy can be replayed; expected a run log "
+      "whose "
       "steps have max_abs/weight_grad or max_abs/activation_grad (docs/recording.md), or a series "
       "of magnitudes with " +
       frames::Message(Option::amax, "FILE", "[...]"));

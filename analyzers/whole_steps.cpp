@@ -10,7 +10,7 @@
 
 namespace halfscope::analyzers {
 
-using frames::Tell;
+using frames::ProgressCallback;
 using frames::WholeStep;
 using underflow::Analysis;
 
@@ -19,10 +19,10 @@ namespace {
 /// How far one step is that two passes look at by turns: the bar never goes back.
 class ByTurns {
  public:
-  ByTurns(const Tell& step, double first_share) : step_(step), shares_{first_share, 1} {
+  ByTurns(const ProgressCallback& step, double first_share) : step_(step), shares_{first_share, 1} {
     shares_[1] -= first_share;
   }
-  Tell of(std::size_t pass) {
+  ProgressCallback of(std::size_t pass) {
     if (!step_) return {};
     return [this, pass](double part) {
       parts_[pass] = std::clamp(part, parts_[pass], 1.0);
@@ -31,7 +31,7 @@ class ByTurns {
   }
 
  private:
-  const Tell& step_;
+  const ProgressCallback& step_;
   double shares_[2], parts_[2] = {0, 0};
 };
 
@@ -58,7 +58,7 @@ void add_whole_steps(Analysis& analysis, const frames::Selection& selection, con
   if (!updates && !whole) return;
   const auto take = [&](const WholeStep& step) {
     ByTurns turns(step.tell, !updates ? 0 : !whole ? 1 : share_of_updates(passes));
-    const Tell of_updates = turns.of(0), of_whole = turns.of(1);
+    const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
     const auto beside = [&](const log::NamedTensor& tensor) {
       if (whole) whole->take(step, tensor, of_whole);
     };

@@ -14,13 +14,13 @@ fresh() {
   local commit=HEAD status=0 try
   needs_root fresh
   if [[ ${1:-} == --commit ]]; then
-    (($# >= 2)) || die 2 "fresh --commit takes a commit, for instance: ./run fresh --commit HEAD~1 demo"
+    (($# >= 2)) || die 2 "fresh: --commit needs a commit, for example: ./run fresh --commit HEAD~1 demo"
     commit=$2
     shift 2
   fi
   (($#)) || set -- demo
   commit=$(git rev-parse --verify --quiet "$commit^{commit}") || die 2 "fresh: git has no commit '$commit'"
-  [[ -z $(git status --porcelain) ]] || echo "fresh: what is not committed is left out" >&2
+  [[ -z $(git status --porcelain) ]] || echo "fresh: uncommitted changes are not included" >&2
   ensure fresh
   bare_root
   try=$(mktemp --directory "$fresh_cache/try.XXXXXX")
@@ -46,7 +46,7 @@ arm() {
   case $* in
     --here) arm_here ;;
     '' | '--commit '*) needs_root arm && fresh "$@" arm --here ;;
-    *) die 2 "arm takes --commit C, --here or nothing, not '$*'" ;;
+    *) die 2 "arm: found '$*', expected --commit C, --here or nothing" ;;
   esac
 }
 
@@ -84,7 +84,7 @@ bare_root() {
     "$fresh_release" "$making" "$mirror" </dev/null >"$fresh_cache/debootstrap.log" 2>&1 || {
     tail -n 20 "$fresh_cache/debootstrap.log" >&2
     rm -r --one-file-system "$making"
-    die 1 "fresh: debootstrap could not make a root (all it said: $fresh_cache/debootstrap.log)"
+    die 1 "fresh: debootstrap could not make a root (output: $fresh_cache/debootstrap.log)"
   }
   printf '%s\n' "$sources" >"$making/etc/apt/sources.list"
   acquire_settings >"$making/etc/apt/apt.conf.d/90machine"

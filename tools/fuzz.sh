@@ -16,7 +16,7 @@ fuzz() {
   mapfile -t targets < <(fuzz_targets)
   for target in "$@"; do
     [[ " ${targets[*]} " == *" $target "* ]] ||
-      die 2 "fuzz takes a number of seconds, then targets: no target '$target', want ${targets[*]}"
+      die 2 "fuzz: unknown target '$target'; give a number of seconds, then targets of ${targets[*]}"
   done
   (($# == 0)) || targets=("$@")
   ensure build fuzz
@@ -62,7 +62,7 @@ fuzz_one() {
   grep -m 1 -E 'SUMMARY|ERROR: libFuzzer|runtime error' "$log" || tail -n 3 "$log"
   echo "  input:  ${input:-none written}; what was printed: $log"
   echo "  replay: $fuzz_folder/bin/fuzz_$target $input"
-  echo "  when it is mended, keep the input in tests/fuzz/regressions/$target"
+  echo "  when it is fixed, keep the input in tests/fuzz/regressions/$target"
   return 1
 }
 

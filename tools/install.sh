@@ -10,7 +10,7 @@ readonly system_python=/usr/bin/python3  # Debian's, whatever else stands first 
 
 # The packages of each need, by the names of Debian 12.
 debian_packages() {
-  sed -n "s/^$1: //p" "$root/tools/debian-packages.txt" | grep . || die 2 "no such need: $1"
+  sed -n "s/^$1: //p" "$root/tools/debian-packages.txt" | grep . || die 2 "unknown need: $1"
 }
 
 # The requirements files of each need.
@@ -66,7 +66,7 @@ apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Ti
 
 # One unreachable third-party source must not stop what the others can give.
 apt_update() {
-  apt_get -qq update || echo "run: apt-get update had errors; going on with the lists there are" >&2
+  apt_get -qq update || echo "run: apt-get update had errors; continuing with the existing lists" >&2
 }
 
 apt_install() {
@@ -79,7 +79,7 @@ apt_install() {
   if ! apt_get -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends "$@" \
     </dev/null >"$root/build/apt.log" 2>&1; then
     tail -n 20 "$root/build/apt.log" >&2
-    die 3 "apt-get could not install: $* (all it said: build/apt.log)"
+    die 3 "apt-get could not install: $* (output: build/apt.log)"
   fi
 }
 
@@ -100,7 +100,7 @@ no_apt() {
   cat >&2 <<EOF
 run: this system has no apt-get, so the packages cannot be installed from here. Needed, by their Debian 12 names:
   $1
-Install their likes by hand, then say so with HALFSCOPE_NO_APT=1, for instance: HALFSCOPE_NO_APT=1 ./run build
+Install equivalent packages by hand, then set HALFSCOPE_NO_APT=1, for example: HALFSCOPE_NO_APT=1 ./run build
 (the Python packages are then still put into .venv, by $system_python and pip).
 EOF
   exit 3

@@ -206,9 +206,9 @@ std::string some_steps(const LogFindings& log) {
 
 [[noreturn]] void refuse_names(const LogFindings& a, const LogFindings& b) {
   throw frames::OptionHelps(printable(a.name) + " and " + printable(b.name) +
-                            ": no tensor has one name in both; the first holds " + some_names(a) +
+                            ": no tensor name occurs in both; the first holds " + some_names(a) +
                             ", the second " + some_names(b) + "; name roles with " +
-                            frames::role_option() + ", or give two runs of one model");
+                            frames::role_option() + ", or give two runs of the same model");
 }
 
 [[noreturn]] void refuse_steps(const LogFindings& a, const LogFindings& b) {
@@ -218,7 +218,7 @@ std::string some_steps(const LogFindings& log) {
                       "; record both at the same steps, or give one file of each");
 }
 
-/// Matches tensors by name; a tensor whose steps all differ counts as matched, and is left out.
+/// Matches tensors by name; a tensor whose steps all differ counts as matched, and is skipped.
 void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
   std::map<std::string, std::size_t> in_b;
   for (std::size_t i = 0; i < b.tensors.size(); ++i) {
@@ -249,7 +249,7 @@ void match(Comparison& c, const LogFindings& a, const LogFindings& b) {
   }
   if (without_step != 0) {
     c.notes.push_back(std::to_string(without_step) +
-                      " of the tensors that both runs have share no step, and are left out");
+                      " of the tensors in both runs share no step and are skipped");
   }
 }
 
@@ -308,8 +308,8 @@ void require_counts(const Analysis& analysis) {
   const LogFindings& log = analysis.logs.front();
   if (log.kinds.empty()) return;
   throw log::BadInput(log.name + ": is a log of " + log.kinds.front().name +
-                      ", which gives bounds or scalars; compare wants run logs or tensors: record "
-                      "both runs (docs/recording.md)");
+                      ", which has bounds or scalars only; compare needs run logs or tensors: "
+                      "record both runs (docs/recording.md)");
 }
 
 }  // namespace

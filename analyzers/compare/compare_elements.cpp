@@ -171,7 +171,7 @@ void compare_element(const Side& side_a, const Side& side_b, std::size_t i, Form
 /// The sums are of whole numbers and the extremes are extremes: any split gives the same. Tells how
 /// far it is now and then.
 ElementChanges compare_values(const Side& a, const Side& b, std::size_t count, Format target,
-                              const frames::Tell& tell) {
+                              const frames::ProgressCallback& tell) {
   using Range = tbb::blocked_range<std::size_t>;
   constexpr std::size_t kGrain = std::size_t{1} << 16, kSlice = std::size_t{1} << 22;
   const auto part = [&](const Range& range, ElementChanges sum) {
@@ -213,7 +213,7 @@ double smallest_normal(Format f) { return std::ldexp(1.0, f.emin()); }
 
 void compare_pair(const log::NamedTensor& a, double scale_a, const log::NamedTensor& b,
                   double scale_b, std::int64_t step, Meeting& at, Format target,
-                  const frames::Tell& tell) {
+                  const frames::ProgressCallback& tell) {
   if (a.view.count != b.view.count) return;  // the totals differ too, and show why
   const Side side_a{Reader(a.view), scale_a, smallest_normal(at.own_a)};
   const Side side_b{Reader(b.view), scale_b, smallest_normal(at.own_b)};

@@ -25,7 +25,7 @@ constexpr const char* kSchema = "halfscope.operations/1";
 constexpr std::uintmax_t kMostBytes = 64 << 20;
 constexpr int kMostDepth = 8;
 constexpr const char* kWayOut =
-    "; remove the file, or write it anew with halfscope simulate --check-operations";
+    "; remove the file, or write it again with halfscope simulate --check-operations";
 
 /// Reads the fields of one object of the file, with messages that name both.
 class Object {
@@ -36,11 +36,11 @@ class Object {
 
   [[noreturn]] static void refuse(const std::string& where, const std::string& found,
                                   const std::string& wanted) {
-    throw BadInput(fmt::format("{}: is {}, want {}{}", where, found, wanted, kWayOut));
+    throw BadInput(fmt::format("{}: is {}, expected {}{}", where, found, wanted, kWayOut));
   }
   [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
     const auto found = object_.find(key);
-    refuse(where_of(key), found == object_.end() ? "not there" : dumped(*found), wanted);
+    refuse(where_of(key), found == object_.end() ? "missing" : dumped(*found), wanted);
   }
 
   const json& at(const std::string& key) const {
@@ -49,14 +49,14 @@ class Object {
   }
   Object object(const std::string& key) const { return {where_of(key), at(key)}; }
   std::string text(const std::string& key) const {
-    if (!at(key).is_string()) reject(key, "a text");
+    if (!at(key).is_string()) reject(key, "a string");
     return at(key).get<std::string>();
   }
   std::int64_t step(const std::string& key) const {
     const json& value = at(key);
     // Larger integers than a signed one holds are unsigned here.
     const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= INT64_MAX;
-    if (!fits) reject(key, "the number of a step");
+    if (!fits) reject(key, "a step number");
     return value.get<std::int64_t>();
   }
   std::uint64_t count(const std::string& key) const {
@@ -100,12 +100,12 @@ json parsed(const std::filesystem::path& file) {
   const auto bounded = [&](int depth, json::parse_event_t, const json&) {
     if (depth > kMostDepth) {
       Object::refuse(where, fmt::format("JSON nested more than {} deep", kMostDepth),
-                     fmt::format("what has \"schema\" \"{}\"", kSchema));
+                     fmt::format("an object with \"schema\" \"{}\"", kSchema));
     }
     return true;
   };
   json found = json::parse(text.begin(), text.end(), bounded, false);
-  if (found.is_discarded()) Object::refuse(where, "no JSON", "a JSON object");
+  if (found.is_discarded()) Object::refuse(where, "not JSON", "a JSON object");
   return found;
 }
 

@@ -12,8 +12,8 @@
 
 namespace halfscope::analyzers::formats {
 
+using frames::ProgressCallback;
 using frames::Selection;
-using frames::Tell;
 using frames::WholeStep;
 using frames::WholeTensor;
 using underflow::Analysis;
@@ -38,7 +38,7 @@ int reference_of(const TensorFindings& t) {
 }
 
 /// Tells of a part that goes from `first` to `last` of the whole.
-Tell part_of(const Tell& whole, double first, double last) {
+ProgressCallback part_of(const ProgressCallback& whole, double first, double last) {
   if (!whole) return {};
   return [&whole, first, last](double part) { whole(first + part * (last - first)); };
 }
@@ -93,7 +93,8 @@ class Collector {
   }
 
  private:
-  void add_sums(const WholeTensor& whole, int log2_recorded, int threads, const Tell& tell) {
+  void add_sums(const WholeTensor& whole, int log2_recorded, int threads,
+                const ProgressCallback& tell) {
     constexpr std::size_t kSlice = std::size_t{1} << 24;
     MagnitudeSums sums;
     for (std::size_t first = 0; first < whole.view.count; first += kSlice) {
@@ -184,11 +185,14 @@ void WholePass::begin(underflow::LogFindings& log) {
   });
 }
 
-void WholePass::take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell) {
+void WholePass::take(const WholeStep& step, const log::NamedTensor& tensor,
+                     const ProgressCallback& tell) {
   log_->tensors->take(step, tensor, tell);
 }
 
-void WholePass::take(const WholeStep& step, const Tell& tell) { log_->tensors->take(step, tell); }
+void WholePass::take(const WholeStep& step, const ProgressCallback& tell) {
+  log_->tensors->take(step, tell);
+}
 
 void WholePass::finish_log() {
   log_->tensors->finish(log_->log.name, notes_);

@@ -29,9 +29,9 @@ class WholePass {
   void begin(underflow::LogFindings& log);
   /// One of the step's tensors that somebody has loaded. tell: of this step.
   void take(const frames::WholeStep& step, const log::NamedTensor& tensor,
-            const frames::Tell& tell);
+            const frames::ProgressCallback& tell);
   /// All that are left of the step. Loads one at a time.
-  void take(const frames::WholeStep& step, const frames::Tell& tell);
+  void take(const frames::WholeStep& step, const frames::ProgressCallback& tell);
   /// Ends the log that was begun.
   void finish_log();
   /// After the last one.

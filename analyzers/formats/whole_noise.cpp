@@ -11,7 +11,7 @@
 
 namespace halfscope::analyzers::formats {
 
-using frames::Tell;
+using frames::ProgressCallback;
 using frames::WholeTensor;
 using underflow::NoiseRatio;
 
@@ -100,7 +100,7 @@ double noise_of_part(const std::vector<double>& x, const RoundingJob& job, doubl
 /// Tells of parts that are joined, some thousand at a time.
 class PartsProgress {
  public:
-  PartsProgress(std::size_t all, const Tell& tell) : all_(all), tell_(tell) {}
+  PartsProgress(std::size_t all, const ProgressCallback& tell) : all_(all), tell_(tell) {}
   void next() {
     constexpr std::size_t kEvery = 1024;
     if (++done_ % kEvery == 0 && tell_) {
@@ -110,7 +110,7 @@ class PartsProgress {
 
  private:
   std::size_t all_, done_ = 0;
-  const Tell& tell_;
+  const ProgressCallback& tell_;
 };
 
 /// The sums' relative error, as a ratio: the header says why.
@@ -136,7 +136,8 @@ void CompensatedSum::add(double x) {
 }
 
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
-                  const WholeTensor& tensor, int log2_recorded, int threads, const Tell& tell) {
+                  const WholeTensor& tensor, int log2_recorded, int threads,
+                  const ProgressCallback& tell) {
   sums.noise.resize(jobs.size());
   using Part = std::vector<double>;  // signal, then the jobs' noise
   const auto work = [&](std::size_t part) {
@@ -253,7 +254,7 @@ void join_block(BlockSums& sums, const BlockPart& part) {
 }  // namespace
 
 void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTensor& tensor,
-                int log2_recorded, int threads, const Tell& tell) {
+                int log2_recorded, int threads, const ProgressCallback& tell) {
   const BlockGrid grid(tensor);
   using Parts = std::array<BlockPart, kMxElements.size()>;
   const double unscale = power_of_two(-log2_recorded);

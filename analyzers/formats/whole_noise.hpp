@@ -56,9 +56,9 @@ struct BlockSums {
 /// either way.
 void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
                   const frames::WholeTensor& tensor, int log2_recorded, int threads,
-                  const frames::Tell& tell = {});
+                  const frames::ProgressCallback& tell = {});
 void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const frames::WholeTensor& tensor,
-                int log2_recorded, int threads, const frames::Tell& tell = {});
+                int log2_recorded, int threads, const frames::ProgressCallback& tell = {});
 
 /// Empty where all is zero.
 std::optional<underflow::NoiseRatio> noise_of(const RoundingSums& sums, std::size_t job);

@@ -46,12 +46,13 @@ double scale_of(const log::TensorRecord& record, const Selection& s,
   if (record.scale_known && usable_scale(record.scale)) return record.scale;
   const std::string found =
       record.scale_known
-          ? fmt::format("with loss scale {}, want a positive normal binary32 number", record.scale)
+          ? fmt::format("with loss scale {}, expected a positive normal binary32 number",
+                        record.scale)
           : "but without its loss scale";
   throw OptionHelps(printable(log.string()) + ": tensor '" + printable(record.name) + "', step " +
                     std::to_string(record.step) + ": is recorded as scaled, " + found +
                     "; give it with " + Message(Option::recorded_scale, "S") +
-                    ", or leave the step out with " + Option::step);
+                    ", or skip the step with " + Option::step);
 }
 
 }  // namespace halfscope::analyzers::frames

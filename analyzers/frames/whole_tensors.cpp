@@ -46,7 +46,7 @@ bool TensorsOfSteps::is_wanted(const WholeStep& step, const std::string& name) {
 }
 
 void TensorsOfSteps::visit(const WholeStep& step, const log::NamedTensor& tensor,
-                           const Tell& tell) {
+                           const ProgressCallback& tell) {
   const double before = static_cast<double>(done_);
   const double all = std::max(1.0, static_cast<double>(step.bytes));
   const auto bytes = static_cast<double>(tensor.view.bytes());
@@ -63,11 +63,12 @@ void TensorsOfSteps::visit(const WholeStep& step, const log::NamedTensor& tensor
   if (tell) tell((before + bytes) / all);
 }
 
-void TensorsOfSteps::take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell) {
+void TensorsOfSteps::take(const WholeStep& step, const log::NamedTensor& tensor,
+                          const ProgressCallback& tell) {
   if (taken_.insert(tensor.name).second && is_wanted(step, tensor.name)) visit(step, tensor, tell);
 }
 
-void TensorsOfSteps::take(const WholeStep& step, const Tell& tell) {
+void TensorsOfSteps::take(const WholeStep& step, const ProgressCallback& tell) {
   for (const std::string& name : step.tensors->names()) {
     if (!taken_.contains(name) && is_wanted(step, name)) {
       visit(step, *step.tensors->tensor(name), tell);
@@ -79,12 +80,13 @@ void TensorsOfSteps::take(const WholeStep& step, const Tell& tell) {
 
 void TensorsOfSteps::finish(const std::filesystem::path& log, Notes& notes) const {
   if (!left_out_) return;
-  note_once(notes, fmt::format("{}: sampled gradients are left out from step {} on: their loss "
-                               "scale is no positive normal binary32 number",
+  note_once(notes, fmt::format("{}: sampled gradients are skipped from step {} on: their loss "
+                               "scale is not a positive normal binary32 number",
                                log::printable(log.string()), *left_out_));
 }
 
-Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, std::uint64_t all) {
+ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint64_t step,
+                        std::uint64_t all) {
   if (!progress) return {};
   return [&progress, done, step, all](double part) {
     const auto more =

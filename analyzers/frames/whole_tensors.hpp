@@ -15,7 +15,7 @@ namespace halfscope::analyzers::frames {
 
 /// Told how much of what is being looked at is done, 0 to 1; by any thread, one at a time. May be
 /// empty.
-using Tell = std::function<void(double)>;
+using ProgressCallback = std::function<void(double)>;
 
 /// One whole tensor at one step, as recorded.
 struct WholeTensor {
@@ -24,8 +24,8 @@ struct WholeTensor {
   std::int64_t step = 0;
   double scale = 1.0;  ///< unscaled value = recorded value / scale
   std::vector<std::uint64_t> shape;
-  TensorView view;  ///< valid during the call
-  Tell tell;        ///< for visitors that take long over one tensor
+  TensorView view;        ///< valid during the call
+  ProgressCallback tell;  ///< for visitors that take long over one tensor
 };
 using WholeVisitor = std::function<void(const WholeTensor&)>;
 
@@ -42,7 +42,7 @@ struct WholeStep {
   const log::StepScalars* scalars = nullptr;           ///< null where the log has none of this step
   std::map<std::string, std::filesystem::path> files;  ///< of tensor files: where each tensor lies
   std::uint64_t bytes = 0;                             ///< of its files
-  Tell tell;  ///< for visitors that take long over one step
+  ProgressCallback tell;  ///< for visitors that take long over one step
 
   /// How the step's tensor records say they are scaled, by name; without their tables.
   std::map<std::string, log::TensorRecord> records;
@@ -66,15 +66,15 @@ class TensorsOfSteps {
   TensorsOfSteps(const Selection& selection, WholeVisitor visit)
       : selection_(selection), visit_(std::move(visit)) {}
   /// One of the step's tensors that somebody has loaded, before the others.
-  void take(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell);
+  void take(const WholeStep& step, const log::NamedTensor& tensor, const ProgressCallback& tell);
   /// All that are left of the step. Loads one at a time.
-  void take(const WholeStep& step, const Tell& tell);
+  void take(const WholeStep& step, const ProgressCallback& tell);
   /// Notes from which step on gradients were left out, as after a collapse of their scale.
   void finish(const std::filesystem::path& log, Notes& notes) const;
 
  private:
   bool is_wanted(const WholeStep& step, const std::string& name);
-  void visit(const WholeStep& step, const log::NamedTensor& tensor, const Tell& tell);
+  void visit(const WholeStep& step, const log::NamedTensor& tensor, const ProgressCallback& tell);
 
   const Selection& selection_;
   WholeVisitor visit_;
@@ -84,7 +84,8 @@ class TensorsOfSteps {
 };
 
 /// Tells the whole's progress of one step's, which begins at `done` bytes.
-Tell within(const Progress& progress, std::uint64_t done, std::uint64_t step, std::uint64_t all);
+ProgressCallback within(const Progress& progress, std::uint64_t done, std::uint64_t step,
+                        std::uint64_t all);
 
 /// Adds a note unless it is there: several analyzers read the same samples.
 void note_once(Notes& notes, Message note);

@@ -206,10 +206,10 @@ void require_sense(const Condition& c, Subject subject) {
   };
   const Field* field = find_field(subject, c.field);
   if (field == nullptr) {
-    reject(fmt::format("no field '{}' here; want {}", c.field, names_of(subject)));
+    reject(fmt::format("unknown field '{}'; use one of {}", c.field, names_of(subject)));
   }
   if (c.percent && field->base == Base::none) {
-    reject(fmt::format("'{}' is no part of anything; leave the % out", c.field));
+    reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));
   }
   const std::optional<double> limit = nearest(c.limit);
   if (!limit || !std::isfinite(*limit)) {
@@ -218,7 +218,7 @@ void require_sense(const Condition& c, Subject subject) {
                        std::numeric_limits<double>::max()));
   }
   if (!c.only.empty() && subject == Subject::recommendation) {
-    reject("a recommendation is for all tensors; choose some with --tensor in place of 'for'");
+    reject("a recommendation is for all tensors; select some with --tensor instead of 'for'");
   }
 }
 
@@ -233,7 +233,7 @@ Condition parse_condition(std::string_view text, Subject subject) {
   std::smatch parts;
   if (typed.size() > kLongest || !std::regex_match(typed, parts, form)) {
     throw std::invalid_argument(fmt::format(
-        "found '{}', want 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' such as "
+        "found '{}', expected 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' such as "
         "'flushed_to_zero > 0.1% for weight_grad', with OP of <, <=, >, >=, ==, != and FIELD of {}",
         printable(typed), names_of(subject)));
   }

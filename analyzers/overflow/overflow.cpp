@@ -40,7 +40,7 @@ OverflowEvent event_of(const LogView& view, const Run& run) {
   event.why = judgement.why;
   event.safe_log2 = judgement.safe_log2;
   event.estimated = judgement.estimated;
-  event.at_every_scale = judgement.at_every_scale;
+  event.not_scale_related = judgement.not_scale_related;
   event.maybe_rounded = judgement.maybe_rounded;
   event.leads = find_leads(view, run);
   return event;
@@ -62,10 +62,10 @@ std::vector<std::int64_t> recorded_steps(const underflow::LogFindings& log) {
 void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
   const std::vector<std::int64_t> steps = recorded_steps(log);
   for (const OverflowEvent& event : to.events) {
-    if (event.log != log.name || !(event.at_every_scale || event.maybe_rounded)) continue;
+    if (event.log != log.name || !(event.not_scale_related || event.maybe_rounded)) continue;
     const auto end = std::ranges::upper_bound(steps, event.last_step);
     for (auto at = std::ranges::lower_bound(steps, event.step); at != end; ++at) {
-      if (event.at_every_scale) to.at_every_scale.emplace(log.name, *at);
+      if (event.not_scale_related) to.not_scale_related.emplace(log.name, *at);
       if (event.maybe_rounded) to.maybe_rounded.emplace(log.name, *at);
     }
   }
@@ -100,7 +100,7 @@ bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64
                               bool in_fp16) const {
   const bool rounded = in_fp16 || maybe_rounded.contains({log, step});
   const bool curable =
-      !at_every_scale.contains({log, step}) && !broken_forward.contains({log, step});
+      !not_scale_related.contains({log, step}) && !broken_forward.contains({log, step});
   return role != log::Role::loss && rounded && curable;
 }
 
@@ -111,7 +111,7 @@ bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
       tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
   if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step.step, in_fp16);
   const bool multiplied = !underflow::before_scaling(tensor, step);
-  return multiplied && in_fp16 && !at_every_scale.contains({tensor.log, step.step});
+  return multiplied && in_fp16 && !not_scale_related.contains({tensor.log, step.step});
 }
 
 const OverflowEvent* OverflowFindings::lasting() const {

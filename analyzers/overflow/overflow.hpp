@@ -86,7 +86,7 @@ struct OverflowEvent {
   std::optional<int> safe_log2;
   bool estimated = false;  ///< safe_log2 is from other steps, since the magnitude is not known
   /// Smaller scales did not cure it: its infinities are no values that a scale made too large.
-  bool at_every_scale = false;
+  bool not_scale_related = false;
   /// Gradients recorded as wide hold its infinities, and FP16 may have made them all the same.
   bool maybe_rounded = false;
   std::vector<Lead> leads;
@@ -96,7 +96,7 @@ struct OverflowFindings {
   std::vector<Headroom> headroom;     ///< least room first
   std::vector<OverflowEvent> events;  ///< by log and step
   /// The recorded steps of events that no scale cured: they bound no scale.
-  underflow::LogSteps at_every_scale;
+  underflow::LogSteps not_scale_related;
   /// Steps whose forward pass holds infinities or NaN: what their gradients hold is no scale's
   /// doing, and bounds none.
   underflow::LogSteps broken_forward;

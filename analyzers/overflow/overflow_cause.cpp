@@ -100,14 +100,14 @@ Judgement judge_loss_scalar(const LogView& view, const First& first) {
   if (*first.narrow && !has_role(view, Role::activation, first.at)) {
     return {Cause::undetermined,
             fmt::format("the loss of step {} is {}, but that step's activations are not "
-                        "recorded; record tables of activations at it",
+                        "recorded; record histograms of activations at that step",
                         first.at, is)};
   }
   const std::optional<bool> narrow = narrow_loss(view);
   if (first.inf && *first.narrow && !narrow) {
     return {Cause::undetermined,
-            fmt::format("the loss of step {} is infinite, the activations are finite, and "
-                        "what the loss is computed in is not recorded (loss_dtype)",
+            fmt::format("the loss of step {} is infinite, the activations are finite, and the log "
+                        "does not say which dtype computes the loss (loss_dtype)",
                         first.at)};
   }
   if (first.inf && narrow.value_or(false)) {
@@ -147,14 +147,14 @@ Judgement judge_forward(const LogView& view, const First& first) {
 Judgement judge_after(const First& first) {
   if (first.inf && *first.narrow) {
     return {Cause::at_scale_1,
-            fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
+            fmt::format("the optimizer's results at step {} hold {} although the gradients are "
                         "finite: it overflows in FP16. Keep it in FP32",
                         first.at, first.held)};
   }
-  return {Cause::nan_in_model,
-          fmt::format("what the optimizer makes at step {} holds {} although the gradients are "
-                      "finite",
-                      first.at, first.held)};
+  return {
+      Cause::nan_in_model,
+      fmt::format("the optimizer's results at step {} hold {} although the gradients are finite",
+                  first.at, first.held)};
 }
 
 Judgement recorded(const LogView& view, const Run& run) {
@@ -168,9 +168,9 @@ Judgement recorded(const LogView& view, const Run& run) {
     case Phase::unknown: break;
   }
   return {Cause::undetermined,
-          fmt::format("the tensor holds {} at step {}, but has no role; --role GLOB=ROLE "
-                      "names it",
-                      first.held, first.at)};
+          fmt::format(
+              "the tensor holds {} at step {}, but has no role; give it one with --role GLOB=ROLE",
+              first.held, first.at)};
 }
 
 Judgement what_if(const LogView& view, const Run& run) {
@@ -203,8 +203,8 @@ Judgement what_if(const LogView& view, const Run& run) {
 
 Judgement not_recorded_dtype(const First& first) {
   return {Cause::undetermined,
-          fmt::format("step {} holds {} in role {}, and what that is computed in is not "
-                      "recorded: its tables tell",
+          fmt::format("step {} holds {} in role {}, and the log does not say which dtype computed "
+                      "it; histograms of it would show more",
                       first.at, first.held, name_of(first.role))};
 }
 

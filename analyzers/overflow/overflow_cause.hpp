@@ -24,8 +24,8 @@ struct Judgement {
   std::string why;
   std::optional<int> safe_log2 = {};
   bool estimated = false;
-  bool at_every_scale = false;  ///< OverflowEvent::at_every_scale
-  bool maybe_rounded = false;   ///< OverflowEvent::maybe_rounded
+  bool not_scale_related = false;  ///< OverflowEvent::not_scale_related
+  bool maybe_rounded = false;      ///< OverflowEvent::maybe_rounded
 };
 
 /// Of recorded infinities and NaN.

@@ -59,24 +59,23 @@ std::optional<Judgement> judge_far(const LogView& view, const First& first, cons
   if (!(room_at(span.least, near) >= kFar)) return std::nullopt;
   const std::string evidence = far_text(first, span, near);
   if (!cured_by_none(span, near)) {
-    return Judgement{Cause::undetermined,
-                     evidence +
-                         ". A rare large gradient and an infinity that no scale made look alike; "
-                         "the step's gradients recorded in FP32, or at a scale far lower, tell "
-                         "them apart"};
+    return Judgement{
+        Cause::undetermined,
+        evidence +
+            ". A rare large gradient and an infinity that no scale caused look the same; record "
+            "the step's gradients in FP32 or at a much lower scale to tell them apart"};
   }
   Judgement judgement{Cause::nan_in_model,
                       evidence +
-                          ": lowering the scale does not cure it, the backward pass makes "
-                          "it (a division by zero, say)"};
+                          ": lowering the scale does not cure it, the backward pass makes it (for "
+                          "example by dividing by zero)"};
   if (!forward_known(view, first.at)) {
     judgement = {Cause::undetermined,
                  evidence +
-                     ": lowering the scale does not cure it. Whether the forward pass "
-                     "overflows is not known, since neither its loss nor its activations "
-                     "are recorded"};
+                     ": lowering the scale does not cure it. The forward pass may overflow: "
+                     "neither its loss nor its activations are recorded"};
   }
-  judgement.at_every_scale = true;
+  judgement.not_scale_related = true;
   return judgement;
 }
 
@@ -113,10 +112,9 @@ Judgement judge_wide_gradient(const LogView& view, const Run& run, const First& 
     return cast;
   }
   if (isolated(view, run, first.at)) {
-    return {Cause::nan_in_model,
-            fmt::format("the gradient holds {} at step {} although it is not computed in FP16 and "
-                        "what came into it is finite",
-                        first.held, first.at)};
+    return {Cause::nan_in_model, fmt::format("the gradient holds {} at step {} although it is not "
+                                             "computed in FP16 and its inputs are finite",
+                                             first.held, first.at)};
   }
   if (span && !curable) return *judge_far(view, first, *span, near);
   Judgement unknown{

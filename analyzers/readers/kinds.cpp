@@ -86,8 +86,9 @@ void refuse_tag(const fs::path& log, const Selection& s) {
   throw frames::OptionHelps(
       printable(log.string()) + ": tensor files have no scalars, and " +
       frames::Option::recorded_scale +
-      fmt::format(" found '{}', which is no number; want a positive number such as 1024 or 2^10",
-                  printable(*s.scale_tag)));
+      fmt::format(
+          " found '{}', which is not a number; expected a positive number such as 1024 or 2^10",
+          printable(*s.scale_tag)));
 }
 
 void read_one_tensor_file(const log::OpenPath& log, const TimelineSelection& s,
@@ -183,7 +184,7 @@ void read_joined(const Log& log, const Selection& selection, const Visitor& visi
     kind->read(log.opened(), joined, visit, notes, progress);
   }
   joined.joined->joined = false;
-  notes.push_back(fmt::format("{}: holds {}: taken as one run, joined by step",
+  notes.push_back(fmt::format("{}: holds {}: treated as one run, joined by step",
                               printable(log.path().string()), names));
   common::Timeline(log.path().string(), joined, visit).finish(notes);
 }
@@ -211,9 +212,9 @@ void for_each_frame(const Log& log, const Selection& selection, const Visitor& v
     throw BadInput(shown + ": no such file or folder; check the path");
   }
   if (log::is_of_kernel(log.path())) {
-    throw BadInput(
-        shown + ": lies on a file system of the kernel's own, which holds no logs; want one of " +
-        common::names_of_kinds());
+    throw BadInput(shown +
+                   ": lies on a file system of the kernel, which holds no logs; expected one of " +
+                   common::names_of_kinds());
   }
   const auto found = log.kinds();
   if (found.size() > 1) return read_joined(log, selection, visit, notes, progress);
@@ -221,7 +222,7 @@ void for_each_frame(const Log& log, const Selection& selection, const Visitor& v
     return found.front()->read(log.opened(), selection, visit, notes, progress);
   }
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
-  throw BadInput(shown + ": holds none of the files that are understood; want " +
+  throw BadInput(shown + ": holds no file that Halfscope can read; expected " +
                  common::names_of_kinds() + " (docs/logs.md)" + hint_below(log.path()));
 }
 

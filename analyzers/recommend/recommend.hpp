@@ -107,7 +107,7 @@ struct Recommendation {
   std::optional<SkipBound> skip;                            ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
   /// By the run's own policy, else PyTorch's; then by those of other frameworks that there are
-  /// lines for. Those under which no step would be made are left out, but where that is so of all;
+  /// lines for. Those under which no step would be made are skipped, but where that is so of all;
   /// and all where one run tells of no scale that holds a step.
   std::vector<DynamicAdvice> dynamic;
 

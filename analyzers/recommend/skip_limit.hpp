@@ -9,7 +9,7 @@
 namespace halfscope::analyzers::recommend {
 
 /// Of the logs of other tools: a step that was skipped at scale S had a gradient of 65520 / S or
-/// more, unscaled. The one at the least scale; empty where there is none. Episodes are left out in
+/// more, unscaled. The one at the least scale; empty where there is none. Episodes are skipped in
 /// which the scale came down by far in vain, or to about 1, while recorded gradients, at most
 /// `largest` (unscaled), leave much room: then they were no values that a scale made too large
 /// (docs/numerics/statistics.md, "Infinities in gradients").

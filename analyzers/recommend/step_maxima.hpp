@@ -20,7 +20,7 @@ struct LogMaxima {
   std::vector<std::int64_t> left_out;
 };
 
-/// Logs without such steps are left out.
+/// Logs without such steps are skipped.
 std::vector<LogMaxima> step_maxima(const Basis& basis);
 
 }  // namespace halfscope::analyzers::recommend

@@ -46,7 +46,7 @@ bool by_scale(const StepSeries& series, std::int64_t step) {
 
 std::string Holds::text() const {
   if (sure) return scale_words(power);
-  return fmt::format("at most {} (how much less is not known: what was recorded is {})",
+  return fmt::format("at most {} (how much less is unknown: what was recorded is {})",
                      scale_words(power), at_least ? "the least that it can be" : "infinite");
 }
 

@@ -118,7 +118,7 @@ std::vector<std::optional<double>> floors(const Knobs& knobs, const Safe& safe) 
   return all;
 }
 
-/// Initial scales around the safe ones. For long runs every second value is left out until all of
+/// Initial scales around the safe ones. For long runs every second value is skipped until all of
 /// the grid takes no more than kMostSteps steps, so that time is bounded.
 Grid grid_for(const policy::Policy& policy, const Knobs& knobs, const StepSeries& series,
               const Safe& safe) {

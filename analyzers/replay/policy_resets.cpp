@@ -116,21 +116,22 @@ Trap risen(const Change& change, const StepSeries& series,
           fmt::format("The loss scale jumps from {} to {} at step {}, {}.", scale_words(change.was),
                       scale_words(change.now), step, why),
           fmt::format(
-              "So it looks where training was resumed and the scaler's state was not in the "
-              "checkpoint{}. Where it is too large then, steps are skipped until it is down. Save "
-              "and load the scaler's state too (scaler.state_dict() in PyTorch).",
+              "This is typical of training that was resumed without the scaler's state in the "
+              "checkpoint{}. If the scale is then too large, steps are skipped until it has come "
+              "down. Save and load the scaler's state too (scaler.state_dict() in PyTorch).",
               anew ? ": it begins at its initial scale again" : ", or the scale was set by hand")};
 }
 
 Trap fallen(const Change& change, const StepSeries& series) {
   const std::int64_t step = series.steps[change.at];
-  return {TrapKind::not_in_checkpoint, "recorded", step,
-          fmt::format("The loss scale falls from {} to {}, where it starts, at step {}, although "
-                      "no step before that overflowed.",
-                      scale_words(change.was), scale_words(change.now), step),
-          "So it looks where training was resumed and the scaler's state was not in the "
-          "checkpoint: until it has grown again, more gradients than need be are flushed to zero. "
-          "Save and load the scaler's state too (scaler.state_dict() in PyTorch)."};
+  return {
+      TrapKind::not_in_checkpoint, "recorded", step,
+      fmt::format("The loss scale falls from {} to {}, where it starts, at step {}, although "
+                  "no step before that overflowed.",
+                  scale_words(change.was), scale_words(change.now), step),
+      "This is typical of training that was resumed without the scaler's state in the checkpoint: "
+      "until the scale has grown again, more gradients than necessary are flushed to zero. "
+      "Save and load the scaler's state too (scaler.state_dict() in PyTorch)."};
 }
 
 /// The first fall to where the scale starts; null where some fall without an overflow ends

@@ -77,18 +77,18 @@ class Stops {
     const auto them = [](std::size_t count) { return count == 1 ? "it" : "them"; };
     if (larger > 0) {
       say(
-          fmt::format("At {} the run overflowed at a larger scale: how small one has to be to hold "
-                      "{} is not recorded.",
+          fmt::format("At {} the run overflowed at a larger scale; the log does not show how small "
+                      "a scale has to be to hold {}.",
                       steps_words(larger), them(larger)));
     }
     if (without_scale > 0) {
       say(
-          fmt::format("At {} the run overflowed at a scale that is not recorded: how small one has "
-                      "to be to hold {} is not known.",
+          fmt::format("At {} the run overflowed at a scale that is not recorded; it is unknown how "
+                      "small a scale has to be to hold {}.",
                       steps_words(without_scale), them(without_scale)));
     }
     if (partial > 0) {
-      say(fmt::format("At {} not all magnitudes are recorded: whether they overflow is not known.",
+      say(fmt::format("At {} not all magnitudes are recorded, so overflow there is unknown.",
                       steps_words(partial)));
     }
   }
@@ -111,7 +111,7 @@ class Stops {
     if (below_all != 0) return below_arithmetic(below_all, needed);
     const double start = trace_.scale_at(0);
     if (limits_.whole_numbers && start == 1 && needed < 1) {
-      say(fmt::format("It cannot be told to start below 1, and {} scale of {} or less.",
+      say(fmt::format("The initial scale cannot be below 1, but {} scale of {} or less.",
                       need(count), scale_words(needed)));
     } else if (tuned_.within_target && flushed_at(series_, needed) > target_) {
       say(fmt::format("{} scale of {} or less, which flushes more than the target all the time.",
@@ -129,14 +129,14 @@ class Stops {
     const std::string which = limits_.floor_is_fixed
                                   ? "which no setting lowers"
                                   : fmt::format("its {}", setting_words(trace_.policy, setting));
-    say(fmt::format("{} scale of {} or less, and it cannot fall below {}, {}.", need(count),
+    say(fmt::format("{} scale of {} or less, but it cannot fall below {}, {}.", need(count),
                     scale_words(needed), scale_words(limits_.floor), which));
   }
 
   void below_arithmetic(std::size_t count, double needed) {
     const bool narrow = policy::info_of(trace_.policy).arithmetic == policy::Arithmetic::binary32;
     say(
-        fmt::format("{} scale of {} or less, and its framework keeps the scale in {}, whose "
+        fmt::format("{} scale of {} or less, but its framework keeps the scale in {}, whose "
                     "smallest normal number is {}.",
                     need(count), scale_words(needed), narrow ? "binary32" : "binary64",
                     scale_words(smallest_scale(trace_.policy))));
@@ -166,11 +166,10 @@ class Stops {
 
   void nothing_left() {
     if (trace_.all_flushed.empty()) return;
-    say(fmt::format("At {} even the largest gradient is flushed: nothing is learnt there.{}",
-                    steps_words(trace_.all_flushed.size()),
-                    series_.flushed.empty()
-                        ? " What is flushed at the others is not known without tables."
-                        : ""));
+    say(fmt::format(
+        "At {} even the largest gradient is flushed: nothing is learned there.{}",
+        steps_words(trace_.all_flushed.size()),
+        series_.flushed.empty() ? " For other steps flushing is unknown without histograms." : ""));
   }
 
   /// Whether zeros were recorded that may stand for values.
@@ -203,15 +202,15 @@ class Stops {
     const auto [low, high] = *trace_.mean_flushed;
     if (low <= target_) {
       if (high > target_ && zeros_unsure()) {
-        const std::string_view why = series_.from_buckets
-                                         ? "The log has buckets that do not tell which values are "
-                                           "zeros, and which are flushed."
-                                         : "Gradients were computed in FP16 when they were "
-                                           "recorded: a zero among them may be "
-                                           "a value that the run's own scale flushed.";
+        const std::string_view why =
+            series_.from_buckets
+                ? "The log's buckets do not show which values are zeros and which are flushed."
+                : "Gradients were computed in FP16 when they were "
+                  "recorded: a zero among them may be "
+                  "a value that the run's own scale flushed.";
         say(
-            fmt::format("{} What other settings flush of these cannot be told; a larger scale that "
-                        "overflows nowhere flushes no more.",
+            fmt::format("{} It is unknown how many of these other settings flush; a larger scale "
+                        "that never overflows flushes no more.",
                         why));
       }
       return;
@@ -224,7 +223,7 @@ class Stops {
     }
     const double scale = std::ldexp(1.0, *least);
     const auto [sure, perhaps] = overflowing(scale);
-    const std::string takes = fmt::format("Keeping it takes a scale of {}", scale_words(scale));
+    const std::string takes = fmt::format("Keeping it needs a scale of {}", scale_words(scale));
     if (scale > limits_.ceiling) {
       say(fmt::format("{}, and it never grows beyond {} ({}).", takes, scale_words(limits_.ceiling),
                       policy::info_of(trace_.policy).ceiling));
@@ -232,7 +231,7 @@ class Stops {
       say(fmt::format("{}, at which {} of {} {}overflow.", takes, sure + perhaps,
                       steps_words(series_.seen.size()), perhaps != 0 ? "may " : ""));
     } else if (overflowing(2 * scale) != std::pair<std::size_t, std::size_t>()) {
-      say(fmt::format("{}, which leaves hardly any room to larger gradients.", takes));
+      say(fmt::format("{}, which leaves almost no headroom for larger gradients.", takes));
     } else {
       below(takes);
     }

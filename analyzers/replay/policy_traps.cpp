@@ -72,7 +72,7 @@ class Finder {
         fmt::format("From step {} on, {} {} infinities or NaN that no loss scale cures: they "
                     "are there at every scale.",
                     *first, steps_words(n), n == 1 ? "has" : "have"),
-        "Every policy takes them for overflow and lowers the scale in vain. Look for their origin "
+        "Every policy treats them as overflow and lowers the scale in vain. Look for their origin "
         "with halfscope analyze; a lower learning rate, clipping, or FP32 for the operation that "
         "makes them helps.");
   }
@@ -87,8 +87,9 @@ class Finder {
             "overflows: step {} is the first, where they reach {:.4g} and 65520 over the scale is "
             "{:.4g}.",
             steps_words(series_.unexplained.size()), series_.steps[index], max_abs, limit),
-        "What overflowed is then not among them: the norm of all gradients where it is summed in "
-        "FP16, another rank, or a parameter that is not recorded. A smaller loss scale is no cure "
+        "So the value that overflowed is not recorded: the norm of all gradients if it is summed "
+        "in FP16, another rank, or a parameter that is not recorded. A smaller loss scale is no "
+        "cure "
         "for a norm: compute it in FP32, and record every rank and parameter.");
   }
 

@@ -102,7 +102,7 @@ class Counter {
   const Profiles& profiles_;
   Profiles::const_iterator next_;
   double low_ = 0, high_ = 0;
-  std::size_t seen_ = 0;  ///< steps with tables
+  std::size_t seen_ = 0;  ///< steps with histograms
 };
 
 /// What is to be as small as can be, the first first.

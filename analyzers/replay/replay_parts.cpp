@@ -51,7 +51,7 @@ std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& mis
         }
         missing = fmt::format(
             "needs the largest magnitude of every gradient tensor at every step; {} has none at "
-            "step {}: record tables at every step",
+            "step {}: record histograms at every step",
             log::printable(tensor.name), series.steps[i]);
       }
     }
@@ -61,7 +61,7 @@ std::vector<Magnitudes> magnitudes_of(const StepSeries& series, std::string& mis
   if (all.empty()) {
     missing =
         "needs the largest magnitude of every gradient tensor at every step, and the log has no "
-        "tables of gradients: record them at every step";
+        "histograms of gradients: record them at every step";
   }
   return all;
 }
@@ -189,9 +189,9 @@ std::vector<Layer> layers_of(const policy::Als& policy, const StepSeries& series
   }
   if (layers.empty() || !any_weight || !moments) {
     const std::string_view has = series.from_magnitudes ? "a plain series of magnitudes has none"
-                                 : layers.empty()       ? "the log has no tables of activation_grad"
-                                 : !moments             ? "some of the log's tables have no moments"
-                                                        : "the log has no weights of these layers";
+                                 : layers.empty() ? "the log has no histograms of activation_grad"
+                                 : !moments       ? "some of the log's histograms have no moments"
+                                                  : "the log has no weights of these layers";
     missing = fmt::format(
         "needs the mean, standard deviation and largest magnitude of every layer's weight and of "
         "its output's gradient; {}: record activation_grad and weight",

@@ -57,8 +57,8 @@ TensorFacts facts_of(const Frame& frame) {
 [[noreturn]] void refuse_blind(const std::string& log, std::int64_t step) {
   throw frames::OptionHelps(
       fmt::format("{}: step {} has no magnitude of gradients (neither max_abs/weight_grad nor "
-                  "max_abs/activation_grad, nor tables of them), so that whether it overflows is "
-                  "not known; record them at every step "
+                  "max_abs/activation_grad, nor histograms of them), so it is unknown if it "
+                  "overflows; record them at every step "
                   "(docs/recording.md), or choose steps that have them with ",
                   log::printable(log), step) +
       frames::Option::step);

@@ -38,23 +38,22 @@ Notes notes_of(const StepSeries& series, const LogFindings& log) {
   const std::string shown = printable(series.log);
   if (log.clipped) {
     notes.emplace_back(shown +
-                       ": weight gradients were clipped before they were recorded, and were as "
-                       "large or larger: a step that no recorded magnitude makes overflow may do "
-                       "so");
+                       ": weight gradients were clipped before they were recorded, so they were as "
+                       "large or larger; a step may overflow although no recorded magnitude does");
   }
   if (lacks_ranks(series)) {
-    notes.emplace_back(fmt::format(
-        "{}: is rank {} alone of {}: what gradients the others had is not known, nor whether steps "
-        "overflow where nothing recorded here shows it; give the folder that holds all ranks",
-        shown, series.manifest->rank, series.manifest->world_size));
+    notes.emplace_back(
+        fmt::format("{}: is only rank {} of {}: the gradients of the other ranks are unknown, and "
+                    "steps may overflow there; give the folder that holds all ranks",
+                    shown, series.manifest->rank, series.manifest->world_size));
   }
   Interval skipped;
   for (const frames::SkippedSteps& steps : log.skips) skipped += steps.count;
   if (skipped.high != 0) {
-    notes.emplace_back(fmt::format(
-        "{}: the run skipped {} of which the log does not say which they were: no policy here "
-        "meets what made it skip them",
-        shown, steps_text(skipped)));
+    notes.emplace_back(
+        fmt::format("{}: the run skipped {}, but the log does not say which ones; the replay does "
+                    "not include what made it skip them",
+                    shown, steps_text(skipped)));
   }
   return notes;
 }

@@ -22,8 +22,8 @@ using log::BadInput;
 using log::printable;
 
 constexpr std::string_view kWanted =
-    "want one largest unscaled magnitude of the gradients a line: a number that is not negative, "
-    "nan or inf";
+    "expected one largest unscaled gradient magnitude per line: a number that is not negative, nan "
+    "or inf";
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
@@ -96,12 +96,12 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
 
 [[noreturn]] void refuse_gap(const StepSeries& series, std::size_t before) {
   const std::string found = fmt::format(
-      "{}: holds step {} and then step {}: the steps between have no scalars, so that whether they "
-      "overflow is not known; record them at every step (docs/recording.md), choose steps without "
+      "{}: holds step {} and then step {}: the steps between have no scalars, so it is unknown if "
+      "they overflow; record them at every step (docs/recording.md), choose steps without "
       "a gap with ",
       printable(series.log), series.steps[before], series.steps[before + 1]);
   throw OptionHelps(found + Option::step + ", or give " + Option::assume_constant_between +
-                    fmt::format(" to take them to be like step {}", series.steps[before]));
+                    fmt::format(" to treat them as equal to step {}", series.steps[before]));
 }
 
 /// Names the widest gap.
@@ -115,7 +115,7 @@ constexpr std::uint64_t kMostFilled = 1'000'000;
     if (gap(i) > gap(widest)) widest = i;
   }
   const std::string found = fmt::format(
-      "{}: holds step {} and then step {}, the widest gap; its gaps together are {} steps, and ",
+      "{}: holds step {} and then step {}, the widest gap; all gaps together are {} steps, and ",
       printable(series.log), series.steps[widest], series.steps[widest + 1], missing);
   throw OptionHelps(found + Option::assume_constant_between +
                     fmt::format(" fills no more than {}: choose steps on one side of the gap with ",

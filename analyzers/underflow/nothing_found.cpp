@@ -35,10 +35,11 @@ std::string steps_text(const std::set<std::int64_t>& steps, const Selection& sel
 }
 
 [[noreturn]] void refuse_scalars_alone(const std::string& log, std::uint64_t steps) {
-  throw log::BadInput(fmt::format(
-      "{}: holds the scalars of {} {} and no tables of tensors; want tables (docs/recording.md), "
-      "or what scalars alone tell: 'halfscope policies LOG' replays loss-scaling policies",
-      log, steps, steps == 1 ? "step" : "steps"));
+  throw log::BadInput(
+      fmt::format("{}: holds the scalars of {} {} and no histograms of tensors; record histograms "
+                  "(docs/recording.md), or use what needs scalars only: 'halfscope policies LOG' "
+                  "replays loss-scaling policies",
+                  log, steps, steps == 1 ? "step" : "steps"));
 }
 
 bool any_matches(const Analysis& analysis, const std::string& glob) {
@@ -99,11 +100,10 @@ void note_unmatched_roles(const Selection& selection, Analysis& analysis) {
   for (const auto& [glob, role] : selection.roles) {
     if (any_matches(analysis, glob)) continue;
     analysis.notes.push_back(
-        frames::role_option(printable(glob), log::name_of(role)) +
-        ": no tensor that is selected has a name like that" +
-        (analysis.tensors().empty()
-             ? ""
-             : fmt::format(", as '{}' is one", printable(analysis.tensors().front().name))));
+        frames::role_option(printable(glob), log::name_of(role)) + ": matches no selected tensor" +
+        (analysis.tensors().empty() ? ""
+                                    : fmt::format("; the first of these is '{}'",
+                                                  printable(analysis.tensors().front().name))));
   }
 }
 

@@ -377,7 +377,7 @@ Analysis analyze(const std::vector<std::filesystem::path>& logs, const Target& t
                  const Companion& companion, const readers::Logs& opened) {
   if (selection.recorded_scale && !frames::usable_scale(*selection.recorded_scale)) {
     throw std::invalid_argument(
-        fmt::format("recorded_scale: found {}, want a positive normal binary32 number",
+        fmt::format("recorded_scale: found {}, expected a positive normal binary32 number",
                     *selection.recorded_scale));
   }
   Analysis analysis;

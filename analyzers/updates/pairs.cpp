@@ -15,8 +15,8 @@ namespace halfscope::analyzers::updates {
 using frames::Message;
 using frames::Notes;
 using frames::Option;
+using frames::ProgressCallback;
 using frames::Selection;
-using frames::Tell;
 using frames::WholeStep;
 using underflow::UpdateSource;
 
@@ -108,11 +108,11 @@ class Partners {
     }
     frames::note_once(
         notes,
-        fmt::format("{} has shape {}, but {}: a weight and what its update is made of "
-                    "have one shape, so that {}; ",
+        fmt::format("{} has shape {}, but {}: a weight and the tensors of its update "
+                    "need the same shape, so {}; use ",
                     log::place_text(printable(step_.log.string()), names_.find(weight_, key_)),
                     log::shape_text(shape_), found, instead) +
-            Option::role + " says what tensors are");
+            Option::role + " to name tensors");
   }
 
  private:
@@ -149,13 +149,13 @@ std::optional<Optimizer> usable_optimizer(const WholeStep& step, const Selection
   if (!optimizer) return std::nullopt;
   if (!optimizer->lr) optimizer->lr = selection.learning_rate;
   if (optimizer->lr && is_rate(*optimizer->lr)) return optimizer;
-  frames::note_once(notes,
-                    fmt::format("{}: step {}: {}, so updates are not computed from gradients or "
-                                "optimizer state",
-                                printable(step.log.string()), step.step,
-                                optimizer->lr ? "the learning rate is not finite"
-                                              : "no learning rate is recorded") +
-                        (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
+  frames::note_once(
+      notes,
+      fmt::format(
+          "{}: step {}: {}, so updates cannot be computed from gradients or optimizer state",
+          printable(step.log.string()), step.step,
+          optimizer->lr ? "the learning rate is not finite" : "no learning rate is recorded") +
+          (optimizer->lr ? "" : "; give it with " + Message(Option::lr, "X")));
   return std::nullopt;
 }
 
@@ -189,10 +189,10 @@ bool take_state(const WholeStep& step, Partners& partners, PairNames& pair, Note
 void note_assumed(const WholeStep& step, const Optimizer& optimizer, Notes& notes) {
   if (optimizer.assumed.empty()) return;
   frames::note_once(
-      notes, fmt::format("{}: does not say all of the optimizer: PyTorch's defaults are taken "
-                         "to recompute updates, {}; run.json tells others under "
-                         "optimizer.param_groups",
-                         printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
+      notes,
+      fmt::format("{}: does not give all settings of the optimizer, so updates are recomputed with "
+                  "PyTorch's defaults, {}; set others in run.json under optimizer.param_groups",
+                  printable(step.log.string()), fmt::join(optimizer.assumed, ", ")));
 }
 
 std::optional<PairNames> best_pair(const WholeStep& step, const Selection& selection,
@@ -240,7 +240,7 @@ TensorView slice_of(const TensorView& view, std::size_t first, std::size_t count
 /// What is counted of pairs adds up, however they are cut.
 template <typename Sum, typename Count>
 Sum sum_of_slices(const TensorView& weights, const TensorView& partners, std::size_t slice,
-                  const Tell& tell, const Count& count) {
+                  const ProgressCallback& tell, const Count& count) {
   if (weights.count <= slice) return count(weights, partners);
   Sum sum;
   for (std::size_t first = 0; first < weights.count; first += slice) {
@@ -297,8 +297,8 @@ TensorPointer Pair::load(const std::string& name) const {
   if (name.empty()) return nullptr;
   TensorPointer tensor = step_.tensors->tensor(name);
   if (tensor->view.count == weight_->view.count) return tensor;
-  throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, want the weight's {}", name,
-                                          tensor->view.count, weight_->view.count));
+  throw std::invalid_argument(fmt::format("Pair: '{}' has {} elements, expected the weight's {}",
+                                          name, tensor->view.count, weight_->view.count));
 }
 
 void Pair::for_each_tensor(const std::function<void(const log::NamedTensor&)>& visit) const {
@@ -338,7 +338,7 @@ ComputedUpdate Pair::computed() const {
   return compute_update(*names_.optimizer, inputs());
 }
 
-UpdateTable Pair::count(const UpdateOptions& options, const Tell& tell) const {
+UpdateTable Pair::count(const UpdateOptions& options, const ProgressCallback& tell) const {
   const auto sum = [&](const TensorView& partners, const auto& count) {
     return sum_of_slices<UpdateTable>(weight_->view, partners, kCountSlice, tell, count);
   };
@@ -358,7 +358,7 @@ UpdateTable Pair::count(const UpdateOptions& options, const Tell& tell) const {
   return sum(update.view(), updates);
 }
 
-UpdateWhatIf Pair::what_if(const WhatIfOptions& options, const Tell& tell) const {
+UpdateWhatIf Pair::what_if(const WhatIfOptions& options, const ProgressCallback& tell) const {
   const auto sum = [&](const TensorView& updates) {
     return sum_of_slices<UpdateWhatIf>(weight_->view, updates, kWhatIfSlice, tell,
                                        [&](const TensorView& w, const TensorView& u) {

@@ -26,7 +26,7 @@ struct PairNames {
 };
 
 /// Pairs of the selected weights, or master weights where there is no weight, by the best source
-/// each has. A tensor of another shape than its weight's is left out, with a note. Of a rank other
+/// each has. A tensor of another shape than its weight's is skipped, with a note. Of a rank other
 /// than 0 only what is sharded.
 std::vector<PairNames> pairs_of(const frames::WholeStep& step, const frames::Selection& selection,
                                 frames::Notes& notes);
@@ -43,8 +43,8 @@ class Pair {
   /// where there is none.
   const log::NamedTensor* too_narrow() const;
 
-  UpdateTable count(const UpdateOptions& options, const frames::Tell& tell) const;
-  UpdateWhatIf what_if(const WhatIfOptions& options, const frames::Tell& tell) const;
+  UpdateTable count(const UpdateOptions& options, const frames::ProgressCallback& tell) const;
+  UpdateWhatIf what_if(const WhatIfOptions& options, const frames::ProgressCallback& tell) const;
 
  private:
   OptimizerInputs inputs() const;

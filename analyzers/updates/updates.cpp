@@ -38,7 +38,7 @@ Format format_of_weight(const Analysis& analysis, const LogFindings& log,
 }
 
 void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, const Pair& pair,
-              Format format, bool with_what_if, const frames::Tell& tell) {
+              Format format, bool with_what_if, const frames::ProgressCallback& tell) {
   // What-if takes all the time where it is asked for.
   const double counted = with_what_if ? kCountedPart : 1.0;
   found.source = source;
@@ -67,12 +67,12 @@ void add_pair(UpdateFindings& found, UpdateSource source, std::int64_t step, con
 /// Tells a step's progress of its pairs', which take as long as they are large.
 class StepProgress {
  public:
-  StepProgress(const frames::Tell& tell, const std::vector<PairNames>& pairs,
+  StepProgress(const frames::ProgressCallback& tell, const std::vector<PairNames>& pairs,
                const std::map<std::string, TensorFindings*>& tensors)
       : tell_(tell), tensors_(tensors) {
     for (const PairNames& names : pairs) all_ += size_of(names.weight);
   }
-  frames::Tell of(const std::string& weight) {
+  frames::ProgressCallback of(const std::string& weight) {
     const double before = done_, size = size_of(weight);
     done_ += size;
     return [this, before, size](double part) {
@@ -89,7 +89,7 @@ class StepProgress {
     return size;
   }
 
-  const frames::Tell& tell_;
+  const frames::ProgressCallback& tell_;
   const std::map<std::string, TensorFindings*>& tensors_;
   double all_ = 0, done_ = 0;
 };
@@ -100,14 +100,13 @@ void note_narrow(const WholeStep& step, const log::NamedTensor& tensor, frames::
                                        halfscope::name_of(tensor.view.dtype)));
 }
 
-/// The most preferred source; steps that have only others are left out, and a note says so.
+/// The most preferred source; steps that have only others are skipped, and a note says so.
 UpdateFindings preferred(const std::string& weight,
                          std::map<UpdateSource, UpdateFindings>&& by_source, frames::Notes& notes) {
   UpdateFindings best = std::move(by_source.begin()->second);
   for (auto other = std::next(by_source.begin()); other != by_source.end(); ++other) {
     notes.push_back(fmt::format(
-        "tensor '{}': updates are taken from source '{}'; {} that {} only source "
-        "'{}' left out",
+        "tensor '{}': updates are taken from source '{}'; skipped: {} that {} only source '{}'",
         printable(weight), underflow::name_of(best.source),
         other->second.per_step.size() == 1 ? "a step"
                                            : fmt::format("{} steps", other->second.per_step.size()),
@@ -137,14 +136,14 @@ void UpdatePass::begin(LogFindings& log) {
 
 bool UpdatePass::has_table(const std::string& weight) {
   if (tensors_.contains(weight)) return true;
-  frames::note_once(analysis_.notes,
-                    fmt::format("{}: tensor '{}' is sampled but has no table at any selected step: "
-                                "its updates are not shown",
-                                printable(log_->name), printable(weight)));
+  frames::note_once(analysis_.notes, fmt::format("{}: tensor '{}' is sampled but has no histogram "
+                                                 "at any selected step: its updates are not shown",
+                                                 printable(log_->name), printable(weight)));
   return false;
 }
 
-void UpdatePass::take(const WholeStep& step, const frames::Tell& tell, const Beside& beside) {
+void UpdatePass::take(const WholeStep& step, const frames::ProgressCallback& tell,
+                      const Beside& beside) {
   if (!needs_steps()) return;
   std::vector<PairNames> pairs = pairs_of(step, selection_, analysis_.notes);
   StepProgress progress(tell, pairs, tensors_);

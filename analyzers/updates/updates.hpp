@@ -44,7 +44,8 @@ class UpdatePass {
   bool needs_steps() const;
   void begin(underflow::LogFindings& log);
   /// Holds one pair at a time. tell: of this step.
-  void take(const frames::WholeStep& step, const frames::Tell& tell, const Beside& beside = {});
+  void take(const frames::WholeStep& step, const frames::ProgressCallback& tell,
+            const Beside& beside = {});
   /// Ends the log that was begun.
   void finish_log();
   /// After the last one.

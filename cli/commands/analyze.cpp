@@ -64,7 +64,7 @@ void print(const analyzers::Findings& found, const Options& options) {
 
 int run(const Options& options) {
   if (options.json == "-" && options.csv == "-") {
-    throw options::BadUsage("--json - and --csv - both want stdout; give one of them a file");
+    throw options::BadUsage("--json - and --csv - both write to stdout; give one of them a file");
   }
   options::require_no_input(options.json, options);
   options::require_no_input(options.csv, options);
@@ -98,11 +98,11 @@ void add_analyze(options::Parser& parser) {
   command.option("--csv", options->csv, "write counts per tensor and step; - for stdout")
       .type("FILE");
   command.flag("--what-if", options->passes.what_if,
-               "also say what FP32 master weights, BF16, another learning rate, stochastic "
-               "rounding and Kahan's compensation would do to weight updates; slower");
+               "also show what FP32 master weights, BF16, another learning rate, stochastic "
+               "rounding and Kahan summation would do to weight updates; slower");
   command.flag("--formats", options->passes.formats,
-               "also ask about every other format, FP8 and MX among them: which is the "
-               "narrowest each tensor fits, at which scale, and with how much noise; slower");
+               "also test every other format, including FP8 and MX: the narrowest that each tensor "
+               "fits, at which scale, and with how much noise; slower");
   options::add_enough_snr(command, options->passes);
   gates::add_fail_if(command, options->fail_if);
   gates::add_junit(command, options->junit);

@@ -96,15 +96,17 @@ void add_compare(options::Parser& parser) {
   options::add_selections(command, *options, options::FormatDefault::of_run);
   command.known("--format")
       .help(
-          "the format values are rounded to; without it bfloat16 where a run computed in it and "
-          "neither in FP16, else binary16");
+          "format that values are rounded to (default: bfloat16 if a run computed in it and "
+          "neither run in FP16, else binary16)");
   options->loss_scale = "own";
   command.known("--loss-scale")
-      .help("count for S times the unscaled values in both runs; 'own': each step's own scale")
+      .help("count for S times the unscaled values in both runs; 'own' uses each step's own scale")
       .show_default();
   command.known("--recorded-scale")
       .type("S[,T]")
-      .help("the loss scale the recorded values carry, where the logs do not say; of A, of B");
+      .help(
+          "loss scale that the recorded values carry, if the logs do not say: first of A, then of "
+          "B");
   command.option("--json", options->json, "write all numbers as JSON; - for stdout").type("FILE");
   command.option("--out", options->out, "write a page with charts and all tensors").type("FILE");
   command.option("--title", options->title, "title of the page").type("T");

@@ -63,7 +63,7 @@ int list() {
 const Operation& named(const std::string& name) {
   constexpr std::string_view kHint = "halfscope emulate --list shows all names";
   if (name.empty())
-    throw BadUsage(fmt::format("emulate wants an OPERATION, as f16_add; {}", kHint));
+    throw BadUsage(fmt::format("emulate needs an OPERATION such as f16_add; {}", kHint));
   if (const Operation* operation = find_operation(name)) return *operation;
   std::string near;
   for (const std::string_view other : similar_operations(name, 3)) {
@@ -71,16 +71,16 @@ const Operation& named(const std::string& name) {
   }
   const char* why = name.starts_with("f64_") ? " (f64 has conversions only)" : "";
   throw BadUsage(
-      fmt::format("'{}' is no operation{}; did you mean {}? {}", name, why, near, kHint));
+      fmt::format("unknown operation '{}'{}; did you mean {}? {}", name, why, near, kHint));
 }
 
 int run(const Options& options) {
   if (options.list) return list();
   if (options.modes.flush_to_zero &&
       options.rule.value_or(Subnormals::flush) != Subnormals::flush) {
-    throw BadUsage(
-        fmt::format("--ftz is --subnormals flush, found --subnormals {} beside it; give one",
-                    name_of(*options.rule)));
+    throw BadUsage(fmt::format(
+        "--ftz means --subnormals flush, but found --subnormals {} too; give one of them",
+        name_of(*options.rule)));
   }
   const Modes modes = options.rule ? with_subnormals(options.modes, *options.rule) : options.modes;
   emulate::answer_lines(named(options.operation), modes, options.exact, STDIN_FILENO,
@@ -95,19 +95,19 @@ void add_modes(Command& command, Options& options) {
   add_choice(command, "--tininess", options.modes.tininess, kTininess,
              "when a result counts as tiny: after or before rounding");
   command.flag("--exact", options.exact,
-               "roundToInt and conversions to integers raise inexact, too");
+               "roundToInt and conversions to integers also raise inexact");
   add_choice(command, "--nan", options.modes.nan, kNanPolicies,
-             "which NaN results, and which integer for what is none");
+             "the NaN that operations return, and the integer for values that no integer can hold");
   command.flag("--daz", options.modes.denormals_are_zero, "subnormal operands count as zero");
   command.flag("--ftz", options.modes.flush_to_zero,
                "tiny results become zero: --subnormals flush");
   command.words(
       "--subnormals", options::subnormals_names(),
       [&options](std::size_t i) { options.rule = kSubnormals[i].rule; },
-      "kept, or flushed to zero where a result is tiny by --tininess, tiny before rounding, or "
-      "rounded to a subnormal number");
+      "keep subnormal results, or flush to zero results that are tiny by --tininess, tiny before "
+      "rounding, or subnormal after rounding");
   command.flag("--saturate", options.modes.saturate,
-               "the largest finite number in place of an infinity");
+               "return the largest finite number instead of infinity");
 }
 
 }  // namespace

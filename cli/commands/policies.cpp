@@ -38,24 +38,23 @@ struct Options : options::LogOptions {
 void require_sense(const Options& options) {
   const bool logs = !options.logs.empty(), magnitudes = !options.magnitudes.empty();
   if (options.list && (logs || magnitudes || !options.policies.empty())) {
-    throw BadUsage("policies: --list stands alone, or with --json");
+    throw BadUsage("policies: --list can be combined with --json only");
   }
   if (logs && magnitudes) {
-    throw BadUsage("policies: found both LOG and --amax; want one of them");
+    throw BadUsage("policies: found both LOG and --amax; give one of them");
   }
   const bool of_logs = !options.steps.empty() || !options.recorded_scale.empty() ||
                        !options.roles.empty() || !options.read_as.empty() ||
                        options.replay.assume_constant;
   if (magnitudes && of_logs) {
     throw BadUsage(
-        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between are of "
-        "logs; "
-        "a plain series (--amax) has none of these");
+        "policies: --step, --recorded-scale, --role, --as and --assume-constant-between need a "
+        "LOG; they cannot be used with --amax");
   }
   if (!options.list && !logs && !magnitudes) {
     throw BadUsage(
-        "policies: found neither LOG nor --amax; want a run log, --amax FILE with one largest "
-        "unscaled magnitude a line, or --list");
+        "policies: found neither LOG nor --amax; give a run log, --amax FILE with one largest "
+        "unscaled magnitude per line, or --list");
   }
 }
 
@@ -142,24 +141,25 @@ int run(Options options) {
 }
 
 void add_inputs(options::Command& command, Options& options) {
-  command.option("LOG", options.logs,
-                 "run logs, which have the largest gradient of every step; several stay apart");
+  command.option(
+      "LOG", options.logs,
+      "run logs, with the largest gradient of every step; several logs are reported separately");
   command
       .option("--amax", options.magnitudes,
-              "instead: a text file with the largest unscaled gradient magnitude of a step on "
-              "each line (nan and inf allowed)")
+              "instead of LOG: a text file with the largest unscaled gradient magnitude of one "
+              "step per line (nan and inf allowed)")
       .type("FILE");
-  command.flag("--list", options.list, "all policies with their defaults and source");
+  command.flag("--list", options.list, "list all policies with their defaults and source");
   options::add_policy_choice(command, options.policies);
   command.flag("--assume-constant-between", options.replay.assume_constant,
-               "where steps are missing, take them to be like the one before");
+               "treat missing steps as equal to the step before");
 }
 
 }  // namespace
 
 void add_policies(options::Parser& parser) {
-  options::Command command = parser.add(
-      "policies", "What every framework's loss scaling would have done on a recorded run");
+  options::Command command =
+      parser.add("policies", "Replay every framework's loss scaling over a recorded run");
   const auto options = std::make_shared<Options>();
   options->passes.series = options->passes.scalars_suffice = true;
   add_inputs(command, *options);
@@ -168,8 +168,8 @@ void add_policies(options::Parser& parser) {
   options::add_targets(command, options->replay.targets);
   command
       .option("--framework", options->framework,
-              "whose dynamic settings to search: a framework or a policy; its other settings "
-              "stay as they are (default: the run's own, else PyTorch)")
+              "framework or policy whose dynamic settings are searched; its other settings stay as "
+              "they are (default: the run's own, else PyTorch)")
       .type("NAME[,KEY=VALUE...]");
   command.option("--json", options->json, "write every policy's trace as JSON; - for stdout")
       .type("FILE");

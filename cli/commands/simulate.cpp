@@ -54,7 +54,7 @@ const Network& network_of(const std::string& name) {
     names += (names.empty() ? "" : ", ") + std::string(network.name);
   }
   throw BadUsage(
-      fmt::format("simulate: '{}' is no network; want one of {}", log::printable(name), names));
+      fmt::format("simulate: unknown network '{}'; use one of {}", log::printable(name), names));
 }
 
 /// Whether a text is meant as a number, be it one that is no loss scale.
@@ -75,7 +75,7 @@ std::optional<policy::Policy> scaling_of(const std::string& text) {
   try {
     return options::parse_policy(text, "--loss-scale");
   } catch (const BadUsage& error) {
-    throw BadUsage(std::string(error.what()) + "; none and a number are taken, too");
+    throw BadUsage(std::string(error.what()) + "; 'none' and a number are also accepted");
   }
 }
 
@@ -178,18 +178,18 @@ void make_room(const Options& options, const Settings& settings) {
   std::error_code error;
   if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error)) {
-    throw BadUsage(fmt::format("simulate: --out {} is a file; want a folder for the run",
+    throw BadUsage(fmt::format("simulate: --out {} is a file; give a folder for the run",
                                log::printable(options.out)));
   }
   if (fs::is_empty(folder, error)) return;
   if (!fs::exists(folder / "run.json", error)) {
-    throw log::BadInput(fmt::format("{}: holds files that are no run; choose another folder",
+    throw log::BadInput(fmt::format("{}: holds files that are not a run; choose another folder",
                                     log::printable(options.out)));
   }
   if (!options.force) {
     throw log::BadInput(
-        fmt::format("{}: holds a run already; go on with it by --resume, replace it by --force, or "
-                    "choose another folder",
+        fmt::format("{}: holds a run already; continue it with --resume, replace it with --force, "
+                    "or choose another folder",
                     log::printable(options.out)));
   }
   sim::training::require_trainable(settings);  // else the old run would be gone for nothing
@@ -251,13 +251,13 @@ class StepLine {
 void require_usage(const Options& options) {
   if (options.list) return;
   if (options.out.empty()) {
-    throw BadUsage("simulate: found no --out; want a folder for the run");
+    throw BadUsage("simulate: --out is missing; give a folder for the run");
   }
   if (options.network.empty() && !options.resume) {
-    throw BadUsage("simulate: found no NETWORK; 'halfscope simulate --list' tells all");
+    throw BadUsage("simulate: NETWORK is missing; 'halfscope simulate --list' shows all networks");
   }
   if (options.resume && options.force) {
-    throw BadUsage("simulate: found --resume and --force; want one of them");
+    throw BadUsage("simulate: found --resume and --force; give one of them");
   }
 }
 
@@ -302,19 +302,20 @@ int run(const Options& options) {
 
 void add_training(Command& command, Options& options) {
   command.option("--data", options.data,
-                 "a set by name, or a file or folder (default: the network's)");
+                 "data set by name, or a file or folder (default: the network's)");
   command
       .option("--precision", options.precision,
               "fp32; fp16: all in FP16; mixed: FP16 with FP32 master weights; bf16 and "
               "mixed-bf16: the same in bfloat16 (default: fp32)")
       .one_of({"fp32", "fp16", "mixed", "bf16", "mixed-bf16"});
   command
-      .option("--accumulate", options.accumulate, "how sums of products are kept (default: fp32)")
+      .option("--accumulate", options.accumulate,
+              "format in which products are summed (default: fp32)")
       .one_of({"fp32", "fp16"});
   command
       .option("--loss-scale", options.loss_scale,
-              "none, a number, or a policy with its settings (default: none; 'halfscope "
-              "policies --list' tells all)")
+              "none, a number, or a policy with its settings (default: none; 'halfscope policies "
+              "--list' shows all policies)")
       .type("none|NUMBER|POLICY");
   command.option("--optimizer", options.optimizer, "default: sgd")
       .one_of({"sgd", "momentum", "adam"});
@@ -323,57 +324,61 @@ void add_training(Command& command, Options& options) {
               "learning rate (default: the network's; a tenth of it with momentum, 0.001 "
               "with adam)")
       .at_least(0.0);
-  command.option("--batch", options.batch, "examples a microbatch (default: the network's)")
+  command.option("--batch", options.batch, "examples per microbatch (default: the network's)")
       .at_least(std::int64_t{1});
-  command.option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
+  command
+      .option("--weight-decay", options.weight_decay, "L2 penalty, added to gradients (default: 0)")
       .at_least(0.0);
   command
-      .option("--clip", options.clip,
-              "largest norm of all gradients together, once unscaled (default: 0, no clipping)")
+      .option(
+          "--clip", options.clip,
+          "limit on the norm of all gradients together, after unscaling (default: 0, no clipping)")
       .at_least(0.0);
   command
       .option("--accumulation-steps", options.accumulation_steps,
-              "microbatches a step (default: 1)")
+              "microbatches per step (default: 1)")
       .at_least(1);
 }
 
 void add_running(Command& command, Options& options) {
   command
       .option("--backend", options.backend,
-              "cpu: emulated on the processor; cudnn: on an NVIDIA GPU; auto: on one where there "
-              "is one (default: cpu)")
+              "cpu: emulation on the CPU; cudnn: an NVIDIA GPU; auto: a GPU if there is one "
+              "(default: cpu)")
       .one_of({"auto", "cpu", "cudnn"});
   command.option("--steps", options.steps, "default: the network's").at_least(std::int64_t{1});
   command
       .option("--seed", options.seed,
-              "of weights, order of data, and generated data "
-              "(default: 0)")
+              "seed of weights, order of data, and generated data (default: 0)")
       .at_least(std::uint64_t{0});
-  command.option("--record-every", options.record_every, "steps with tables (default: 10)")
+  command
+      .option("--record-every", options.record_every,
+              "record histograms every so many steps (default: 10)")
       .at_least(std::int64_t{1});
   command
       .option("--sample-every", options.sample_every,
-              "steps with whole tensors (default: 0, the first and the last with tables)")
+              "record whole tensors every so many steps (default: 0, the first and the last step "
+              "with histograms)")
       .at_least(std::int64_t{0});
   command.flag("--true-error", options.true_error,
-               "compare the gradients of recorded steps with those of binary64, into "
-               "RUN/true_error.jsonl; such a step takes some ten times as long");
+               "compare the gradients of recorded steps with binary64 gradients and write "
+               "RUN/true_error.jsonl; such a step takes about ten times as long");
   command.flag("--check-operations", options.check_operations,
-               "with --backend cudnn: emulate every operation of recorded steps, too, from the "
-               "same inputs, into RUN/operations.json");
+               "with --backend cudnn: also emulate every operation of recorded steps from the same "
+               "inputs and write RUN/operations.json");
   command
       .option("--checkpoint-every", options.checkpoint_every,
-              "steps between checkpoints (default: 100)")
+              "write a checkpoint every so many steps (default: 100)")
       .at_least(std::int64_t{1});
   command
       .option("--threads", options.threads,
-              "default: 0, all there are; results are the same for any number")
+              "number of threads, the same results for any (default: 0, all cores)")
       .at_least(0);
   command
       .option("--times", options.times, "write how long steps took, as JSON; - for standard output")
       .type("FILE");
   command.flag("--resume", options.resume,
-               "go on from the last checkpoint in --out, with the run's own settings");
+               "continue from the last checkpoint in --out, with the run's own settings");
   command.flag("--force", options.force, "replace the run in --out");
 }
 
@@ -381,11 +386,11 @@ void add_running(Command& command, Options& options) {
 
 void add_simulate(options::Parser& parser) {
   Command command =
-      parser.add("simulate", "Train a network under emulated precision, recording a run");
+      parser.add("simulate", "Train a network in emulated precision and record the run");
   const auto options = std::make_shared<Options>();
-  command.option("NETWORK", options->network, "by name; --list tells all");
-  command.option("--out", options->out, "folder the run is written to").type("RUN");
-  command.flag("--list", options->list, "the networks and the data sets");
+  command.option("NETWORK", options->network, "network by name; --list shows all");
+  command.option("--out", options->out, "folder to write the run to").type("RUN");
+  command.flag("--list", options->list, "list the networks and the data sets");
   add_training(command, *options);
   add_running(command, *options);
   command.footer(

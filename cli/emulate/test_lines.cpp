@@ -94,7 +94,7 @@ class LineAnswerer {
     const std::string wanted = hex && word.size() <= digits
                                    ? fmt::format("{} has {} bits, {:X} at most", type.name,
                                                  type.width, (std::uint64_t{1} << type.width) - 1)
-                                   : fmt::format("want {} hex digit{} ({}), without 0x", digits,
+                                   : fmt::format("expected {} hex digit{} ({}), without 0x", digits,
                                                  digits == 1 ? "" : "s", type.name);
     throw log::BadInput(
         fmt::format("stdin: line {}: operand {} is {}; {}", number_, i + 1, shown(word), wanted));

@@ -92,10 +92,9 @@ std::string nothing_tested(const Condition& c, const Findings& findings) {
                : fmt::format("no selected tensor is of role or name '{}'", printable(c.only));
   }
   if (analyzers::gates::is_of_updates(c) && weights == 0) {
-    return fmt::format("{} is known of weights alone; say 'for weight', or leave 'for' out",
-                       c.field);
+    return fmt::format("{} is known for weights only; use 'for weight', or remove 'for'", c.field);
   }
-  return fmt::format("no tensor it is for has values to give {}{} of", c.field,
+  return fmt::format("none of its tensors has values to compute {}{} from", c.field,
                      c.percent ? " as a share" : "");
 }
 
@@ -126,8 +125,8 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
 void add_fail_if(options::Command& command, std::vector<std::string>& conditions) {
   command
       .option("--fail-if", conditions,
-              "exit with 4 where 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is "
-              "undecided; repeatable (docs/gates.md)")
+              "exit with code 4 if 'FIELD OP NUMBER[%] [for ROLE-OR-GLOB]' holds or is undecided; "
+              "repeatable (docs/gates.md)")
       .type("COND")
       .repeatable();
 }

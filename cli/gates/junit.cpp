@@ -62,7 +62,7 @@ void add_case(pugi::xml_node suite, const GateTest& test) {
 
 void add_junit(options::Command& command, std::string& file) {
   command
-      .option("--junit", file, "write what became of every --fail-if as JUnit XML, for CI systems")
+      .option("--junit", file, "write the result of every --fail-if as JUnit XML, for CI systems")
       .type("FILE");
 }
 
@@ -70,7 +70,7 @@ void require_junit_sense(const std::string& file, const std::vector<std::string>
                          const options::LogOptions& options) {
   if (file.empty()) return;
   if (file == "-") {
-    throw options::BadUsage("--junit: found '-', want a file: stdout holds the results");
+    throw options::BadUsage("--junit: found '-', expected a file: stdout holds the results");
   }
   if (conditions.empty()) {
     throw options::BadUsage("--junit: there is no condition to report on; give one with --fail-if");

@@ -33,8 +33,8 @@ std::int64_t parse_step(std::string_view text, std::int64_t if_missing) {
   std::int64_t step = if_missing;
   if (!text.empty() && !parse_whole(text, step)) {
     throw BadUsage(
-        fmt::format("--step: found '{}', want a step number N, or A:B with either end "
-                    "left out (B itself is not included)",
+        fmt::format("--step: found '{}', expected a step number N, or A:B where A or B may be "
+                    "missing (B itself is not included)",
                     text));
   }
   return step;
@@ -51,7 +51,7 @@ void parse_steps(const std::string& text, Selection& selection) {
     selection.end_step = parse_step(text.substr(colon + 1), selection.end_step);
   }
   if (selection.end_step <= selection.first_step) {
-    throw BadUsage(fmt::format("--step: '{}' holds no step; A:B goes from A to the step before B",
+    throw BadUsage(fmt::format("--step: '{}' selects no step; A:B goes from A to the step before B",
                                log::printable(text)));
   }
 }
@@ -62,7 +62,7 @@ std::pair<std::string, log::Role> parse_role(const std::string& text) {
       equals == std::string::npos ? std::nullopt : log::find_role(text.substr(equals + 1));
   if (!role) {
     throw BadUsage(
-        fmt::format("--role: found '{}', want GLOB=ROLE with a role of weight_grad, "
+        fmt::format("--role: found '{}', expected GLOB=ROLE with a role of weight_grad, "
                     "activation_grad, local_weight_grad, activation, weight, weight_after, "
                     "master_weight, update, optimizer_state, loss",
                     text));
@@ -102,8 +102,8 @@ std::string percent_to_share(std::string& text) {
 void add_logs(Command& command, LogOptions& options) {
   command
       .option("LOG", options.logs,
-              "run log folders, files of tensors and folders of them, or other tools' logs "
-              "(docs/logs.md); several stay apart")
+              "run log folders, tensor files, folders of tensor files, or other tools' logs "
+              "(docs/logs.md); several logs are reported separately")
       .required();
   add_reading(command, options);
 }
@@ -111,23 +111,25 @@ void add_logs(Command& command, LogOptions& options) {
 void add_reading(Command& command, LogOptions& options) {
   command
       .option("--recorded-scale", options.recorded_scale,
-              "the loss scale the recorded values carry, where the log does not say: a number, "
-              "2^K, or the name of the log's scalar that tells it at each step")
+              "loss scale that the recorded values carry, if the log does not say: a number, 2^K, "
+              "or the name of the log's scalar that has it for each step")
       .type("S|TAG");
-  command.option("--role", options.roles, "the role of tensors by name; the first match holds")
+  command
+      .option("--role", options.roles,
+              "role of the tensors whose name matches; the first match counts")
       .type("GLOB=ROLE")
       .repeatable();
   command
       .option("--as", options.read_as,
-              "what NPY elements of 2 bytes stand for that have no type (V2, as bfloat16 is "
-              "saved) or are whole numbers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
+              "dtype of 2-byte NPY elements that have no type (V2, as bfloat16 is saved) or are "
+              "integers (u2): bf16 (bfloat16) or f16 (float16, fp16)")
       .type("DTYPE")
       .one_of_any_case({"bf16", "bfloat16", "f16", "float16", "fp16"});
   command
       .whole_number(
           "--ranks", [&options](unsigned ranks) { options.ranks = ranks; },
-          "how many processes print each message into a console log, where lines do not say which "
-          "they are of (default: told by runs of equal lines)")
+          "number of processes that print each message into a console log, if lines do not name "
+          "their process (default: estimated from equal lines)")
       .type("N")
       .within(1u, 1000000u);
   const auto limit = [&options](unsigned threads) {
@@ -152,9 +154,8 @@ void add_steps_and_tensors(Command& command, LogOptions& options) {
 void add_policy_choice(Command& command, std::vector<std::string>& policies) {
   command
       .option("--policy", policies,
-              "a loss-scaling policy, with settings by its framework's names; may be given "
-              "again (default: all). growth_interval and initial_scale are understood by every "
-              "one")
+              "a loss-scaling policy, with settings by its framework's names; repeatable (default: "
+              "all). Every policy accepts growth_interval and initial_scale")
       .type("NAME[,KEY=VALUE...]")
       .repeatable();
 }
@@ -163,7 +164,7 @@ policy::Policy parse_policy(const std::string& text, std::string_view option) {
   try {
     return reports::answer::policy_called(text);
   } catch (const std::invalid_argument& e) {
-    throw BadUsage(fmt::format("{}: {}; 'halfscope policies --list' tells all with their defaults",
+    throw BadUsage(fmt::format("{}: {}; 'halfscope policies --list' shows all with their defaults",
                                option, e.what()));
   }
 }
@@ -216,12 +217,12 @@ std::vector<std::string> subnormals_names() {
 }
 
 void add_format(Command& command, LogOptions& options, FormatDefault without) {
-  const std::string what = "the format values are rounded to: " + format_names();
+  const std::string what = "format that values are rounded to: " + format_names();
   if (without == FormatDefault::of_run) {
     options.format.clear();
     command
         .option("--format", options.format,
-                what + "; without it the one that the run computed in, FP16 or BF16")
+                what + "; default: the format that the run computed in, FP16 or BF16")
         .type("NAME")
         .rewrite(to_format_name);
     return;
@@ -240,16 +241,15 @@ void add_selections(Command& command, LogOptions& options, FormatDefault without
       .show_default();
   add_format(command, options, without);
   command
-      .option(
-          "--subnormals", options.subnormals,
-          "the format's subnormals: kept, or flushed to zero where a value is tiny after rounding "
-          "(as x86), before rounding (as ARM), or where its result is subnormal")
+      .option("--subnormals", options.subnormals,
+              "subnormals of the format: keep them, or flush to zero what is tiny after rounding "
+              "(as x86), tiny before rounding (as ARM), or has a subnormal result")
       .one_of(subnormals_names())
       .show_default();
   command
       .option("--lr", options.learning_rate,
-              "the learning rate of plain SGD, where the log does not say: updates are -X times "
-              "the gradients")
+              "learning rate of plain SGD, if the log does not say; updates are then -X times the "
+              "gradients")
       .type("X");
   add_steps_and_tensors(command, options);
 }
@@ -261,7 +261,7 @@ double parse_scale(std::string_view option, const std::string& text) {
       text.starts_with("2^") && parse_whole(std::string_view(text).substr(2), exponent);
   if (power) scale = std::ldexp(1.0, exponent);
   if ((!power && !parse_whole(text, scale)) || !(scale > 0) || !std::isfinite(scale)) {
-    throw BadUsage(fmt::format("{}: found '{}', want a positive number such as 1024 or 2^10",
+    throw BadUsage(fmt::format("{}: found '{}', expected a positive number such as 1024 or 2^10",
                                option, log::printable(text)));
   }
   return scale;
@@ -283,9 +283,10 @@ bool is_number(std::string_view text) {
 double parse_training_scale(std::string_view option, const std::string& text) {
   const double scale = parse_scale(option, text);
   if (analyzers::frames::usable_scale(scale)) return scale;
-  throw BadUsage(fmt::format(
-      "{}: found '{}', want a positive normal binary32 number: training applies no other", option,
-      log::printable(text)));
+  throw BadUsage(
+      fmt::format("{}: found '{}', expected a positive normal binary32 number; training cannot use "
+                  "any other scale",
+                  option, log::printable(text)));
 }
 
 Selection selection_of(const LogOptions& options) {

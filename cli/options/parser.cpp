@@ -18,7 +18,8 @@
 namespace halfscope::cli::options {
 namespace {
 
-/// Refuses what is no number of type T, is not finite, or lies outside; `wanted` says the bounds.
+/// Refuses what is not a number of type T, is not finite, or lies outside; `wanted` says the
+/// bounds.
 template <class T>
 CLI::Validator number_within(T least, T most, const std::string& wanted) {
   const std::string kind = std::is_integral_v<T> ? "whole" : "finite";
@@ -28,17 +29,17 @@ CLI::Validator number_within(T least, T most, const std::string& wanted) {
     if constexpr (std::is_unsigned_v<T>)
       fine = fine && !text.starts_with('-');  // else taken modulo
     if (fine) return {};
-    return fmt::format("found '{}', want a {} number, {}", log::printable(text), kind, wanted);
+    return fmt::format("found '{}', expected a {} number, {}", log::printable(text), kind, wanted);
   };
   return CLI::Validator(check, "");
 }
 
-/// "analyze, emulate or info".
+/// "analyze, emulate, info".
 std::string command_names(const CLI::App& app) {
   std::string names;
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
+  for (const CLI::App* command : commands) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
   }
   return names;
 }
@@ -46,14 +47,13 @@ std::string command_names(const CLI::App& app) {
 int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const auto used = app.get_subcommands();
   if (used.empty() && argc > 1 && argv[1][0] != '-') {
-    fmt::print(stderr, "halfscope: '{}' is no command; want {}\n", log::printable(argv[1]),
+    fmt::print(stderr, "halfscope: unknown command '{}'; use one of: {}\n", log::printable(argv[1]),
                command_names(app));
     return kBadUsage;
   }
   const std::string help =
       used.empty() ? "halfscope --help" : "halfscope " + used.front()->get_name() + " --help";
-  fmt::print(stderr, "halfscope: {}; {} tells what is wanted\n", log::printable(error.what()),
-             help);
+  fmt::print(stderr, "halfscope: {}; see {}\n", log::printable(error.what()), help);
   return kBadUsage;
 }
 
@@ -148,7 +148,7 @@ Option Command::words(const std::string& name, const std::vector<std::string>& w
   const auto choose = [words, take, name, known](const std::string& word) {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end()) {
-      throw CLI::ValidationError(name, fmt::format("'{}' is none of {}", word, known));
+      throw CLI::ValidationError(name, fmt::format("'{}' is unknown; use one of {}", word, known));
     }
     take(static_cast<std::size_t>(found - words.begin()));
   };

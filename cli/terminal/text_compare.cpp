@@ -87,9 +87,9 @@ void print_new_zeros(const Comparison& c) {
   if (!c.new_zeros || c.new_zeros->high == 0) return;
   fmt::print("Zero in B and not in A, gradients at all common steps: {} of {}{}.\n",
              text::count_text(*c.new_zeros), text::count_text(c.runs.b.gradients.total),
-             c.new_zeros->exact() ? "" : ", as far as counts tell");
+             c.new_zeros->exact() ? "" : ", as far as counts show");
   if (c.whole_zeros && !c.new_zeros->exact()) {
-    fmt::print("  Of these, exactly, at the {} with whole tensors in both: {} of {}.\n",
+    fmt::print("  Exact count at the {} with whole tensors in both: {} of {}.\n",
                text::plural(c.whole_zeros->steps, "step"),
                text::count_text(c.whole_zeros->new_zeros),
                text::count_text(c.whole_zeros->elements));
@@ -138,16 +138,16 @@ void print_table(const Comparison& c) {
   const std::size_t shown = std::min(harmed == 0 ? c.tensors.size() : harmed, most);
   fmt::print("{}\n",
              harmed == 0
-                 ? std::string("No tensor is harmed in B. Those whose magnitudes differ most:")
+                 ? std::string("No tensor is harmed in B. The magnitudes differ most in:")
                  : fmt::format("{} of {} harmed in B, worst first:", text::count_text(harmed),
                                text::plural(c.tensors.size(), "tensor")));
   constexpr std::string_view kColumns = "{:>16} {:>16} {:>17} {:>15} {:>9} {:>9}  {}\n";
   fmt::print(kColumns, "lost to zero:", "lost to zero:", "zero in B,",
              "NaN, inf, over:", "largest,", "median,", "");
-  fmt::print(kColumns, "A", "B", "not in A", "B less A", "B/A: 2^", "B/A: 2^", "tensor");
+  fmt::print(kColumns, "A", "B", "not in A", "B - A", "B/A: 2^", "B/A: 2^", "tensor");
   for (std::size_t i = 0; i < shown; ++i) print_row(c.tensors[i]);
   if (shown < c.tensors.size()) {
-    fmt::print("and {} more; --json - gives all\n", c.tensors.size() - shown);
+    fmt::print("and {} more; --json - shows all\n", c.tensors.size() - shown);
   }
 }
 
@@ -161,7 +161,7 @@ void print_left_out(const Comparison& c) {
   fmt::print("{} in both, at {} or fewer that both have.", text::plural(c.tensors.size(), "tensor"),
              text::plural(steps, "step"));
   if (steps_a + steps_b != 0) {
-    fmt::print(" Left out: {} of A alone, {} of B alone.", text::plural(steps_a, "step"),
+    fmt::print(" Skipped: {} only in A, {} only in B.", text::plural(steps_a, "step"),
                text::plural(steps_b, "step"));
   }
   if (!c.only.a.empty() || !c.only.b.empty()) {

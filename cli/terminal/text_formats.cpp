@@ -71,8 +71,8 @@ std::string scales(const Group& g) {
 
 std::string groups_text(const Analysis& analysis, double enough_db) {
   std::string text = reports::answer::wrapped_text(
-      "Narrowest format that fits, as the values are or at a power-of-two scale of the tensor's "
-      "own. " +
+      "Narrowest format that fits, unscaled or with a power-of-two scale per "
+      "tensor. " +
           reports::answer::fit_rule_text(enough_db),
       100, 0);
   for (const auto& [key, g] : group(analysis)) {
@@ -125,9 +125,8 @@ std::string noise_text(const Analysis& analysis) {
   std::string text =
       "\nSignal-to-quantisation-noise ratio, 10 log10(sum x^2 / sum (rounded x - x)^2) in dB: "
       "higher "
-      "is\nbetter, 6 dB are one bit. Of each role's noisiest tensor, each at its best scale (~: "
-      "some "
-      "are\nestimates from tables; exact: nothing is rounded; MX: blocks of 32):\n";
+      "is\nbetter, 6 dB are one bit. For the noisiest tensor of each role, at its best scale (~: "
+      "partly estimated\nfrom histograms; exact: nothing is rounded; MX: blocks of 32):\n";
   text += fmt::format("  {:<16}", "");
   for (const std::string_view format : analyzers::formats::kFitFormats)
     text += fmt::format(" {:>8}", format);

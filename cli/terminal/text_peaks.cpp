@@ -43,7 +43,7 @@ std::string table_text(const std::vector<TensorPeaks>& order, std::string_view f
                         row[2], widths[2], row[3]);
   }
   if (order.size() > shown) {
-    text += fmt::format("  and {} more; --json has all, step by step\n", order.size() - shown);
+    text += fmt::format("  and {} more; --json shows all, step by step\n", order.size() - shown);
   }
   return text;
 }

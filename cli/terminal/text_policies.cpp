@@ -115,8 +115,9 @@ std::string heading(const PolicyStudy& study) {
   if (!s.from_magnitudes && !s.steps.empty()) {
     out += fmt::format(", {} to {}", text::step_text(s.steps.front()),
                        text::step_text(s.steps.back()));
-    out += s.flushed.empty() ? ", none with tables"
-                             : fmt::format(", {} with tables", text::count_text(s.flushed.size()));
+    out += s.flushed.empty()
+               ? ", none with histograms"
+               : fmt::format(", {} with histograms", text::count_text(s.flushed.size()));
   }
   return out + "\n\n";
 }
@@ -136,18 +137,17 @@ std::string legend(const PolicyStudy& study) {
     return std::any_of(study.traces.begin(), study.traces.end(), is);
   };
   std::string out =
-      "Policies at their frameworks' settings, best first, on the gradients as recorded (open "
-      "loop: "
-      "whatever they would have made of the weights). Lost: all gradients of a skipped step, and "
-      "all "
-      "from the step on at which training ends or a weight is spoiled";
+      "Policies with their frameworks' settings, best first, on the recorded gradients (open loop: "
+      "the weights are not trained again). Lost: all gradients of a skipped step, and all after "
+      "training ends or a weight is spoiled";
   const std::size_t tables = study.series.flushed.size();
-  out += tables == 0 ? "; how many are flushed of others is not known."
-                     : fmt::format("; of other steps what is flushed to zero, the mean over {}.",
-                                   tables == 1 ? "the one step with tables"
-                                               : text::count_text(tables) + " steps with tables");
+  out += tables == 0
+             ? "; flushed gradients of other steps are unknown."
+             : fmt::format("; of other steps the share flushed to zero, averaged over {}.",
+                           tables == 1 ? "the one step with histograms"
+                                       : text::count_text(tables) + " steps with histograms");
   if (any([](const Trace& trace) { return !trace.applied_nonfinite.empty(); })) {
-    out += " Spoiled: NaN or infinity goes into the weights instead of being skipped.";
+    out += " Spoiled: NaN or infinity enters the weights instead of being skipped.";
   }
   out = text::wrapped_text(out, kColumns, 0);
   if (any([](const Trace& trace) { return !trace.unknown.empty(); })) {
@@ -178,7 +178,7 @@ std::string traps(const PolicyStudy& study, bool asked) {
   }
   if (!others.empty()) {
     out += text::wrapped_text(
-        fmt::format("Traps of other policies: {}. --policy NAME tells of one, --json of all.",
+        fmt::format("Pitfalls of other policies: {}. --policy NAME shows one, --json all.",
                     fmt::join(others, ", ")),
         kColumns, 2);
   }

@@ -50,7 +50,7 @@ std::string flushed_text(const Settings& settings, const Analysis& analysis) {
                                    std::pair{Role::activation_grad, "activation gradients"}}) {
     const Lost lost = lost_of(analysis, role);
     if (lost.total == 0) continue;
-    out += narrow ? fmt::format("  {} of the {} are zero; what FP16 flushed is among them\n",
+    out += narrow ? fmt::format("  {} of the {} are zero, including those that FP16 flushed\n",
                                 text::share_text(lost.zero, lost.total), what)
                   : fmt::format("  {} of the {} would be flushed to zero by FP16, unscaled\n",
                                 text::share_text(lost.flushed, lost.finite_nonzero), what);
@@ -68,8 +68,8 @@ std::string update_text(const Settings& settings, const Analysis& analysis) {
   const std::string_view format = analysis.target.format == kBfloat16 ? "BF16" : "FP16";
   if (settings.precision.update() != Dtype::f32) {
     return fmt::format(
-        "  {} of the weight updates that are not zero changed nothing: {} weights swamped them. {} "
-        "of all updates are zero\n",
+        "  {} of the nonzero weight updates changed nothing: {} weights swamped them. {} of all "
+        "updates are zero\n",
         text::share_text(counts.half.lost(), counts.updates()), format,
         text::share_text(counts.zero, counts.pairs));
   }
@@ -116,7 +116,7 @@ std::string deviation_text(Deviation of, std::string_view what, std::string_view
     out += fmt::format("relative error {:.2g} (median of tensors and steps), {:.2g} at most; ",
                        of.errors[(of.errors.size() - 1) / 2], of.errors.back());
   }
-  out += fmt::format("of those not zero {} are stored as zero",
+  out += fmt::format("of the nonzero ones {} are stored as zero",
                      text::share_text(of.lost, of.true_nonzero));
   if (of.lost > 0) {
     out += fmt::format(" ({} of them too small for {})", text::share_text(of.underflowed, of.lost),
@@ -168,7 +168,7 @@ std::string quoted(const std::string& word) {
 std::string next_text(const Settings& settings, const RunSummary& summary) {
   const std::string run = quoted(summary.folder.string());
   if (summary.stopped) {
-    return fmt::format("To go on:  halfscope simulate {} --out {} --resume\n",
+    return fmt::format("To continue:  halfscope simulate {} --out {} --resume\n",
                        settings.network->name, run);
   }
   if (settings.policy) return fmt::format("Next:  halfscope policies {}\n", run);
@@ -202,7 +202,7 @@ std::string simulation_text(const Settings& settings, const RunSummary& summary)
   out += fmt::format(", loss {} at first, {} at last", loss_text(summary.first_loss),
                      loss_text(summary.last_loss));
   if (summary.accuracy) {
-    out += fmt::format(", {} right on held-out data", text::share_text(*summary.accuracy));
+    out += fmt::format(", {} correct on held-out data", text::share_text(*summary.accuracy));
   }
   out += ".\n";
   if (settings.policy) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "cli/terminal/text_histogram.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
@@ -158,8 +159,8 @@ std::string caveat_text(const Tensors& tensors) {
   std::string names;
   for (const std::string& format : formats) names += (names.empty() ? "" : " or ") + format;
   return fmt::format(
-      "  {} computed in {}: what underflowed there is zero already and not counted here;\n"
-      "  {} of the values there are zero.\n",
+      "  {} computed in {}: values that underflowed there are already zero and not counted here;\n "
+      " {} of their values are zero.\n",
       of == 1 ? "1 of these tensors was" : fmt::format("{} of these tensors were", of), names,
       share_text(zeros, values));
 }
@@ -189,7 +190,7 @@ std::string summary_text(const Analysis& analysis) {
 
 /// Why a tensor's zeros, or what becomes one, are not known; empty where they are.
 std::string doubt_text(const TensorFindings& t) {
-  if (t.hidden_by_buckets) return "  (zeros not identifiable: a bucket holds them and more)";
+  if (t.hidden_by_buckets) return "  (zeros unknown: a bucket holds zeros and other values)";
   if (t.underflow_identifiable || t.counts.zero.high == 0) return "";
   return fmt::format("  (computed in {}: zeros may be underflow)",
                      reports::answer::computed_text(t));
@@ -208,7 +209,7 @@ Cells cells_of(const TensorFindings& t) {
           t.max_abs            ? fmt::format("2^{:.1f}", std::log2(*t.max_abs))
           : t.max_abs_at_least ? fmt::format("> 2^{:.1f}", std::log2(*t.max_abs_at_least))
                                : "none",
-          t.counts.nonfinite_known ? count_text(reports::answer::nonfinite_values(t)) : "not known",
+          t.counts.nonfinite_known ? count_text(reports::answer::nonfinite_values(t)) : "unknown",
           log::printable(t.name) + doubt_text(t)};
 }
 
@@ -231,16 +232,16 @@ std::string table_text(const Analysis& analysis) {
   constexpr std::size_t kShown = 25;
   const Tensors order = shown_tensors(analysis);
   std::vector<Cells> rows = {
-      {"become zero", "subnormal", "overflow", "zero already", "largest", "NaN, inf", "tensor"}};
+      {"become zero", "subnormal", "overflow", "already zero", "largest", "NaN, inf", "tensor"}};
   for (std::size_t i = 0; i < std::min(kShown, order.size()); ++i) {
     rows.push_back(cells_of(*order[i]));
   }
   std::string text = aligned(rows);
   if (order.size() > kShown) {
-    text += fmt::format("and {} more; --json - or --csv - gives all\n", order.size() - kShown);
+    text += fmt::format("and {} more; --json - or --csv - shows all\n", order.size() - kShown);
   }
   if (order.size() < analysis.tensors().size()) {
-    text += fmt::format("Not shown: {} of other roles, on which no loss scale acts.\n",
+    text += fmt::format("Not shown: {} of other roles, which the loss scale does not change.\n",
                         plural(analysis.tensors().size() - order.size(), "tensor"));
   }
   return text;
@@ -251,8 +252,9 @@ std::string table_text(const Analysis& analysis) {
 std::string tensors_text(const analyzers::Findings& found) {
   const Analysis& analysis = found.analysis;
   const std::string carried = reports::answer::carried_text(found);  // then overflow means nothing
+  const std::string histogram = histogram_text(analysis);
   return (carried.empty() ? broken_text(analysis) : carried + "\n\n") + summary_text(analysis) +
-         table_text(analysis);
+         histogram + (histogram.empty() ? "" : "\n") + table_text(analysis);
 }
 
 }  // namespace halfscope::cli::terminal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `analyze` says of every tensor: what is broken first, a summary, a table.
+// What `analyze` says of every tensor: what is broken first, a summary, a histogram, a table.
 #pragma once
 
 #include <string>

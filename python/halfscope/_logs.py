@@ -23,7 +23,7 @@ def _steps(steps):
         return steps, steps + 1
     if isinstance(steps, (slice, range)) and steps.step in (None, 1):
         return steps.start, steps.stop
-    raise TypeError(f"steps is {steps!r}, wanted a step, slice(first, end) or range(first, end)")
+    raise TypeError(f"steps is {steps!r}, expected a step, slice(first, end) or range(first, end)")
 
 
 _READ_AS = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16", "fp16": "f16"}
@@ -33,9 +33,9 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
                read_as=None, ranks=None):
     first, end = _steps(steps)
     if read_as is not None and read_as not in _READ_AS:
-        raise ValueError(f"read_as is {read_as!r}, wanted 'bf16' or 'f16'")
+        raise ValueError(f"read_as is {read_as!r}, expected 'bf16' or 'f16'")
     if ranks is not None and (isinstance(ranks, bool) or ranks not in range(1, 1000001)):
-        raise ValueError(f"ranks is {ranks!r}, wanted a whole number from 1 to 1000000")
+        raise ValueError(f"ranks is {ranks!r}, expected a whole number from 1 to 1000000")
     tag = recorded_scale if isinstance(recorded_scale, str) else None
     return _halfscope.Selection(first=first, end=end, tensor=tensor,
                                 roles=list((roles or {}).items()),
@@ -45,7 +45,7 @@ def _selection(steps, tensor, roles, recorded_scale, loss_scale=1.0, learning_ra
 
 
 def _answer(function, *arguments):
-    """What the log had to say goes where the command line's stderr would be: the logger."""
+    """Notes on the log go to the logger, as the command line writes them to stderr."""
     text, notes = function(*arguments)
     for note in notes:
         logging.getLogger("halfscope").warning(note)
@@ -55,25 +55,25 @@ def _answer(function, *arguments):
 def _check_targets(headroom, target_underflow):
     """As the command line's parser does."""
     if isinstance(headroom, bool) or headroom not in range(41):
-        raise ValueError(f"headroom is {headroom!r}, wanted whole binades, 0 to 40")
+        raise ValueError(f"headroom is {headroom!r}, expected whole binades, 0 to 40")
     if not 0 <= target_underflow <= 1:
-        raise ValueError(f"target_underflow is {target_underflow!r}, wanted a share from 0 to 1")
+        raise ValueError(f"target_underflow is {target_underflow!r}, expected a share from 0 to 1")
 
 
 def analyze(logs, *, format="binary16", loss_scale=1.0, recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, learning_rate=None, what_if=False,
             formats=False, ranks=None):
-    """What rounding to a format does to every tensor of a log, or of several.
+    """Counts what rounding to a format does to every tensor of one or several logs.
 
-    logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for this times the
-    unscaled value. recorded_scale: the scale the values carry, where the log does not say, or the
-    tag of its scalar that has it. subnormals: "keep", or what hardware that makes them zero goes by:
+    logs: a path or several, of every kind in docs/logs.md. loss_scale: counts are for the unscaled
+    values times this. recorded_scale: the scale the values carry, if the log does not say, or the
+    tag of its scalar that has it. subnormals: "keep", or the hardware's rule to make them zero:
     "flush" (tiny after rounding), "flush-before" (before), "flush-result" (a subnormal result).
     steps: one step, or slice(first, end). tensor: a glob. roles: {glob: role}. read_as: "bf16" or
-    "f16", what NPY elements of 2 bytes without a type are. learning_rate: that of plain SGD, where
-    the log does not say. what_if: also what other arithmetic would do to weight updates; slower.
-    formats: also every other format, FP8 and MX among them, at its best scale; slower. ranks: how
-    many processes print each message into a console log.
+    "f16", the dtype of 2-byte NPY elements without a type. learning_rate: that of plain SGD, if the
+    log does not say. what_if: also the effect of other arithmetic on weight updates; slower.
+    formats: also every other format, including FP8 and MX, at its best scale; slower. ranks: number
+    of processes that print each message into a console log.
     Returns the structure of `halfscope analyze --json`. Raises BadInput.
     """
     selection = _selection(steps, tensor, roles, recorded_scale, loss_scale, learning_rate, read_as,
@@ -86,7 +86,7 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
               steps=None, tensor=None, roles=None, read_as=None, ranks=None):
     """The static loss scale for a log: the largest power of two that leaves `headroom` binades.
 
-    Arguments as for analyze. format: None is the one that the run computed in, "binary16" or
+    Arguments as for analyze. format: None means the one that the run computed in, "binary16" or
     "bfloat16". target_underflow: the share of finite nonzero gradients that may become zero. Returns
     the structure of `halfscope recommend --json`, which prints as the answer. Raises BadInput.
     """
@@ -98,10 +98,10 @@ def recommend(logs, *, format=None, headroom=1, target_underflow=0.001, recorded
 
 def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnormals="keep",
             steps=None, tensor=None, roles=None, read_as=None, ranks=None):
-    """Two runs tensor by tensor: FP32 against FP16, before against after.
+    """Compares two runs tensor by tensor: FP32 with FP16, before with after.
 
-    Arguments as for analyze. format: without it bfloat16 where a run computed in it and neither in
-    FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
+    Arguments as for analyze. format: by default bfloat16 if a run computed in it and neither run
+    in FP16, else binary16. loss_scale: "own" counts the gradients of a step at that step's scale.
     Returns the structure of `halfscope compare --json`. Raises BadInput.
     """
     own = loss_scale == "own"
@@ -113,15 +113,15 @@ def compare(a, b, *, format=None, loss_scale="own", recorded_scale=None, subnorm
 
 def policies(log=None, *, amax=None, policies=(), assume_constant_between=False, framework=None,
              headroom=1, target_underflow=0.001, recorded_scale=None, steps=None, roles=None):
-    """What every framework's loss scaling would have done on a recorded run.
+    """Replays every framework's loss scaling over a recorded run.
 
-    log: the path of a run log; or, instead, amax: the largest unscaled gradient magnitude of every
-    step, numbers, nan and inf among them. policies: texts such as "torch,growth_interval=500"; none:
-    every policy at its defaults, and what the run did. assume_constant_between: steps that are
-    missing are like the one before; without it they are an error. framework: whose dynamic settings
-    to search; settings behind its name stay, "deepspeed,hysteresis=2". Other arguments as for
+    log: the path of a run log. amax, instead of log: the largest unscaled gradient magnitude of
+    every step; nan and inf are allowed. policies: texts such as "torch,growth_interval=500"; none:
+    every policy at its defaults, and the run's own scale. assume_constant_between: treat missing
+    steps as equal to the step before; otherwise they are an error. framework: its dynamic settings
+    are searched; settings after its name stay, "deepspeed,hysteresis=2". Other arguments as for
     recommend. Returns the structure of `halfscope policies --json`. Raises BadInput, and ValueError
-    for a policy or setting that is not known.
+    for an unknown policy or setting.
     """
     if isinstance(policies, str):
         policies = [policies]
@@ -133,10 +133,10 @@ def policies(log=None, *, amax=None, policies=(), assume_constant_between=False,
         of_logs = (steps, recorded_scale, roles, assume_constant_between or None, log)
         if any(given is not None for given in of_logs):
             raise ValueError("amax is a plain series: log, steps, recorded_scale, roles and "
-                             "assume_constant_between are of logs")
+                             "assume_constant_between need a log; leave them out")
         return _answer(_halfscope.policies_of, [float(x) for x in amax], replay)
     if not isinstance(log, (str, os.PathLike)):
-        raise TypeError(f"log is a {type(log).__name__}, wanted the path of a run log; a series of "
+        raise TypeError(f"log is a {type(log).__name__}, expected the path of a run log; a series of "
                         "magnitudes is amax=[...]")
     return _answer(_halfscope.policies, os.fspath(log), _selection(steps, None, roles,
                                                                    recorded_scale), replay)

@@ -36,8 +36,8 @@ def binade_table(array, *, threads=0):
 
     array: NumPy array, PyTorch CPU tensor or anything else that speaks DLPack or the buffer
     protocol; float16, bfloat16, float32 or float64 (OCP E4M3 and E5M2 too, where the package has
-    them), in C order without gaps. Nothing is converted: other types are a TypeError, other layouts
-    and other devices a ValueError, each saying what to do. threads: 0 takes all the machine has.
+    them), in C order without gaps. Nothing is converted: other types raise TypeError, other layouts
+    and other devices ValueError, with what to do. threads: 0 uses all cores.
     """
     numbers, dtype = as_numbers(array)
     return _halfscope.count_binades(numbers, dtype, threads)

@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace halfscope::python {
 namespace {
 
-constexpr const char* kWantedDtypes = "wanted float16, bfloat16, float32 or float64";
+constexpr const char* kWantedDtypes = "expected float16, bfloat16, float32 or float64";
 
 std::string dtype_name(nb::dlpack::dtype dtype) {
   const auto code = static_cast<nb::dlpack::dtype_code>(dtype.code);
@@ -47,8 +47,8 @@ Dtype stated_dtype(nb::dlpack::dtype stored, const std::string& name) {
   const int width = format_of(dtype).width;
   const auto code = static_cast<nb::dlpack::dtype_code>(stored.code);
   if (code != nb::dlpack::dtype_code::UInt || stored.bits != width || stored.lanes != 1) {
-    throw nb::type_error(("array has dtype " + dtype_name(stored) + ", wanted the bits of " + name +
-                          " as uint" + std::to_string(width))
+    throw nb::type_error(("array has dtype " + dtype_name(stored) + ", expected the bits of " +
+                          name + " as uint" + std::to_string(width))
                              .c_str());
   }
   return dtype;
@@ -68,19 +68,21 @@ bool is_contiguous(const nb::ndarray<nb::ro>& array) {
 Array array_of(nb::handle object, const std::optional<std::string>& dtype) {
   Array array;
   if (!nb::try_cast(object, array.owner, /*convert=*/false)) {
-    throw nb::type_error(("got an object of type " + nb::cast<std::string>(nb::inst_name(object)) +
-                          " that gives no numbers to look at, wanted a NumPy array of native byte "
-                          "order or a CPU tensor")
-                             .c_str());
+    throw nb::type_error(
+        ("got an object of type " + nb::cast<std::string>(nb::inst_name(object)) +
+         " that gives no numbers to look at, expected a NumPy array of native byte "
+         "order or a CPU tensor")
+            .c_str());
   }
   if (array.owner.device_type() != nb::device::cpu::value) {
-    throw nb::value_error("array is not in CPU memory, wanted one that is: pass tensor.cpu()");
+    throw nb::value_error("array is not in CPU memory, expected one that is: pass tensor.cpu()");
   }
   const Dtype type =
       dtype ? stated_dtype(array.owner.dtype(), *dtype) : float_dtype(array.owner.dtype());
   if (!is_contiguous(array.owner)) {
     throw nb::value_error(
-        "array is not contiguous, wanted C order without gaps: pass numpy.ascontiguousarray(array) "
+        "array is not contiguous, expected C order without gaps: pass "
+        "numpy.ascontiguousarray(array) "
         "or tensor.contiguous(), which copy");
   }
   for (std::size_t i = 0; i < array.owner.ndim(); ++i) array.shape.push_back(array.owner.shape(i));

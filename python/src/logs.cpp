@@ -84,7 +84,7 @@ analyzers::underflow::Target target_called(const std::string& format,
   for (const NamedSubnormals& row : kSubnormals) {
     names += (names.empty() ? "'" : ", '") + std::string(row.name) + "'";
   }
-  throw std::invalid_argument("subnormals is '" + subnormals + "', wanted one of " + names);
+  throw std::invalid_argument("subnormals is '" + subnormals + "', expected one of " + names);
 }
 
 TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
@@ -132,11 +132,11 @@ analyzers::replay::StepSeries series_of(const std::vector<double>& magnitudes) {
   analyzers::replay::StepSeries series;
   series.from_magnitudes = true;
   for (const double magnitude : magnitudes) {
-    if (magnitude < 0) throw nb::value_error("amax has negative values, wanted magnitudes");
+    if (magnitude < 0) throw nb::value_error("amax has negative values, expected magnitudes");
     series.steps.push_back(static_cast<std::int64_t>(series.seen.size()));
     series.seen.push_back({std::abs(magnitude), 0});
   }
-  if (series.steps.empty()) throw nb::value_error("amax is empty, wanted a magnitude a step");
+  if (series.steps.empty()) throw nb::value_error("amax is empty, expected a magnitude per step");
   return series;
 }
 

@@ -22,7 +22,7 @@ const NamedFormat& format_named(const std::string& name) {
 
 Dtype dtype_called(const std::string& name) {
   if (const std::optional<Dtype> found = find_dtype(name)) return *found;
-  throw nb::value_error(("no dtype is called '" + name + "', wanted F16, BF16, F32...").c_str());
+  throw nb::value_error(("no dtype is called '" + name + "', expected F16, BF16, F32...").c_str());
 }
 
 namespace {
@@ -40,7 +40,8 @@ void raise_bad_input(const std::exception_ptr& thrown, void* type) {
 void bind_bad_input(nb::module_& module) {
   nb::exception<log::BadInput> type(module, "BadInput", PyExc_ValueError);
   type.doc() =
-      "Input that cannot be used: one line that says what was found, what was wanted, the way out.";
+      "Input that cannot be used: one line that says what was found, what was expected, and the "
+      "way out.";
   nb::register_exception_translator(raise_bad_input, type.ptr());  // before the type's own
 }
 

@@ -23,7 +23,7 @@ Tensor Tape::room(const Shape& shape) {
   return backend_.room(shape, parameters_.precision().tensors);
 }
 
-Tape::Value Tape::put(const std::string& name, Tensor value, bool wanted, Step step) {
+Tape::Value Tape::record(const std::string& name, Tensor value, bool wanted, Step step) {
   if (watch_ && !name.empty()) watch_(log::Role::activation, name, value, 1);
   Node node;
   node.name = name;
@@ -38,9 +38,9 @@ bool Tape::wanted(Value v) const { return nodes_[v].wanted; }
 
 const Tensor& Tape::value(Value v) const { return nodes_.at(v).value; }
 
-Tape::Value Tape::input(const Tensor& x) { return put({}, x, false, {}); }
+Tape::Value Tape::input(const Tensor& x) { return record({}, x, false, {}); }
 
-Tape::Value Tape::zeros(const Shape& shape) { return put({}, make(shape), false, {}); }
+Tape::Value Tape::zeros(const Shape& shape) { return record({}, make(shape), false, {}); }
 
 bool Tape::ready(Value v) const {
   const auto first = nodes_.begin() + static_cast<std::ptrdiff_t>(v);
@@ -55,7 +55,7 @@ Tensor Tape::scaled(const Tensor& gradient, double factor) {
   return result;
 }
 
-void Tape::give(Value v, Tensor gradient, double scale) {
+void Tape::accumulate_gradient(Value v, Tensor gradient, double scale) {
   Node& node = nodes_[v];
   if (!node.gradient) {
     node.gradient = std::move(gradient);
@@ -95,7 +95,7 @@ void Tape::pass_on(const std::string& name, const Node& node, const Tensor& weig
   const double factor = layer_scale_ ? layer_scale_(name, node.gradient, weight, node.scale) : 1;
   Tensor dx = room(value(x).shape);
   compute(scaled(node.gradient, factor), dx);
-  give(x, std::move(dx), node.scale * factor);
+  accumulate_gradient(x, std::move(dx), node.scale * factor);
 }
 
 void Tape::cross_entropy(const std::string& name, Value logits,
@@ -108,7 +108,7 @@ void Tape::cross_entropy(const std::string& name, Value logits,
   losses_.push_back([this, logits, kept = std::move(kept), of](double scale) {
     Tensor dlogits = room(value(logits).shape);
     backend_.softmax_cross_entropy(value(logits), kept, scale / of, dlogits);
-    give(logits, std::move(dlogits), scale);
+    accumulate_gradient(logits, std::move(dlogits), scale);
   });
 }
 
@@ -124,7 +124,7 @@ void Tape::smooth_l1(const std::string& name, Value x, std::span<const float> ta
       [this, x, targets = std::move(wanted_values), rows = std::move(rows), of](double scale) {
         Tensor dx = room(value(x).shape);
         backend_.smooth_l1(value(x), targets, rows, scale / of, dx);
-        give(x, std::move(dx), scale);
+        accumulate_gradient(x, std::move(dx), scale);
       });
 }
 

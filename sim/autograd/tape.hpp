@@ -84,11 +84,11 @@ class Tape {
   backend::Tensor make(const backend::Shape& shape);  ///< zeros
   backend::Tensor room(const backend::Shape& shape);  ///< for an operation to fill
   /// The next value; `wanted`: something before it needs its gradient. An empty name is not told.
-  Value put(const std::string& name, backend::Tensor value, bool wanted, Step step);
+  Value record(const std::string& name, backend::Tensor value, bool wanted, Step step);
   bool wanted(Value v) const;
   /// Adds to the gradient of v. Gradients of different scales (layers have factors of their own)
   /// meet at the smaller scale, which cannot overflow.
-  void give(Value v, backend::Tensor gradient, double scale);
+  void accumulate_gradient(Value v, backend::Tensor gradient, double scale);
   /// `compute` writes, or adds to, the gradient of a parameter, which carries `scale`.
   using Compute = std::function<void(backend::Tensor& gradient, bool add)>;
   void into(Parameter& parameter, double scale, const Compute& compute);

@@ -19,7 +19,7 @@ Tape::Value Tape::conv(const std::string& name, Value x, std::int64_t channels,
       bias ? &parameters_.at(name + ".bias", {channels}, Initial::uniform_fan_in, fan_in) : nullptr;
   Tensor y = room({in[0], conv.out(in[1]), conv.out(in[2]), channels});
   backend_.conv_forward(conv, value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
-  return put(name, std::move(y), true, [this, name, x, conv, &weight, shift](Node& node) {
+  return record(name, std::move(y), true, [this, name, x, conv, &weight, shift](Node& node) {
     const Tensor& dy = node.gradient;
     into(weight, node.scale,
          [&](Tensor& dw, bool add) { backend_.conv_weight_gradient(conv, value(x), dy, dw, add); });
@@ -41,7 +41,7 @@ Tape::Value Tape::dense(const std::string& name, Value x, std::int64_t features,
       bias ? &parameters_.at(name + ".bias", {features}, Initial::uniform_fan_in, fan_in) : nullptr;
   Tensor y = room({rows, features});
   backend_.dense_forward(value(x), weight.weight, shift ? shift->weight : Tensor{}, y);
-  return put(name, std::move(y), true, [this, name, x, &weight, shift](Node& node) {
+  return record(name, std::move(y), true, [this, name, x, &weight, shift](Node& node) {
     const Tensor& dy = node.gradient;
     into(weight, node.scale,
          [&](Tensor& dw, bool add) { backend_.dense_weight_gradient(value(x), dy, dw, add); });
@@ -69,7 +69,7 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
                                 backend_.room({channels}, Dtype::f32)};
   Tensor y = room(value(x).shape);
   backend_.batch_norm_forward(value(x), layer, !training_, saved, y);
-  return put(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
+  return record(name, std::move(y), true, [this, x, layer, saved, &gamma, &beta](Node& node) {
     Tensor dx = room(value(x).shape);
     // Both gradients come of one operation, so beta's is computed when gamma's is.
     Tensor dbeta = backend_.room(beta.gradient.shape, Dtype::f32);
@@ -78,7 +78,7 @@ Tape::Value Tape::batch_norm(const std::string& name, Value x) {
       backend_.batch_norm_backward(value(x), node.gradient, layer, saved, dx, dgamma, dbeta, add);
     });
     into(beta, node.scale, [&](Tensor& gradient, bool) { backend_.copy(dbeta, gradient); });
-    if (wanted(x)) give(x, std::move(dx), node.scale);
+    if (wanted(x)) accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
 
@@ -88,7 +88,7 @@ Tape::Value Tape::embed(const std::string& name, std::span<const std::int32_t> i
   std::vector<std::int32_t> kept(ids.begin(), ids.end());
   Tensor y = room({static_cast<std::int64_t>(kept.size()), width});
   backend_.embed_forward(kept, table.weight, y);
-  return put(name, std::move(y), true, [this, kept = std::move(kept), &table](Node& node) {
+  return record(name, std::move(y), true, [this, kept = std::move(kept), &table](Node& node) {
     into(table, node.scale, [&](Tensor& gradient, bool add) {
       backend_.embed_backward(kept, node.gradient, gradient, add);
     });

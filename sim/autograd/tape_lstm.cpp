@@ -39,12 +39,12 @@ Tape::Value Tape::lstm(const std::string& name, Value x, Value h, Tensor& c, std
   backend_.lstm_forward(step.gates, step.c_before, c, h_after);
 
   const Value cell = nodes_.size(), after = cell + 1;
-  put({}, c, true, [this, step = std::move(step), after](Node& node) {
+  record({}, c, true, [this, step = std::move(step), after](Node& node) {
     lstm_backward(step, node, nodes_[after]);
   });
   nodes_[cell].reads = 1;
   cells_[c.storage.get()] = cell;
-  return put({}, std::move(h_after), true, {});
+  return record({}, std::move(h_after), true, {});
 }
 
 void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
@@ -58,13 +58,13 @@ void Tape::lstm_backward(const Lstm& of, const Node& cell, Node& h) {
   if (cell.gradient) backend_.copy(scaled(cell.gradient, scale / cell.scale), dc);
   Tensor dgates = room(of.gates.shape);
   backend_.lstm_backward(of.gates, of.c_before, cell.value, dh, dc, dgates);
-  if (of.cell_before) give(*of.cell_before, std::move(dc), scale);
+  if (of.cell_before) accumulate_gradient(*of.cell_before, std::move(dc), scale);
 
   const auto pass_on = [&](const Parameter& weight, Value in) {
     if (!wanted(in)) return;
     Tensor dx = room(value(in).shape);
     backend_.dense_data_gradient(dgates, weight.weight, dx);
-    give(in, std::move(dx), scale);
+    accumulate_gradient(in, std::move(dx), scale);
   };
   pass_on(*of.input, of.x);
   pass_on(*of.hidden, of.h_before);

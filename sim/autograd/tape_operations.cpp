@@ -15,20 +15,20 @@ Tape::Value Tape::pool(const std::string& name, Value x, const backend::Pool& po
   const Shape in = value(x).shape;
   Tensor y = room({in.at(0), pool.out(in.at(1)), pool.out(in.at(2)), in.at(3)});
   backend_.pool_forward(pool, value(x), y);
-  return put(name, std::move(y), wanted(x), [this, x, pool](Node& node) {
+  return record(name, std::move(y), wanted(x), [this, x, pool](Node& node) {
     Tensor dx = room(value(x).shape);
     backend_.pool_backward(pool, value(x), node.value, node.gradient, dx);
-    give(x, std::move(dx), node.scale);
+    accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
 
 Tape::Value Tape::relu(const std::string& name, Value x) {
   Tensor y = room(value(x).shape);
   backend_.relu_forward(value(x), y);
-  return put(name, std::move(y), wanted(x), [this, x](Node& node) {
+  return record(name, std::move(y), wanted(x), [this, x](Node& node) {
     Tensor dx = room(value(x).shape);
     backend_.relu_backward(node.value, node.gradient, dx);
-    give(x, std::move(dx), node.scale);
+    accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
 
@@ -36,9 +36,9 @@ Tape::Value Tape::add(const std::string& name, Value a, Value b) {
   if (value(a).shape != value(b).shape) throw std::invalid_argument("add: shapes differ");
   Tensor y = room(value(a).shape);
   backend_.add(value(a), value(b), y);
-  return put(name, std::move(y), wanted(a) || wanted(b), [this, a, b](Node& node) {
-    if (wanted(a)) give(a, node.gradient, node.scale);
-    if (wanted(b)) give(b, node.gradient, node.scale);
+  return record(name, std::move(y), wanted(a) || wanted(b), [this, a, b](Node& node) {
+    if (wanted(a)) accumulate_gradient(a, node.gradient, node.scale);
+    if (wanted(b)) accumulate_gradient(b, node.gradient, node.scale);
   });
 }
 
@@ -48,10 +48,10 @@ Tape::Value Tape::reshape(Value x, const Shape& shape) {
     throw std::invalid_argument("reshape: another number of values");
   }
   y.shape = shape;
-  return put({}, std::move(y), wanted(x), [this, x](Node& node) {
+  return record({}, std::move(y), wanted(x), [this, x](Node& node) {
     Tensor dx = node.gradient;
     dx.shape = value(x).shape;
-    give(x, std::move(dx), node.scale);
+    accumulate_gradient(x, std::move(dx), node.scale);
   });
 }
 
@@ -68,12 +68,12 @@ Tape::Value Tape::join(const std::string& name, std::span<const Value> parts) {
   Tensor y = room(shape);
   backend_.join(values, y);
   std::vector<Value> kept(parts.begin(), parts.end());
-  return put(name, std::move(y), any, [this, kept = std::move(kept)](Node& node) {
+  return record(name, std::move(y), any, [this, kept = std::move(kept)](Node& node) {
     std::vector<Tensor> gradients;
     for (const Value part : kept) gradients.push_back(room(value(part).shape));
     backend_.split(node.gradient, gradients);
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (wanted(kept[i])) give(kept[i], std::move(gradients[i]), node.scale);
+      if (wanted(kept[i])) accumulate_gradient(kept[i], std::move(gradients[i]), node.scale);
     }
   });
 }
@@ -86,14 +86,14 @@ std::vector<Tape::Value> Tape::split(Value x, std::int64_t parts) {
   for (std::int64_t i = 0; i < parts; ++i) tensors.push_back(room(shape));
   backend_.split(value(x), tensors);
   const Value source = nodes_.size();
-  put({}, value(x), wanted(x), [this, source, x](Node&) {
+  record({}, value(x), wanted(x), [this, source, x](Node&) {
     split_backward(source);
-    give(x, nodes_[source].gradient, nodes_[source].scale);
+    accumulate_gradient(x, nodes_[source].gradient, nodes_[source].scale);
   });
   nodes_[source].reads = static_cast<std::size_t>(parts);
   std::vector<Value> values;
   for (Tensor& tensor : tensors) {
-    values.push_back(put({}, std::move(tensor), wanted(x), {}));
+    values.push_back(record({}, std::move(tensor), wanted(x), {}));
   }
   return values;
 }

@@ -4,15 +4,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace halfscope::sim::backend {
+
+void require_tensor(const Shape& shape, Dtype dtype) {
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
+    throw std::invalid_argument("sim: expected extents of 0 or more for a tensor's shape");
+  }
+  if (dtype != Dtype::f32 && dtype != Dtype::f16 && dtype != Dtype::bf16) {
+    throw std::invalid_argument(
+        fmt::format("sim: expected a tensor of F32, F16 or BF16, found {}", name_of(dtype)));
+  }
+}
 
 ConvolutionExtents require_convolution(const Convolution& conv, const Shape& x, const Shape& w,
                                        const Shape& y) {
   const auto refuse = [&] {
     return std::invalid_argument(fmt::format(
-        "sim: a convolution (kernel {}, stride {}, padding {}) wants x (N, H, W, C), w (K, R, S, "
+        "sim: a convolution (kernel {}, stride {}, padding {}) needs x (N, H, W, C), w (K, R, S, "
         "C) and y (N, P, Q, K), found {}, {} and {}",
         conv.kernel, conv.stride, conv.padding, x, w, y));
   };
@@ -31,7 +42,7 @@ DenseExtents require_dense(const Shape& x, const Shape& w, const Shape& y) {
   const std::int64_t n = shaped ? x[0] : 0;
   if (!shaped || y[0] != n || elements(x) != n * w[1] || elements(y) != n * w[0]) {
     throw std::invalid_argument(fmt::format(
-        "sim: a dense layer wants x (N, C), w (K, C) and y (N, K), found {}, {} and {}", x, w, y));
+        "sim: a dense layer needs x (N, C), w (K, C) and y (N, K), found {}, {} and {}", x, w, y));
   }
   return {n, w[1], w[0]};
 }
@@ -39,14 +50,14 @@ DenseExtents require_dense(const Shape& x, const Shape& w, const Shape& y) {
 void require_bias(const Tensor& bias, std::int64_t count) {
   if (bias.size() == count) return;
   throw std::invalid_argument(
-      fmt::format("sim: wanted a bias of {} values, found {}", count, bias.size()));
+      fmt::format("sim: expected a bias of {} values, found {}", count, bias.size()));
 }
 
 std::int64_t require_bias_gradient(const Shape& dy, const Shape& db) {
   const std::int64_t k = dy.empty() ? 0 : dy.back();
   if (k == 0 || elements(db) != k) {
-    throw std::invalid_argument(
-        fmt::format("sim: wanted a bias gradient of dy's last extent, found {} for dy {}", db, dy));
+    throw std::invalid_argument(fmt::format(
+        "sim: expected a bias gradient of dy's last extent, found {} for dy {}", db, dy));
   }
   return k;
 }
@@ -92,6 +103,12 @@ void require_range(const char* what, std::span<const std::int32_t> indices, std:
   }
 }
 
+void require_variance(std::int64_t values_per_channel) {
+  if (values_per_channel >= 2) return;
+  throw std::invalid_argument(
+      "batch normalisation: one value per channel has no variance; use a larger batch");
+}
+
 void require_targets(std::span<const float> target, const Tensor& x) {
   if (std::ssize(target) == x.size()) return;
   throw std::invalid_argument(
@@ -101,8 +118,9 @@ void require_targets(std::span<const float> target, const Tensor& x) {
 std::int64_t require_lstm(const Tensor& gates, const Tensor& h) {
   const std::int64_t width = h.shape.back();
   if (gates.shape.back() != 4 * width || gates.size() != 4 * h.size()) {
-    throw std::invalid_argument(fmt::format(
-        "sim: lstm: {} gates a row, wanted four times the {} units", gates.shape.back(), width));
+    throw std::invalid_argument(
+        fmt::format("sim: lstm: {} gates per row, expected four times the {} units",
+                    gates.shape.back(), width));
   }
   return width;
 }

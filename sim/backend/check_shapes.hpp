@@ -11,6 +11,9 @@
 
 namespace halfscope::sim::backend {
 
+/// Of a tensor to be made: no negative extent, and a dtype of the backends.
+void require_tensor(const Shape& shape, Dtype dtype);
+
 /// Of a convolution's x, w and y, or of their gradients.
 struct ConvolutionExtents {
   std::int64_t n, h, w, c, k, p, q;
@@ -41,6 +44,8 @@ void require_rows(const char* operation, const Tensor& tensor, std::size_t rows)
 /// Every index is in [least, end).
 void require_range(const char* what, std::span<const std::int32_t> indices, std::int64_t least,
                    std::int64_t end);
+/// Of batch normalisation in training: its values per channel have a variance.
+void require_variance(std::int64_t values_per_channel);
 void require_targets(std::span<const float> target, const Tensor& x);
 
 /// gates (N, 4H) of h (N, H); returns H.

@@ -111,8 +111,8 @@ void write_operations(const std::filesystem::path& run, const OperationDifferenc
     std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
     out << told.dump(1) << '\n' << std::flush;
     if (!out) {
-      throw log::BadInput(fmt::format("{}: cannot be written; is there room on the disk?",
-                                      log::printable(fresh.string())));
+      throw log::BadInput(
+          fmt::format("{}: cannot be written; is the disk full?", log::printable(fresh.string())));
     }
   }
   std::error_code error;

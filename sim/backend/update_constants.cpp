@@ -36,7 +36,7 @@ void require_update(const UpdateRule& rule, const Tensor& gradient, const Tensor
   const std::size_t wanted = state_count(rule.kind);
   if (state.size() != wanted) {
     throw std::invalid_argument("sim: update: " + std::to_string(state.size()) +
-                                " tensors of state, wanted " + std::to_string(wanted));
+                                " tensors of state, expected " + std::to_string(wanted));
   }
   for (const Tensor& tensor : state) {
     if (tensor.size() == weight.size() && tensor.dtype == weight.dtype) continue;

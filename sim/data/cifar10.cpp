@@ -31,7 +31,7 @@ void read_records(const fs::path& folder, const char* name, Examples& examples) 
   const auto path = find_stored(folder, name);
   if (!path) {
     throw log::BadInput(
-        fmt::format("{}: there is no {}, nor with .gz: want data_batch_1.bin to "
+        fmt::format("{}: there is no {} and no such .gz: expected data_batch_1.bin to "
                     "data_batch_5.bin and test_batch.bin",
                     log::printable(folder.string()), name));
   }
@@ -47,8 +47,8 @@ void read_records(const fs::path& folder, const char* name, Examples& examples) 
   }
   for (std::size_t at = 0; at < bytes.size(); at += kRecord) {
     if (bytes[at] > 9) {
-      file.refuse(fmt::format("the label of image {}, at byte {}, is {}: want 0 to 9", at / kRecord,
-                              at, bytes[at]));
+      file.refuse(fmt::format("the label of image {}, at byte {}, is {}: expected 0 to 9",
+                              at / kRecord, at, bytes[at]));
     }
     examples.labels.push_back(bytes[at]);
     for (std::size_t pixel = 0; pixel < kPlane; ++pixel) {

@@ -38,7 +38,7 @@ std::unique_ptr<Data> open_folder(const fs::path& folder, std::uint64_t seed) {
   if (const auto digits = find_stored(folder, "digits.csv")) return open_digits(*digits, seed);
   if (has_idx(folder)) return open_idx(folder, seed);
   if (has_cifar10(folder)) return open_cifar10(folder, seed);
-  throw log::BadInput(fmt::format("{}: no data set was found in this folder: want {}",
+  throw log::BadInput(fmt::format("{}: no data set was found in this folder: expected {}",
                                   log::printable(folder.string()), kFiles));
 }
 
@@ -61,7 +61,7 @@ std::unique_ptr<Data> open_data(const std::string& name_or_path, std::uint64_t s
     names += std::string(names.empty() ? "" : ", ").append(named.name);
   throw log::BadInput(
       fmt::format("data '{}': no data set has this name, and there is no such file "
-                  "or folder: want {}, {}",
+                  "or folder: expected {}, {}",
                   log::printable(name_or_path), names, kFiles));
 }
 

@@ -31,13 +31,13 @@ std::string take_line(std::string_view line, Examples& all) {
     const auto [next, error] = std::from_chars(at, end, value);
     if (error != std::errc{}) {
       return fmt::format(
-          "column {} is no integer, or the line ends there: want 64 pixels and the "
+          "column {} is not an integer, or the line ends there: expected 64 pixels and the "
           "digit, commas between",
           column + 1);
     }
     const int most = column < kPixels ? 16 : 9;
     if (value < 0 || value > most) {
-      return fmt::format("column {} is {}: want {} from 0 to {}", column + 1, value,
+      return fmt::format("column {} is {}: expected {} from 0 to {}", column + 1, value,
                          column < kPixels ? "a pixel" : "a label", most);
     }
     if (column < kPixels) {

@@ -26,7 +26,7 @@ Batch Generated::draw_all(std::string_view part, std::int64_t first, std::int64_
 }
 
 Batch Generated::batch(std::int64_t index, std::int64_t size) const {
-  if (size < 1) throw log::BadInput(name_ + ": a batch has 1 example or more");
+  if (size < 1) throw log::BadInput(name_ + ": a batch needs 1 example or more");
   return draw_all("train", index * size, size);
 }
 

@@ -49,7 +49,7 @@ Idx read_idx(const fs::path& path, std::size_t rank) {
   }
   if (magic[2] != kUnsignedByte || magic[3] != rank) {
     file.refuse(
-        fmt::format("its header says type {:02X} ({}) in {} dimensions: want 08 (unsigned "
+        fmt::format("its header says type {:02X} ({}) in {} dimensions: expected 08 (unsigned "
                     "bytes) in {}",
                     magic[2], type_name(magic[2]), magic[3], rank));
   }
@@ -81,7 +81,7 @@ std::optional<fs::path> find_idx(const fs::path& folder, const std::string& part
 fs::path need_idx(const fs::path& folder, const std::string& part, int rank) {
   if (const auto found = find_idx(folder, part, rank)) return *found;
   throw log::BadInput(
-      fmt::format("{}: there is no {}-idx{}-ubyte, nor with .gz: want MNIST's four "
+      fmt::format("{}: there is no {}-idx{}-ubyte and no such .gz: expected MNIST's four "
                   "files",
                   log::printable(folder.string()), part, rank));
 }
@@ -105,7 +105,7 @@ Shape read_part(const fs::path& folder, const std::string& part, Examples& examp
   }
   const auto bad = std::ranges::find_if(labels.bytes, [](std::uint8_t label) { return label > 9; });
   if (bad != labels.bytes.end()) {
-    throw log::BadInput(fmt::format("{}: label {} is {}: want 0 to 9", label_name,
+    throw log::BadInput(fmt::format("{}: label {} is {}: expected 0 to 9", label_name,
                                     bad - labels.bytes.begin(), *bad));
   }
   examples.bytes = std::move(images.bytes);
@@ -127,7 +127,7 @@ std::unique_ptr<Data> open_idx(const fs::path& folder, std::uint64_t seed) {
   if (shape != test_shape) {
     throw log::BadInput(fmt::format(
         "{}: images of train-images-idx3-ubyte are {} x {}, those of "
-        "t10k-images-idx3-ubyte {} x {}: want one size",
+        "t10k-images-idx3-ubyte {} x {}: expected one size",
         log::printable(folder.string()), shape[0], shape[1], test_shape[0], test_shape[1]));
   }
   return std::make_unique<Labelled>(

@@ -37,7 +37,7 @@ class Labelled : public Data {
   std::string describe() const override;
   std::int64_t classes() const override { return facts_.classes; }
   backend::Shape example() const override { return facts_.shape; }
-  /// An epoch's last batch, were it smaller, is left out.
+  /// An epoch's last batch, were it smaller, is skipped.
   Batch batch(std::int64_t index, std::int64_t size) const override;
   std::vector<Batch> held_out(std::int64_t size) const override;
 

@@ -25,7 +25,7 @@ StoredFile::StoredFile(const std::filesystem::path& path) : name_(log::printable
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) refuse("there is no such file");
-  if (!std::filesystem::is_regular_file(status)) refuse("it is no regular file");
+  if (!std::filesystem::is_regular_file(status)) refuse("it is not a regular file");
   errno = 0;
   file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_) refuse("it cannot be opened: " + std::generic_category().message(errno));

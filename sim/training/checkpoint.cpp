@@ -108,8 +108,8 @@ Counters counters_of(const fs::path& file, const Metadata& metadata) {
     const auto [stop, bad] =
         std::from_chars(text.data(), text.data() + text.size(), counters.*member);
     if (bad != std::errc() || stop != text.data() + text.size() || counters.*member < 0) {
-      refuse(file, fmt::format("its metadata has {} '{}', and a count is wanted", name,
-                               log::printable(text)));
+      refuse(file,
+             fmt::format("its metadata has {} '{}', expected a count", name, log::printable(text)));
     }
   }
   for (const auto& [name, member] : kNumbers) {
@@ -200,10 +200,10 @@ std::vector<std::string> read_checkpoint(const fs::path& run, const Settings& se
                                          TrainingState& state) {
   const auto all = checkpoints(run);
   if (all.empty()) {
-    throw BadInput(fmt::format(
-        "{}: has no checkpoint (checkpoint/step-NNNNNN.safetensors) to go on from; begin again "
-        "with --force, or in another folder",
-        log::printable(run.string())));
+    throw BadInput(
+        fmt::format("{}: has no checkpoint (checkpoint/step-NNNNNN.safetensors) to continue from; "
+                    "begin again with --force, or in another folder",
+                    log::printable(run.string())));
   }
   std::vector<std::string> refused;
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
@@ -214,13 +214,13 @@ std::vector<std::string> read_checkpoint(const fs::path& run, const Settings& se
       continue;
     }
     for (std::string& why : refused) {
-      why += fmt::format("; goes on from step {} instead", state.counters.step);
+      why += fmt::format("; continues from step {} instead", state.counters.step);
     }
     return refused;
   }
-  throw BadInput(refused.front() +
-                 "; no checkpoint here is this run's and whole: put one back, or begin again with "
-                 "--force");
+  throw BadInput(
+      refused.front() +
+      "; no checkpoint here is whole and of this run: restore one, or begin again with --force");
 }
 
 }  // namespace halfscope::sim::training

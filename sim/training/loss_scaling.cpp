@@ -73,7 +73,7 @@ LossScaling::LossScaling(const std::optional<policy::Policy>& policy) : policy_(
   by_layer_ = info.needs == policy::Needs::layers;
   if (info.needs == policy::Needs::tensors) {
     throw log::BadInput(fmt::format(
-        "policy {}: scales every FP8 tensor by itself and is no loss scale, which a run needs; "
+        "policy {}: scales every FP8 tensor by itself and is not a loss scale, which a run needs; "
         "choose another one (halfscope policies --list), or replay it: halfscope policies RUN "
         "--policy {}",
         info.name, info.name));

@@ -107,10 +107,10 @@ const json* find(const json& object, const char* key) {
 }
 
 [[noreturn]] void not_ours(const std::filesystem::path& folder) {
-  throw log::BadInput(fmt::format(
-      "{}: its run.json does not tell the settings of a run of `halfscope simulate`, so that it "
-      "cannot go on; name the folder of such a run",
-      log::printable(folder.string())));
+  throw log::BadInput(
+      fmt::format("{}: its run.json does not have the settings of a run of `halfscope simulate`, "
+                  "so it cannot continue; name the folder of such a run",
+                  log::printable(folder.string())));
 }
 
 template <class T>
@@ -148,10 +148,10 @@ UpdateRule rule_of(const json& told, const std::filesystem::path& folder) {
 const networks::Network* network_of(const json& told, const std::filesystem::path& folder) {
   const auto name = get<std::string>(told, "network", folder);
   if (const networks::Network* const known = networks::find_network(name)) return known;
-  throw log::BadInput(fmt::format(
-      "{}: is a run of the network '{}', which this program does not have; go on with the program "
-      "that began it",
-      log::printable(folder.string()), log::printable(name)));
+  throw log::BadInput(
+      fmt::format("{}: is a run of the network '{}', which this program does not have; continue "
+                  "with the program that began it",
+                  log::printable(folder.string()), log::printable(name)));
 }
 
 backend::Precision precision_of(const json& told, const std::filesystem::path& folder) {
@@ -218,16 +218,16 @@ void require_same(const Settings& settings, const log::Manifest& manifest,
     const json* const has = find(*recorded, key.c_str());
     if (has != nullptr && *has == value) continue;
     throw log::BadInput(fmt::format(
-        "{}: this run has {} {}, and {} was asked for; a run goes on with its own settings, so "
-        "leave that out, or start another run in another folder",
+        "{}: this run has {} {}, and {} was asked for; a run continues with its own settings, so "
+        "remove that option, or start another run in another folder",
         log::printable(folder.string()), key, has == nullptr ? "none" : has->dump(), value.dump()));
   }
   for (const auto& [key, value] : recorded->items()) {
     if (asked.contains(key)) continue;
-    throw log::BadInput(fmt::format(
-        "{}: this run has {} {}, and none was asked for; a run goes on with its own settings, so "
-        "leave that out, or start another run in another folder",
-        log::printable(folder.string()), log::printable(key), value.dump()));
+    throw log::BadInput(
+        fmt::format("{}: this run has {} {}, and none was asked for; a run continues with its own "
+                    "settings, so remove that option, or start another run in another folder",
+                    log::printable(folder.string()), log::printable(key), value.dump()));
   }
 }
 

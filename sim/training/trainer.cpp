@@ -28,14 +28,15 @@ void require(bool holds, const char* what) {
 }
 
 void require_sense(const Settings& s) {
-  require(s.network != nullptr, "there is no network");
-  require(s.batch >= 1, "a batch has 1 example or more");
-  require(s.steps >= 1, "a run has 1 step or more");
-  require(s.accumulation_steps >= 1, "a step has 1 microbatch or more");
-  require(s.record_every >= 1, "tables are of every step, or of every so many");
-  require(s.sample_every >= 0, "samples are of every so many steps, or 0");
-  require(s.checkpoint_every >= 1, "checkpoints are of every step, or of every so many");
-  require(s.clip >= 0 && std::isfinite(s.clip), "the norm to clip at is positive, or 0 for none");
+  require(s.network != nullptr, "the network is missing");
+  require(s.batch >= 1, "a batch needs 1 example or more");
+  require(s.steps >= 1, "a run needs 1 step or more");
+  require(s.accumulation_steps >= 1, "a step needs 1 microbatch or more");
+  require(s.record_every >= 1, "histograms are recorded every 1 or more steps");
+  require(s.sample_every >= 0, "whole tensors are recorded every 0 or more steps");
+  require(s.checkpoint_every >= 1, "checkpoints are written every 1 or more steps");
+  require(s.clip >= 0 && std::isfinite(s.clip),
+          "the norm to clip at is a finite number, 0 or above");
   require(s.rule.weight_decay >= 0 && std::isfinite(s.rule.weight_decay),
           "the weight decay is a finite number, 0 or above");
   require(s.rule.learning_rate >= 0 && std::isfinite(s.rule.learning_rate),
@@ -67,8 +68,8 @@ struct Parts {
     }
     if (state.scaling.by_layer() && settings.accumulation_steps > 1) {
       throw log::BadInput(
-          "policy als: finds its factors anew in every backward pass, so that microbatches would "
-          "carry different scales; leave out --accumulation-steps, or choose another policy");
+          "policy als: finds new factors in every backward pass, so microbatches would carry "
+          "different scales; remove --accumulation-steps, or choose another policy");
     }
     make_parameters(settings, *data, state);
   }
@@ -93,7 +94,7 @@ std::string reason_to_end(const Settings& settings, const StepResult& step,
   if (counters.nonfinite >= kDiverged) {
     return fmt::format(
         "diverged: the loss has not been finite for {} steps, since step {}; a smaller --lr, or a "
-        "--loss-scale that leaves out steps that overflow, may help",
+        "--loss-scale that skips steps that overflow, may help",
         counters.nonfinite, counters.step - counters.nonfinite);
   }
   return {};
@@ -162,15 +163,15 @@ void require_more(std::int64_t steps, std::int64_t done, const log::Manifest& ma
   const bool known = told != manifest.about->end() && told->is_number_integer();
   const std::int64_t asked = known ? told->get<std::int64_t>() : done;
   if (done < asked) {
-    throw log::BadInput(fmt::format(
-        "{}: this run was asked for {} steps before and has done {} of them; {} are fewer: leave "
-        "out --steps to go on to {}, or ask for more than {}",
-        run, asked, done, steps, asked, done));
+    throw log::BadInput(
+        fmt::format("{}: this run was asked for {} steps before and has done {} of them; {} are "
+                    "fewer: remove --steps to continue to {}, or ask for more than {}",
+                    run, asked, done, steps, asked, done));
   }
-  throw log::BadInput(fmt::format(
-      "{}: this run has done its {} steps; ask for more with --steps, or begin another one in "
-      "another folder",
-      run, done));
+  throw log::BadInput(
+      fmt::format("{}: this run has done its {} steps; ask for more with --steps, or start another "
+                  "run in another folder",
+                  run, done));
 }
 
 }  // namespace

@@ -29,11 +29,11 @@ struct Settings {
   int accumulation_steps = 1;  ///< microbatches of `batch` a step
   double clip = 0;             ///< largest norm of the unscaled gradients; 0: no clipping
   std::uint64_t seed = 0;
-  std::int64_t record_every = 10;  ///< steps with tables; scalars are of every step
+  std::int64_t record_every = 10;  ///< steps with histograms; scalars are of every step
   std::int64_t sample_every = 0;   ///< steps with whole tensors; 0: the first and the last recorded
   std::int64_t checkpoint_every = 100;
   bool cudnn = false;  ///< on the GPU; else emulated on the processor
-  /// With cudnn: every operation of steps with tables is emulated, too, from the same inputs.
+  /// With cudnn: every operation of steps with histograms is emulated, too, from the same inputs.
   bool check_operations = false;
   bool true_error = false;  ///< compare recorded steps' gradients with the reference backend's
   int threads = 0;

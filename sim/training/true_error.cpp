@@ -87,8 +87,8 @@ std::string line_of(const StepError& step) {
 }
 
 [[noreturn]] void cannot_write(const fs::path& path) {
-  throw log::BadInput(fmt::format("{}: cannot be written; is there room on the disk?",
-                                  log::printable(path.string())));
+  throw log::BadInput(
+      fmt::format("{}: cannot be written; is the disk full?", log::printable(path.string())));
 }
 
 void put(const fs::path& path, const std::string& lines, std::ios::openmode mode) {
@@ -126,7 +126,7 @@ std::vector<StepError> read_true_errors(const fs::path& run) {
       steps.push_back(step_of(line));
     } catch (const ordered_json::exception& error) {
       throw log::BadInput(fmt::format(
-          "{}, line {}: is none of `halfscope simulate --true-error` ({}); delete the file, or "
+          "{}, line {}: is not one of `halfscope simulate --true-error` ({}); delete the file, or "
           "repeat the run",
           log::printable((run / kTrueErrorFile).string()), number, error.what()));
     }

@@ -22,7 +22,7 @@ using log::Role;
 namespace {
 
 /// The first magnitude that does not become zero where it is stored as `dtype`, times `scale`. None
-/// does by underflow at a scale that is no number to multiply by.
+/// does by underflow at a scale that is not a number to multiply by.
 Magnitude first_stored(Dtype dtype, double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) return {std::numeric_limits<int>::min(), 0};
   return boundaries(format_of(dtype), scale).nonzero;

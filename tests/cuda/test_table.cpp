@@ -314,7 +314,7 @@ TEST_CASE("no tensors, and what is refused, device or not", "[cuda][table]") {
     return "nothing thrown";
   };
   CHECK(message({Dtype::f64, nullptr, 1}) ==
-        "TableCount: elements of dtype F64, want F16, BF16 or F32");
+        "TableCount: elements of dtype F64, expected F16, BF16 or F32");
   CHECK(message({Dtype::f16, nullptr, -1}) == "TableCount: a count of -1");
   const DeviceTensor wrong = {Dtype::f8_e4m3, nullptr, 1};
   CHECK_THROWS_AS(FactsCount(std::span(&wrong, 1), nullptr), std::invalid_argument);

@@ -240,5 +240,5 @@ TEST_CASE("a record that is no event is skipped", "[log][event_file]") {
   const Read read = read_all(file);
   CHECK(read.steps == std::vector<std::int64_t>{0, 0});
   REQUIRE(read.notes.size() == 1);
-  CHECK(mentions(read.notes[0], "no TensorBoard event"));
+  CHECK(mentions(read.notes[0], "not a TensorBoard event"));
 }

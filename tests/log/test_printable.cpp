@@ -29,7 +29,7 @@ TEST_CASE("text that is not safe is shown as escapes", "[log][printable][table]"
       {"U+0080, the first C1 control", "\u0080", "\\u{0080}"},
       {"U+009B is ESC [ in one character", "\u009b2J", "\\u{009B}2J"},
       {"U+009F, the last C1 control", "\u009f", "\\u{009F}"},
-      {"a bare 0x9B byte is no UTF-8", "\x9b", "\\x9B"},
+      {"a bare 0x9B byte is not UTF-8", "\x9b", "\\x9B"},
       {"line separator", "\u2028", "\\u{2028}"},
       {"right-to-left override", "grad\u202Etxt", "grad\\u{202E}txt"},
       {"right-to-left mark", "\u200F", "\\u{200F}"},

@@ -80,7 +80,7 @@ TEST_CASE("going on comes after event files of later names, and needs a log") {
         std::string::npos);
   CHECK(message_of([&] {
           RunLogWriter(temp / "none", manifest("again"), 0);
-        }).find("is no run log") != std::string::npos);
+        }).find("is not a run log") != std::string::npos);
   CHECK(message_of([&] { RunLogWriter(folder, manifest("again"), -1); }).find("count from 0") !=
         std::string::npos);
 }

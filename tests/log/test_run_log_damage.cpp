@@ -95,7 +95,7 @@ std::vector<Nonsense> nonsense() {
       {"statistics are numbers",
        [](auto& s) { s.mutable_value(1)->mutable_tensor()->set_dtype(proto::DT_INT64); },
        "no text"},
-      {"a name that is no UTF-8",
+      {"a name that is not UTF-8",
        [](auto& s) {
          s.mutable_value(0)->set_tag("binades/\xFF");
          s.mutable_value(1)->set_tag("statistics/\xFF");
@@ -150,7 +150,7 @@ TEST_CASE("one wrong byte loses at most one event, and never shows a wrong numbe
   }
 }
 
-TEST_CASE("a record that is whole but says nonsense is named and left out", "[log][damage]") {
+TEST_CASE("a record that is whole but says nonsense is named and skipped", "[log][damage]") {
   for (const Nonsense& row : nonsense()) {
     CAPTURE(row.what);
     const std::vector<std::string> notes = notes_after(row.change);
@@ -187,7 +187,7 @@ TEST_CASE("each of the statistics is checked", "[log][damage]") {
   }
 }
 
-TEST_CASE("a table that would need far more memory than its record is left out", "[log][damage]") {
+TEST_CASE("a table that would need far more memory than its record is skipped", "[log][damage]") {
   constexpr std::int64_t kCuts = 100'000;
   std::vector<std::int64_t> words = {1, kCuts};
   for (std::int64_t cut = 1; cut <= kCuts; ++cut) words.push_back(cut);

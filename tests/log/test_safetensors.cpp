@@ -119,12 +119,12 @@ TEST_CASE("dtypes that are not counted are skipped with the reason", "[log][safe
   CHECK(file.tensors()[0].name == "w");
   REQUIRE(file.skipped().size() == 4);
   CHECK(file.skipped()[0].name == "ids");
-  CHECK(file.skipped()[0].reason == "dtype I64 is no floating-point type");
-  CHECK(file.skipped()[1].reason == "dtype BOOL is no floating-point type");
+  CHECK(file.skipped()[0].reason == "dtype I64 is not a floating-point type");
+  CHECK(file.skipped()[1].reason == "dtype BOOL is not a floating-point type");
   CHECK(file.skipped()[2].name == "new");
   CHECK(file.skipped()[2].reason ==
-        "dtype F5_X\\x1B is unknown, want F16, BF16, F32, F64, F8_E4M3 or F8_E5M2");
-  CHECK(file.skipped()[3].reason == "dtype F4 is not counted");
+        "dtype F5_X\\x1B is unknown, expected F16, BF16, F32, F64, F8_E4M3 or F8_E5M2");
+  CHECK(file.skipped()[3].reason == "dtype F4 is not supported");
 }
 
 TEST_CASE("a damaged header is refused", "[log][safetensors][table]") {
@@ -135,47 +135,48 @@ TEST_CASE("a damaged header is refused", "[log][safetensors][table]") {
   using namespace std::string_literals;
   const std::string good = row("w", "F32", "[1]", "[0,4]");
   const Row row = GENERATE_COPY(values<Row>({
-      {"empty file", "", "holds 0 bytes, want at least 8"},
-      {"cut in the length", "\x02\0\0"s, "holds 3 bytes, want at least 8"},
+      {"empty file", "", "holds 0 bytes, expected at least 8"},
+      {"cut in the length", "\x02\0\0"s, "holds 3 bytes, expected at least 8"},
       {"cut in the header", little_endian(100, 8) + "{}",
        "names a header of 100 bytes, but holds 2 after the length; the file is cut short"},
       {"length above the limit", little_endian(100'000'001, 8) + "{}",
-       "names a header of 100000001 bytes, want at most 100000000"},
+       "names a header of 100000001 bytes, expected at most 100000000"},
       {"length of all ones", std::string(8, '\xFF') + "{}",
-       "names a header of 18446744073709551615 bytes, want at most 100000000"},
-      {"empty header", file_of(""), "the header is no JSON: found its end at byte 0 of 0"},
-      {"no JSON", file_of("hello"), "found 'h' at byte 0 of 5, want a JSON object in UTF-8"},
+       "names a header of 18446744073709551615 bytes, expected at most 100000000"},
+      {"empty header", file_of(""), "the header is not JSON: found its end at byte 0 of 0"},
+      {"no JSON", file_of("hello"), "found 'h' at byte 0 of 5, expected a JSON object in UTF-8"},
       {"a blank before the brace", file_of(" {}"), "found ' ' at byte 0 of 3"},
       {"JSON that ends early", file_of("{\"w\":"), "found its end at byte 5 of 5"},
       {"text after the object", file_of("{} x"), "found 'x' at byte 3 of 4"},
       {"a NUL, at which the parser would stop", file_of("{}\0{"s), "found '\\x00' at byte 2 of 4"},
-      {"a name that is no UTF-8", file_of("{\"\xff\":1}"), "found '\\xFF' at byte 2"},
+      {"a name that is not UTF-8", file_of("{\"\xff\":1}"), "found '\\xFF' at byte 2"},
       {"an array", file_of("[]"), "found '[' at byte 0"},
       {"a tensor that is a number", file_of("{\"w\":3}"),
-       "holds 3, want an object with dtype, shape and data_offsets"},
-      {"a tensor that is an array", file_of("{\"w\":[]}"), "holds an array, want an object with"},
+       "holds 3, expected an object with dtype, shape and data_offsets"},
+      {"a tensor that is an array", file_of("{\"w\":[]}"),
+       "holds an array, expected an object with"},
       {"a name twice", file_of("{" + good + "," + good + "}", 4), "holds 'w' twice"},
       {"a field twice", file_of("{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F16\"}}"),
-       "holds 'dtype' twice, want every key once"},
+       "holds 'dtype' twice, expected every key once"},
       {"metadata twice", file_of("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}"),
        "holds 'a' twice"},
-      {"metadata that is no text", file_of("{\"__metadata__\":{\"a\":1}}"),
-       "__metadata__: holds 1 for 'a', want a string"},
+      {"metadata that is not text", file_of("{\"__metadata__\":{\"a\":1}}"),
+       "__metadata__: holds 1 for 'a', expected a string"},
       {"a field too many", file_of("{\"w\":{\"stride\":[1]}}"),
-       "tensor 'w': holds the field 'stride', want dtype, shape and data_offsets"},
+       "tensor 'w': holds the field 'stride', expected dtype, shape and data_offsets"},
       {"a field too few", file_of("{\"w\":{\"dtype\":\"F32\",\"shape\":[1]}}"),
-       "tensor 'w': lacks data_offsets, want dtype, shape and data_offsets"},
+       "tensor 'w': lacks data_offsets, expected dtype, shape and data_offsets"},
       {"a dtype that is a number", file_of("{\"w\":{\"dtype\":32}}"),
-       "tensor 'w': holds 32 for 'dtype', want a string"},
+       "tensor 'w': holds 32 for 'dtype', expected a string"},
       {"a negative extent", file_of("{\"w\":{\"shape\":[-1]}}"),
-       "tensor 'w': holds -1 for 'shape', want whole numbers from 0 to 2^64 - 1"},
+       "tensor 'w': holds -1 for 'shape', expected whole numbers from 0 to 2^64 - 1"},
       {"a fraction", file_of("{\"w\":{\"shape\":[1.5]}}"), "tensor 'w': holds 1.5 for 'shape'"},
       {"an extent of 2^64", file_of("{\"w\":{\"shape\":[18446744073709551616]}}"),
-       "tensor 'w': holds 18446744073709551616 for 'shape', want whole numbers"},
+       "tensor 'w': holds 18446744073709551616 for 'shape', expected whole numbers"},
       {"a shape in a shape", file_of("{\"w\":{\"shape\":[[1]]}}"),
-       "tensor 'w': holds an array for 'shape', want whole numbers"},
+       "tensor 'w': holds an array for 'shape', expected whole numbers"},
       {"three offsets", file_of("{" + ::row("w", "F32", "[1]", "[0,4,8]") + "}", 4),
-       "tensor 'w': data_offsets holds 3 numbers, want 2"},
+       "tensor 'w': data_offsets holds 3 numbers, expected 2"},
       {"an escape in a name", file_of("{\"a\\u001b[2J\":null}"), "tensor 'a\\x1B[2J': holds null"},
   }));
   CAPTURE(row.what);
@@ -193,7 +194,8 @@ TEST_CASE("data that the header does not describe is refused", "[log][safetensor
       {"size and shape differ",
        {::row("weight_grad/conv1.weight", "F32", "[10, 20]", "[0,400]")},
        400,
-       "tensor 'weight_grad/conv1.weight' holds 400 bytes, want 800 for shape [10, 20] of F32; the "
+       "tensor 'weight_grad/conv1.weight' holds 400 bytes, expected 800 for shape [10, 20] of F32; "
+       "the "
        "file is damaged, write it again"},
       {"more data named than the file holds",
        {::row("w", "F32", "[2]", "[0,8]")},
@@ -206,44 +208,44 @@ TEST_CASE("data that the header does not describe is refused", "[log][safetensor
       {"elements overflow 64 bits",
        {::row("w", "F32", "[4294967296,4294967296]", "[0,0]")},
        0,
-       "tensor 'w' holds 0 bytes, but its shape [4294967296, 4294967296] wants more than any file"},
+       "tensor 'w' holds 0 bytes, but its shape [4294967296, 4294967296] needs more than any file"},
       {"bits overflow 64 bits, their product would be 0",
        {::row("w", "F32", "[576460752303423488]", "[0,0]")},
        0,
-       "tensor 'w' holds 0 bytes, but its shape [576460752303423488] wants more than any file"},
+       "tensor 'w' holds 0 bytes, but its shape [576460752303423488] needs more than any file"},
       {"end before begin",
        {::row("w", "F32", "[0]", "[4,0]")},
        4,
-       "tensor 'w' ends at byte 0, want 4 (its begin) or more"},
+       "tensor 'w' ends at byte 0, expected 4 (its begin) or more"},
       {"a first tensor that begins late",
        {::row("w", "F32", "[1]", "[4,8]")},
        8,
-       "tensor 'w' begins at byte 4 and leaves a hole, want 0"},
+       "tensor 'w' begins at byte 4 and leaves a hole, expected 0"},
       {"a hole",
        {::row("v", "F32", "[1]", "[0,4]"), ::row("w", "F32", "[1]", "[8,12]")},
        12,
-       "tensor 'w' begins at byte 8 and leaves a hole, want 4"},
+       "tensor 'w' begins at byte 8 and leaves a hole, expected 4"},
       {"an overlap",
        {::row("v", "F32", "[2]", "[0,8]"), ::row("w", "F32", "[1]", "[4,8]")},
        8,
-       "tensor 'w' begins at byte 4 and overlaps the tensor before it, want 8"},
+       "tensor 'w' begins at byte 4 and overlaps the tensor before it, expected 8"},
       {"the same bytes twice",
        {::row("v", "F32", "[2]", "[0,8]"), ::row("w", "F32", "[2]", "[0,8]")},
        8,
-       "tensor 'w' begins at byte 0 and overlaps the tensor before it, want 8"},
+       "tensor 'w' begins at byte 0 and overlaps the tensor before it, expected 8"},
       {"data after the last tensor",
        {::row("w", "F32", "[1]", "[0,4]")},
        5,
-       "holds 5 bytes of data, want 4 as its tensors take"},
-      {"data and no tensor", {}, 5, "holds 5 bytes of data, want 0"},
+       "holds 5 bytes of data, expected 4 as its tensors take"},
+      {"data and no tensor", {}, 5, "holds 5 bytes of data, expected 0"},
       {"a skipped dtype is checked too",
        {::row("ids", "I64", "[2]", "[0,8]")},
        8,
-       "tensor 'ids' holds 8 bytes, want 16 for shape [2] of I64"},
+       "tensor 'ids' holds 8 bytes, expected 16 for shape [2] of I64"},
       {"half a byte",
        {::row("p", "F4", "[3]", "[0,2]")},
        2,
-       "tensor 'p' has 12 bits in shape [3] of F4, want whole bytes"},
+       "tensor 'p' has 12 bits in shape [3] of F4, expected whole bytes"},
   }));
   CAPTURE(row.what);
   std::string header = "{";
@@ -312,8 +314,8 @@ TEST_CASE("a file is replaced whole or stays as it was", "[log][safetensors]") {
   const auto refused = GENERATE(table<const char*, std::vector<const char*>, std::uint64_t>({
       {"tensor 'w' is there twice", {"w", "w"}, 1},
       {"tensor '__metadata__' is there twice or named as the metadata", {"__metadata__"}, 1},
-      {"tensor '\\xFF' has a name or text that is no UTF-8", {"\xff"}, 1},
-      {"tensor 'w' has 1 elements, want 2 for shape [2]", {"w"}, 2},
+      {"tensor '\\xFF' has a name or text that is not UTF-8", {"\xff"}, 1},
+      {"tensor 'w' has 1 elements, expected 2 for shape [2]", {"w"}, 2},
   }));
   std::vector<NamedTensor> tensors;
   for (const char* const name : std::get<1>(refused)) {

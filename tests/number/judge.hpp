@@ -156,7 +156,7 @@ std::string describe_result(const R& r) {
 
 inline std::string difference(const halfscope::Modes& modes, const halfscope::Rounded& got,
                               const oracle::Result& want) {
-  return fmt::format("{}: found {}, want {}", describe(modes), describe_result(got),
+  return fmt::format("{}: found {}, expected {}", describe(modes), describe_result(got),
                      describe_result(want));
 }
 

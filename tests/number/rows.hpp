@@ -132,7 +132,7 @@ class Table {
       const Rounded got = apply_(format_, row.operands, row.modes);
       INFO(fmt::format("{}: {} ({:#x} {:#x} {:#x})", name_, row.reason, row.operands[0],
                        row.operands[1], row.operands[2]));
-      INFO(fmt::format("found {}, want {}", text(got), text({row.bits, row.flags})));
+      INFO(fmt::format("found {}, expected {}", text(got), text({row.bits, row.flags})));
       CHECK((got.bits == row.bits && got.flags == row.flags));
     }
   }

@@ -154,13 +154,13 @@ std::string judged_for_all(const Rounding& x, bool negative, int random_bits, co
     const halfscope::Rounded got = ours(modes);
     const halfscope::Rounded want = x.want(negative, modes, counts);
     if (!same(got, want)) {
-      return fmt::format("R {} of {} bits: found {}, want {}", random, random_bits, text(got),
+      return fmt::format("R {} of {} bits: found {}, expected {}", random, random_bits, text(got),
                          text(want));
     }
     if (got.bits != down || got.flags.overflow) ++ups;
   }
   if (x.always_overflows() || ups == counts.bounded) return {};
-  return fmt::format("{} of {} random numbers round up, want {}", ups, all, counts.bounded);
+  return fmt::format("{} of {} random numbers round up, expected {}", ups, all, counts.bounded);
 }
 
 /// The same for the R beside the two thresholds and at the ends, under every combination of
@@ -183,8 +183,8 @@ std::string judged_at_thresholds(const Rounding& x, bool negative, int random_bi
         const halfscope::Rounded got = ours(modes);
         const halfscope::Rounded want = x.want(negative, modes, counts);
         if (same(got, want)) continue;
-        return fmt::format("R {:#x} of {} bits, modes {}: found {}, want {}", random, random_bits,
-                           i, text(got), text(want));
+        return fmt::format("R {:#x} of {} bits, modes {}: found {}, expected {}", random,
+                           random_bits, i, text(got), text(want));
       }
     }
   }

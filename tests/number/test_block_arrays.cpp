@@ -133,9 +133,9 @@ TEST_CASE("lengths and formats that do not fit are named", "[number][block]") {
   Codes codes(33), scales(2), short_codes(32), one_scale(1);
   const std::span<const float> in(values);
   CHECK_THROWS_WITH(quantise_blocks(kFloat8E4M3, in, codes, one_scale),
-                    "MX blocks: 33 values want as many elements and 2 scales, not 33 and 1");
+                    "MX blocks: 33 values need as many elements and 2 scales, not 33 and 1");
   CHECK_THROWS_WITH(quantise_blocks(kFloat8E4M3, in, short_codes, scales),
-                    "MX blocks: 33 values want as many elements and 2 scales, not 32 and 2");
+                    "MX blocks: 33 values need as many elements and 2 scales, not 32 and 2");
   CHECK_THROWS_AS(dequantise_blocks(kFloat8E4M3, codes, one_scale, values), std::invalid_argument);
   CHECK_THROWS_WITH(quantise_blocks(kBinary16, std::span<float>(values)),
                     "MX blocks: an element has 8 bits or fewer, this format 16");

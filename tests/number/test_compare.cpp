@@ -18,7 +18,7 @@ namespace {
 std::string wrong_comparison(const char* name, bool signaling, const Compared& got, bool want,
                              bool invalid) {
   if (got.result == want && got.flags == Flags{.invalid = invalid}) return {};
-  return fmt::format("{}{}: found {} invalid {}, want {} invalid {}", name,
+  return fmt::format("{}{}: found {} invalid {}, expected {} invalid {}", name,
                      signaling ? " signaling" : " quiet", got.result, got.flags.invalid, want,
                      invalid);
 }

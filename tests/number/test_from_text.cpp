@@ -74,7 +74,7 @@ TEST_CASE("decimals at, above and below every tie of binary16", "[number][text]"
       wrong_by_way_of_binary64 += by_way_of_binary64(kBinary16, text) != want;
       const std::uint64_t found = from_text(kBinary16, text).value().bits;
       if (found != want && wrong.empty()) {
-        wrong = fmt::format("{}: found {:#x}, want {:#x}", text, found, want);
+        wrong = fmt::format("{}: found {:#x}, expected {:#x}", text, found, want);
       }
     };
     check(exact, even);
@@ -242,7 +242,7 @@ TEST_CASE("infinities and NaNs", "[number][text][table]") {
   CHECK(from_text(kBinary16, "inf", {.saturate = true})->bits == 0x7BFF);
 }
 
-TEST_CASE("what is no number", "[number][text]") {
+TEST_CASE("what is not a number", "[number][text]") {
   const char* const texts[] = {"",
                                " ",
                                "+",

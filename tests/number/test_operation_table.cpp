@@ -195,7 +195,7 @@ TEST_CASE("a wrong name finds the right one", "[number][operation]") {
   CHECK(similar_operations("", 1000).size() == operations().size());
 }
 
-#if defined(__x86_64__)  // its answer to what is no integer is NanPolicy::x86's
+#if defined(__x86_64__)  // its answer to what is not an integer is NanPolicy::x86's
 TEST_CASE("binary64 to 64-bit integers as the processor", "[number][operation][oracle]") {
   const Operation* const operation = find_operation("f64_to_i64");
   REQUIRE(operation != nullptr);
@@ -214,7 +214,7 @@ TEST_CASE("binary64 to 64-bit integers as the processor", "[number][operation][o
     const auto want = static_cast<std::uint64_t>(std::int64_t{converted});
     const Rounded got = (*operation)({bits}, {}, true);
     if (got.bits != want || flag_bits(got.flags) != flags) {
-      first_wrong = fmt::format("{:016X}: {:X} {:02X}, want {:X} {:02X}", bits, got.bits,
+      first_wrong = fmt::format("{:016X}: {:X} {:02X}, expected {:X} {:02X}", bits, got.bits,
                                 flag_bits(got.flags), want, flags);
     }
   }

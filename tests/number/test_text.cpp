@@ -79,7 +79,7 @@ std::string judged_digits(const judge::Target& t, std::uint64_t code, int n, con
     const std::uint64_t bits = code | (negative ? t.ours.sign_mask() : 0);
     const std::string found = to_text(t.ours, bits, n, modes);
     if (found != want) {
-      return fmt::format("{} {:#x} to {} digits, {}: found {}, want {}", t.name, bits, n,
+      return fmt::format("{} {:#x} to {} digits, {}: found {}, expected {}", t.name, bits, n,
                          judge::describe(modes), found, want);
     }
   }
@@ -98,7 +98,7 @@ TEST_CASE("the shortest decimal that reads back", "[number][text][oracle]") {
       if (found == want && to_text(t.ours, code | t.ours.sign_mask()) == "-" + want) {
         return std::string();
       }
-      return fmt::format("{} {:#x}: found {}, want {}", t.name, code, found, want);
+      return fmt::format("{} {:#x}: found {}, expected {}", t.name, code, found, want);
     });
     REQUIRE(wrong == "");
   }

@@ -230,7 +230,7 @@ TEST_CASE("mindspore's manager goes on in integers from its floor") {
   // An integer's backoff: rounded to a float first.
   CHECK(run("mindspore,scale_window=1,scale_factor=3,init_loss_scale=1", 47, nan_at({45})).final ==
         0x1.ab13886ff818cp+69 * 3);
-  // A factor that is no integer makes floats at once.
+  // A factor that is not an integer makes floats at once.
   CHECK(run("mindspore,scale_window=1,scale_factor=1.5,init_loss_scale=1", 3, always_zero).final ==
         3.375);
 }

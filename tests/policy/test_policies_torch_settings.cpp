@@ -87,9 +87,10 @@ TEST_CASE("DeepSpeed: a key of the configuration file changes the others' defaul
   CHECK_THROWS_WITH(make("deepspeed,delayed_shift=2,hysteresis=2"),
                     "policy deepspeed: hysteresis and delayed_shift are the same setting; give one "
                     "of them");
-  CHECK_THROWS_WITH(make("deepspeed,initial_scale_power=1024"),
-                    "policy deepspeed: initial_scale_power: 2 to that power is not finite; want at "
-                    "most 1023");
+  CHECK_THROWS_WITH(
+      make("deepspeed,initial_scale_power=1024"),
+      "policy deepspeed: initial_scale_power: 2 to that power is not finite; expected at "
+      "most 1023");
 }
 
 TEST_CASE("Factors are of the type the framework has them in", "[policy]") {

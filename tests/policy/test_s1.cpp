@@ -106,10 +106,10 @@ void compare(const Run& found, const json& wanted) {
   const auto scales = wanted.at("scale").get<std::vector<double>>();
   REQUIRE(found.scale.size() == scales.size());
   for (std::size_t step = 0; step < scales.size(); ++step) {
-    INFO("step " << step << ": scale " << found.scale[step] << ", want " << scales[step]);
+    INFO("step " << step << ": scale " << found.scale[step] << ", expected " << scales[step]);
     CHECK(same_scale(found.scale[step], scales[step], tolerance));
   }
-  INFO("final scale " << found.final << ", want " << wanted.at("final").dump());
+  INFO("final scale " << found.final << ", expected " << wanted.at("final").dump());
   CHECK(same_scale(found.final, wanted.at("final").get<double>(), tolerance));
   CHECK(found.skipped == wanted.at("skipped").get<std::vector<int>>());
   if (wanted.contains("overflow")) {

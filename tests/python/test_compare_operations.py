@@ -221,6 +221,6 @@ def test_names_are_data(by_hand, tmp_path, browser):  # noqa: F811
 
 def test_what_is_no_operations_file_is_refused(by_hand):
     message = run(PROGRAM, "compare", *by_hand("{"), code=1).stderr
-    assert "operations.json: is no JSON, want a JSON object; remove the file" in message
+    assert "operations.json: is not JSON, expected a JSON object; remove the file" in message
     message = run(PROGRAM, "compare", *by_hand([{"operation": "x"}]), code=1).stderr
-    assert "operation 1 'operation': is \"x\", want \"NAME of SHAPES, FORMAT\"" in message
+    assert "operation 1 'operation': is \"x\", expected \"NAME of SHAPES, FORMAT\"" in message

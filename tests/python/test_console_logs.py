@@ -128,7 +128,7 @@ def test_gradients_beside_a_log_name_what_drove_the_fall(tmp_path, collapse):
                  **{"weight_grad/embedding": np.float32([largest, -largest / 3, 1e-3]),
                     "weight_grad/head": rng.normal(0, 1e-3, 100).astype(np.float32)})
     done = run("analyze", tmp_path)
-    assert "taken as one run, joined by step" in done.stderr
+    assert "treated as one run, joined by step" in done.stderr
     [timeline] = analyzed(tmp_path)["timeline"]
     driver = timeline["falls"][0]["driver"]
     assert driver["tensor"] == "weight_grad/embedding" and driver["step"] == 24
@@ -208,7 +208,7 @@ def test_the_number_of_ranks_is_an_argument(tmp_path):
         assert timeline["skipped"] == skipped
     [timeline] = halfscope.recommend(tmp_path, ranks=4)["timeline"]
     assert timeline["skipped"] == 1
-    with pytest.raises(ValueError, match="ranks is 0, wanted a whole number"):
+    with pytest.raises(ValueError, match="ranks is 0, expected a whole number"):
         halfscope.analyze(tmp_path, ranks=0)
     assert "--ranks" in run("analyze", tmp_path, "--ranks", "0", code=2).stderr
 
@@ -241,7 +241,7 @@ def test_a_file_without_steps_beside_one_that_counts(tmp_path):
     counted = "step={}, skipped={}, lr=[0.1], mom=[0.9]\n"
     (tmp_path / "err.txt").write_text(skip)
     (tmp_path / "out.txt").write_text(counted.format(10, 0) + counted.format(20, 1))
-    assert "its overflows are left out" in run("analyze", tmp_path).stderr
+    assert "its overflows are skipped" in run("analyze", tmp_path).stderr
     [timeline] = analyzed(tmp_path)["timeline"]
     assert timeline["skipped"] == 1
     line = " iteration {}/ 30 | lm loss: 2.0 | loss scale: 8.0 | grad norm: 1.0\n"

@@ -122,7 +122,7 @@ def test_three_rules_of_flushing():
     assert answer("387FDFFF", "f32_to_f16", "--subnormals", "flush-result") == "0000 03"
     assert answer("387FDFFF", "f32_to_f16") == "03FF 03"
     _, err = emulate("", "f32_to_f16", "--ftz", "--subnormals", "keep", expect=2)
-    assert "--ftz is --subnormals flush, found --subnormals keep beside it" in err
+    assert "--ftz means --subnormals flush, but found --subnormals keep too" in err
 
 
 def softfloats_nan(operation, operand):
@@ -158,14 +158,14 @@ def test_forms_of_lines_that_are_taken():
 @pytest.mark.parametrize(
     "line, operation, found, wanted",
     [
-        ("12345 1", "f16_add", "operand 1 is '12345'", "want 4 hex digits (f16)"),
-        ("03C00 1", "f16_add", "operand 1 is '03C00'", "want 4 hex digits (f16)"),
-        ("10000000000000001", "i64_to_f16", "operand 1 is '10000000000000001'", "want 16 hex digits (i64)"),
+        ("12345 1", "f16_add", "operand 1 is '12345'", "expected 4 hex digits (f16)"),
+        ("03C00 1", "f16_add", "operand 1 is '03C00'", "expected 4 hex digits (f16)"),
+        ("10000000000000001", "i64_to_f16", "operand 1 is '10000000000000001'", "expected 16 hex digits (i64)"),
         ("3C00 0x1", "f16_add", "operand 2 is '0x1'", "without 0x"),
         ("3C00", "f16_add", "1 operand;", "f16_add takes 2 (f16 f16)"),
         ("80000", "tf32_sqrt", "operand 1 is '80000'", "tf32 has 19 bits, 7FFFF at most"),
         ("40", "e3m2_sqrt", "operand 1 is '40'", "e3m2 has 6 bits, 3F at most"),
-        ("\x1b[31m\x00", "f16_sqrt", r"operand 1 is '\x1B[31m\x00'", "want 4 hex digits"),
+        ("\x1b[31m\x00", "f16_sqrt", r"operand 1 is '\x1B[31m\x00'", "expected 4 hex digits"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(line, operation, found, wanted):
@@ -173,7 +173,7 @@ def test_a_line_that_cannot_be_used_is_named(line, operation, found, wanted):
 
 
 def test_a_huge_line_is_named_shortly():
-    check_named("A" * 2000000, "f16_sqrt", "'" + "A" * 40 + "...'", "want 4 hex digits")
+    check_named("A" * 2000000, "f16_sqrt", "'" + "A" * 40 + "...'", "expected 4 hex digits")
     check_named(" " * 2000000, "f16_sqrt", "0 operands in its first", "f16_sqrt takes 1 (f16)")
 
 

@@ -246,25 +246,25 @@ def test_keep_fp32_leaves_a_modules_parameters_alone():
 
 @pytest.mark.parametrize("make, words", [
     (lambda m, o: emulate(m, [o, o]), "several optimizers are not emulated"),
-    (lambda m, o: emulate(m, o, "fp8"), "precision: found 'fp8', want one of fp32, fp16, mixed"),
+    (lambda m, o: emulate(m, o, "fp8"), "precision: found 'fp8', expected one of fp32, fp16, mixed"),
     (lambda m, o: emulate(m, o, loss_scale="nonesuch"), "torch"),
     (lambda m, o: emulate(m, o, loss_scale="torch,nonesuch=1"), "init_scale"),
     (lambda m, o: emulate(m, o, loss_scale=0), "positive finite"),
-    (lambda m, o: emulate(m, o, loss_scale=True), "want None, a number or a policy"),
-    (lambda m, o: emulate(m, o, loss_scale="te-delayed"), "is no loss scale"),
-    (lambda m, o: emulate(m, o, loss_scale="als"), "is no loss scale"),
-    (lambda m, o: emulate(m, o, loss_scale="-4"), "found -4, want a positive finite number"),
-    (lambda m, o: emulate(m, o, loss_scale=10 ** 400), "found 10000.*want a positive finite number"),
+    (lambda m, o: emulate(m, o, loss_scale=True), "expected None, a number or a policy"),
+    (lambda m, o: emulate(m, o, loss_scale="te-delayed"), "is not a loss scale"),
+    (lambda m, o: emulate(m, o, loss_scale="als"), "is not a loss scale"),
+    (lambda m, o: emulate(m, o, loss_scale="-4"), "found -4, expected a positive finite number"),
+    (lambda m, o: emulate(m, o, loss_scale=10 ** 400), "found 10000.*expected a positive finite number"),
     (lambda m, o: emulate(m, o, loss_scale=1e39), "normal in binary32"),
-    (lambda m, o: emulate(m, o, loss_scale="nan"), "found nan, want a positive finite number"),
-    (lambda m, o: emulate(m.half(), o), "want float32"),
-    (lambda m, o: emulate(torch.jit.script(m), o), "found a torch.jit.ScriptModule, want"),
+    (lambda m, o: emulate(m, o, loss_scale="nan"), "found nan, expected a positive finite number"),
+    (lambda m, o: emulate(m.half(), o), "expected float32"),
+    (lambda m, o: emulate(torch.jit.script(m), o), "found a torch.jit.ScriptModule, expected"),
     (lambda m, o: emulate(nn.Sequential(m, torch.jit.script(nn.ReLU())), o), "its module 1 is a"),
     (lambda m, o: emulate(m, sgd(small_network())), "none of its parameters is the model's"),
     (lambda m, o: emulate(m, torch.optim.LBFGS(m.parameters())), "LBFGS needs a closure"),
     (lambda m, o: emulate(nn.Sequential(m, nn.LazyLinear(2)), o), "1.weight has no values yet"),
     (lambda m, o: emulate(expanded(m), o), "share memory"),
-    (lambda m, o: emulate(o, o), "want a torch.nn.Module")])
+    (lambda m, o: emulate(o, o), "expected a torch.nn.Module")])
 def test_mistakes_are_named(make, words):
     model = small_network()
     with pytest.raises((TypeError, ValueError), match=words):

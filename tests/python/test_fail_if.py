@@ -95,14 +95,14 @@ def test_tensors_without_the_value_are_noted(log):
     _, err = run("analyze", log, "max_abs > 1")
     assert "tensor 'activation/b': no values to test 'max_abs > 1' on" in err
     out, err = run("analyze", log, "max_abs > 1 for activation", expect=2)
-    assert out == "" and "no tensor it is for has values to give max_abs of" in err
+    assert out == "" and "none of its tensors has values to compute max_abs from" in err
 
 
 BAD_USAGE = [
     ("analyze", "flushed > 1%", "min_abs_nonzero"),
     ("analyze", "nan", "FIELD OP NUMBER"),
     ("analyze", "nan > 0 for conv9/*", "no selected tensor is of role or name 'conv9/*'"),
-    ("analyze", "max_abs > 1%", "no part of anything"),
+    ("analyze", "max_abs > 1%", "not a share of anything"),
     ("recommend", "nan > 0", "flushed_at_recommended"),
     ("recommend", "lowest > 1 for weight_grad", "--tensor"),
 ]

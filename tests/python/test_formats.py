@@ -99,7 +99,7 @@ def test_hundreds_of_tensors_stay_a_screenful(tmp_path):
     }
     save_file(tensors, tmp_path / "many.safetensors")
     text = analyze(tmp_path / "many.safetensors", "--formats")
-    assert len(text.splitlines()) < 60
+    assert len(text.splitlines()) < 100
     assert "and " in text and " more" in text
 
 

@@ -166,7 +166,7 @@ def test_bad_usage(command, log, tmp_path):
     _, err = run(command, log, "--junit", tmp_path / "out.xml", expect=2)
     assert "--junit" in err and "--fail-if" in err
     condition = ("--fail-if", "nan > 0" if command == "analyze" else "lowest > 8")
-    assert "want a file" in run(command, log, *condition, "--junit", "-", expect=2)[1]
+    assert "expected a file" in run(command, log, *condition, "--junit", "-", expect=2)[1]
     assert "would damage" in run(command, log, *condition, "--junit", log, expect=2)[1]
     assert not (tmp_path / "out.xml").exists()
 

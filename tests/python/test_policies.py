@@ -118,7 +118,7 @@ def test_a_bad_magnitude_is_named_with_its_line(tmp_path, line, found):
 
 
 def test_an_empty_series_is_refused(tmp_path):
-    assert "is empty, want one" in policies("--amax", write(tmp_path), code=1).stderr
+    assert "is empty, expected one" in policies("--amax", write(tmp_path), code=1).stderr
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -248,10 +248,10 @@ def test_tuning_starts_from_the_settings_of_the_user(s1):
 def test_what_stops_every_setting_is_said(tmp_path):
     path = write(tmp_path, *[1e6] * 60)
     text = " ".join(policies("--amax", path, "--framework", "keras2").stdout.split())
-    assert ("60 steps need a scale of 2^-4 or less, and it cannot fall below 1, which no setting "
+    assert ("60 steps need a scale of 2^-4 or less, but it cannot fall below 1, which no setting "
             "lowers.") in text
     assert "need a scale" not in policies("--amax", path, "--framework", "pytorch").stdout.split(
-        "Policies at their")[0]
+        "Policies with their")[0]
 
 
 def lines_to_paste(s1, framework):
@@ -317,7 +317,7 @@ def test_a_series_in_memory_is_one_in_a_file(s1):
         halfscope.policies(amax=[1.0, -1.0])
     with pytest.raises(ValueError, match="is empty"):
         halfscope.policies(amax=[])
-    with pytest.raises(ValueError, match="of logs"):
+    with pytest.raises(ValueError, match="need a log"):
         halfscope.policies(amax=[1.0], steps=3)
 
 

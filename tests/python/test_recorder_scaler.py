@@ -338,6 +338,6 @@ def test_a_scale_that_ran_away_is_not_known(tmp_path, read_log, stand_in_scaler,
 
 def test_a_scale_and_a_scaler_are_too_much(tmp_path, stand_in_scaler):
     model = linear()
-    with pytest.raises(ValueError, match="wanted one"):
+    with pytest.raises(ValueError, match="expected one"):
         Recorder(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run", loss_scale=2.0,
                  scaler=stand_in_scaler())

@@ -46,14 +46,14 @@ def test_policies_need_no_tables(scalars_alone):
                              "--json", "-").stdout)
     assert found["skipped"] == [3]
     words = " ".join(run("policies", scalars_alone).stdout.split())  # lines may break anywhere
-    assert "how many are flushed of others is not known" in words
+    assert "flushed gradients of other steps are unknown" in words
 
 
 @pytest.mark.parametrize("command", ["report", "recommend", "analyze"])
 def test_what_needs_tables_says_what_scalars_tell(scalars_alone, tmp_path, command):
     given = ["--out", tmp_path / "page.html"] if command == "report" else []
     message = run(command, scalars_alone, *given, code=1).stderr
-    assert "holds the scalars of 6 steps and no tables of tensors" in message
+    assert "holds the scalars of 6 steps and no histograms of tensors" in message
     assert "halfscope policies LOG" in message
 
 

@@ -76,7 +76,7 @@ def test_true_errors_follow_their_schema_and_are_summed_up(tmp_path):
     lost, of = (sum(t[key] for t in weights) for key in ("lost", "true_nonzero"))
     assert 0 < lost < of
     assert "at the same weights and batches, in 3 recorded steps:" in text
-    share = re.search(r"weight gradients: relative error .*; of those not zero ([0-9.]+) % are stored"
+    share = re.search(r"weight gradients: relative error .*; of the nonzero ones ([0-9.]+) % are stored"
                       r" as zero", text)
     assert float(share[1]) == pytest.approx(100 * lost / of, rel=0.05), text
     small = sum(t["underflowed"] for t in weights)
@@ -124,7 +124,7 @@ def test_resume_tells_of_checkpoints_that_it_passes_over(tmp_path):
     whole = last.read_bytes()
     last.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     said = simulate("--out", out, "--resume").stderr
-    assert said == (f"halfscope: {last}: its checksum does not fit what it holds; goes on from "
+    assert said == (f"halfscope: {last}: its checksum does not fit what it holds; continues from "
                     "step 20 instead\n")
     assert last.read_bytes() == whole and before.exists()
     assert simulate("--out", out, "--resume", "--steps", 31).stderr == ""
@@ -134,7 +134,7 @@ def test_resume_tells_of_checkpoints_that_it_passes_over(tmp_path):
     (out / "checkpoint/step-000031.safetensors").unlink()
     said = simulate("--out", out, "--resume", code=1).stderr
     assert f"{last}: it is of a run with seed 2, and this one has seed 0" in said
-    assert "no checkpoint here is this run's and whole" in said
+    assert "no checkpoint here is whole and of this run" in said
 
 
 def test_fewer_steps_than_are_done_are_refused_with_what_was_asked_for(tmp_path):
@@ -155,9 +155,9 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     text, _ = process.communicate(timeout=60)
-    assert process.returncode == 130  # what comes after && is left out
+    assert process.returncode == 130  # what comes after && is skipped
     assert "stopped after step" in text
-    assert text.splitlines()[-1] == f"To go on:  halfscope simulate mlp --out '{out}' --resume"
+    assert text.splitlines()[-1] == f"To continue:  halfscope simulate mlp --out '{out}' --resume"
     steps = int(text.split("stopped after step ")[1].split(".")[0]) + 1
     assert (out / f"checkpoint/step-{steps:06}.safetensors").exists()
 
@@ -184,28 +184,28 @@ def test_a_diverged_run_ends_with_a_message_and_a_log(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, code, words", [
-    (["nonesuch", "--out", "X"], 2, "want one of mlp, lenet, resnet20, tinyssd"),
+    (["nonesuch", "--out", "X"], 2, "use one of mlp, lenet, resnet20, tinyssd"),
     (["mlp", "--out", "X", "--loss-scale", "nonesuch"], 2, "torch, apex"),
     (["mlp", "--out", "X", "--loss-scale", "torch,nonesuch=1"], 2, "it has init_scale"),
     (["mlp", "--out", "X", "--loss-scale", "0"], 2, "--loss-scale"),
-    (["mlp", "--out", "X", "--loss-scale", "te-delayed"], 1, "is no loss scale"),
+    (["mlp", "--out", "X", "--loss-scale", "te-delayed"], 1, "is not a loss scale"),
     (["mlp", "--out", "X", "--backend", "cudnn"], 3, "--backend cpu emulates the same network"),
     (["mlp", "--out", "X", "--check-operations"], 2, "add --backend cudnn"),
     (["mlp", "--out", "X", "--precision", "fp8"], 2, "fp32"),
-    (["mlp", "--out", "X", "--loss-scale", "-4"], 2, "--loss-scale: found '-4', want a positive"),
-    (["mlp", "--out", "X", "--loss-scale", "inf"], 2, "--loss-scale: found 'inf', want a positive"),
-    (["mlp", "--out", "X", "--steps", "0"], 2, "--steps: found '0', want a whole number, 1 or more"),
-    (["mlp", "--out", "X", "--steps", "1e3"], 2, "--steps: found '1e3', want a whole number, 1 or"),
-    (["mlp", "--out", "X", "--lr", "-1"], 2, "--lr: found '-1', want a finite number, 0 or more"),
-    (["mlp", "--out", "X", "--lr", "nan"], 2, "--lr: found 'nan', want a finite number, 0 or more"),
-    (["mlp", "--out", "X", "--threads", "-1"], 2, "found '-1', want a whole number, 0 or more"),
-    (["mlp", "--out", "X", "--seed", "-1"], 2, "--seed: found '-1', want a whole number, 0 or more"),
-    (["mlp"], 2, "found no --out"),
-    (["--out", "X"], 2, "found no NETWORK"),
+    (["mlp", "--out", "X", "--loss-scale", "-4"], 2, "--loss-scale: found '-4', expected a positive"),
+    (["mlp", "--out", "X", "--loss-scale", "inf"], 2, "--loss-scale: found 'inf', expected a positive"),
+    (["mlp", "--out", "X", "--steps", "0"], 2, "--steps: found '0', expected a whole number, 1 or more"),
+    (["mlp", "--out", "X", "--steps", "1e3"], 2, "--steps: found '1e3', expected a whole number, 1 or"),
+    (["mlp", "--out", "X", "--lr", "-1"], 2, "--lr: found '-1', expected a finite number, 0 or more"),
+    (["mlp", "--out", "X", "--lr", "nan"], 2, "--lr: found 'nan', expected a finite number, 0 or more"),
+    (["mlp", "--out", "X", "--threads", "-1"], 2, "found '-1', expected a whole number, 0 or more"),
+    (["mlp", "--out", "X", "--seed", "-1"], 2, "--seed: found '-1', expected a whole number, 0 or more"),
+    (["mlp"], 2, "--out is missing"),
+    (["--out", "X"], 2, "NETWORK is missing"),
     (["mlp", "--out", "X", "--data", "nonesuch"], 1, "nonesuch"),
     (["mlp", "--out", "X", "--data", "text"], 1, "mlp"),
-    (["--out", "X", "--resume"], 1, "is no run log"),
-    (["mlp", "--out", "X", "--resume", "--force"], 2, "want one of them"),
+    (["--out", "X", "--resume"], 1, "is not a run log"),
+    (["mlp", "--out", "X", "--resume", "--force"], 2, "give one of them"),
 ])
 def test_what_cannot_be_is_refused_in_one_line(tmp_path, arguments, code, words):
     out = tmp_path / "x"

@@ -160,7 +160,7 @@ def test_every_policy_that_drives_a_run_drives_the_detector():
     for policy in found["no_driver"]:
         done = subprocess.run([PROGRAM, "simulate", "mlp", "--out", "nowhere", "--loss-scale",
                                policy], capture_output=True, text=True)
-        assert done.returncode == 1 and "is no loss scale" in done.stderr
+        assert done.returncode == 1 and "is not a loss scale" in done.stderr
 
 
 @pytest.mark.parametrize("folder", ["short", "full"])

@@ -268,7 +268,7 @@ def test_gates():
     _, err = run(DIGITS, "--fail-if", "swamped_fused >= 0", expect=4)
     assert len(err.splitlines()) == 6
     _, err = run(DIGITS, "--fail-if", "undetermined > 0", expect=2)
-    assert "no tensor it is for has values to give undetermined of" in err
+    assert "none of its tensors has values to compute undetermined from" in err
     _, err = run(DIGITS, "--fail-if", "swamped > 0", "--tensor", "activation/*", expect=2)
     assert "no selected tensor is a weight" in err
 
@@ -280,7 +280,7 @@ def test_gate_on_all_that_is_lost():
     assert f"updates_lost {lost:,} >= {lost}" in err
     run(DIGITS, "--fail-if", f"updates_lost > {lost} for conv2.weight")
     _, err = run(DIGITS, "--fail-if", "swamped > 10% for weight_grad", expect=2)
-    assert "say 'for weight'" in err
+    assert "use 'for weight'" in err
 
 
 def test_text():

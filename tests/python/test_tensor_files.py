@@ -77,13 +77,13 @@ def test_npz_of_zeros_is_no_bomb(tmp_path):
 
 
 @pytest.mark.parametrize("array, reason", [
-    (np.arange(3), "dtype <i8 is no floating-point type"),
-    (np.array([True]), "dtype |b1 is no floating-point type"),
-    (np.array(["x"]), "dtype <U1 is no floating-point type"),
-    (np.ones(2, np.complex64), "dtype <c8 is complex, want f2, f4 or f8"),
-    (np.ones(2, np.longdouble), "dtype <f16 is not counted, want f2, f4 or f8"),
+    (np.arange(3), "dtype <i8 is not a floating-point type"),
+    (np.array([True]), "dtype |b1 is not a floating-point type"),
+    (np.array(["x"]), "dtype <U1 is not a floating-point type"),
+    (np.ones(2, np.complex64), "dtype <c8 is complex, expected f2, f4 or f8"),
+    (np.ones(2, np.longdouble), "dtype <f16 is not supported, expected f2, f4 or f8"),
     (np.zeros(2, [("a", "f4"), ("b", "i4", (2,))]),
-     "dtype [('a', '<f4'), ('b', '<i4', (2,))] is structured, want f2, f4 or f8"),
+     "dtype [('a', '<f4'), ('b', '<i4', (2,))] is structured, expected f2, f4 or f8"),
 ])
 def test_other_dtypes_are_skipped(tmp_path, array, reason):
     np.save(tmp_path / "w.npy", array)
@@ -135,7 +135,7 @@ def test_safetensors_other_dtypes_are_skipped(tmp_path):
                                 tmp_path / "g.safetensors")
     rows = read(tmp_path / "g.safetensors")
     assert rows == [seen("w", np.ones(1, np.float32)),
-                    {"name": "ids", "skipped": "dtype I64 is no floating-point type"}]
+                    {"name": "ids", "skipped": "dtype I64 is not a floating-point type"}]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -181,7 +181,7 @@ def test_npz_beyond_4_gib(tmp_path):
         directory_at = file.tell()
         file.write(directory + zip64_end(directory_at, len(directory), 2))
     assert read(tmp_path / "g.npz") == [seen("w", array), {
-        "name": "hole.bin", "skipped": "is no array (its name does not end in .npy)"}]
+        "name": "hole.bin", "skipped": "is not an array (its name does not end in .npy)"}]
 
 
 @pytest.mark.parametrize("save", ["npy", "npz"])

@@ -82,7 +82,7 @@ def test_views_of_shared_storages(tmp_path, dtype):
 
 
 def test_checkpoint_of_a_training_run(tmp_path):
-    """Names are keys joined by dots; what holds no tensor is left out without a word, except
+    """Names are keys joined by dots; what holds no tensor is skipped without a word, except
     objects."""
     torch.manual_seed(2)
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
@@ -107,7 +107,7 @@ def test_checkpoint_of_a_training_run(tmp_path):
     assert skipped == {
         "args": "is a Python object (pathlib.PurePosixPath), which is not read",
         "set": "is a Python object (__builtin__.set), which is not read",
-        "model.1.num_batches_tracked": "dtype int64 is no floating-point type"}
+        "model.1.num_batches_tracked": "dtype int64 is not a floating-point type"}
 
 
 @pytest.mark.parametrize("saved, name", [(torch.ones(3), "only"), ([torch.ones(3)], "0"),
@@ -133,9 +133,9 @@ def test_other_tensors_are_skipped(tmp_path):
                 "s": torch.eye(2).to_sparse(), "storage": torch.ones(2).storage(),
                 (1, 2): torch.ones(1)}, tmp_path / "m.pt")
     skipped = check(tmp_path / "m.pt", {"w": torch.ones(1)})
-    assert skipped["b"] == "dtype bool is no floating-point type"
+    assert skipped["b"] == "dtype bool is not a floating-point type"
     assert skipped["c"] == "dtype complex64 is complex"
-    assert skipped["i"] == "dtype uint8 is no floating-point type"
+    assert skipped["i"] == "dtype uint8 is not a floating-point type"
     for name, function in (("q", "_rebuild_qtensor"), ("s", "_rebuild_sparse_tensor")):
         assert skipped[name] == f"is a Python object (torch._utils.{function}), which is not read"
     assert skipped["storage"] == "is a storage without a tensor's shape"
@@ -258,15 +258,15 @@ def test_objects_are_opaque_and_nothing_runs(tmp_path, what):
     ("text of 2^63 bytes", b"\x8d" + b"\xff" * 7 + b"\x7fx.", "9223372036854775807 bytes"),
     ("memo index 2^32 - 1", b"Nr\xff\xff\xff\xff.", "memo index 4294967295, beyond its length"),
     ("a memo that is not there", b"h\x07.", "memo index 7, under which nothing was kept"),
-    ("an empty stack", b".", "an opcode that wants more values than there are"),
-    ("a mark too few", b"Nt.", "wants a mark, and there is none"),
+    ("an empty stack", b".", "an opcode that needs more values than there are"),
+    ("a mark too few", b"Nt.", "needs a mark, but there is none"),
     ("a mark left over", b"(N.", "opcode STOP inside a container"),
-    ("values below a mark", b"N(\x85.", "wants more values than there are"),
+    ("values below a mark", b"N(\x85.", "needs more values than there are"),
     ("a key without value", b"}(Nu.", "key without value"),
-    ("an item of a number", b"NNNs.", "adds to what is no container of its kind"),
+    ("an item of a number", b"NNNs.", "adds to something that is not a container of its kind"),
     ("no end", b"N", "no opcode STOP, and ends"),
     ("a name without end", b"cos", "a name that does not end"),
-    ("a name of numbers", b"K\x01K\x02\x93.", "a name that is no text"),
+    ("a name of numbers", b"K\x01K\x02\x93.", "a name that is not text"),
     ("nothing", b"", "no opcode STOP"),
 ])
 def test_pickles_that_cannot_be_followed_are_refused(tmp_path, what, body, found):
@@ -332,9 +332,9 @@ def test_odd_tensors_are_skipped(tmp_path, wrong):
 
 @pytest.mark.parametrize("what, path, found", [
     ("a storage that is missing", {"storages": {}}, "storage '0', which the file lacks"),
-    ("a byte order", {"extra": {"archive/byteorder": b"middle"}}, "says 'middle', want little or"),
-    ("packed", {"compression": zipfile.ZIP_DEFLATED}, "is packed, want it stored"),
-    ("two pickles", {"extra": {"other/data.pkl": b"N."}}, "want one pickle of torch.save"),
+    ("a byte order", {"extra": {"archive/byteorder": b"middle"}}, "says 'middle', expected little or"),
+    ("packed", {"compression": zipfile.ZIP_DEFLATED}, "is packed, expected it stored"),
+    ("two pickles", {"extra": {"other/data.pkl": b"N."}}, "expected one pickle of torch.save"),
     ("a program", {"extra": {"archive/code/x.py": b""}}, "is a program of TorchScript"),
 ])
 def test_archives_that_are_damaged_are_refused(tmp_path, what, path, found):

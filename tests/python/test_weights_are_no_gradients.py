@@ -87,7 +87,7 @@ def test_no_loss_scale_from_weights(tmp_path, name):
         answer, said = run("recommend", log)
         assert answer["static_scale"] is None and answer["reason"] == "no_gradients", name
         assert "weight_grad" not in answer["roles_found"]
-        assert name == "optimizer.pt" or "taken as a model's weights: it " in said
+        assert name == "optimizer.pt" or "treated as a model's weights: it " in said
 
 
 def test_what_a_checkpoint_holds_beside_weights(tmp_path):
@@ -140,7 +140,7 @@ def test_gradients_are_still_gradients(tmp_path, name):
     assert answer["static_scale"] is not None and "weight_grad" in answer["roles_found"]
     largest = max(float(g.abs().max()) for g in gradients(model).values())
     assert answer["limited_by"]["max_abs"] == largest
-    assert ("taken as a model's weights" in said) == (name in BOTH)
+    assert ("treated as a model's weights" in said) == (name in BOTH)
     others = {n: role for n, role in roles(tmp_path / name).items() if "opt." not in n}
     assert set(others.values()) == ({"weight", "weight_grad"} if name in BOTH else {"weight_grad"})
 

@@ -38,7 +38,7 @@ struct GemmPlan {
   int slice = 0;   ///< not 0: k is cut into slices of so many
   int slices = 1;
   Merge merge = Merge::binary32;
-  int dropped = 0;     ///< products at the end that are left out
+  int dropped = 0;     ///< products at the end that are skipped
   bool fused = false;  ///< no Tensor Core: one chain of fused multiply-adds
 };
 

@@ -50,20 +50,21 @@ std::uint64_t whole(double count, std::string_view what) {
   const auto number = static_cast<std::uint64_t>(in_range ? count : 0);
   if (!in_range || static_cast<double>(number) != count) {
     throw std::invalid_argument(
-        fmt::format("{} is {}, want a whole number from 0 to 2^53", what, count));
+        fmt::format("{} is {}, expected a whole number from 0 to 2^53", what, count));
   }
   return number;
 }
 
 void check_edges(const Histogram& h) {
   if (h.edges.size() != h.counts.size() + 1) {
-    throw std::invalid_argument(fmt::format(
-        "{} edges and {} counts, want one edge more than counts", h.edges.size(), h.counts.size()));
+    throw std::invalid_argument(
+        fmt::format("{} edges and {} counts, expected one edge more than counts", h.edges.size(),
+                    h.counts.size()));
   }
   for (std::size_t i = 0; i + 1 < h.edges.size(); ++i) {
     if (h.edges[i] <= h.edges[i + 1]) continue;
-    throw std::invalid_argument(fmt::format("edge {} is {} and the next {}, want them to ascend", i,
-                                            h.edges[i], h.edges[i + 1]));
+    throw std::invalid_argument(fmt::format(
+        "edge {} is {} and the next {}, expected them to ascend", i, h.edges[i], h.edges[i + 1]));
   }
 }
 
@@ -191,7 +192,7 @@ void take(double x, bool min, std::vector<Part>& parts, LeftOut& left) {
           : std::any_of(parts.rbegin(), parts.rend(), take_from)) {
     return;
   }
-  // Where all values are left out on one side, the lowest lies above the buckets.
+  // Where all values are skipped on one side, the lowest lies above the buckets.
   if (left.count != 0 && (left.above.holds(x) || left.below.holds(x))) {
     --left.count;
     return;

@@ -12,14 +12,13 @@ namespace {
 
 constexpr Contradiction kCrossed{"min is above max", "neither is used"};
 constexpr Contradiction kOtherAmax{"the largest magnitude is not that of min and max",
-                                   "it is taken to lie anywhere between both"};
+                                   "it is assumed to lie anywhere between them"};
 constexpr Contradiction kNorm{"the norm is below the largest magnitude",
-                              "the latter is used as a bound from above alone"};
+                              "the latter is used only as an upper bound"};
 // An infinity or NaN does not come from nothing; that one is lost on the way happens, as where
 // ranks reduce a maximum.
-constexpr Contradiction kNonfinite{
-    "min, max, amax and norm do not agree on whether there are infinities or NaN",
-    "they are taken to be there"};
+constexpr Contradiction kNonfinite{"min, max, amax and norm disagree about infinities or NaN",
+                                   "they are assumed to be there"};
 
 bool is_nan(const Bounds& b) { return std::isnan(b.low) || std::isnan(b.high); }
 bool is_finite(const Bounds& b) { return std::isfinite(b.low) && std::isfinite(b.high); }

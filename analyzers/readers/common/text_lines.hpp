@@ -15,7 +15,7 @@
 namespace halfscope::analyzers::readers::common {
 
 /// The regular files of a folder and of the folders in it, so many levels down, that `is_one`
-/// takes: by path. The file itself where it is one. Hidden ones and links to folders are left out.
+/// takes: by path. The file itself where it is one. Hidden ones and links to folders are skipped.
 std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
                                                bool (*is_one)(const log::OpenPath& file));
 /// Whether there is such a file among the first ones. Never throws.

@@ -309,13 +309,14 @@ void Timeline::tell_step(log::StepScalars& scalars) const {
 void Timeline::tell_assumptions(Notes& notes) const {
   const std::string shown = printable(log_);
   if (state_->any_assumed) {
-    notes.push_back(shown + ": no tensor's name carries a role, all are taken as weight_grad; " +
-                    frames::role_option() + " names roles");
+    notes.push_back(shown +
+                    ": no tensor name contains a role, so all are treated as weight_grad; use " +
+                    frames::role_option() + " to name roles");
   }
   if (!state_->without_scale.empty()) {
     notes.push_back(fmt::format(
-        "{}: {} of gradients {} left out, at {} {} from {} to {}: '{}' has no usable value there, "
-        "nor the same on both sides",
+        "{}: {} of gradients {} skipped, at {} {} from {} to {}: '{}' has no usable value there, "
+        "and the values before and after differ",
         shown, state_->left_out == 1 ? "1 entry" : fmt::format("{} entries", state_->left_out),
         state_->left_out == 1 ? "is" : "are", state_->without_scale.size(),
         state_->without_scale.size() == 1 ? "step" : "steps", *state_->without_scale.begin(),
@@ -326,10 +327,11 @@ void Timeline::tell_assumptions(Notes& notes) const {
   std::erase_if(likely, [](const std::string& tag) {
     return tag.find("scale") == std::string::npos && tag.find("Scale") == std::string::npos;
   });
-  notes.push_back(
-      shown + ": does not say whether gradients carry a loss scale, they are taken as unscaled; " +
-      frames::Message(frames::Option::recorded_scale, "S") + " or TAG says that they do" +
-      (likely.empty() ? "" : ", its scalars have " + list_of(likely, 3)));
+  notes.push_back(shown +
+                  ": does not say if gradients carry a loss scale, so they are treated as "
+                  "unscaled; if they do, use " +
+                  frames::Message(frames::Option::recorded_scale, "S") + " or TAG" +
+                  (likely.empty() ? "" : "; its scalars include " + list_of(likely, 3)));
 }
 
 void refuse_scale_tag(const std::string& log, const std::string& tag, const std::string& instead) {

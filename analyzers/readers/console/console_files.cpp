@@ -86,7 +86,7 @@ void keep_first_rank(std::vector<ConsoleFile>& files, Notes& notes) {
     std::erase_if(files, [&](const ConsoleFile& file) {
       return std::find(others.begin(), others.end(), file.path) != others.end();
     });
-    notes.push_back(fmt::format("{}: taken as other ranks of the run of {}, and left out",
+    notes.push_back(fmt::format("{}: treated as other ranks of the run in {}, and skipped",
                                 names_of(others),
                                 printable(of_run[kept].path.filename().string())));
   }
@@ -105,8 +105,7 @@ void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
     for (std::size_t i = 1; i < run.size(); ++i) {
       if (!tells_steps(run[i])) continue;
       notes.push_back(fmt::format(
-          "{}: taken as going on from {} at step {}: what {} has of that step and later ones is "
-          "left out",
+          "{}: treated as continuing {} at step {}; that step and later ones in {} are skipped",
           printable(run[i].path.filename().string()),
           printable(run[i - 1].path.filename().string()), *run[i].survey.first,
           printable(run[i - 1].path.filename().string())));
@@ -116,8 +115,8 @@ void tell_runs(const std::vector<ConsoleRun>& runs, Notes& notes) {
   std::vector<std::filesystem::path> first;
   for (const ConsoleRun& run : runs) first.push_back(run.front().path);
   notes.push_back(
-      fmt::format("{}: taken as {} runs, since none goes on from the steps of another: each is a "
-                  "log of its own",
+      fmt::format("{}: treated as {} runs, since no file continues the steps of another: each "
+                  "becomes a log of its own",
                   names_of(first), runs.size()));
 }
 

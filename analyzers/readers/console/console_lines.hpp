@@ -9,7 +9,7 @@
 
 namespace halfscope::analyzers::readers::console {
 
-/// A step that was skipped. Scales that can be none are left out.
+/// A step that was skipped. Scales that can be none are skipped.
 struct Overflow {
   std::optional<double> attempted;  ///< the scale it was tried at
   std::optional<double> next;       ///< what the scale is from then on

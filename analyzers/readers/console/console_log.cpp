@@ -30,8 +30,8 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;  // of the beginning, and of the end
 
-constexpr common::Contradiction kCut{"the last line has no end",
-                                     "what it says is kept, its last number may be cut"};
+constexpr common::Contradiction kCut{"the last line is incomplete",
+                                     "it is used, but its last number may be cut"};
 
 bool tells_any(std::string_view text) {
   std::string buffer;
@@ -145,8 +145,8 @@ void read_beside(const ConsoleFile& file, const ConsoleRun& run, Engine& engine,
   if (!told) untold.between.emplace(*run.front().survey.first, *run.front().survey.last);
   if (told && file.survey.overflows) {
     reading.notes.push_back(name +
-                            ": tells no steps; its overflows are left out, since a file beside it "
-                            "tells steps and what was skipped");
+                            ": has no step numbers; its overflows are skipped, since another file "
+                            "has steps and skipped steps");
   }
   steps.finish(untold);
   engine.take(steps);
@@ -179,8 +179,8 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
   }
   if (two) {
     reading.notes.push_back(printable(log) +
-                            ": two engines print into it, such as an actor and a critic: each is a "
-                            "log of its own, told apart by their scales and counters");
+                            ": two engines write to it, such as an actor and a critic: each "
+                            "becomes a log of its own, separated by scales and counters");
   }
   for (std::size_t i = 0; i < engines.size(); ++i) {
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;

@@ -16,26 +16,25 @@ namespace {
 
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
-constexpr Contradiction kNoScale{"what stands for a loss scale is infinite, nan or negative",
-                                 "it is left out, what else its line says counts"};
+constexpr Contradiction kNoScale{"a loss scale is infinite, nan or negative",
+                                 "it is skipped, the rest of the line is used"};
 constexpr Contradiction kZeroScale{
     "the loss scale became 0",
-    "from there on gradients are multiplied and divided by 0, and no step can do anything"};
+    "from then on gradients are multiplied and divided by 0, and no step has an effect"};
 constexpr Contradiction kBackwards{
     "an overflow names an earlier iteration than the one before",
-    "all count: the run was started again, or several ranks write into one log"};
-constexpr Contradiction kMoreThanSteps{"more steps are said to be skipped than were done",
-                                       "the lines of overflows are counted instead"};
-constexpr Contradiction kFewerThanBefore{"fewer steps are said to be skipped in all than before",
-                                         "the lines of overflows are counted instead"};
-constexpr Contradiction kUncounted{"more overflows are told than steps are said to be skipped",
-                                   "the lines of overflows are counted instead"};
+    "all are counted: the run was restarted, or several ranks write to one log"};
+constexpr Contradiction kMoreThanSteps{"more skipped steps are reported than steps were done",
+                                       "overflow lines are counted instead"};
+constexpr Contradiction kFewerThanBefore{"the reported total of skipped steps decreases",
+                                         "overflow lines are counted instead"};
+constexpr Contradiction kUncounted{"there are more overflow lines than reported skipped steps",
+                                   "overflow lines are counted instead"};
 constexpr Contradiction kTwoCounters{"two lines of one step count skipped steps differently",
                                      "the first one is used"};
-constexpr Contradiction kRises{"a skipped step raised the loss scale",
-                               "what it became is left out"};
-constexpr Contradiction kTooMany{"more overflows are told than steps were done",
-                                 "no more than these steps count as skipped"};
+constexpr Contradiction kRises{"a skipped step raised the loss scale", "the new scale is skipped"};
+constexpr Contradiction kTooMany{"there are more overflow lines than steps",
+                                 "at most these steps count as skipped"};
 
 std::uint64_t natural(std::int64_t count) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, count));
@@ -202,7 +201,7 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
     const std::string in_all = fmt::format("in all, {} of them by", before);
     contradictions_->add(
         *wrong, line_,
-        fmt::format("step {}: {} skipped {} step {}, {} told in lines between", done.steps,
+        fmt::format("step {}: {} skipped {} step {}, {} overflow lines between", done.steps,
                     done.skipped.value_or(0), done.of_interval ? "since" : in_all, done_, lines));
   }
   if (wrong == nullptr && told) return natural(skipped - named);

@@ -116,7 +116,7 @@ std::size_t end_of_number(std::string_view text) {
   if (error != std::errc()) return 0;
   const auto length = static_cast<std::size_t>(end - text.data());
   const bool word = length < text.size() && std::islower(static_cast<unsigned char>(text[length]));
-  return word && !std::isfinite(number) ? 0 : length;  // "info" is no number
+  return word && !std::isfinite(number) ? 0 : length;  // "info" is not a number
 }
 
 std::optional<double> number_after(std::string_view line, std::string_view mark) {

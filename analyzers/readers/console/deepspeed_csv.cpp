@@ -69,8 +69,8 @@ bool is_metric_file(const log::OpenPath& file) {
 }
 
 constexpr std::string_view kOfSamples = "Train_Samples_";
-constexpr common::Contradiction kNoScale{
-    "what stands for a loss scale is infinite, nan or negative", "such rows are left out"};
+constexpr common::Contradiction kNoScale{"a loss scale is infinite, nan or negative",
+                                         "such rows are skipped"};
 
 /// Train/Samples/loss_scale of Train_Samples_loss_scale and of Train_Samples_loss_scale_0.
 std::string tag_of(std::string name) {
@@ -112,7 +112,7 @@ Metric read_metric(const log::OpenPath& file, const frames::Progress& progress,
       }
       metric.values[row->at] = row->value;
     } else if (!line->empty()) {
-      bad.add(lines.number(), "want 'step,value', two numbers");
+      bad.add(lines.number(), "expected 'step,value', two numbers");
     }
   }
   bad.tell(printable(lines.name()), notes);
@@ -188,15 +188,15 @@ void tell(const Metric& metric, Timeline& timeline) {
   }
 }
 
-/// Says what is left out where nothing is of use, and which metrics are there twice.
+/// Says what is skipped where nothing is of use, and which metrics are there twice.
 void tell_names(const std::string& shown, const std::vector<Metric>& used,
                 const std::set<std::string>& left_out, Notes& notes) {
   if (used.empty() && !left_out.empty()) {
-    notes.push_back(fmt::format("{}: no column is a loss, a learning rate or a loss scale by its "
-                                "name, the first is '{}'; ",
-                                shown, printable(*left_out.begin())) +
-                    frames::Message(frames::Option::recorded_scale, "NAME") +
-                    " names the loss scale");
+    notes.push_back(
+        fmt::format(
+            "{}: no column name means loss, learning rate or loss scale, the first is '{}'; use ",
+            shown, printable(*left_out.begin())) +
+        frames::Message(frames::Option::recorded_scale, "NAME") + " to name the loss scale");
   }
   std::map<ScalarMeaning, const Metric*> known;
   for (const Metric& metric : used) {
@@ -204,16 +204,16 @@ void tell_names(const std::string& shown, const std::vector<Metric>& used,
     const auto [first, is_new] = known.emplace(*metric.meaning, &metric);
     if (is_new) continue;
     notes.push_back(
-        fmt::format("{}: '{}' and '{}' mean the same; at a step that both have the latter holds",
+        fmt::format("{}: '{}' and '{}' mean the same; at a step that both have, the latter is used",
                     shown, printable(first->second->file), printable(metric.file)));
   }
 }
 
 void tell_steps(const std::string& shown, std::optional<std::int64_t> samples, Notes& notes) {
   notes.push_back(
-      samples ? fmt::format("{}: counts samples, {} a step: step n is the nth", shown, *samples)
-              : fmt::format("{}: counts samples, and rows are not one number of samples apart: "
-                            "steps below are numbers of samples",
+      samples ? fmt::format("{}: counts samples, {} per step: row n is step n", shown, *samples)
+              : fmt::format("{}: counts samples, with different distances between rows: the steps "
+                            "shown are numbers of samples",
                             shown));
 }
 

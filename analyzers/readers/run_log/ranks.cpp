@@ -62,7 +62,7 @@ void add_rank(Frames& all, Frame&& frame, bool sharded, const std::filesystem::p
   ++first.ranks;
   if (!sharded) {
     if (!(first.table == frame.table)) {
-      notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are taken");
+      notes.push_back(where(rank, frame) + ": differs from rank 0, whose values are used");
       first.rank_max_abs = larger(first.rank_max_abs, peak_of(frame));
       tell_peak(frame, peak);
     }

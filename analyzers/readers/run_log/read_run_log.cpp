@@ -114,8 +114,8 @@ void read_samples(const log::RunLog& log, const Selection& s, const frames::Fram
     visit(std::move(frame));
   };
   notes.push_back(printable(log.folder().string()) +
-                  ": holds sampled tensors and no tables; tables are made of them, of the sampled "
-                  "steps alone");
+                  ": holds sampled tensors but no histograms; histograms are made from the "
+                  "tensors, for the sampled steps only");
   frames::TensorsOfSteps tensors(s, see);
   const auto take = [&](const frames::WholeStep& step) { tensors.take(step, step.tell); };
   visit_run_samples(log.opened(), s, take, notes, progress);
@@ -143,13 +143,12 @@ class LeftOut {
     if (!first_) return;
     if (!any_usable_ && !run_has_scale) frames::scale_of(*first_, s, log);
     notes.push_back(
-        fmt::format(
-            "{}: {} {} left out, from step {} on: recorded as scaled with a loss scale that is no "
-            "positive normal binary32 number ({} first); the scale collapsed, or is not what the "
-            "log says; ",
-            printable(log.string()), tables_, tables_ == 1 ? "table is" : "tables are",
-            first_->step, first_->scale) +
-        Message(Option::recorded_scale, "S") + " gives it");
+        fmt::format("{}: {} {} skipped, from step {} on: recorded as scaled with a loss scale that "
+                    "is not a positive normal binary32 number ({} first); the scale collapsed, or "
+                    "the log has a wrong scale; then give it with ",
+                    printable(log.string()), tables_,
+                    tables_ == 1 ? "histogram is" : "histograms are", first_->step, first_->scale) +
+        Message(Option::recorded_scale, "S"));
   }
 
  private:
@@ -215,12 +214,12 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
   }
   if (s.recorded_scale || s.scale_tag) {
     const bool scaled = log.manifest().gradients == log::ScaleState::scaled;
-    notes.push_back(printable(log.folder().string()) +
-                    (scaled ? ": " + Message(Option::recorded_scale) +
-                                  " is taken in place of the scales the log holds"
-                            : ": says that its gradients are unscaled; " +
-                                  Message(Option::recorded_scale) +
-                                  " is used only where a tensor says otherwise"));
+    notes.push_back(
+        printable(log.folder().string()) +
+        (scaled
+             ? ": " + Message(Option::recorded_scale) + " is used instead of the scales in the log"
+             : ": says that its gradients are unscaled; " + Message(Option::recorded_scale) +
+                   " is used only where a tensor says otherwise"));
   }
   notes.insert(notes.end(), log.notes().begin(), log.notes().end());
 }

@@ -86,7 +86,7 @@ struct Column {
     const auto digit = cell ? common::last_digit_of(*cell) : std::nullopt;
     if (digit) last_digit = std::min(last_digit, *digit);
   }
-  /// Empty where there is no number.
+  /// Empty where there is not a number.
   std::optional<common::Bounds> bounds(const std::vector<std::string_view>& cells) const {
     const auto cell = in(cells);
     const auto number = cell ? common::number_in(*cell) : std::nullopt;
@@ -98,7 +98,7 @@ struct Column {
 constexpr double kNormError = 0x1p-20;  // taken in binary64
 
 constexpr Contradiction kNanDenied{"nans is 0 beside a min, max or norm that is nan",
-                                   "a NaN is taken to be there"};
+                                   "a NaN is assumed"};
 
 class MsprobeFile {
  public:
@@ -119,7 +119,7 @@ class MsprobeFile {
     bad.tell(lines.name(), notes);
     contradictions_.tell(lines.name(), notes);
     if (!(min_.index && max_.index) && !norm_.index) {
-      notes.push_back(lines.name() + ": has neither the ops min and max nor norm; left out");
+      notes.push_back(lines.name() + ": has neither the ops min and max nor norm; skipped");
     }
   }
 
@@ -156,7 +156,7 @@ class MsprobeFile {
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
     const auto step = common::integer_in(*step_text);
-    if (!step) return "its step is no integer";
+    if (!step) return "its step is not an integer";
     const PrintedExtremes printed = extremes();
     if (printed.norm && printed.norm->high < 0) return "its norm is negative";
     std::vector<const Contradiction*> wrong;
@@ -169,7 +169,7 @@ class MsprobeFile {
     }
     if (found) peaks.add(tensor, role_, *step, *found);
     // nan in every cell stands for an input or output that is no tensor.
-    return found || !wrong.empty() || is_no_tensor() ? "" : "a cell is no number";
+    return found || !wrong.empty() || is_no_tensor() ? "" : "a cell is not a number";
   }
 
   std::string tensor_name(std::string_view stage, std::string_view name) const {

@@ -129,16 +129,16 @@ std::string_view parse(std::string_view line, Entry& entry) {
 }
 
 constexpr Contradiction kCounts{"num_nan, num_inf and num_zero are together more than numel",
-                                "such an entry is left out"};
+                                "such an entry is skipped"};
 constexpr Contradiction kSpecials{"max and min do not fit num_nan and num_inf",
-                                  "of these only numel is believed"};
-constexpr Contradiction kFormat{"max or min is no number of dtype",
-                                "of these only numel is believed"};
-constexpr Contradiction kCrossed{
-    "max is below min", "neither is believed: values that are not zero may be any of their format"};
+                                  "of these only numel is used"};
+constexpr Contradiction kFormat{"max or min is not a number of dtype",
+                                "of these only numel is used"};
+constexpr Contradiction kCrossed{"max is below min",
+                                 "neither is used: nonzero values may be anything in their format"};
 constexpr Contradiction kZeros{
     "max and min do not fit num_zero",
-    "none of them is believed: finite values may be zero or any of their format"};
+    "none of them is used: finite values may be zero or anything in their format"};
 
 bool is_nan(const Bounds& b) { return std::isnan(b.low); }
 bool is_inf(const Bounds& b) { return std::isinf(b.low); }

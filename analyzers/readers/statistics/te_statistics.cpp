@@ -178,8 +178,8 @@ class RankFile {
     if (!of) return {};
     const std::optional<std::int64_t> step = common::integer_in(entry->step);
     const std::optional<double> value = common::number_in(entry->value);
-    if (!step) return "its iteration is no integer";
-    if (!value) return "its value is no number";
+    if (!step) return "its iteration is not an integer";
+    if (!value) return "its value is not a number";
     if (of->second == Statistic::amax && *value < 0) return "its amax is negative";
     Statistics& found = tensors_[std::string(of->first)][*step];
     found.of[static_cast<std::size_t>(of->second)] = common::printed_bounds(*value, kLastDigit);

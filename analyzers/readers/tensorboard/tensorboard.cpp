@@ -151,7 +151,7 @@ void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
     list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(tag->known->what),
                         printable(tag->name));
   }
-  if (!list.empty()) notes.push_back(printable(log.string()) + ": by their tags, " + list);
+  if (!list.empty()) notes.push_back(printable(log.string()) + ": recognised by tag: " + list);
 }
 
 /// Returns the tag of the loss scale; empty where there is none.
@@ -191,7 +191,7 @@ void refuse_empty(const TensorBoardIndex& index, const fs::path& log) {
   throw BadInput(
       printable(log.string()) + ": its event files hold " +
       (index.any_record() ? "neither histograms nor scalars" : "no record that can be read") +
-      "; want what SummaryWriter.add_histogram and add_scalar or tf.summary write" +
+      "; expected what SummaryWriter.add_histogram and add_scalar or tf.summary write" +
       (index.notes().empty() ? "" : " (" + index.notes().front() + ")"));
 }
 
@@ -225,15 +225,15 @@ void read_tensorboard(const log::OpenPath& opened, const common::TimelineSelecti
     notes.insert(notes.end(), more.begin(), more.end());
   }
   if (const auto below = folder_with_events_in(log)) {
-    notes.push_back(
-        fmt::format("{}: folders in it hold event files too ('{}'): other runs, not read",
-                    printable(log.string()), printable(below->string())));
+    notes.push_back(fmt::format(
+        "{}: folders in it also hold event files ('{}'): these are other runs, not read",
+        printable(log.string()), printable(below->string())));
   }
   if (std::any_of(index.tags().begin(), index.tags().end(),
                   [](const TensorBoardIndex::Tag& tag) { return tag.of_run_log; })) {
     notes.push_back(printable(log.string()) +
-                    ": is of a run log of Halfscope; its folder, with run.json, has exact tables "
-                    "and their scales: name that");
+                    ": belongs to a run log of Halfscope; give its folder, with run.json, which "
+                    "has exact histograms and their scales");
   }
   timeline.finish(notes);
 }

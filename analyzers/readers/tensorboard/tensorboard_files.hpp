@@ -15,8 +15,8 @@ namespace halfscope::analyzers::readers::tensorboard {
 /// damaged. Throws nothing.
 std::vector<log::OpenPath> event_files_of(const log::OpenPath& log);
 
-/// The first folder below that holds event files and is no run log of Halfscope, if there is one;
-/// looked for among so many that it takes no time.
+/// The first folder below that holds event files and is not a run log of Halfscope, if there is
+/// one; looked for among so many that it takes no time.
 std::optional<std::filesystem::path> folder_with_events_in(const std::filesystem::path& folder);
 
 }  // namespace halfscope::analyzers::readers::tensorboard

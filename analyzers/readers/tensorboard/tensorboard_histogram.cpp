@@ -62,7 +62,7 @@ void restore_outer_edges(Histogram& h) {
 Histogram buckets_of(const HistogramProto& proto) {
   if (proto.bucket_limit_size() != proto.bucket_size() || proto.bucket_size() == 0) {
     throw std::invalid_argument(
-        fmt::format("{} bucket limits and {} buckets, want as many, and one",
+        fmt::format("{} bucket limits and {} buckets, expected as many, and one",
                     proto.bucket_limit_size(), proto.bucket_size()));
   }
   Histogram h;
@@ -70,7 +70,7 @@ Histogram buckets_of(const HistogramProto& proto) {
   if (!first_is_empty) h.edges.push_back(-kInfinity);
   h.edges.insert(h.edges.end(), proto.bucket_limit().begin(), proto.bucket_limit().end());
   h.counts.assign(proto.bucket().begin() + (first_is_empty ? 1 : 0), proto.bucket().end());
-  if (h.counts.empty()) h.last_closed = false;  // one edge, and what is there is left out
+  if (h.counts.empty()) h.last_closed = false;  // one edge, and what is there is skipped
   return h;
 }
 
@@ -186,7 +186,8 @@ BoundedTable table_of(const TensorProto& tensor) {
   const auto rows = log::rows_of(tensor, 3);
   if (!rows) {
     throw std::invalid_argument(
-        "its tensor is no histogram, want rows of left edge, right edge and count as DT_DOUBLE");
+        "its tensor is not a histogram, expected rows of left edge, right edge and count as "
+        "DT_DOUBLE");
   }
   if (rows->empty()) return {};
   Histogram h = buckets_of(*rows);

@@ -64,9 +64,9 @@ TensorBoardIndex::TensorBoardIndex(std::vector<log::OpenPath> files,
   for (std::uint32_t file = 0; file < files_.size(); ++file) read(file, progress);
   keep_last();
   if (unnamed_ != 0) {
-    notes_.push_back(fmt::format(
-        "{} {} of tags whose first value, which says what they are, is not there: left out",
-        unnamed_, unnamed_ == 1 ? "tensor is" : "tensors are"));
+    notes_.push_back(
+        fmt::format("{} {} skipped: the first value of their tag, which names the type, is missing",
+                    unnamed_, unnamed_ == 1 ? "tensor is" : "tensors are"));
   }
 }
 
@@ -76,7 +76,7 @@ void TensorBoardIndex::read(std::uint32_t file, const frames::Progress& progress
   std::uint64_t told = 0;
   while (const auto message = reader.next_message()) {
     if (!event.read(*message)) {
-      reader.reject("a record is no TensorBoard event");
+      reader.reject("a record is not a TensorBoard event");
       continue;
     }
     any_record_ = true;

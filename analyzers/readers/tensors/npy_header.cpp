@@ -73,7 +73,7 @@ RawHeader parse(std::string_view text, const std::string& place) {
   literal.end();
   if (seen == 7) return raw;
   throw BadInput(
-      fmt::format("{}: the NPY header lacks {}, want descr, fortran_order and shape; the "
+      fmt::format("{}: the NPY header lacks {}, expected descr, fortran_order and shape; the "
                   "file is damaged, write it again",
                   place,
                   (seen & 1) == 0   ? "descr"
@@ -87,7 +87,7 @@ void refuse_objects(const RawHeader& raw, const std::string& place) {
                                       : raw.descr.find('O') != std::string::npos;
   if (!objects) return;
   throw BadInput(
-      fmt::format("{} holds pickled Python objects (dtype {}), want numbers; nothing is "
+      fmt::format("{} holds pickled Python objects (dtype {}), expected numbers; nothing is "
                   "ever unpickled, save it as numbers: array.astype(numpy.float32)",
                   place, log::printable(raw.descr.substr(0, 64))));
 }
@@ -97,11 +97,11 @@ void refuse_opaque(std::string_view kind, const RawHeader& raw, const std::strin
   if (kind != "V1" && kind != "V2") return;
   const bool two = kind == "V2";
   const std::string found = fmt::format(
-      "{} holds elements of {} without a type (dtype {}), want f2, f4 or f8; NPY has no name for ",
+      "{} holds elements of {} without a type (dtype {}), expected f2, f4 or f8; NPY has no name "
+      "for ",
       place, two ? "2 bytes" : "1 byte", log::printable(raw.descr.substr(0, 64)));
   if (!two) throw BadInput(found + "8-bit floats, save the tensor as safetensors or as float32");
-  throw frames::OptionHelps(found + "bfloat16: if that is what they are, say so with " +
-                            frames::as_bf16());
+  throw frames::OptionHelps(found + "bfloat16: if they are that, say so with " + frames::as_bf16());
 }
 
 /// The one field's type of [('name', '<V2')], as structured dtypes of one field have it.
@@ -119,14 +119,14 @@ std::string_view only_field(std::string_view descr) {
 
 std::string skip_reason(std::string_view kind, const RawHeader& raw) {
   const std::string dtype = log::printable(raw.descr.substr(0, 64));
-  if (raw.structured) return fmt::format("dtype {} is structured, want f2, f4 or f8", dtype);
+  if (raw.structured) return fmt::format("dtype {} is structured, expected f2, f4 or f8", dtype);
   const char letter = kind.empty() ? '\0' : kind[0];
-  if (letter == 'c') return fmt::format("dtype {} is complex, want f2, f4 or f8", dtype);
-  if (letter == 'f') return fmt::format("dtype {} is not counted, want f2, f4 or f8", dtype);
+  if (letter == 'c') return fmt::format("dtype {} is complex, expected f2, f4 or f8", dtype);
+  if (letter == 'f') return fmt::format("dtype {} is not supported, expected f2, f4 or f8", dtype);
   if (std::string_view("biuSUMmV").find(letter) != std::string_view::npos) {
-    return fmt::format("dtype {} is no floating-point type", dtype);
+    return fmt::format("dtype {} is not a floating-point type", dtype);
   }
-  return fmt::format("dtype {} is unknown, want f2, f4 or f8", dtype);
+  return fmt::format("dtype {} is unknown, expected f2, f4 or f8", dtype);
 }
 
 std::optional<Dtype> dtype_of(std::string_view kind, std::optional<Dtype> as) {
@@ -145,13 +145,13 @@ void check_size(const NpyArray& array, std::string_view descr, std::uint64_t hel
   std::uint64_t wanted = 0;
   if (!count || __builtin_mul_overflow(*count, width, &wanted)) {
     throw BadInput(
-        fmt::format("{} holds {} bytes, but its shape {} wants more than any file can "
-                    "hold; the file is damaged, write it again",
+        fmt::format("{} holds {} bytes, but its shape {} needs more than any file can hold; the "
+                    "file is damaged, write it again",
                     place, held, log::shape_text(array.shape)));
   }
   if (held == wanted) return;
   throw BadInput(fmt::format(
-      "{} holds {} bytes, want {} for shape {} of {}; {}", place, held, wanted,
+      "{} holds {} bytes, expected {} for shape {} of {}; {}", place, held, wanted,
       log::shape_text(array.shape), descr,
       held < wanted ? "the file is cut short, copy or write it again"
                     : "the file is damaged or holds several arrays, write one array a file"));
@@ -163,7 +163,7 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
                               const std::string& place) {
   if (!text_of(start).starts_with(kMagic)) {
     throw BadInput(
-        fmt::format("{} begins with '{}', want an NPY stream's \\x93NUMPY; write it with "
+        fmt::format("{} begins with '{}', expected an NPY stream's \\x93NUMPY; write it with "
                     "numpy.save",
                     place, log::printable(text_of(start).substr(0, kMagic.size()))));
   }
@@ -171,19 +171,19 @@ std::uint64_t npy_data_offset(std::span<const std::byte> start, std::uint64_t st
   const std::size_t preamble = version == 1 ? kShortPreamble : kNpyPreamble;
   if (start.size() < std::max(preamble, kShortPreamble)) {
     throw BadInput(
-        fmt::format("{} holds {} bytes, want at least {} (the start of an NPY stream); the "
+        fmt::format("{} holds {} bytes, expected at least {} (the start of an NPY stream); the "
                     "file is cut short, copy or write it again",
                     place, start.size(), preamble));
   }
   if (version < 1 || version > 3) {
-    throw BadInput(fmt::format("{} is of NPY version {}, want 1, 2 or 3; write it with numpy.save",
-                               place, version));
+    throw BadInput(fmt::format(
+        "{} is of NPY version {}, expected 1, 2 or 3; write it with numpy.save", place, version));
   }
   std::uint64_t length = byte_at(start, 8) | byte_at(start, 9) << 8;
   if (preamble == kNpyPreamble) length |= byte_at(start, 10) << 16 | byte_at(start, 11) << 24;
   if (length > kLongestHeader || length > stream_bytes - preamble) {
     throw BadInput(
-        fmt::format("{} names an NPY header of {} bytes, want at most {} ({}); the file is "
+        fmt::format("{} names an NPY header of {} bytes, expected at most {} ({}); the file is "
                     "damaged or cut short, write it again",
                     place, length, std::min(kLongestHeader, stream_bytes - preamble),
                     "what follows, and 1 MiB"));

@@ -89,7 +89,7 @@ class NpzFile final : public log::TensorFile {
 
   void add(const ZipMember& member, std::optional<Dtype> as) {
     if (!std::string_view(member.name).ends_with(kSuffix)) {
-      skipped_.push_back({member.name, "is no array (its name does not end in .npy)"});
+      skipped_.push_back({member.name, "is not an array (its name does not end in .npy)"});
       return;
     }
     Entry entry{&member, read_header(member, as)};

@@ -51,7 +51,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
   const std::string shown = log::printable(path.path.string());
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path.path, ignored)) {  // a device may wait
-    throw log::BadInput(shown + ": is no regular file; save it to one first");
+    throw log::BadInput(shown + ": is not a regular file; save it to one first");
   }
   if (path.open()->error() != 0) throw log::BadInput(shown + ": cannot be opened for reading");
   const std::string head = common::beginning_of(path, 16);
@@ -64,7 +64,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
   if (path.path.extension() == ".safetensors") {
     return open_safetensors(path, as);  // it says what is wrong
   }
-  throw log::BadInput(shown + ": its first bytes are those of no known log; want one of " +
+  throw log::BadInput(shown + ": its first bytes match no known log; expected one of " +
                       common::names_of_kinds());
 }
 

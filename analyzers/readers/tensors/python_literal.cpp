@@ -107,7 +107,7 @@ void PythonLiteral::refuse(std::string_view wanted) const {
   const std::string found =
       at_ < text_.size() ? fmt::format("'{}'", log::printable(text_.substr(at_, 1))) : "the end";
   throw log::BadInput(fmt::format(
-      "{}: the NPY header holds {} at byte {} of {}, want {}; the file is damaged, write "
+      "{}: the NPY header holds {} at byte {} of {}, expected {}; the file is damaged, write "
       "it again",
       place_, found, at_, text_.size(), wanted));
 }

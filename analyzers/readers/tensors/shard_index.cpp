@@ -105,7 +105,7 @@ class IndexReader final : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void refuse(std::string_view found, std::string_view wanted) const {
     throw BadInput(
-        fmt::format("{}: the index of a sharded checkpoint holds {}, want {}; write or "
+        fmt::format("{}: the index of a sharded checkpoint holds {}, expected {}; write or "
                     "download it again, or name the tensor files themselves",
                     file_, found, wanted));
   }
@@ -135,7 +135,7 @@ ShardIndex read_shard_index(const log::OpenPath& path) {
   const std::string_view json(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
   if (json.size() > kLongest) {
-    throw BadInput(fmt::format("{}: holds {} bytes, want an index of at most {}", file.name(),
+    throw BadInput(fmt::format("{}: holds {} bytes, expected an index of at most {}", file.name(),
                                json.size(), kLongest));
   }
   ShardIndex index;

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using log::printable;
 
-constexpr std::string_view kWanted = "want one that can be read";
+constexpr std::string_view kWanted = "expected one that can be read";
 
 bool has_extension(const fs::path& path, std::span<const std::string_view> extensions) {
   return std::find(extensions.begin(), extensions.end(), path.extension().string()) !=
@@ -218,7 +218,7 @@ bool may_be_left_out(const Found& found) {
 }
 
 /// Adds what of a folder's files can be read. Beside others, files of torch.save that hold none but
-/// their tensors are left out (the two formats of one checkpoint), as are those that are not read.
+/// their tensors are skipped (the two formats of one checkpoint), as are those that are not read.
 class Adder {
  public:
   /// `has_torch`: only then names are kept.
@@ -237,12 +237,12 @@ class Adder {
       const std::vector<std::string> names = add_file(found, as_, all_);
       if (!is_known(names, all_.files.back().step)) return;
       all_.files.pop_back();
-      all_.notes.push_back(printable(found.path.string()) +
-                           ": holds tensors that safetensors or NumPy files of its step hold too, "
-                           "and is left out");
+      all_.notes.push_back(
+          printable(found.path.string()) +
+          ": holds tensors that safetensors or NumPy files of its step also hold, and is skipped");
     } catch (const log::BadInput& refused) {
       if (!refused_) refused_ = std::current_exception();
-      all_.notes.push_back(frames::message_of(refused) + "; the file is left out");
+      all_.notes.push_back(frames::message_of(refused) + "; the file is skipped");
     }
   }
 

@@ -130,17 +130,17 @@ class SkippedNotes {
 std::string again_note(const std::string& shown, const std::vector<std::filesystem::path>& again) {
   const std::size_t more = again.size() - 1;
   return shown + ": '" + printable(again.front().string()) + "'" +
-         (more == 0 ? " leads to a file that is read already, and is left out"
+         (more == 0 ? " leads to a file that is already read, and is skipped"
                     : " and " + std::to_string(more) +
-                          " more lead to files that are read already, and are left out");
+                          " more lead to files that are already read, and are skipped");
 }
 
 Message assumed_note(const std::string& shown) {
   return shown +
-         ": no tensor's name carries a role, all are taken as weight_grad (but states of "
-         "optimizers, such as .exp_avg); " +
-         frames::role_option() + " names roles, as " + frames::role_option("*", "weight") +
-         " does of a model's weights";
+         ": no tensor name contains a role, so all are treated as weight_grad (but optimizer "
+         "states, such as .exp_avg); use " +
+         frames::role_option() + " to name roles, such as " + frames::role_option("*", "weight") +
+         " for a model's weights";
 }
 
 /// What is told of roles that no name carries, of one file or several.
@@ -158,9 +158,9 @@ class GuessedRoles {
     if (assumed_) notes.push_back(assumed_note(shown));
     if (files_ == 0) return;
     const std::string more = files_ > 1 ? fmt::format(", and {} more files", files_ - 1) : "";
-    notes.push_back(fmt::format("{}: taken as a model's weights{}: it {}; ",
+    notes.push_back(fmt::format("{}: treated as a model's weights{}: it {}; use ",
                                 printable(first_.path.string()), more, first_.shows_weights) +
-                    frames::role_option("*", "weight_grad") + " says that they are gradients");
+                    frames::role_option("*", "weight_grad") + " if they are gradients");
   }
 
  private:
@@ -170,8 +170,8 @@ class GuessedRoles {
 };
 
 Message unscaled_note(const std::string& shown) {
-  return shown + ": has no manifest, its values are taken as unscaled; " +
-         Message(frames::Option::recorded_scale, "S") + " says that they carry a loss scale";
+  return shown + ": has no manifest, so its values are treated as unscaled; use " +
+         Message(frames::Option::recorded_scale, "S") + " if they carry a loss scale";
 }
 
 /// Of two parts of one tensor together; before their tables are.
@@ -270,12 +270,12 @@ class FolderFrames {
     if (again) notes_.push_back(shown + ": so are tensors of these names in its other files");
     if (step_.shards) {
       notes_.push_back(shown +
-                       ": tensors of one name and step in several files are taken as shards, and "
-                       "their counts are added");
+                       ": tensors with the same name and step in several files are treated as "
+                       "shards, and their counts are added");
     }
     if (!folder.again.empty()) notes_.push_back(again_note(shown, folder.again));
     if (folder.names_cut) {
-      notes_.push_back(shown + ": the step in a file's name is no part of its tensor's name");
+      notes_.push_back(shown + ": the step in a file's name is not part of its tensor's name");
     }
     notes_.insert(notes_.end(), folder.notes.begin(), folder.notes.end());
     roles_.tell(shown, notes_);

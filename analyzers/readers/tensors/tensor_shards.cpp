@@ -41,7 +41,7 @@ void require_own_files(const ShardIndex& index,
     const auto [at, is_new] = files.try_emplace(file, &index);
     if (is_new) continue;
     throw BadInput(
-        fmt::format("{}: names the file '{}', which {} names too; give one of the two as LOG",
+        fmt::format("{}: names the file '{}', which {} also names; give one of the two as LOG",
                     printable(index.path.string()), printable(file), shown(*at->second)));
   }
 }
@@ -68,11 +68,11 @@ std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, Note
       require_own_files(*index, files);
       read.push_back(index);
     } else if (is_safetensors(*before) && !is_safetensors(*index)) {
-      notes.push_back(fmt::format("{}: names tensors that {} names too, and is left out",
+      notes.push_back(fmt::format("{}: names tensors that {} also names, and is skipped",
                                   printable(index->path.string()), shown(*before)));
     } else {
       throw BadInput(fmt::format(
-          "{} is named by {} too, want every tensor in one index; give one of the two as LOG",
+          "{} is also named by {}, expected every tensor in one index; give one of the two as LOG",
           log::place_text(printable(index->path.string()), tensor), shown(*before)));
     }
   }
@@ -80,7 +80,7 @@ std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, Note
 }
 
 std::string unnamed_note(const std::vector<fs::path>& files) {
-  return fmt::format("{}{} by no index beside it, and left out", printable(files.front().string()),
+  return fmt::format("{}{} by no index beside it, and skipped", printable(files.front().string()),
                      files.size() == 1
                          ? ": is named"
                          : fmt::format(" and {} more tensor files: are named", files.size() - 1));
@@ -90,7 +90,7 @@ void require_shard(const fs::path& shard, const ShardIndex& index) {
   std::error_code unreadable;
   if (fs::exists(shard, unreadable)) return;
   throw BadInput(fmt::format(
-      "{}: names the file '{}', which is not there; copy or download it too, or name the tensor "
+      "{}: names the file '{}', which is missing; copy or download it too, or name the tensor "
       "files that are there",
       printable(index.path.string()), printable(shard.filename().string())));
 }
@@ -103,7 +103,7 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
   for (const std::string& name : wanted) {
     if (held.contains(name)) continue;
     throw BadInput(fmt::format(
-        "{} is not there, but {} says so; they are not of one checkpoint: download or save it "
+        "{} is missing, but {} names it; they are not of one checkpoint: download or save it "
         "again, or name the tensor files themselves",
         log::place_text(printable(shard.string()), name), shown(index)));
   }
@@ -112,7 +112,7 @@ void check_shard(const fs::path& shard, const log::TensorFile& opened, const Sha
                                   [&](const std::string& name) { return !wanted.contains(name); });
   const std::size_t more = held.size() - wanted.size();
   notes.push_back(fmt::format(
-      "{}: {} {} does not name, {} left out", printable(shard.string()),
+      "{}: {} {} does not name, {} skipped", printable(shard.string()),
       more == 1
           ? fmt::format("tensor '{}', which", printable(other->substr(0, 200)))
           : fmt::format("{} tensors ('{}' first), which", more, printable(other->substr(0, 200))),

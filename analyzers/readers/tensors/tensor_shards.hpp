@@ -19,7 +19,7 @@ using Index = std::shared_ptr<const readers::tensors::ShardIndex>;
 /// PyTorch's format. Throws log::BadInput where others name the same tensors.
 std::vector<Index> indexes_to_read(const std::vector<log::OpenPath>& paths, frames::Notes& notes);
 
-/// Says that files beside an index are left out.
+/// Says that files beside an index are skipped.
 std::string unnamed_note(const std::vector<std::filesystem::path>& files);
 
 /// Throws log::BadInput where the shard is not there.

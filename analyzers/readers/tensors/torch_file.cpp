@@ -85,7 +85,7 @@ class TorchFile final : public log::TensorFile {
   }
   std::optional<std::uint64_t> tensor_bytes() const override { return all_bytes_; }
   std::string shows_weights() const override {
-    if (has_parameters_) return "holds what a module's state_dict() gives, or its parameters";
+    if (has_parameters_) return "holds a module's state_dict(), or its parameters";
     return has_groups_ ? "holds an optimizer's 'param_groups'" : "";
   }
 
@@ -129,7 +129,7 @@ class TorchFile final : public log::TensorFile {
     const auto found = std::find_if(members.begin(), members.end(), is);
     const auto other = std::find_if(std::next(found), members.end(), is);
     if (other == members.end()) return *found;
-    throw BadInput(fmt::format("{}: holds '{}' and '{}', want one pickle of torch.save; {}",
+    throw BadInput(fmt::format("{}: holds '{}' and '{}', expected one pickle of torch.save; {}",
                                archive_->file(), log::printable(found->name),
                                log::printable(other->name), advice_));
   }
@@ -142,14 +142,14 @@ class TorchFile final : public log::TensorFile {
                           return member.name.starts_with(code);
                         });
     if (!script) return;
-    throw BadInput(fmt::format("{}: is a program of TorchScript, want tensors; {}",
+    throw BadInput(fmt::format("{}: is a program of TorchScript, expected tensors; {}",
                                archive_->file(), convert_advice(path, kLoadScript)));
   }
 
   /// torch.save packs nothing, and may be told to leave checksums out: they are not looked at.
   std::span<const std::byte> stored(const ZipMember& member) const {
     if (member.stored) return archive_->stored(member);
-    throw BadInput(fmt::format("{} is packed, want it stored, as torch.save writes it; {}",
+    throw BadInput(fmt::format("{} is packed, expected it stored, as torch.save writes it; {}",
                                archive_->place(member), advice_));
   }
 
@@ -160,7 +160,7 @@ class TorchFile final : public log::TensorFile {
     const std::string_view order(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (order == "little" || order == "big") return order == "big";
     throw BadInput(
-        fmt::format("{} says '{}', want little or big; the file is damaged, write it "
+        fmt::format("{} says '{}', expected little or big; the file is damaged, write it "
                     "again",
                     archive_->place(*found->second), log::printable(order.substr(0, 16))));
   }
@@ -188,7 +188,7 @@ class TorchFile final : public log::TensorFile {
     if (is_too_large(entry, tensor.type->width)) {
       skipped_.push_back({std::move(entry.name),
                           fmt::format("is {} elements of a file that holds fewer (an expanded "
-                                      "view); save what it was expanded from",
+                                      "view); save the tensor that it was expanded from",
                                       entry.count)});
       return;
     }
@@ -272,10 +272,11 @@ std::unique_ptr<log::TensorFile> open_torch(const std::filesystem::path& path,
 }
 
 std::unique_ptr<log::TensorFile> refuse_old_torch(const log::OpenPath& path, std::optional<Dtype>) {
-  throw BadInput(fmt::format(
-      "{}: is a file of torch.save from before PyTorch 1.6, which is not read; want one of a later "
-      "PyTorch, safetensors, NPY or NPZ; {}",
-      log::printable(path.path.string()), convert_advice(path.path, kLoad)));
+  throw BadInput(
+      fmt::format("{}: is a file of torch.save from before PyTorch 1.6, which is not read; "
+                  "expected one of a later "
+                  "PyTorch, safetensors, NPY or NPZ; {}",
+                  log::printable(path.path.string()), convert_advice(path.path, kLoad)));
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

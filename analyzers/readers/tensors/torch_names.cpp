@@ -7,8 +7,8 @@
 namespace halfscope::analyzers::readers::tensors {
 namespace {
 
-constexpr std::string_view kNoFloat = "is no floating-point type";
-constexpr std::string_view kNotCounted = "is not counted";
+constexpr std::string_view kNoFloat = "is not a floating-point type";
+constexpr std::string_view kNotCounted = "is not supported";
 constexpr std::string_view kComplex = "is complex";
 constexpr std::string_view kQuantized = "is quantized, and its scales are not read";
 

@@ -44,7 +44,7 @@ class Machine {
 
   [[noreturn]] void refuse(std::string_view found) const {
     throw log::BadInput(
-        fmt::format("{} holds {} at byte {} of {}, want the pickle of a dictionary "
+        fmt::format("{} holds {} at byte {} of {}, expected the pickle of a dictionary "
                     "of tensors; {}",
                     place_, found, opcode_at_, pickle_.size(), advice_));
   }
@@ -79,7 +79,7 @@ class Machine {
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   void push(ValueId id) { stack_.push_back(id); }
   ValueId top() const {
-    if (stack_.size() <= floor()) refuse("an opcode that wants more values than there are");
+    if (stack_.size() <= floor()) refuse("an opcode that needs more values than there are");
     return stack_.back();
   }
   ValueId pop() {
@@ -89,7 +89,7 @@ class Machine {
   }
   /// The values above the last mark, which goes too.
   std::vector<ValueId> pop_mark() {
-    if (marks_.empty()) refuse("an opcode that wants a mark, and there is none");
+    if (marks_.empty()) refuse("an opcode that needs a mark, but there is none");
     std::vector<ValueId> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()),
                                stack_.end());
     stack_.resize(marks_.back());
@@ -179,7 +179,8 @@ class Machine {
     const ValueId to = top();
     const ValueKind found = values_.result.kind(to);
     if (found == ValueKind::opaque) return;
-    if (found != kind) refuse("an opcode that adds to what is no container of its kind");
+    if (found != kind)
+      refuse("an opcode that adds to something that is not a container of its kind");
     if (kind == ValueKind::dict && items.size() % 2 != 0)
       refuse("a dictionary's key without value");
     values_.add(to, items);
@@ -217,7 +218,7 @@ class Machine {
   void stack_global() {
     const std::vector<ValueId> names = pop_several<2>();
     const auto is_text = [&](ValueId id) { return values_.result.kind(id) == ValueKind::text; };
-    if (!is_text(names[0]) || !is_text(names[1])) refuse("a name that is no text");
+    if (!is_text(names[0]) || !is_text(names[1])) refuse("a name that is not text");
     push(values_.global(values_.text_of(names[0]), values_.text_of(names[1])));
   }
   void reduce() {
@@ -334,8 +335,8 @@ std::string_view Machine::named(unsigned char code) {
 PickleValues read_torch_pickle(std::span<const std::byte> pickle, const std::string& place,
                                const std::string& advice) {
   if (pickle.size() > kLongestPickle) {
-    throw log::BadInput(fmt::format("{} holds {} bytes, want at most {}; {}", place, pickle.size(),
-                                    kLongestPickle, advice));
+    throw log::BadInput(fmt::format("{} holds {} bytes, expected at most {}; {}", place,
+                                    pickle.size(), kLongestPickle, advice));
   }
   return Machine({reinterpret_cast<const char*>(pickle.data()), pickle.size()}, place, advice)
       .run();

@@ -31,7 +31,7 @@ class Walk {
  private:
   [[noreturn]] void refuse(std::string_view found) const {
     throw log::BadInput(
-        fmt::format("{} holds {}, want a dictionary of tensors; {}", place_, found, advice_));
+        fmt::format("{} holds {}, expected a dictionary of tensors; {}", place_, found, advice_));
   }
 
   /// Names and values are made a few times over at most; a hostile pickle may name one value in a

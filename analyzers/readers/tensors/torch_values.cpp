@@ -84,7 +84,7 @@ ValueId TorchValues::made_by(ValueId callee, ValueId arguments) {
 }
 
 ValueId TorchValues::made_by(const TorchGlobal& function, ValueId arguments) {
-  if (!is(arguments, ValueKind::tuple)) return opaque("is made of what is no tuple");
+  if (!is(arguments, ValueKind::tuple)) return opaque("is not made of a tuple");
   const Items items = result.items(arguments);
   switch (function.what) {
     case TorchName::ordered_dict: return ordered_dict(items);
@@ -166,7 +166,7 @@ ValueId TorchValues::tensor(Items arguments, TorchName function) {
   return put(ValueKind::tensor, result.tensors, tensor);
 }
 
-/// A tensor with attributes, which are left out; of a class of somebody's own it may be anything.
+/// A tensor with attributes, which are skipped; of a class of somebody's own it may be anything.
 ValueId TorchValues::from_type(Items arguments) {
   if (arguments.size() < 3) return opaque(kOddTensor);
   const TorchGlobal* const function = global_at(arguments[0]);

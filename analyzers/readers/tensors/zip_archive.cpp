@@ -92,7 +92,7 @@ ZipArchive::ZipArchive(const log::OpenPath& path, std::string wanted)
     : mapped_(path), wanted_(std::move(wanted)), source_(std::make_unique<Source>()) {
   if (mapped_.bytes().empty()) {  // which libzip takes for an archive still to be written
     throw BadInput(
-        fmt::format("{}: holds 0 bytes, want {}; copy or write it again", file(), wanted_));
+        fmt::format("{}: holds 0 bytes, expected {}; copy or write it again", file(), wanted_));
   }
   source_->bytes = mapped_.bytes();
   open();
@@ -122,10 +122,10 @@ void ZipArchive::open() {
 void ZipArchive::refuse_zip(zip_error* error) const {
   const std::string found = log::printable(zip_error_strerror(error));
   zip_error_fini(error);
-  throw BadInput(
-      fmt::format("{}: is no ZIP archive that can be read ({}), want {}; the file is damaged or "
-                  "cut short, copy or write it again",
-                  file(), found, wanted_));
+  throw BadInput(fmt::format(
+      "{}: is not a ZIP archive that can be read ({}), expected {}; the file is damaged or "
+      "cut short, copy or write it again",
+      file(), found, wanted_));
 }
 
 ZipMember ZipArchive::describe(std::uint64_t index) const {
@@ -135,17 +135,17 @@ ZipMember ZipArchive::describe(std::uint64_t index) const {
   constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
                                    ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
   if (!known || (status.valid & kNeeded) != kNeeded) {
-    throw BadInput(
-        fmt::format("{}: ZIP member {} has no name or size, want both; the file is damaged, write "
-                    "it again",
-                    file(), index));
+    throw BadInput(fmt::format(
+        "{}: ZIP member {} has no name or size, expected both; the file is damaged, write "
+        "it again",
+        file(), index));
   }
   ZipMember member{index,       status.name, status.comp_size,
                    status.size, status.crc,  status.comp_method == ZIP_CM_STORE};
   if (status.encryption_method != ZIP_EM_NONE) {
-    throw BadInput(
-        fmt::format("{} is encrypted, want plain data; unpack it and pack it without a password",
-                    place(member)));
+    throw BadInput(fmt::format(
+        "{} is encrypted, expected plain data; unpack it and pack it without a password",
+        place(member)));
   }
   check(member, status.comp_method);
   return member;
@@ -153,10 +153,10 @@ ZipMember ZipArchive::describe(std::uint64_t index) const {
 
 void ZipArchive::check(const ZipMember& member, unsigned method) const {
   if (!member.stored && method != ZIP_CM_DEFLATE) {
-    throw BadInput(
-        fmt::format("{} is packed by ZIP method {}, want 0 (stored) or 8 (deflated); write it with "
-                    "numpy.savez",
-                    place(member), method));
+    throw BadInput(fmt::format(
+        "{} is packed by ZIP method {}, expected 0 (stored) or 8 (deflated); write it with "
+        "numpy.savez",
+        place(member), method));
   }
   if (member.packed > file_bytes()) {
     throw BadInput(
@@ -169,12 +169,13 @@ void ZipArchive::check(const ZipMember& member, unsigned method) const {
                                                                 : kDeflateLimit;
   const bool differ = member.stored && member.unpacked != member.packed;
   if (member.unpacked / times > member.packed || differ) {
-    throw BadInput(fmt::format(
-        "{} claims to unpack from {} bytes to {}, want {}{} at most; the file is damaged or a ZIP "
-        "bomb, write it again with numpy.savez",
-        place(member), member.packed, member.unpacked,
-        member.stored ? "the same" : fmt::to_string(times),
-        member.stored ? ", stored," : " times as many"));
+    throw BadInput(
+        fmt::format("{} claims to unpack from {} bytes to {}, expected {}{} at most; the file is "
+                    "damaged or a ZIP "
+                    "bomb, write it again with numpy.savez",
+                    place(member), member.packed, member.unpacked,
+                    member.stored ? "the same" : fmt::to_string(times),
+                    member.stored ? ", stored," : " times as many"));
   }
 }
 
@@ -183,7 +184,7 @@ void ZipArchive::check_all() const {
   std::uint64_t packed = 0;
   for (const ZipMember& member : members_) {
     if (!names.insert(member.name).second) {
-      throw BadInput(fmt::format("{} is there twice, want every name once; rename one of them",
+      throw BadInput(fmt::format("{} is there twice, expected every name once; rename one of them",
                                  place(member)));
     }
     packed += member.packed;  // each is at most the file's size: no overflow before it is refused
@@ -251,7 +252,7 @@ std::shared_ptr<const std::byte[]> ZipArchive::unpack(const ZipMember& member) c
     bytes = std::make_shared_for_overwrite<std::byte[]>(size);
   } catch (const std::bad_alloc&) {
     throw BadInput(
-        fmt::format("{} unpacks to {} bytes, want no more than memory has; save it as .npy or "
+        fmt::format("{} unpacks to {} bytes, expected no more than memory has; save it as .npy or "
                     ".safetensors, which are not unpacked",
                     place(member), size));
   }
@@ -276,9 +277,9 @@ void ZipArchive::read(zip_file* open, std::byte* to, std::size_t size,
 }
 
 void ZipArchive::refuse_data(std::string_view found, const ZipMember& member) const {
-  throw BadInput(
-      fmt::format("{} cannot be unpacked ({}), want {} bytes; the file is damaged, write it again",
-                  place(member), log::printable(found), member.unpacked));
+  throw BadInput(fmt::format(
+      "{} cannot be unpacked ({}), expected {} bytes; the file is damaged, write it again",
+      place(member), log::printable(found), member.unpacked));
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

@@ -41,8 +41,9 @@ using log::printable;
 
 constexpr std::size_t kLookedAt = std::size_t{1} << 18;
 constexpr double kInexactFrom = 0x1p24;
-constexpr common::Contradiction kNoStep{"\"_step\" is no whole number",
-                                        "such a row is numbered by its place in the file, from 0"};
+constexpr common::Contradiction kNoStep{
+    "\"_step\" is not a whole number",
+    "such a row gets its position in the file as its number, from 0"};
 
 /// A bucket's place, (x - min) * 64 / (max - min) in binary32, is off by three roundings of at most
 /// 64 * 2^-24; its edge in linspace by three more; all of a range of at most twice the larger end.
@@ -191,18 +192,18 @@ class WandbReader {
       return n == 1 ? std::string("a histogram is") : fmt::format("{} histograms are", n);
     };
     if (unusable_ > 0) {
-      notes_.push_back(fmt::format("{}: {} left out; the first is {}", shown, count(unusable_),
-                                   first_unusable_));
+      notes_.push_back(
+          fmt::format("{}: {} skipped; the first is {}", shown, count(unusable_), first_unusable_));
     }
     if (inexact_ > 0) {
       notes_.push_back(fmt::format(
-          "{}: {} read for the largest magnitudes alone: a bucket has 2^24 values or more, which "
+          "{}: {} read for the largest magnitudes only: a bucket has 2^24 values or more, which "
           "watch() counts in binary32, not exactly",
           shown, count(inexact_)));
     }
     if (repeated_ > 0) {
-      notes_.push_back(fmt::format("{}: {} there twice at a step; the first one of each holds",
-                                   shown, count(repeated_)));
+      notes_.push_back(fmt::format("{}: {} there twice at a step; the first of each is used", shown,
+                                   count(repeated_)));
     }
   }
 

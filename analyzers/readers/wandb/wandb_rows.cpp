@@ -201,7 +201,7 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t, const std::string& token,
                    const nlohmann::json::exception&) override {
-    error_ = "is no JSON at '" + log::printable(token.substr(0, kShown)) + "'";
+    error_ = "is not JSON at '" + log::printable(token.substr(0, kShown)) + "'";
     return false;
   }
 
@@ -313,7 +313,7 @@ void for_each_history_row(const log::OpenPath& file, const std::function<void(Hi
   const auto bytes = whole.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string why = parse(text, visit);
-  if (!why.empty()) bad.add(1, why + "; what comes after it is not read");
+  if (!why.empty()) bad.add(1, why + "; the rest is not read");
   if (progress) progress(before + text.size(), in_all);
 }
 

@@ -18,7 +18,7 @@ namespace halfscope::analyzers::readers::wandb {
 /// What was logged at one step. Names of nested values are joined by dots, as W&B does.
 struct HistoryRow {
   std::optional<std::int64_t> step;  ///< "_step"
-  std::string odd_step;              ///< what stands there and is no whole number
+  std::string odd_step;              ///< what stands there and is not a whole number
   std::uint64_t line = 0;            ///< of a file with one row a line, from 1
   std::vector<std::pair<std::string, double>> scalars;
   /// Edges and counts alone, not checked.
@@ -28,7 +28,7 @@ struct HistoryRow {
 /// A file of one object a line, or one array of objects, or one object, as the Python module json
 /// writes them: NaN and Infinity are numbers, and so are strings of these words. Of other values
 /// nothing is kept, however deep they are. Holds one row at a time. Throws log::BadInput where the
-/// file cannot be read; what is no JSON goes to `bad`, and of an array all that follows it.
+/// file cannot be read; what is not JSON goes to `bad`, and of an array all that follows it.
 void for_each_history_row(const log::OpenPath& file, const std::function<void(HistoryRow&&)>& visit,
                           common::BadLines& bad, const frames::Progress& progress,
                           std::uint64_t before, std::uint64_t in_all);

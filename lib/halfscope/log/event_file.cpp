@@ -114,7 +114,7 @@ void EventWriter::write(const proto::Event& event) {
           shown(path_) + ": cannot write a record of " + std::to_string(record.size()) +
           " bytes (" + std::generic_category().message(reason) + "); " +
           (restored ? "the file is whole up to there" : "the file ends in a cut record") +
-          ": make room, or log to another disk");
+          ": free space, or log to another disk");
     }
     done += static_cast<std::size_t>(wrote);
   }
@@ -127,7 +127,7 @@ EventReader::EventReader(const OpenPath& path) : path_(path.path), file_(path.op
   };
   const int error = file_->error();
   if (error != 0) throw cannot_open(std::generic_category().message(error));
-  if (!file_->is_regular()) throw cannot_open("it is no regular file");
+  if (!file_->is_regular()) throw cannot_open("it is not a regular file");
   size_ = file_->size();
 }
 
@@ -232,7 +232,7 @@ std::optional<proto::Event> EventReader::next() {
   while (const auto message = next_message()) {
     proto::Event event;
     if (event.ParseFromArray(message->data(), static_cast<int>(message->size()))) return event;
-    reject("a record is no TensorBoard event");
+    reject("a record is not a TensorBoard event");
   }
   return std::nullopt;
 }

@@ -31,8 +31,8 @@ class Fields {
 
   [[noreturn]] void reject(const std::string& key, const std::string& wanted) const {
     const std::string found =
-        object_.contains(key) ? printable(dumped(object_.at(key))) : "not there";
-    throw BadInput(where_ + ": '" + key + "' is " + found + ", want " + wanted +
+        object_.contains(key) ? printable(dumped(object_.at(key))) : "missing";
+    throw BadInput(where_ + ": '" + key + "' is " + found + ", expected " + wanted +
                    "; correct it (docs/run-log.md)");
   }
   bool has(const std::string& key) const { return object_.contains(key); }
@@ -69,20 +69,20 @@ json parsed(const OpenPath& file) {
                               mapped.bytes().size());
   if (text.size() > kMostBytes) {
     throw BadInput(where + ": holds " + std::to_string(text.size()) +
-                   " bytes, and a manifest at most " + std::to_string(kMostBytes) +
+                   " bytes, but a manifest has at most " + std::to_string(kMostBytes) +
                    "; is this file a run log's run.json?");
   }
   // Copying and writing JSON recurse, so what hostile input can nest is bounded here.
   const auto bounded = [&where](int depth, json::parse_event_t, const json&) {
     if (depth <= kMostDepth) return true;
     throw BadInput(where + ": nests JSON more than " + std::to_string(kMostDepth) +
-                   " deep, and no manifest does; is this file a run log's run.json?");
+                   " deep, but no manifest does; is this file a run log's run.json?");
   };
   json object = json::parse(text.begin(), text.end(), bounded, false);
   if (!object.is_object()) {
     throw BadInput(where +
-                   ": holds no JSON object, and a run log's manifest is one; "
-                   "restore it, or write one by hand (docs/run-log.md)");
+                   ": holds no JSON object, but a run log's manifest is one; restore it, or write "
+                   "one by hand (docs/run-log.md)");
   }
   return object;
 }
@@ -125,7 +125,7 @@ json object_of(const std::filesystem::path& file, const Manifest& manifest) {
     for (const char* const own : kOwnKeys) {
       if (key == own) {
         throw BadInput(printable(file.string()) + ": '" + key +
-                       "' is given among what only informs, but has a meaning of its own; "
+                       "' is given among fields that only inform, but has a meaning of its own; "
                        "set that field of the manifest");
       }
     }
@@ -174,7 +174,7 @@ void write_manifest(const std::filesystem::path& file, const Manifest& manifest)
   try {
     text = object_of(file, manifest).dump(2) + "\n";
   } catch (const json::exception& error) {
-    throw BadInput(printable(file.string()) + ": what the manifest is to say is no JSON (" +
+    throw BadInput(printable(file.string()) + ": the manifest's content is not JSON (" +
                    printable(error.what()) + "); give text as UTF-8");
   }
   OutputFile out(file);

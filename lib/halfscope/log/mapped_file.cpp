@@ -13,8 +13,9 @@ namespace halfscope::log {
 namespace {
 
 [[noreturn]] void cannot_read(const std::string& name, int error) {
-  throw BadInput(fmt::format("{}: cannot be read ({}), want a file; check the path and its rights",
-                             name, std::generic_category().message(error)));
+  throw BadInput(
+      fmt::format("{}: cannot be read ({}), expected a file; check the path and its rights", name,
+                  std::generic_category().message(error)));
 }
 
 }  // namespace
@@ -23,10 +24,10 @@ MappedFile::MappedFile(const OpenPath& path) : name_(printable(path.path.string(
   const auto file = path.open();
   if (file->error() != 0) cannot_read(name_, file->error());
   if (file->is_folder()) {
-    throw BadInput(fmt::format("{}: is a folder, want a file; name the file in it", name_));
+    throw BadInput(fmt::format("{}: is a folder, expected a file; name the file in it", name_));
   }
   if (!file->is_regular()) {
-    throw BadInput(fmt::format("{}: is a pipe or device, want a file; store it first", name_));
+    throw BadInput(fmt::format("{}: is a pipe or device, expected a file; store it first", name_));
   }
   const auto size = static_cast<std::size_t>(file->size());
   if (size == 0) return;  // mmap refuses an empty range; an empty span says the same

@@ -22,8 +22,9 @@ OutputFile::OutputFile(const fs::path& target) : target_(target) {
   const fs::file_status status = fs::status(target_, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     // Renaming onto a device would replace it.
-    throw BadInput(fmt::format("{}: is a folder, pipe or device, want a file to write; name a file",
-                               printable(target.string())));
+    throw BadInput(
+        fmt::format("{}: is a folder, pipe or device, expected a file to write; name a file",
+                    printable(target.string())));
   }
   open_partial();
 }
@@ -66,10 +67,10 @@ void OutputFile::commit() {
 }
 
 void OutputFile::fail(int error) const {
-  throw BadInput(fmt::format(
-      "{}: cannot be written ({}), want a folder that exists, may be written to and has "
-      "room; name another output",
-      printable(target_.string()), std::generic_category().message(error)));
+  throw BadInput(
+      fmt::format("{}: cannot be written ({}), expected a folder that exists, may be written to "
+                  "and has free space; name another output",
+                  printable(target_.string()), std::generic_category().message(error)));
 }
 
 }  // namespace halfscope::log

@@ -27,7 +27,7 @@ double number_in(const json& statistics, const char* key) {
   if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (value == "Infinity") return std::numeric_limits<double>::infinity();
   if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
-  throw std::invalid_argument(std::string(key) + " is no number");
+  throw std::invalid_argument(std::string(key) + " is not a number");
 }
 
 std::string statistics_of(const TensorRecord& record) {
@@ -58,7 +58,7 @@ Dtype dtype_in(const json& statistics, const char* key) {
 void read_statistics(const std::string& text, TensorRecord& record) {
   const json statistics = json::parse(text);
   const json& shape = statistics.at("shape");
-  if (!shape.is_array()) throw std::invalid_argument("shape is no array");
+  if (!shape.is_array()) throw std::invalid_argument("shape is not an array");
   for (const json& size : shape) {
     if (!size.is_number_unsigned()) throw std::invalid_argument("shape holds no sizes");
     record.shape.push_back(size.get<std::uint64_t>());
@@ -70,7 +70,7 @@ void read_statistics(const std::string& text, TensorRecord& record) {
   const std::string state = statistics.at("state").get<std::string>();
   const auto known = find_scale_state(state);
   if (!known) {
-    throw std::invalid_argument("state is '" + printable(state) + "', want scaled or unscaled");
+    throw std::invalid_argument("state is '" + printable(state) + "', expected scaled or unscaled");
   }
   record.state = *known;
   record.scale_known = !statistics.at("scale").is_null();
@@ -81,7 +81,8 @@ void read_statistics(const std::string& text, TensorRecord& record) {
 }
 
 std::vector<std::int64_t> words_of(const proto::TensorProto& tensor) {
-  if (tensor.dtype() != proto::DT_INT64) throw std::invalid_argument("binades are no int64 tensor");
+  if (tensor.dtype() != proto::DT_INT64)
+    throw std::invalid_argument("binades are not an int64 tensor");
   if (tensor.int64_val_size() != 0) return {tensor.int64_val().begin(), tensor.int64_val().end()};
   const std::string& content = tensor.tensor_content();
   constexpr std::size_t kWord = sizeof(std::int64_t);
@@ -119,8 +120,8 @@ bool is_utf8(std::string_view text) {
 void require_name(std::string_view name, std::string_view what, std::string_view where) {
   if (!name.empty() && is_utf8(name)) return;
   throw BadInput(std::string(where) + ": " + std::string(what) + " '" + printable(name) + "' is " +
-                 (name.empty() ? "empty" : "no UTF-8") +
-                 ", and a log wants text; give it another name");
+                 (name.empty() ? "empty" : "not UTF-8") +
+                 ", but a log needs text; give it another name");
 }
 
 void describe(proto::Summary::Value& value) {
@@ -168,7 +169,7 @@ TensorRecord RecordEvent::read(const std::string& name) const {
   TensorRecord record;
   record.name = name;
   record.step = event_.step();
-  if (!is_utf8(name)) throw std::invalid_argument("its name is no UTF-8");
+  if (!is_utf8(name)) throw std::invalid_argument("its name is not UTF-8");
   const std::vector<std::int64_t> words = words_of(tensor(std::string(kBinades) + name));
   record.table = BinadeTable::decode(words);
   const proto::TensorProto& text = tensor(std::string(kStatistics) + name);

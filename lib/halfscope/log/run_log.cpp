@@ -144,7 +144,7 @@ class RunLogIndex {
   void take(const proto::Event& event, std::size_t file, std::uint64_t offset) {
     if (event.session_log().status() == proto::SessionLog::START) forget_from(event.step());
     for_each_scalar(event.summary(), [&](const std::string& tag, double value) {
-      if (!is_utf8(tag)) return skip(file, offset, "scalar '" + printable(tag) + "' is no UTF-8");
+      if (!is_utf8(tag)) return skip(file, offset, "scalar '" + printable(tag) + "' is not UTF-8");
       StepScalars& scalars = log_.scalars_[event.step()];
       scalars.step = event.step();
       set_scalar(scalars, tag, value);
@@ -194,7 +194,7 @@ bool RunLog::is_one(const fs::path& folder) {
   if (!events && sample_files(folder).empty()) return false;
   throw BadInput(printable(folder.string()) + ": holds " +
                  (events ? "event files" : "sampled tensors") +
-                 " but no run.json, and a run log begins with one; copy it from where the run was "
+                 " but no run.json, which every run log needs; copy it from where the run was "
                  "recorded, or write {\"schema\": 1, \"gradients\": \"unscaled\"} to it if that is "
                  "how it was recorded (docs/run-log.md)");
 }
@@ -202,7 +202,7 @@ bool RunLog::is_one(const fs::path& folder) {
 RunLog::RunLog(const OpenPath& folder, const Progress& progress) : folder_(folder) {
   if (!is_one(folder.path)) {
     throw BadInput(printable(folder.path.string()) +
-                   ": is no run log, which is a folder with a run.json; name such a folder");
+                   ": is not a run log, which is a folder with a run.json; name such a folder");
   }
   manifest_ = read_manifest(folder.at(folder.path / kManifestFile));
   files_ = event_files(folder.path);

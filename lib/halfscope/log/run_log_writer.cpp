@@ -54,8 +54,8 @@ std::string event_file_name(const std::string& last = {}) {
     if (name > last) return name;
   }
   throw BadInput(printable(last) +
-                 ": the name of this event file is after all that can be made now, and files are "
-                 "read in the order of their names; rename it");
+                 ": the name of this event file comes after every name that can be made now, but "
+                 "files are read in the order of their names; rename it");
 }
 
 double now() {
@@ -70,7 +70,7 @@ std::string at_least_six_digits(std::int64_t step) {
 void require_step(std::int64_t step, std::string_view where) {
   if (step >= 0) return;
   throw BadInput(std::string(where) + ": step " + std::to_string(step) +
-                 ", and steps count from 0; number the attempted steps so");
+                 ", but steps count from 0; number the attempted steps so");
 }
 
 /// Replaces the manifest of a log that is there, and deletes the samples from `step` on.
@@ -85,7 +85,7 @@ std::filesystem::path begin_again(const std::filesystem::path& folder, const Man
     std::filesystem::remove(sample->second, error);
     if (error) {
       throw BadInput(printable(sample->second.string()) + ": cannot be deleted (" +
-                     error.message() + "), and the run starts again before it; delete it");
+                     error.message() + "), but the run restarts before it; delete it");
     }
   }
   return folder;

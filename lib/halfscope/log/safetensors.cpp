@@ -25,14 +25,14 @@ struct OtherDtype {
   std::string_view what;
 };
 constexpr OtherDtype kOtherDtypes[] = {
-    {"BOOL", 8, "is no floating-point type"},   {"U8", 8, "is no floating-point type"},
-    {"I8", 8, "is no floating-point type"},     {"U16", 16, "is no floating-point type"},
-    {"I16", 16, "is no floating-point type"},   {"U32", 32, "is no floating-point type"},
-    {"I32", 32, "is no floating-point type"},   {"U64", 64, "is no floating-point type"},
-    {"I64", 64, "is no floating-point type"},   {"C64", 64, "is complex"},
-    {"F8_E8M0", 8, "holds scales, not values"}, {"F8_E4M3FNUZ", 8, "is not counted"},
-    {"F8_E5M2FNUZ", 8, "is not counted"},       {"F6_E2M3", 6, "is not counted"},
-    {"F6_E3M2", 6, "is not counted"},           {"F4", 4, "is not counted"},
+    {"BOOL", 8, "is not a floating-point type"}, {"U8", 8, "is not a floating-point type"},
+    {"I8", 8, "is not a floating-point type"},   {"U16", 16, "is not a floating-point type"},
+    {"I16", 16, "is not a floating-point type"}, {"U32", 32, "is not a floating-point type"},
+    {"I32", 32, "is not a floating-point type"}, {"U64", 64, "is not a floating-point type"},
+    {"I64", 64, "is not a floating-point type"}, {"C64", 64, "is complex"},
+    {"F8_E8M0", 8, "holds scales, not values"},  {"F8_E4M3FNUZ", 8, "is not supported"},
+    {"F8_E5M2FNUZ", 8, "is not supported"},      {"F6_E2M3", 6, "is not supported"},
+    {"F6_E3M2", 6, "is not supported"},          {"F4", 4, "is not supported"},
 };
 
 const OtherDtype* find_other(std::string_view name) {
@@ -52,7 +52,7 @@ std::string skip_reason(std::string_view dtype) {
   if (const OtherDtype* const other = find_other(dtype)) {
     return fmt::format("dtype {} {}", dtype, other->what);
   }
-  return fmt::format("dtype {} is unknown, want F16, BF16, F32, F64, F8_E4M3 or F8_E5M2",
+  return fmt::format("dtype {} is unknown, expected F16, BF16, F32, F64, F8_E4M3 or F8_E5M2",
                      printable(dtype.substr(0, 64)));
 }
 
@@ -61,7 +61,7 @@ std::string_view header_text(const MappedFile& file) {
   const std::uint64_t size = file.bytes().size();
   if (size < kLengthBytes) {
     throw BadInput(
-        fmt::format("{}: holds {} bytes, want at least 8 (the length of a safetensors "
+        fmt::format("{}: holds {} bytes, expected at least 8 (the length of a safetensors "
                     "header); the file is cut short, copy or write it again",
                     file.name(), size));
   }
@@ -72,8 +72,8 @@ std::string_view header_text(const MappedFile& file) {
   }
   if (length > kMaxSafetensorsHeader) {
     throw BadInput(
-        fmt::format("{}: names a header of {} bytes, want at most {}; the file is damaged "
-                    "or no safetensors file, write it again",
+        fmt::format("{}: names a header of {} bytes, expected at most {}; the file is damaged "
+                    "or not a safetensors file, write it again",
                     file.name(), length, kMaxSafetensorsHeader));
   }
   if (length > size - kLengthBytes) {
@@ -93,17 +93,17 @@ void check_size(const SafetensorsEntry& entry, const std::string& file) {
   std::uint64_t bits = 0;
   if (!count || __builtin_mul_overflow(*count, std::max(bits_of(entry.dtype), 1u), &bits)) {
     throw BadInput(
-        fmt::format("{} holds {} bytes, but its shape {} wants more than any file can hold;"
+        fmt::format("{} holds {} bytes, but its shape {} needs more than any file can hold;"
                     " {}",
                     place, held, shape_text(entry.shape), kDamaged));
   }
   if (bits_of(entry.dtype) == 0) return;
   if (bits % 8 != 0) {
-    throw BadInput(fmt::format("{} has {} bits in shape {} of {}, want whole bytes; {}", place,
+    throw BadInput(fmt::format("{} has {} bits in shape {} of {}, expected whole bytes; {}", place,
                                bits, shape_text(entry.shape), entry.dtype, kDamaged));
   }
   if (held != bits / 8) {
-    throw BadInput(fmt::format("{} holds {} bytes, want {} for shape {} of {}; {}", place, held,
+    throw BadInput(fmt::format("{} holds {} bytes, expected {} for shape {} of {}; {}", place, held,
                                bits / 8, shape_text(entry.shape), entry.dtype, kDamaged));
   }
 }
@@ -116,12 +116,12 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
   for (const SafetensorsEntry& entry : entries) {
     const std::string place = place_text(file, entry.name);
     if (entry.end < entry.begin) {
-      throw BadInput(fmt::format("{} ends at byte {}, want {} (its begin) or more; {}", place,
+      throw BadInput(fmt::format("{} ends at byte {}, expected {} (its begin) or more; {}", place,
                                  entry.end, entry.begin, kDamaged));
     }
     if (entry.begin != previous_end) {
       throw BadInput(fmt::format(
-          "{} begins at byte {} and {}, want {}; {}", place, entry.begin,
+          "{} begins at byte {} and {}, expected {}; {}", place, entry.begin,
           entry.begin < previous_end ? "overlaps the tensor before it" : "leaves a hole",
           previous_end, kDamaged));
     }
@@ -135,8 +135,8 @@ void check_layout(const std::vector<SafetensorsEntry>& entries, std::uint64_t da
     previous_end = entry.end;
   }
   if (previous_end != data_bytes) {
-    throw BadInput(fmt::format("{}: holds {} bytes of data, want {} as its tensors take; {}", file,
-                               data_bytes, previous_end, kDamaged));
+    throw BadInput(fmt::format("{}: holds {} bytes of data, expected {} as its tensors take; {}",
+                               file, data_bytes, previous_end, kDamaged));
   }
 }
 

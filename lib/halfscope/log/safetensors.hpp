@@ -48,7 +48,7 @@ class Safetensors : public TensorFile {
 /// Writes a file beside `path` and renames it into place, so that no half-written file is ever
 /// seen. Wide elements come first and equal widths by name, as the format's own library does it, so
 /// that every tensor is aligned for its type. Throws BadInput naming the path when it cannot be
-/// written, and the tensor when two have one name, a name is no UTF-8, or a view does not fill its
+/// written, and the tensor when two have one name, a name is not UTF-8, or a view does not fill its
 /// shape.
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const std::map<std::string, std::string>& metadata = {});

@@ -18,10 +18,10 @@ using Json = nlohmann::json;
 [[noreturn]] void refuse_text(std::string_view json, std::size_t at, const std::string& file) {
   const std::string found =
       at < json.size() ? fmt::format("'{}'", printable(json.substr(at, 1))) : "its end";
-  throw BadInput(
-      fmt::format("{}: the header is no JSON: found {} at byte {} of {}, want a JSON object in "
-                  "UTF-8; the file is damaged or no safetensors file, write it again",
-                  file, found, at, json.size()));
+  throw BadInput(fmt::format(
+      "{}: the header is not JSON: found {} at byte {} of {}, expected a JSON object in "
+      "UTF-8; the file is damaged or not a safetensors file, write it again",
+      file, found, at, json.size()));
 }
 
 /// Takes the parser's events and refuses the first that does not belong. Depths: 1 the file's
@@ -115,21 +115,24 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
       field_ = field;
       return;
     }
-    throw BadInput(fmt::format("{}: holds the field '{}', want dtype, shape and data_offsets; {}",
-                               place(), shown(key_), kAdvice));
+    throw BadInput(
+        fmt::format("{}: holds the field '{}', expected dtype, shape and data_offsets; {}", place(),
+                    shown(key_), kAdvice));
   }
 
   void finish_entry() {
     if (seen_ != 7) {
-      throw BadInput(fmt::format("{}: lacks {}, want dtype, shape and data_offsets; {}", place(),
+      throw BadInput(fmt::format("{}: lacks {}, expected dtype, shape and data_offsets; {}",
+                                 place(),
                                  (seen_ & 1) == 0   ? "dtype"
                                  : (seen_ & 2) == 0 ? "shape"
                                                     : "data_offsets",
                                  kAdvice));
     }
     if (offsets_.size() != 2) {
-      throw BadInput(fmt::format("{}: data_offsets holds {} numbers, want 2 (begin and end); {}",
-                                 place(), offsets_.size(), kAdvice));
+      throw BadInput(
+          fmt::format("{}: data_offsets holds {} numbers, expected 2 (begin and end); {}", place(),
+                      offsets_.size(), kAdvice));
     }
     header_.entries.back().begin = offsets_[0];
     header_.entries.back().end = offsets_[1];
@@ -152,13 +155,13 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void refuse(std::string_view found) const {
     const std::string field = depth_ < 2 ? std::string() : fmt::format(" for '{}'", shown(key_));
-    throw BadInput(fmt::format("{}: holds {}{}, want {}; {}", place(), shown(found), field,
+    throw BadInput(fmt::format("{}: holds {}{}, expected {}; {}", place(), shown(found), field,
                                wanted(), kAdvice));
   }
 
   [[noreturn]] void refuse_twice(std::string_view name) const {
-    throw BadInput(fmt::format("{}: the header holds '{}' twice, want every key once; {}", file_,
-                               shown(name), kAdvice));
+    throw BadInput(fmt::format("{}: the header holds '{}' twice, expected every key once; {}",
+                               file_, shown(name), kAdvice));
   }
 
   static std::string shown(std::string_view text) { return printable(text.substr(0, 200)); }

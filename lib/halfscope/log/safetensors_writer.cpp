@@ -34,7 +34,7 @@ void check_utf8(std::string_view text, const std::string& place) {
     (void)nlohmann::json(text).dump();
   } catch (const nlohmann::json::type_error&) {
     throw BadInput(
-        fmt::format("{} has a name or text that is no UTF-8, want UTF-8; rename it", place));
+        fmt::format("{} has a name or text that is not UTF-8, expected UTF-8; rename it", place));
   }
 }
 
@@ -44,7 +44,7 @@ void check(const NamedTensor& tensor, const std::string& file) {
   const auto count = element_count(tensor.shape);
   if (count && *count == tensor.view.count) return;
   throw BadInput(
-      fmt::format("{} has {} elements, want {} for shape {}; pass the tensor's own shape",
+      fmt::format("{} has {} elements, expected {} for shape {}; pass the tensor's own shape",
                   place_text(file, tensor.name), tensor.view.count,
                   count ? fmt::to_string(*count) : "more than 2^64", shape_text(tensor.shape)));
 }
@@ -77,7 +77,7 @@ void check_names(const Order& order, const std::string& file) {
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice == names.end()) return;
   throw BadInput(
-      fmt::format("{} is there twice or named as the metadata, want every name once; "
+      fmt::format("{} is there twice or named as the metadata, expected every name once; "
                   "rename it",
                   place_text(file, *twice)));
 }
@@ -88,7 +88,7 @@ std::string header_text(const nlohmann::ordered_json& json, const std::string& f
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() <= kMaxSafetensorsHeader) return text;
   throw BadInput(
-      fmt::format("{}: the header takes {} bytes, want at most {}; write fewer tensors a "
+      fmt::format("{}: the header takes {} bytes, expected at most {}; write fewer tensors a "
                   "file",
                   file, text.size(), kMaxSafetensorsHeader));
 }

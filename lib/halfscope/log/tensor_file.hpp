@@ -30,7 +30,7 @@ struct NamedTensor {
   TensorView view;
 };
 
-/// A tensor that was left out, and why ("dtype I64 is no floating-point type").
+/// A tensor that was left out, and why ("dtype I64 is not a floating-point type").
 struct SkippedTensor {
   std::string name;
   std::string reason;

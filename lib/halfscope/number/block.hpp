@@ -141,7 +141,7 @@ inline void check_blocks(Format element, std::size_t values, std::size_t element
                                 std::to_string(element.width));
   }
   if (values != elements || scales != block_count(values)) {
-    throw std::invalid_argument("MX blocks: " + std::to_string(values) + " values want as many " +
+    throw std::invalid_argument("MX blocks: " + std::to_string(values) + " values need as many " +
                                 "elements and " + std::to_string(block_count(values)) +
                                 " scales, not " + std::to_string(elements) + " and " +
                                 std::to_string(scales));

@@ -46,7 +46,7 @@ std::string format_names() {
 std::string why_no_format(std::string_view name) {
   const std::string lower = lower_case(name);
   if (lower.starts_with("mx")) {
-    return "scaled by blocks, which 'analyze --formats' answers for; use one of " + format_names();
+    return "scaled by blocks, which 'analyze --formats' covers; use one of " + format_names();
   }
   if (lower == "fp8" || lower == "float8") return "two formats: use e4m3 or e5m2";
   return "unknown; use one of " + format_names();

@@ -18,7 +18,7 @@ std::string to_text(Float<F> x) {
   return to_text(F, x.bits());
 }
 
-/// from_text<half>("0.1"); empty when the text is no number, see from_text.hpp.
+/// from_text<half>("0.1"); empty when the text is not a number, see from_text.hpp.
 template <typename T>
 constexpr std::optional<T> from_text(std::string_view text) {
   const std::optional<Rounded> number = from_text(T::kFormat, text);

@@ -30,7 +30,7 @@ struct Attempt {
 
 enum class Action : std::uint8_t {
   apply,  ///< the weights are updated
-  skip,   ///< the step is left out
+  skip,   ///< the step is skipped
   retry   ///< the same step is tried again, at the new scale
 };
 

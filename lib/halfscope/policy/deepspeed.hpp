@@ -83,7 +83,7 @@ struct DeepSpeedSettings {
                                   " are the same setting; give one of them");
     }
     if (!std::isfinite(*from)) {
-      throw std::invalid_argument(place + ": 2 to that power is not finite; want at most 1023");
+      throw std::invalid_argument(place + ": 2 to that power is not finite; expected at most 1023");
     }
     to = static_cast<T>(*from);
     from.reset();

@@ -76,7 +76,7 @@ struct Nnabla : NnablaScale {
   }
 };
 
-/// The training loop in NNabla's tutorial: a step that overflows is left out.
+/// The training loop in NNabla's tutorial: a step that overflows is skipped.
 struct NnablaTutorial : NnablaScale {
   static constexpr Info info = {
       .name = "nnabla-tutorial",

@@ -72,7 +72,7 @@ struct Wanted {
 /// What a setting that is given as text becomes. Throws naming `what`.
 template <class T>
 T parse(std::string_view text, const Wanted& want, const std::string& what) {
-  const auto found = what + ": found " + quoted(text) + ", want ";
+  const auto found = what + ": found " + quoted(text) + ", expected ";
   const auto require = [&](const std::optional<double>& value, std::string_view or_else) {
     if (!value || !in_range(*value, want.range)) {
       refuse(found + std::string(wanted(want.range)) + std::string(or_else));
@@ -183,7 +183,7 @@ void set_all(Policy& policy, std::string_view text) {
     if (equals == std::string_view::npos) {
       std::vector<std::string_view> keys;
       for (const Member& member : settings_in(policy)) keys.push_back(member.name);
-      refuse(what + "found " + quoted(item) + ", want key=value; its keys are " + list(keys));
+      refuse(what + "found " + quoted(item) + ", expected key=value; its keys are " + list(keys));
     }
     const std::string_view key = own_name(info, item.substr(0, equals));
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
@@ -238,7 +238,7 @@ void from_numbers(T& member, const std::vector<double>& numbers, const std::stri
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     member = numbers.empty() ? std::nullopt : std::optional(numbers.front());
   } else if constexpr (!std::is_same_v<T, std::string_view>) {
-    if (numbers.size() != 1) refuse(what + ": want one number");
+    if (numbers.size() != 1) refuse(what + ": expected one number");
     member = static_cast<T>(numbers.front());
   }
 }
@@ -264,7 +264,7 @@ void refuse_as_framework(const Policy& policy) {
   for (const Asserted& one : kAsserted) {
     const double value = one.policy == name ? number_of(policy, one.setting).value_or(1) : 1;
     if (one.policy != name || (one.above ? value > 1 : value < 1)) continue;
-    refuse(what + std::string(one.setting) + ": found " + text_of(Value(value)) + ", want " +
+    refuse(what + std::string(one.setting) + ": found " + text_of(Value(value)) + ", expected " +
            (one.above ? "above" : "below") + " 1: the framework asserts it");
   }
   if (name == "megatron" && *number_of(policy, "min_scale") > *number_of(policy, "initial_scale")) {
@@ -273,7 +273,7 @@ void refuse_as_framework(const Policy& policy) {
   if (name == "mindspore" && *number_of(policy, "init_loss_scale") < 1) {
     refuse(what + "init_loss_scale: found " +
            text_of(Value(*number_of(policy, "init_loss_scale"))) +
-           ", want 1 or above: the framework raises a ValueError");
+           ", expected 1 or above: the framework raises a ValueError");
   }
 }
 
@@ -292,7 +292,7 @@ Policy make(std::string_view text) {
     start(made);
     return made;
   }
-  refuse("policy " + quoted(name) + " is not known; want one of " + list(names));
+  refuse("policy " + quoted(name) + " is unknown; use one of " + list(names));
 }
 
 std::vector<std::pair<std::string_view, Value>> settings_of(const Policy& policy) {

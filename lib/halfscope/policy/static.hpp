@@ -9,7 +9,7 @@
 
 namespace halfscope::policy {
 
-/// One scale for the whole run. Frameworks differ in whether a step that overflows is left out:
+/// One scale for the whole run. Frameworks differ in whether a step that overflows is skipped:
 /// Megatron's ConstantGradScaler, DeepSpeed's ZeRO and MindSpore leave it out; apex, fastai and
 /// OpenSeq2Seq never look.
 struct Static {

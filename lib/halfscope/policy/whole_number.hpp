@@ -12,7 +12,7 @@
 
 namespace halfscope::policy {
 
-/// Digits of a non-negative integer, base 2^32, the lowest first; empty is no integer. Doubles,
+/// Digits of a non-negative integer, base 2^32, the lowest first; empty is not an integer. Doubles,
 /// since a policy's state is numbers.
 using WholeNumber = std::vector<double>;
 

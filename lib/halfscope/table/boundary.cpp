@@ -34,7 +34,7 @@ struct Dyadic {
 Dyadic take_apart(double scale) {
   if (!(scale > 0) || !std::isfinite(scale)) {
     throw std::invalid_argument("loss scale: found " + std::to_string(scale) +
-                                ", want a positive finite number");
+                                ", expected a positive finite number");
   }
   int exponent = 0;
   const double significand = std::frexp(scale, &exponent);  // in [1/2, 1), exact

@@ -38,8 +38,8 @@ class Words {
     const std::int64_t word = rest_.front();
     rest_ = rest_.subspan(1);
     if (word < low || word > high) {
-      reject(std::string(what) + " is " + std::to_string(word) + ", want " + std::to_string(low) +
-             " to " + std::to_string(high));
+      reject(std::string(what) + " is " + std::to_string(word) + ", expected " +
+             std::to_string(low) + " to " + std::to_string(high));
     }
     return word;
   }
@@ -102,7 +102,7 @@ std::int64_t take_row_count(Words& words, std::size_t words_per_row) {
   const std::int64_t rows = words.take("number of rows", 0, most);
   const std::size_t wanted = static_cast<std::size_t>(rows) * words_per_row;
   if (words.left() != wanted) {
-    reject("holds " + std::to_string(words.left()) + " words of rows, want " +
+    reject("holds " + std::to_string(words.left()) + " words of rows, expected " +
            std::to_string(wanted));
   }
   return rows;

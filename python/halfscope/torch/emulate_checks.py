@@ -10,7 +10,7 @@ from torch.nn.parameter import UninitializedParameter
 def require_optimizer(optimizer):
     """One, whose step needs no closure."""
     if isinstance(optimizer, (list, tuple, dict)):
-        raise TypeError(f"optimizer: found a {type(optimizer).__name__} of {len(optimizer)}, want "
+        raise TypeError(f"optimizer: found a {type(optimizer).__name__} of {len(optimizer)}, expected "
                         "one torch.optim.Optimizer: several optimizers are not emulated together; "
                         "give one of them parameter groups instead")
     closure = _parameters_of(getattr(optimizer, "step", None)).get("closure")
@@ -25,7 +25,7 @@ def require_model(model, optimizer):
     for path, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             where = f"model: its module {path} is" if path else "model: found"
-            raise TypeError(f"{where} a torch.jit.ScriptModule, want a torch.nn.Module: what a "
+            raise TypeError(f"{where} a torch.jit.ScriptModule, expected a torch.nn.Module: what a "
                             "script computes inside cannot be rounded; give the module that it was "
                             "made from, before torch.jit.script or torch.jit.trace")
     own = dict(model.named_parameters())
@@ -34,7 +34,7 @@ def require_model(model, optimizer):
             raise TypeError(f"model: parameter {name} has no values yet: a lazy module makes them "
                             "when it is first called; call the model once before emulate()")
         if torch.is_floating_point(parameter) and parameter.dtype != torch.float32:
-            raise TypeError(f"model: parameter {name} is {_dtype_text(parameter)}, want float32: "
+            raise TypeError(f"model: parameter {name} is {_dtype_text(parameter)}, expected float32: "
                             "16-bit values are emulated in FP32 memory; call model.float() first")
         if any(step == 0 and size > 1 for step, size in zip(parameter.stride(), parameter.shape)):
             raise ValueError(f"model: elements of parameter {name} share memory (expand()), so that "

@@ -46,7 +46,7 @@ class Emulation:
         require_optimizer(optimizer)
         require_kinds(model, optimizer)
         if precision not in PRECISIONS:
-            raise ValueError(f"precision: found {precision!r}, want one of {', '.join(PRECISIONS)}")
+            raise ValueError(f"precision: found {precision!r}, expected one of {', '.join(PRECISIONS)}")
         self._model = names.unwrapped(model)
         require_model(self._model, optimizer)
         self._optimizer = optimizer

@@ -95,7 +95,7 @@ class Modules:
     def _round_output(self, path, output):
         if output.dtype != torch.float32:
             raise TypeError(
-                f"{path} returned {str(output.dtype).replace('torch.', '')}, wanted float32: the "
+                f"{path} returned {str(output.dtype).replace('torch.', '')}, expected float32: the "
                 "emulation holds 16-bit values in FP32 memory; leave autocast off inside emulate(), "
                 "and give it a model and inputs in float32")
         if self._format:

@@ -23,7 +23,7 @@ def policy_of(loss_scale):
     if is_number or (isinstance(loss_scale, str) and _NUMBER.match(loss_scale)):
         loss_scale = f"static,scale={_number_of(loss_scale)!r}"
     if not isinstance(loss_scale, str):
-        raise TypeError(f"loss_scale: found {type(loss_scale).__name__}, want None, a number or a "
+        raise TypeError(f"loss_scale: found {type(loss_scale).__name__}, expected None, a number or a "
                         "policy such as 'torch' or 'torch,init_scale=1024,growth_interval=200'")
     policy = _halfscope.Policy(loss_scale)
     name = policy.about["policy"]
@@ -31,7 +31,7 @@ def policy_of(loss_scale):
         ways = {"layers": f"run a network of ours with it: halfscope simulate lenet --loss-scale {name}",
                 "tensors": f"replay it over a log: halfscope policies RUN --policy {name}"}
         raise ValueError(
-            f"loss_scale: policy {name} scales {policy.scales} one by one and is no loss scale, which "
+            f"loss_scale: policy {name} scales {policy.scales} one by one and is not a loss scale, which "
             "emulate() needs; choose another one (halfscope policies --list), or "
             f"{ways[policy.scales]}")
     return policy
@@ -48,8 +48,8 @@ def _number_of(loss_scale):
     if not _LEAST <= number <= _MOST:
         found = str(loss_scale)
         found = found if len(found) <= 40 else f"{found[:40]}..."
-        raise ValueError(f"loss_scale: found {found}, want a positive finite number such as 1024 "
-                         "or '2^10', that is normal in binary32: training applies no other")
+        raise ValueError(f"loss_scale: found {found}, expected a positive finite number such as 1024 "
+                         "or '2^10', normal in binary32; training cannot use any other scale")
     return number
 
 
@@ -94,7 +94,7 @@ class EmulatedScaler:
                 parameter.grad.mul_(inverse)
 
     def step(self, optimizer, take_step):
-        """Takes the step, unless the policy leaves it out or wants to try it again."""
+        """Takes the step, unless the policy skips it or tries it again."""
         if not self.unscaled:
             self.unscale_(optimizer)
         self.action, error = "apply", ""

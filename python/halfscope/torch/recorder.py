@@ -32,13 +32,13 @@ class Recorder:
     out            folder of the log; it may not hold one already
     every          at which steps tables are recorded: every so many, a collection of steps, or a
                    function of the step. Scalars are written at every step.
-    sample_every   the same for whole tensors; none unless told
+    sample_every   the same for whole tensors; none by default
     scaler         the loop's GradScaler, or anything with its methods
-    loss_scale     a loss scale that the loop applies itself, with no scaler;
+    loss_scale     a loss scale that the loop applies itself, without a scaler;
     unscaled_before_step  and whether it divides the gradients before optimizer.step()
     modules        function of (path, module): which modules' activations are recorded; by default
                    all that have no submodules
-    clipping       what the loop does to gradients before the step; only noted in run.json
+    clipping       how the loop clips gradients before the step; only noted in run.json
     local_gradients  whether weight gradients are also recorded as they come from each backward pass,
                    before they are added to those of other microbatches and ranks
     first_step     number of the first step, for a run that goes on from a checkpoint
@@ -50,7 +50,7 @@ class Recorder:
                  local_gradients=False, first_step=0, about=None):
         require_kinds(model, optimizer, scaler, loss_scale)
         if scaler is not None and loss_scale is not None:
-            raise ValueError("both scaler and loss_scale are given, wanted one: a scaler knows its scale")
+            raise ValueError("both scaler and loss_scale are given, expected one: a scaler knows its scale")
         self.optimizer = optimizer
         self.step = first_step  # of the step that comes next, or is under way
         model = names.unwrapped(model)
@@ -291,7 +291,7 @@ def _step_test(every, name):
     if isinstance(every, collections.abc.Iterable) and not isinstance(every, (str, bytes)):
         steps = frozenset(every)
         return lambda step: step in steps
-    raise TypeError(f"{name} is {every!r}, wanted a number of steps above 0, a collection of steps "
+    raise TypeError(f"{name} is {every!r}, expected a number of steps above 0, a collection of steps "
                     "or a function of the step")
 
 
@@ -305,11 +305,11 @@ def _told(every):
 def require_kinds(model, optimizer, scaler=None, loss_scale=None):
     """Mistakes that would show hours later, or in the log alone, show here."""
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model: found {type(model).__name__}, want a torch.nn.Module")
+        raise TypeError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
     if not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "step"):
-        raise TypeError(f"optimizer: found {type(optimizer).__name__}, want a torch.optim.Optimizer")
+        raise TypeError(f"optimizer: found {type(optimizer).__name__}, expected a torch.optim.Optimizer")
     missing = [method for method in ("scale", "step", "update") if not hasattr(scaler, method)]
     if scaler is not None and missing:
-        raise TypeError(f"scaler: found {type(scaler).__name__}, want a GradScaler or anything with its methods")
+        raise TypeError(f"scaler: found {type(scaler).__name__}, expected a GradScaler or anything with its methods")
     if loss_scale is not None and not (math.isfinite(loss_scale) and loss_scale > 0):
-        raise ValueError(f"loss_scale: found {loss_scale}, want a positive finite number")
+        raise ValueError(f"loss_scale: found {loss_scale}, expected a positive finite number")

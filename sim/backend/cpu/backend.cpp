@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/product.hpp"
 
 namespace halfscope::sim::backend::cpu {
@@ -20,7 +21,7 @@ TensorView view(const Tensor& tensor) {
 
 std::invalid_argument wrong_count(const char* what, std::int64_t wanted, std::int64_t found) {
   return std::invalid_argument(
-      fmt::format("sim: {} wants {} values, found {}", what, wanted, found));
+      fmt::format("sim: {} needs {} values, found {}", what, wanted, found));
 }
 
 constexpr std::string_view kProcessor =
@@ -58,7 +59,7 @@ CpuBackend::CpuBackend(Accumulation accumulation, int threads)
     : accumulation_(accumulation), threads_(std::make_unique<Threads>()) {
   if (threads < 0) {
     throw std::invalid_argument(
-        fmt::format("sim: wanted 0 (all) or a number of threads, found {}", threads));
+        fmt::format("sim: expected 0 (all) or a number of threads, found {}", threads));
   }
   // oneTBB complains on standard error of more threads than it may start.
   using Control = tbb::global_control;
@@ -108,13 +109,7 @@ std::string CpuBackend::describe() const {
 }
 
 Tensor CpuBackend::make(const Shape& shape, Dtype dtype) {
-  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
-    throw std::invalid_argument("sim: wanted extents of 0 or more for a tensor's shape");
-  }
-  if (dtype != Dtype::f32 && dtype != Dtype::f16 && dtype != Dtype::bf16) {
-    throw std::invalid_argument(
-        fmt::format("sim: wanted a tensor of F32, F16 or BF16, found {}", name_of(dtype)));
-  }
+  require_tensor(shape, dtype);
   return {shape, dtype, std::make_shared<CpuStorage>(elements(shape))};
 }
 

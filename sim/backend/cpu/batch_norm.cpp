@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/backend/check_shapes.hpp"
 #include "sim/backend/cpu/backend.hpp"
 
 namespace halfscope::sim::backend::cpu {
@@ -121,10 +122,7 @@ void normalise_rows(const float* __restrict x, const float* mean, const float* i
 void CpuBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& parameters,
                                     bool inference, BatchNormSaved& saved, Tensor& y) {
   const Rows rows(x, parameters.gamma);
-  if (!inference && rows.count < 2) {
-    throw std::invalid_argument(
-        "batch normalisation: one value a channel has no variance; use a larger batch");
-  }
+  if (!inference) require_variance(rows.count);
   const float* in = data(x);
   float* out = data(y);
   Statistics now;

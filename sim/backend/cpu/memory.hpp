@@ -25,11 +25,11 @@ struct CpuStorage final : Storage {
 inline float* data(const Tensor& tensor) {
   auto* storage = dynamic_cast<CpuStorage*>(tensor.storage.get());
   if (storage == nullptr) {
-    throw std::invalid_argument("sim: wanted a tensor of the CPU backend, found " +
+    throw std::invalid_argument("sim: expected a tensor of the CPU backend, found " +
                                 std::string(tensor ? "one of another backend" : "an empty one"));
   }
   if (static_cast<std::int64_t>(storage->values.size()) != tensor.size()) {
-    throw std::invalid_argument("sim: wanted a tensor of " + std::to_string(tensor.size()) +
+    throw std::invalid_argument("sim: expected a tensor of " + std::to_string(tensor.size()) +
                                 " values as its shape says, found memory of " +
                                 std::to_string(storage->values.size()));
   }

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 #include "halfscope/array/array.hpp"
 #include "sim/backend/check_shapes.hpp"
 
@@ -57,13 +55,7 @@ nlohmann::json CudnnBackend::details() const {
 }
 
 Tensor CudnnBackend::room(const Shape& shape, Dtype dtype) {
-  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 0; })) {
-    throw std::invalid_argument("sim: wanted extents of 0 or more for a tensor's shape");
-  }
-  if (dtype != Dtype::f32 && dtype != Dtype::f16 && dtype != Dtype::bf16) {
-    throw std::invalid_argument(
-        fmt::format("sim: wanted a tensor of F32, F16 or BF16, found {}", name_of(dtype)));
-  }
+  require_tensor(shape, dtype);
   const std::int64_t count = elements(shape);
   const std::size_t bytes = static_cast<std::size_t>(count) * width_of(dtype);
   return {shape, dtype, std::make_shared<DeviceStorage>(device_, count, bytes)};
@@ -82,7 +74,7 @@ Tensor CudnnBackend::make(const Shape& shape, Dtype dtype) {
 void CudnnBackend::set(Tensor& to, std::span<const float> values) {
   void* const target = device_data(to);
   if (std::ssize(values) != to.size()) {
-    throw std::invalid_argument(fmt::format("sim: a tensor that is set wants {} values, found {}",
+    throw std::invalid_argument(fmt::format("sim: a tensor that is set needs {} values, found {}",
                                             to.size(), values.size()));
   }
   if (values.empty()) return;
@@ -122,7 +114,7 @@ std::vector<float> CudnnBackend::get(const Tensor& from) {
 void CudnnBackend::copy(const Tensor& from, Tensor& to) {
   if (from.size() != to.size()) {
     throw std::invalid_argument(
-        fmt::format("sim: a copy wants {} values, found {}", to.size(), from.size()));
+        fmt::format("sim: a copy needs {} values, found {}", to.size(), from.size()));
   }
   backend::cudnn::kernels::copy(elements_of(from), elements_of(to), to.size(), stream());
 }

@@ -12,7 +12,7 @@ namespace {
 /// cuDNN's dimensions are ints.
 int extent(std::int64_t value, const Shape& shape) {
   if (value >= 1 && value <= std::numeric_limits<int>::max()) return static_cast<int>(value);
-  throw std::invalid_argument(fmt::format("sim: cuDNN wants extents of 1 to {}, found a tensor {}",
+  throw std::invalid_argument(fmt::format("sim: cuDNN needs extents of 1 to {}, found a tensor {}",
                                           std::numeric_limits<int>::max(), shape));
 }
 
@@ -21,7 +21,7 @@ Shape as_images(const Shape& shape) {
   if (shape.size() == 4) return shape;
   if (shape.size() == 2) return {shape[0], 1, 1, shape[1]};
   throw std::invalid_argument(
-      fmt::format("sim: wanted a tensor (N, H, W, C) or (M, C), found {}", shape));
+      fmt::format("sim: expected a tensor (N, H, W, C) or (M, C), found {}", shape));
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ void Device::wait() const { cuda::check(cudaStreamSynchronize(stream_), "cudaStr
 void* device_data(const Tensor& tensor) {
   auto* storage = dynamic_cast<DeviceStorage*>(tensor.storage.get());
   if (storage == nullptr) {
-    throw std::invalid_argument("sim: wanted a tensor of the cuDNN backend, found " +
+    throw std::invalid_argument("sim: expected a tensor of the cuDNN backend, found " +
                                 std::string(tensor ? "one of another backend" : "an empty one"));
   }
   if (storage->count != tensor.size()) {
     throw std::invalid_argument(
-        fmt::format("sim: wanted a tensor of {} values as its shape says, found memory of {}",
+        fmt::format("sim: expected a tensor of {} values as its shape says, found memory of {}",
                     tensor.size(), storage->count));
   }
   return storage->memory.data();

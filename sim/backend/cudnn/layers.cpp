@@ -31,10 +31,7 @@ Shape as_rows_or_images(const Tensor& x) {
 void CudnnBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& parameters,
                                       bool inference, BatchNormSaved& saved, Tensor& y) {
   const std::int64_t channels = parameters.gamma.size();
-  if (!inference && x.size() / channels < 2) {
-    throw std::invalid_argument(
-        "batch normalisation: one value a channel has no variance; use a larger batch");
-  }
+  if (!inference) require_variance(x.size() / channels);
   if (!saved.mean) saved.mean = room({channels}, Dtype::f32);
   if (!saved.inverse_deviation) saved.inverse_deviation = room({channels}, Dtype::f32);
   const TensorDescriptor images(api(), x.dtype, as_rows_or_images(x));

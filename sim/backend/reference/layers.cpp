@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 
+#include "sim/backend/check_shapes.hpp"
 #include "sim/backend/reference/backend.hpp"
 #include "sim/backend/reference/sums.hpp"
 
@@ -53,9 +53,7 @@ void ReferenceBackend::batch_norm_forward(const Tensor& x, BatchNormParameters& 
   const std::size_t channels = gamma.size();
   const std::size_t rows = in.size() / channels;
   const auto count = static_cast<double>(rows);
-  if (!inference && count < 2) {
-    throw std::invalid_argument("batch normalisation: one value a channel has no variance");
-  }
+  if (!inference) require_variance(static_cast<std::int64_t>(rows));
   if (!saved.mean) saved.mean = make(parameters.gamma.shape, Dtype::f32);
   if (!saved.inverse_deviation) saved.inverse_deviation = make(parameters.gamma.shape, Dtype::f32);
   for (std::size_t c = 0; c < channels; ++c) {

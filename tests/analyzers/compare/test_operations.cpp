@@ -153,25 +153,25 @@ TEST_CASE("operations: what is no such file is refused, with its place") {
   }
   CHECK(has(error_of(folder, json(std::string(100000, '['))), "nested more than 8 deep"));
   CHECK(has(changed("/schema", "halfscope.operations/2"),
-            "'schema': is \"halfscope.operations/2\", want \"halfscope.operations/1\""));
-  CHECK(has(changed("/last_step", -1), "'last_step': is -1, want the number of a step"));
-  CHECK(has(changed("/first_step", 10), "'last_step': is 9, want a step from 10 on"));
-  CHECK(has(changed("/operations", json::array()), "'operations': is [], want an array"));
-  CHECK(has(changed("/operations/0", 3), "operation 1: is 3, want an object"));
+            "'schema': is \"halfscope.operations/2\", expected \"halfscope.operations/1\""));
+  CHECK(has(changed("/last_step", -1), "'last_step': is -1, expected a step number"));
+  CHECK(has(changed("/first_step", 10), "'last_step': is 9, expected a step from 10 on"));
+  CHECK(has(changed("/operations", json::array()), "'operations': is [], expected an array"));
+  CHECK(has(changed("/operations/0", 3), "operation 1: is 3, expected an object"));
   CHECK(
       has(changed("/operations/0/operation", "a of 3"), "operation 1 'operation': is \"a of 3\""));
   CHECK(has(changed("/operations/0/operation", "a of 3, F8"), "F16, BF16 or F32"));
-  CHECK(has(changed("/operations/0/elements", 99.5), "'elements': is 99.5, want a count"));
-  CHECK(has(changed("/operations/0/within_one_ulp", 101), "want at most the 100 elements"));
-  CHECK(has(changed("/operations/0/identical", 101), "want at most the 100 within one ulp"));
-  CHECK(has(changed("/operations/0/not_finite_in_one", 1), "want at most the 0 elements"));
+  CHECK(has(changed("/operations/0/elements", 99.5), "'elements': is 99.5, expected a count"));
+  CHECK(has(changed("/operations/0/within_one_ulp", 101), "expected at most the 100 elements"));
+  CHECK(has(changed("/operations/0/identical", 101), "expected at most the 100 within one ulp"));
+  CHECK(has(changed("/operations/0/not_finite_in_one", 1), "expected at most the 0 elements"));
   CHECK(has(changed("/operations/0/zero/run", 101), "'zero' 'run': is 101"));
-  CHECK(has(changed("/operations/0/zero", nullptr), "'zero': is null, want an object"));
-  CHECK(has(changed("/operations/0/largest_relative_error", nullptr), "want a number from 0"));
+  CHECK(has(changed("/operations/0/zero", nullptr), "'zero': is null, expected an object"));
+  CHECK(has(changed("/operations/0/largest_relative_error", nullptr), "expected a number from 0"));
   CHECK(has(changed("/operations/0/calls", "\x1b[2J"), "'calls': is \"\\u001b[2J\""));
   json absent = good;
   absent["operations"][0].erase("calls");
-  CHECK(has(error_of(folder, absent), "operation 1 'calls': is not there, want a value; remove"));
+  CHECK(has(error_of(folder, absent), "operation 1 'calls': is missing, expected a value; remove"));
   json large = file_of({operation("a of 3, F16", 0), operation("b of 3, F16", 0)});
   for (json& one : large["operations"]) {
     for (const char* key : {"elements", "identical", "within_one_ulp"}) one[key] = UINT64_MAX;

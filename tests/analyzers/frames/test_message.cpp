@@ -36,11 +36,11 @@ TEST_CASE("an option is spelled for the command line and for Python", "[table]")
 
 TEST_CASE("only options are spelled anew: a file may be called --step") {
   const std::string file = "runs/--step --amax";
-  Message message = file + ": want " + Option::step + " or " + Option::tensor;
+  Message message = file + ": expected " + Option::step + " or " + Option::tensor;
   message += "; " + role_option();
-  CHECK(message.text() == "runs/--step --amax: want --step or --tensor; --role GLOB=ROLE");
+  CHECK(message.text() == "runs/--step --amax: expected --step or --tensor; --role GLOB=ROLE");
   CHECK(message.in_python() ==
-        "runs/--step --amax: want steps=slice(first, end) or tensor=; roles={GLOB: ROLE}");
+        "runs/--step --amax: expected steps=slice(first, end) or tensor=; roles={GLOB: ROLE}");
   CHECK(Message(file).in_python() == file);
   CHECK(message != Message(message.text()));
 }

@@ -77,7 +77,7 @@ TEST_CASE("NaN or infinities of a last step are said unless a loss scale explain
       {"FP16 at an unknown scale", grad, Dtype::f16, 0, 1, 1, {}, {}, false},
       {"infinities less infinities are NaN", grad, Dtype::f16, 1, 1, 1, {}, {}, false},
       {"NaN alone are not", grad, Dtype::f16, 1, 0, 1, {}, {}, true},
-      {"a dtype that is not known", grad, {}, 0, 1, 1, {}, {}, false},
+      {"a dtype that is unknown", grad, {}, 0, 1, 1, {}, {}, false},
       {"its NaN", grad, {}, 1, 0, 1, {}, {}, true},
       {"the scale that the values carry", grad, Dtype::f16, 1, 0, 1024, {}, {}, false},
       {"that of the scalars: FP32 of autocast", grad, Dtype::f32, 1, 1, 1, 1024.0, {}, false},

@@ -43,7 +43,7 @@ TEST_CASE("infinities at scales far below and above: what each leaves known", "[
     const char* what;
     int first, last, neighbours;
     overflow::Cause wanted;
-    bool at_every_scale;
+    bool not_scale_related;
   };
   const Row row = GENERATE(values<Row>({
       {"down to 2^-18, no scale cures it", 16, -18, -10, overflow::Cause::nan_in_model, true},
@@ -65,7 +65,7 @@ TEST_CASE("infinities at scales far below and above: what each leaves known", "[
   const overflow::OverflowEvent event = only(run.find());
   CAPTURE(event.why);
   CHECK(event.cause == row.wanted);
-  CHECK(event.at_every_scale == row.at_every_scale);
+  CHECK(event.not_scale_related == row.not_scale_related);
   CHECK(event.safe_log2.has_value() == (row.wanted == overflow::Cause::by_scale));
   CHECK(
       (row.wanted != overflow::Cause::undetermined || event.why.find("FP32") != std::string::npos));
@@ -129,6 +129,6 @@ TEST_CASE("no scale cures it, but the forward pass may have overflowed", "[table
   }
   const overflow::OverflowEvent event = only(run.find());
   CHECK(event.cause == overflow::Cause::undetermined);
-  CHECK(event.at_every_scale);
+  CHECK(event.not_scale_related);
   CHECK(event.why.find("neither its loss nor its activations") != std::string::npos);
 }

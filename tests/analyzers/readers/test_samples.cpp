@@ -199,7 +199,8 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
   }
   CHECK(recorded.notes.empty());
   REQUIRE(made.notes.size() == 1);
-  CHECK(made.notes[0].text().find("holds sampled tensors and no tables; tables are made of them") !=
+  CHECK(made.notes[0].text().find(
+            "holds sampled tensors but no histograms; histograms are made from the tensors") !=
         std::string::npos);
   selection.tensor_glob = "weight/*";
   CHECK(underflow::analyze({folder / "alone"}, {}, selection).logs[0].tensors.size() == 1);

@@ -48,7 +48,7 @@ TEST_CASE("the run's own policy is advised first, every framework's beside it", 
   }
 }
 
-TEST_CASE("a policy that makes no step is left out", "[dynamic]") {
+TEST_CASE("a policy that makes no step is skipped", "[dynamic]") {
   const test::TempFolder folder;
   const Study found =
       study_of({write_run(folder / "run", std::vector<double>(20, 1e7), {{"policy", "keras2"}})});

@@ -156,7 +156,7 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
     const test::TempFolder folder;
     random.run.write(folder / "run");
     const Study found = study(analyze({folder / "run"}, {}, {}, {.series = true}, {}), {}, {});
-    REQUIRE(found.overflow.at_every_scale.empty());
+    REQUIRE(found.overflow.not_scale_related.empty());
     const double largest = *std::ranges::max_element(random.least);
     with_infinities += random.censored ? 1 : 0;
     ++checked;

@@ -125,7 +125,7 @@ TEST_CASE("skip limit: a scale that is logged once it was halved", "[skip_limit]
   CHECK(recommend::skip_limit(analysis, 1e-3)->skipped_at == 0x1p17);
 }
 
-TEST_CASE("skip limit: a loss that is no number is the model's", "[skip_limit]") {
+TEST_CASE("skip limit: a loss that is not a number is the model's", "[skip_limit]") {
   underflow::Analysis analysis = console({});
   analysis.logs[0].scalars.push_back(step_at(3, 0x1p16, true));
   analysis.logs[0].scalars.back().loss = std::numeric_limits<double>::quiet_NaN();

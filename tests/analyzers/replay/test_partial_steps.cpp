@@ -18,7 +18,7 @@ TEST_CASE("Of a magnitude that may have been larger the power that holds it is a
   replay::weights_at_least(series);
   CHECK_FALSE(replay::holds(series, 0).sure);
   CHECK(replay::holds(series, 0).text() ==
-        "at most 2^-4 (how much less is not known: what was recorded is the least that it can be)");
+        "at most 2^-4 (how much less is unknown: what was recorded is the least that it can be)");
 }
 
 TEST_CASE("No scale above 2^40 is the lowest of smallest magnitudes") {

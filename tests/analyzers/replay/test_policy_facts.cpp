@@ -153,7 +153,7 @@ TEST_CASE("A power of two that holds is written with what is not known of it") {
   CHECK(replay::Holds{0x1p-4, true}.text() == "2^-4");
   CHECK(replay::Holds{512, true}.text() == "512");
   CHECK(replay::Holds{512, false}.text() ==
-        "at most 512 (how much less is not known: what was recorded is infinite)");
+        "at most 512 (how much less is unknown: what was recorded is infinite)");
   CHECK(replay::Holds().text() == "inf");
 }
 

@@ -33,16 +33,16 @@ TEST_CASE("A scale that is not recorded is not said to be larger") {
   series.seen[3].overflow_from = kInf;  // as where no scale is known
   series.seen[4].overflow_from = kInf;
   CHECK(tuned_from("torch", series).stopped_by ==
-        "At 2 steps the run overflowed at a scale that is not recorded: how small one has to be to "
-        "hold them is not known.");
+        "At 2 steps the run overflowed at a scale that is not recorded; it is unknown how small a "
+        "scale has to be to hold them.");
   series.seen[4].overflow_from = 2;
   const replay::TunedPolicy both = tuned_from("torch", series);
   CHECK(stopped(both,
-                "At 1 step the run overflowed at a scale that is not recorded: how small one "
-                "has to be to hold it is not known."));
+                "At 1 step the run overflowed at a scale that is not recorded; it is unknown how "
+                "small a scale has to be to hold it."));
   CHECK(stopped(both,
-                "At 1 step the run overflowed at a larger scale: how small one has to be to "
-                "hold it is not recorded."));
+                "At 1 step the run overflowed at a larger scale; the log does not show how small a "
+                "scale has to be to hold it."));
 }
 
 TEST_CASE("Settings start as low as gradients of binary32 ask for") {
@@ -60,7 +60,7 @@ TEST_CASE("Below the arithmetic of a framework no scale is tried, and it is said
   const replay::TunedPolicy torch = tuned_from("torch", series);
   CHECK(torch.trace.scale_at(0) == 0x1p-126);
   CHECK(stopped(torch,
-                "need a scale of 2^-1008 or less, and its framework keeps the scale in "
+                "need a scale of 2^-1008 or less, but its framework keeps the scale in "
                 "binary32, whose smallest normal number is 2^-126."));
   const replay::TunedPolicy apex = tuned_from("apex", series);  // binary64
   CHECK(apex.trace.skipped.empty());

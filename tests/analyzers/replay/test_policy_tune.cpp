@@ -169,7 +169,7 @@ TEST_CASE("DeepSpeed's configuration file has integers") {
   CHECK(!tuned.trace.error);
   CHECK(tuned.trace.skipped.size() == 5);  // down to 2^-5
   CHECK(tuned.stopped_by ==
-        "It cannot be told to start below 1, and 5 steps need a scale of 2^-5 "
+        "The initial scale cannot be below 1, but 5 steps need a scale of 2^-5 "
         "or less.");
 }
 
@@ -202,11 +202,11 @@ TEST_CASE("What stops every setting is told") {
   const replay::TunedPolicy torch = tuned_from("torch", wide);
   CHECK(!torch.within_target);
   CHECK(torch.stopped_by ==
-        "Keeping it takes a scale of 1048576, at which 400 of 400 steps overflow.");
+        "Keeping it needs a scale of 1048576, at which 400 of 400 steps overflow.");
   CHECK(torch.trace.skipped.empty());  // what is flushed is no reason to skip all
   wide.seen.assign(400, {0x1p-10, 0});
   CHECK(tuned_from("os2s-backoff", wide).stopped_by ==
-        "Keeping it takes a scale of 1048576, and it never grows beyond 16384 (scale_max).");
+        "Keeping it needs a scale of 1048576, and it never grows beyond 16384 (scale_max).");
   wide.flushed = {{0, 100, 0, {50}}};
   CHECK(tuned_from("torch", wide).stopped_by ==
         "Even a scale of 2^40 flushes more than the target.");
@@ -219,7 +219,7 @@ TEST_CASE("What a log tells within bounds alone is stopped by nothing") {
   const replay::TunedPolicy tuned = tuned_from("torch", series);
   CHECK(!tuned.within_target);
   CHECK(tuned.stopped_by.find("computed in FP16 when they were recorded") != std::string::npos);
-  CHECK(tuned.stopped_by.find("Keeping it takes") == std::string::npos);
+  CHECK(tuned.stopped_by.find("Keeping it needs") == std::string::npos);
 }
 
 TEST_CASE("Where nobody knows what is flushed, a small scale is not as good as a larger one") {
@@ -291,7 +291,7 @@ TEST_CASE("What drags a scale down is told, where there is room") {
   replay::StepSeries series = series_of(magnitudes);
   for (const std::int64_t step : {0, 250}) series.flushed.push_back({step, 100, -8, {100, 0}});
   const replay::TunedPolicy tuned = tuned_from("torch", series);
-  CHECK(tuned.stopped_by.find("hardly any room") == std::string::npos);
+  CHECK(tuned.stopped_by.find("almost no headroom") == std::string::npos);
   CHECK(tuned.stopped_by.find("come from the model drag its own down to 2^-") != std::string::npos);
   CHECK(tuned.stopped_by.find("as it has no floor") != std::string::npos);
 }
@@ -300,7 +300,7 @@ TEST_CASE("A target that leaves no room in a short run is told") {
   replay::StepSeries series = series_of(std::vector<double>(40, 1));
   series.flushed = {{0, 100, 14, {50, 0}}};  // nothing from 2^15 on, where 2^16 overflows
   CHECK(tuned_from("torch", series).stopped_by ==
-        "Keeping it takes a scale of 32768, which leaves hardly any room to larger gradients.");
+        "Keeping it needs a scale of 32768, which leaves almost no headroom for larger gradients.");
 }
 
 TEST_CASE("Settings that hold every step, or flush little: not both") {
@@ -377,7 +377,7 @@ TEST_CASE("Of bounds the lower one tells what a scale surely flushes") {
   replay::StepSeries series = series_of(std::vector<double>(400, 0.5));
   series.flushed.push_back({0, 100, 19, {{50, 60}, {0, 10}}});
   CHECK(tuned_from("torch", series).stopped_by ==
-        "Keeping it takes a scale of 1048576, at which 400 of 400 steps overflow.");
+        "Keeping it needs a scale of 1048576, at which 400 of 400 steps overflow.");
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ log::TensorRecord scaled_record(std::int64_t at, double scale) {
   return record;
 }
 
-TEST_CASE("Tables of a collapsed scale are left out with one note, the steps stay") {
+TEST_CASE("Tables of a collapsed scale are skipped with one note, the steps stay") {
   const TempFolder folder;
   const auto write = [&](const char* name, const std::vector<double>& scales) {
     log::Manifest scaled;
@@ -120,7 +120,7 @@ TEST_CASE("Tables of a collapsed scale are left out with one note, the steps sta
   CHECK(series.steps.size() == 4);
   CHECK(series.recorded_scale[3] == 1e-43);
   CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
-          return note.find("2 tables are left out, from step 2 on") != std::string::npos;
+          return note.find("2 histograms are skipped, from step 2 on") != std::string::npos;
         }) == 1);
   const auto dead = write("dead", {1e-42, 1e-43});
   const std::string message = test::message_of([&] { series_in(dead); });

@@ -109,7 +109,7 @@ TEST_CASE("One rank alone of several is not the whole run") {
   CHECK(trace.unknown == Steps{0});
   CHECK(trace.skipped == Steps{1});
   REQUIRE(notes.size() == 1);
-  CHECK(notes[0].text().find("is rank 0 alone of 8") != std::string::npos);
+  CHECK(notes[0].text().find("is only rank 0 of 8") != std::string::npos);
   // Gradients of weights are the same on all ranks, unless each has a part of them.
   const Scalars weights = {step(0, 0.5), step(1, 0.5)};
   notes.clear();

@@ -106,8 +106,7 @@ TEST_CASE("recorded updates, over steps and in each", "[table]") {
         1000);
 }
 
-TEST_CASE("sources in their order of preference, steps that lack the best are left out",
-          "[table]") {
+TEST_CASE("sources in their order of preference, steps that lack the best are skipped", "[table]") {
   const TempFolder folder;
   const Values half(5, 0.5f);
   {
@@ -130,8 +129,8 @@ TEST_CASE("sources in their order of preference, steps that lack the best are le
   CHECK(found.per_step.size() == 1);
   CHECK(found.table.cells.contains({0, -12}));
   CHECK(notes_say(analysis,
-                  "updates are taken from source 'optimizer_state'; a step that has only "
-                  "source 'difference' left out"));
+                  "updates are taken from source 'optimizer_state'; skipped: a step that has "
+                  "only source 'difference'"));
 }
 
 TEST_CASE("plain SGD: the gradient without its scale, times the step's learning rate", "[table]") {
@@ -234,7 +233,7 @@ TEST_CASE("what cannot be shown or counted is noted", "[table]") {
         0, {{"weight/w", {5}, test::view_of(kOnes)}, {"update/w", {5}, test::view_of(kUpdates)}});
   }
   CHECK(notes_say(with_updates(folder / "run"),
-                  "tensor 'weight/w' is sampled but has no table at any selected step"));
+                  "tensor 'weight/w' is sampled but has no histogram at any selected step"));
   const std::byte eight[2] = {};
   const TensorView narrow = {Dtype::f8_e4m3, eight, 2};
   log::write_safetensors(folder / "narrow.safetensors",
@@ -268,7 +267,7 @@ TEST_CASE("two shapes are no pair: the next source is taken, or none", "[table]"
   CHECK(notes_say(analysis,
                   "tensor 'weight/w' has shape [5], but 'optimizer_state/exp_avg_sq/w' has [2], "
                   "'update/w' has [2]: "));
-  CHECK(notes_say(analysis, "so that updates are taken from source 'difference'"));
+  CHECK(notes_say(analysis, "so updates are taken from source 'difference'"));
   CHECK_FALSE(find(analysis, "weight/v").updates);
   CHECK(notes_say(analysis,
                   "tensor 'weight/v' has shape [5], but 'update/v' has [2], "
@@ -293,11 +292,12 @@ TEST_CASE("what a log does not say of the optimizer is assumed aloud", "[table]"
     REQUIRE(find(analysis, "weight/w").updates);
     return analysis;
   };
-  CHECK(notes_say(notes_of("adam", "torch.optim.Adam", R"({"params": ["w"], "eps": "small"})"),
-                  "defaults are taken to recompute updates, weight_decay 0, eps 1e-08, betas 0.9 "
-                  "and 0.999;"));
+  CHECK(notes_say(
+      notes_of("adam", "torch.optim.Adam", R"({"params": ["w"], "eps": "small"})"),
+      "updates are recomputed with PyTorch's defaults, weight_decay 0, eps 1e-08, betas 0.9 "
+      "and 0.999;"));
   CHECK(notes_say(notes_of("adamw", "torch.optim.AdamW", R"({"params": ["w"], "betas": [0, 0.5]})"),
-                  "recompute updates, weight_decay 0.01, eps 1e-08;"));
+                  "recomputed with PyTorch's defaults, weight_decay 0.01, eps 1e-08;"));
   CHECK_FALSE(
       notes_say(notes_of("all", "torch.optim.Adam",
                          R"({"params": ["w"], "betas": [0, 0.5], "eps": 1, "weight_decay": 0})"),

@@ -65,7 +65,7 @@ class Emulated {
   backend::UpdateRule rule_;
 };
 
-/// Values from subnormals to beyond overflow, and what is no number.
+/// Values from subnormals to beyond overflow, and what is not a number.
 Floats wide_values(std::size_t count, Dtype dtype, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> exponent(-26, 16);

@@ -58,13 +58,13 @@ TEST_CASE("digits.csv that is not scikit-learn's is refused", "[sim][data]") {
   CHECK_THAT(said(text.substr(0, text.rfind('\n', text.size() - 2) + 1)),
              Contains("1796 images") && Contains("1797"));
   CHECK_THAT(said(text + text), Contains("3594 images"));
-  CHECK_THAT(said("17" + text.substr(1)), Contains("line 1: column 1 is 17: want a pixel"));
+  CHECK_THAT(said("17" + text.substr(1)), Contains("line 1: column 1 is 17: expected a pixel"));
   CHECK_THAT(said("-1" + text.substr(1)), Contains("column 1 is -1"));
   CHECK_THAT(said("1;" + text.substr(1)), Contains("column 1 does not end at a comma"));
-  CHECK_THAT(said("x" + text), Contains("column 1 is no integer"));
+  CHECK_THAT(said("x" + text), Contains("column 1 is not an integer"));
   std::string label = text;
   label.insert(label.find('\n') - 1, "1");
-  CHECK_THAT(said(label), Contains("line 1: column 65 is 10: want a label"));
+  CHECK_THAT(said(label), Contains("line 1: column 65 is 10: expected a label"));
   label = text;
   label.insert(label.find('\n'), ",1");
   CHECK_THAT(said(label), Contains("column 65 does not end at a line end"));
@@ -118,7 +118,7 @@ TEST_CASE("IDX files that are not what they say are refused", "[sim][data]") {
   CHECK_THAT(said(images + "x"), Contains("longer than the 36 bytes"));
   CHECK_THAT(said("P" + images.substr(1)), Contains("begins with 50 00"));
   CHECK_THAT(said(idx(0xD03, {6, 2, 3}, "")), Contains("type 0D (binary32) in 3"));
-  CHECK_THAT(said(idx(0x801, {6}, "")), Contains("in 1 dimensions: want 08"));
+  CHECK_THAT(said(idx(0x801, {6}, "")), Contains("in 1 dimensions: expected 08"));
   CHECK_THAT(said(idx(kImages, {6, 0, 3}, "")), Contains("dimension 2") && Contains("is 0"));
   // Products that do not fit, in 64 bits either: 2^96 and a bit over 2^64.
   CHECK_THAT(said(idx(kImages, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "")), Contains("more than"));
@@ -129,7 +129,7 @@ TEST_CASE("IDX files that are not what they say are refused", "[sim][data]") {
   CHECK_THAT(said(idx(kImages, {5, 2, 3}, std::string(30, 'x'))),
              Contains("6 labels") && Contains("5 images"));
   CHECK_THAT(refused(files, kLabels, idx(0x801, {6}, std::string("\0\1\2\12\4\5", 6))),
-             Contains("label 3 is 10: want 0 to 9"));
+             Contains("label 3 is 10: expected 0 to 9"));
   CHECK_THAT(
       refused(files, "t10k-images-idx3-ubyte", idx(kImages, {2, 3, 2}, std::string(12, 'x'))),
       Contains("2 x 3") && Contains("3 x 2"));

@@ -131,7 +131,7 @@ TEST_CASE("a step that is tried again takes the next batch") {
   CHECK(*step.loss != *log::RunLog(temp / "first").scalars().at(0).loss);
 }
 
-TEST_CASE("without a policy nothing is left out") {
+TEST_CASE("without a policy nothing is skipped") {
   const TempFolder temp;
   auto s = settings("fp16");
   s.rule.learning_rate = 1e4;

@@ -263,7 +263,7 @@ TEST_CASE("settings that cannot be are refused in words") {
   const auto refused = [&](const sim::training::Settings& s) {
     return message_of([&] { sim::training::train(s, temp / "none"); });
   };
-  CHECK(refused(settings("mixed", "te-delayed")).find("is no loss scale") != std::string::npos);
+  CHECK(refused(settings("mixed", "te-delayed")).find("is not a loss scale") != std::string::npos);
   auto s = settings("mixed", "als");
   s.accumulation_steps = 2;
   CHECK(refused(s).find("microbatches would carry different scales") != std::string::npos);

@@ -201,7 +201,7 @@ TEST_CASE("a step that was tried again is compared with its last batch, microbat
   }
 }
 
-TEST_CASE("gradients that are infinite are counted, and left out of norms") {
+TEST_CASE("gradients that are infinite are counted, and skipped of norms") {
   const TempFolder temp;
   auto s = compared("mixed", "static,scale=2^24");
   s.steps = 1;
@@ -241,7 +241,7 @@ TEST_CASE("a file of true errors that is none is refused with its line") {
                                  R"([{"role":"none","name":"x"}]})"}) {
     std::ofstream(temp / "true_error.jsonl") << line << '\n';
     const std::string message = message_of([&] { sim::training::read_true_errors(temp / ""); });
-    CHECK(message.find("true_error.jsonl, line 1: is none of") != std::string::npos);
+    CHECK(message.find("true_error.jsonl, line 1: is not one of") != std::string::npos);
   }
 }
 

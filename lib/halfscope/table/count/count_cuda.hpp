@@ -47,7 +47,7 @@ class TableCount {
 /// What every step's decision needs of a tensor.
 struct GradientSums {
   bool nan = false, infinity = false;
-  double max_abs = 0;      ///< infinite where an element is; NaNs are left out
+  double max_abs = 0;      ///< infinite where an element is; NaNs are skipped
   double sum_squares = 0;  ///< of the finite ones; binary64, the same on every device
 };
 

@@ -21,7 +21,7 @@ void require_device_tensor(const DeviceTensor& tensor, const char* who) {
   const Dtype d = tensor.dtype;
   if (d != Dtype::f16 && d != Dtype::bf16 && d != Dtype::f32) {
     throw std::invalid_argument(std::string(who) + ": elements of dtype " +
-                                std::string(name_of(d)) + ", want F16, BF16 or F32");
+                                std::string(name_of(d)) + ", expected F16, BF16 or F32");
   }
   if (tensor.count < 0) {
     throw std::invalid_argument(std::string(who) + ": a count of " + std::to_string(tensor.count));

@@ -12,8 +12,8 @@ namespace halfscope {
 
 /// The sum of a weight and an update between two neighbours of a format.
 struct RandomMove {
-  /// The sum is no number of the format, and one neighbour is the old weight: the way from that one
-  /// to the sum is `way` / 2^64 of the way to the other, rounded down; `more`: not exactly.
+  /// The sum is not a number of the format, and one neighbour is the old weight: the way from that
+  /// one to the sum is `way` / 2^64 of the way to the other, rounded down; `more`: not exactly.
   /// Otherwise the weight moves whatever the random number is.
   bool by_chance;
   bool away_from_zero;  ///< the other neighbour is the one of larger magnitude

@@ -41,7 +41,7 @@ void require_weight_format(Format f) {
   if (f == kBinary16 || f == kBfloat16) return;
   throw std::invalid_argument("updates: weights of " + std::to_string(f.width) +
                               " bits, precision " + std::to_string(f.precision) +
-                              "; want binary16 or bfloat16");
+                              "; expected binary16 or bfloat16");
 }
 
 SgdStep::SgdStep(double lr, double scale)
@@ -51,11 +51,11 @@ SgdStep::SgdStep(double lr, double scale)
       scale_is_one_(scale == 1) {
   if ((rate_ & kBinary32.magnitude_mask()) > kBinary32.largest_finite()) {
     throw std::invalid_argument("updates: the learning rate is " + std::to_string(lr) +
-                                ", want a number that is finite in binary32");
+                                ", expected a number that is finite in binary32");
   }
   if (scale_.kind != Kind::finite || scale_.negative) {
     throw std::invalid_argument("updates: the scale is " + std::to_string(scale) +
-                                ", want a positive finite number");
+                                ", expected a positive finite number");
   }
 }
 

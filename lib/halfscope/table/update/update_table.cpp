@@ -80,12 +80,12 @@ void require_pairs(const TensorView& weights, const TensorView& other, Format we
   require_weight_format(weight_format);
   if (weights.count != other.count) {
     throw std::invalid_argument("updates: " + std::to_string(weights.count) + " weights and " +
-                                std::to_string(other.count) + " updates, want as many");
+                                std::to_string(other.count) + " updates, expected as many");
   }
   for (const TensorView* t : {&weights, &other}) {
     if (format_of(t->dtype).width < 16) {
       throw std::invalid_argument("updates: elements of dtype " + std::string(name_of(t->dtype)) +
-                                  ", want F16, BF16, F32 or F64");
+                                  ", expected F16, BF16, F32 or F64");
     }
   }
 }

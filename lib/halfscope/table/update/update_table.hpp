@@ -51,7 +51,7 @@ struct UpdateTable {
   UpdateCounts counts;
   /// By (binade of w16, binade of u); a w16 of zero has the binade kZeroWeight.
   std::map<std::pair<int, int>, UpdateCell> cells;
-  /// By floor(log2(|u| / |w16|)), exactly; zero weights are left out.
+  /// By floor(log2(|u| / |w16|)), exactly; zero weights are skipped.
   std::map<int, UpdateCell> ratios;
   /// Applied updates of `half` by floor(log2(relative error)); error |w_new - w16 - u| / |u|.
   std::map<int, std::uint64_t> errors;

@@ -161,7 +161,7 @@ void require(const WhatIfOptions& options) {
   for (const int bits : options.random_bits) {
     if (bits < 1 || bits > 32) {
       throw std::invalid_argument("what_if: " + std::to_string(bits) +
-                                  " random bits, want 1 to 32");
+                                  " random bits, expected 1 to 32");
     }
   }
   constexpr int kMost = 64;
@@ -169,7 +169,7 @@ void require(const WhatIfOptions& options) {
   if (first < -kMost || last > kMost || first > last) {
     throw std::invalid_argument("what_if: learning rates times 2^" + std::to_string(first) +
                                 " to 2^" + std::to_string(last) +
-                                ", want factors in 2^-64 to 2^64");
+                                ", expected factors in 2^-64 to 2^64");
   }
 }
 

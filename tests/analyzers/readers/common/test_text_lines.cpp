@@ -35,7 +35,7 @@ TEST_CASE("text lines: bad ones are one note with the first") {
   bad.add(9, "other");
   bad.tell("log", notes);
   REQUIRE(notes.size() == 1);
-  CHECK(notes[0] == "log: 2 lines are left out; the first is line 7: why");
+  CHECK(notes[0] == "log: 2 lines are skipped; the first is line 7: why");
 }
 
 TEST_CASE("text lines: numbers and their last digit") {

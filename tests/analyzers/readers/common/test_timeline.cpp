@@ -120,7 +120,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
     REQUIRE(told.scalars.size() == 1);
     CHECK(told.scalars[0].max_abs_weight_grad == 8.0);
     CHECK(told.scalars[0].max_abs_activation_grad == std::nullopt);
-    CHECK(told.says("taken as unscaled"));
+    CHECK(told.says("treated as unscaled"));
     REQUIRE(told.peaks.size() == 2);
     CHECK(told.peaks[0].max_abs == 8.0);
     CHECK(told.peaks[0].loss_scale == 1024);
@@ -135,9 +135,9 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
     CHECK(told.frames[0].run_scale == 4);
     CHECK(told.frames[1].scale == 1);
     CHECK(told.scalars[0].max_abs_weight_grad == 0.5);
-    CHECK_FALSE(told.says("taken as unscaled"));
+    CHECK_FALSE(told.says("treated as unscaled"));
   }
-  SECTION("a tag: steps without a known scale are left out and counted") {
+  SECTION("a tag: steps without a known scale are skipped and counted") {
     selection.scale_tag = "amp/scale";
     common::Timeline timeline("run", selection, visit);
     CHECK(timeline.recorded_scale("amp/scale", 1, 16));
@@ -150,7 +150,7 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
     REQUIRE(told.frames.size() == 2);
     CHECK(told.frames[0].scale == 16);
     CHECK(told.frames[1].scale == 8);
-    CHECK(told.says("1 entry of gradients is left out, at 1 step from 3 to 3"));
+    CHECK(told.says("1 entry of gradients is skipped, at 1 step from 3 to 3"));
     CHECK(told.scalars.front().loss_scale == 16);
   }
   SECTION("a tag that is not there is refused with what is") {
@@ -206,7 +206,7 @@ TEST_CASE("where no name carries a role all are taken as gradients") {
   timeline.finish(told.notes);
   CHECK(told.frames[0].role == Role::weight_grad);
   CHECK(told.frames[0].role_source == RoleSource::assumed);
-  CHECK(told.says("all are taken as weight_grad"));
+  CHECK(told.says("all are treated as weight_grad"));
 }
 
 TEST_CASE("the largest magnitude is not told where a table leaves it open") {

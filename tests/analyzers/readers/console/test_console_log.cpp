@@ -241,7 +241,7 @@ TEST_CASE("texts that are no console logs are refused with what is understood") 
   write(folder / "run" / "notes.txt", "nothing to see\n");
   CHECK_FALSE(console::is_console_log(folder / "run"));
   CHECK_THROWS_WITH(Read(folder / "run"),
-                    Catch::Contains("holds none of the files that are understood") &&
+                    Catch::Contains("holds no file that Halfscope can read") &&
                         Catch::Contains("DeepSpeed") && Catch::Contains("run logs"));
   write(folder / "zeros.log", std::string(100, '\0') + deepspeed(4, 2));
   CHECK_FALSE(console::is_console_log(folder / "zeros.log"));
@@ -282,7 +282,7 @@ TEST_CASE("DeepSpeed's CSV files are one timeline") {
   CHECK(read.scalars.at(1).loss == 3.5);
   CHECK(read.scalars.at(2).loss == 3.25);
   CHECK(read.scalars.at(2).learning_rate == 0.2);
-  CHECK(read.says("counts samples, 32 a step"));
+  CHECK(read.says("counts samples, 32 per step"));
   CHECK(read.kinds[0].gaps == std::vector<Gap>{Gap::tensors});
 }
 
@@ -304,11 +304,11 @@ TEST_CASE("a CSV file whose second column has the file's own name is read") {
     const Read read(write(folder / name / "any.csv", "step," + std::string(name) + "\n" + rows));
     CHECK(read.scale(2) == 64);
     CHECK(read.scale(4) == 32);
-    CHECK(read.says("counts samples, 32 a step"));
+    CHECK(read.says("counts samples, 32 per step"));
     CHECK(
-        read.says("any.csv: what stands for a loss scale is infinite, nan or negative: once, in "
-                  "line 3 (nan); such rows are left out"));
-    REQUIRE(read.skips.size() == 1);  // the row between is left out
+        read.says("any.csv: a loss scale is infinite, nan or negative: once, in "
+                  "line 3 (nan); such rows are skipped"));
+    REQUIRE(read.skips.size() == 1);  // the row between is skipped
     CHECK(read.skips[0].first == 2);
     CHECK(read.skips[0].last == 3);
   }
@@ -318,14 +318,14 @@ TEST_CASE("a CSV file whose second column has the file's own name is read") {
   const Read none(other);
   CHECK(none.scalars.empty());
   CHECK(
-      none.says("no column is a loss, a learning rate or a loss scale by its name, the first is "
-                "'Train_Samples_elapsed'; --recorded-scale NAME names the loss scale"));
+      none.says("no column name means loss, learning rate or loss scale, the first is "
+                "'Train_Samples_elapsed'; use --recorded-scale NAME to name the loss scale"));
   write(folder / "other" / "b.csv", "step,lr\n1,0.5\n2,0.5\n");
   write(folder / "other" / "c.csv", "step,Train_Samples_lr\n1,0.25\n");
   const Read both(folder / "other");
   CHECK(both.scalars.at(1).learning_rate == 0.25);
   CHECK(both.scalars.at(2).learning_rate == 0.5);
-  CHECK(both.says("'b' and 'c' mean the same; at a step that both have the latter holds"));
+  CHECK(both.says("'b' and 'c' mean the same; at a step that both have, the latter is used"));
 }
 
 TEST_CASE("other CSV files are none of DeepSpeed's") {
@@ -344,7 +344,7 @@ TEST_CASE("several kinds in one folder are one timeline") {
   CHECK(read.scale(2) == 65536);
   CHECK(read.skipped(8) == true);
   CHECK(read.kinds.size() == 2);
-  CHECK(read.says("taken as one run, joined by step"));
+  CHECK(read.says("treated as one run, joined by step"));
 }
 
 }  // namespace

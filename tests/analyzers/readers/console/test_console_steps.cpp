@@ -99,7 +99,7 @@ TEST_CASE("text right behind a number is not of it") {
   CHECK(console::console_line(apex("+4.0.")).overflow->next == 4);
 }
 
-TEST_CASE("what cannot be a loss scale is left out and told, its step is skipped") {
+TEST_CASE("what cannot be a loss scale is skipped and told, its step is skipped") {
   for (const std::string scale : {"nan", "inf", "-2.0"}) {
     INFO(scale);
     const Steps read(apex("4.0") + "\n" + apex(scale) + "\n" + apex("2.0") + "\n");
@@ -108,14 +108,13 @@ TEST_CASE("what cannot be a loss scale is left out and told, its step is skipped
     CHECK(read.scale(3) == 2);
     CHECK(read.skipped(1) == true);
     CHECK(read.skipped(2) == true);
-    CHECK(
-        read.noted("what stands for a loss scale is infinite, nan or negative: once, in line 2 (" +
-                   (scale == "-2.0" ? "-2" : scale) + "); it is left out") == 1);
+    CHECK(read.noted("a loss scale is infinite, nan or negative: once, in line 2 (" +
+                     (scale == "-2.0" ? "-2" : scale) + "); it is skipped") == 1);
   }
   const Steps next(megatron(1, "4.0", 0) + megatron(2, "inf", 0) + megatron(3, "nan", 0));
   CHECK(next.scale(2) == 4);
   CHECK(next.scale(3) == std::nullopt);
-  CHECK(next.noted("infinite, nan or negative: 2 times, first in line 2 (inf); it is left out") ==
+  CHECK(next.noted("infinite, nan or negative: 2 times, first in line 2 (inf); it is skipped") ==
         1);
 }
 
@@ -133,12 +132,13 @@ TEST_CASE("more steps skipped than done") {
   REQUIRE(read.skips.size() == 1);          // what is possible is believed
   CHECK(read.skips[0].first == 21);
   CHECK(read.skips[0].count == 10);
-  CHECK(read.noted("more steps are said to be skipped than were done: 2 times, first in line 2 "
-                   "(step 11: 3 skipped since step 10, 0 told in lines between); the lines of "
-                   "overflows are counted instead") == 1);
+  CHECK(read.noted("more skipped steps are reported than steps were done: 2 times, first in line 2 "
+                   "(step 11: 3 skipped since step 10, 0 overflow lines between); overflow lines "
+                   "are counted instead") == 1);
   const Steps first(attempted(8, 4) + done(2, 3));
-  CHECK(first.noted("more steps are said to be skipped than were done: once, in line 2 (step 2: 3 "
-                    "skipped in all, 0 of them by step 0, 1 told in lines between)") == 1);
+  CHECK(first.noted(
+            "more skipped steps are reported than steps were done: once, in line 2 (step 2: 3 "
+            "skipped in all, 0 of them by step 0, 1 overflow lines between)") == 1);
   CHECK(first.in_ranges() == 1);
 }
 
@@ -149,9 +149,9 @@ TEST_CASE("fewer steps skipped in all than before") {
   CHECK(read.skips[1].first == 11);
   CHECK(read.skips[1].count == 1);
   CHECK(read.skipped(21) == std::nullopt);
-  CHECK(read.noted(
-            "fewer steps are said to be skipped in all than before: 2 times, first in line 3 "
-            "(step 20: 2 skipped in all, 5 of them by step 10, 1 told in lines between)") == 1);
+  CHECK(read.noted("the reported total of skipped steps decreases: 2 times, first in line 3 "
+                   "(step 20: 2 skipped in all, 5 of them by step 10, 1 overflow lines between)") ==
+        1);
   // A run that was started again counts from its checkpoint.
   const Steps again(done(10, 5) + done(4, 2) + done(20, 3));
   CHECK(again.noted("than before") == 0);
@@ -194,12 +194,12 @@ TEST_CASE("steps skipped between a restart and the first line after it") {
 TEST_CASE("overflows where no step is said to be skipped, and more than the steps") {
   const Steps none(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 1));
   CHECK(none.in_ranges() == 1 + 2);
-  CHECK(none.noted("more overflows are told than steps are said to be skipped: once, in line 4 "
-                   "(step 20: 1 skipped in all, 1 of them by step 10, 2 told in lines between)") ==
+  CHECK(none.noted("there are more overflow lines than reported skipped steps: once, in line 4 "
+                   "(step 20: 1 skipped in all, 1 of them by step 10, 2 overflow lines between)") ==
         1);
   const Steps fewer(done(10, 1) + attempted(8, 4) + attempted(4, 2) + done(20, 2));
   CHECK(fewer.in_ranges() == 1 + 2);
-  CHECK(fewer.noted("more overflows are told") == 1);
+  CHECK(fewer.noted("more overflow lines") == 1);
   const std::string unknown = attempted(8, 4, "") + attempted(8, 4, "");
   const Steps ranks(done(10, 1) + unknown + done(20, 2));  // two that say the same
   CHECK(ranks.in_ranges() == 1 + 1);
@@ -210,8 +210,8 @@ TEST_CASE("overflows where no step is said to be skipped, and more than the step
       attempted(32, 16, "") + attempted(16, 8, "") + attempted(8, 4, "") + attempted(4, 2, "");
   const Steps many(megatron(10, "8.0", 0) + four + megatron(13, "8.0", 0));
   CHECK(many.in_ranges() == 3);
-  CHECK(many.noted("more overflows are told than steps were done: once, in line 6 (step 13: 0 "
-                   "skipped since step 10, 4 told in lines between); no more than these") == 1);
+  CHECK(many.noted("there are more overflow lines than steps: once, in line 6 (step 13: 0 "
+                   "skipped since step 10, 4 overflow lines between); at most these") == 1);
 }
 
 TEST_CASE("lines and counters that agree are no contradiction") {

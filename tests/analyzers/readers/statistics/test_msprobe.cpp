@@ -89,7 +89,7 @@ TEST_CASE("msprobe: hostile files are told, not crashed on") {
                                   "\n" + std::string("\0,\0,\0\n", 6));
   const Told told = told_of(log);
   CHECK(told.peak("grad_reduced/w", 1) != nullptr);
-  CHECK(told.noted("7 lines are left out; the first is line 3: has too few cells"));
+  CHECK(told.noted("7 lines are skipped; the first is line 3: has too few cells"));
   const Told none =
       told_of(folder.write("grad_reduced_1-1.csv", "vpp_stage,name,step,mean\n0,w,1,2\n"));
   CHECK(none.noted("has neither the ops min and max nor norm"));
@@ -131,7 +131,7 @@ TEST_CASE("msprobe: cells that contradict each other are told, bounds are wide")
   CHECK(told.noted("nans is 0 beside a min, max or norm that is nan: once, in line 7"));
   REQUIRE(told.peak("grad_reduced/g", 6) != nullptr);
   CHECK(std::isinf(told.peak("grad_reduced/g", 6)->max_abs));
-  CHECK(told.noted("do not agree on whether there are infinities or NaN: once, in line 8"));
+  CHECK(told.noted("disagree about infinities or NaN: once, in line 8"));
   const Told silent =
       told_of(folder.write("grad_reduced_1-1.csv", "vpp_stage,name,step,min,max\n0,a,1,nan,nan\n"));
   CHECK(std::isnan(silent.peak("grad_reduced/a", 1)->max_abs));

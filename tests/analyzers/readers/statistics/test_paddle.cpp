@@ -98,7 +98,7 @@ TEST_CASE("Paddle: binary64 is printed by way of binary32") {
   CHECK(told.frame("mul", 0)->table.at_or_above(magnitude_of(1e300)) == Interval(0, 1));
 }
 
-TEST_CASE("Paddle: lines that say too little or too much are left out and told") {
+TEST_CASE("Paddle: lines that say too little or too much are skipped and told") {
   const TempFolder folder;
   const std::string in = "[PRECISION] in [device=cpu, op=a, tensor=, dtype=fp32], ";
   const auto log = folder.write(
@@ -117,11 +117,11 @@ TEST_CASE("Paddle: lines that say too little or too much are left out and told")
           "[PRECISION] " + std::string(100'000, '=') + "\n");
   const Told told = told_of(log);
   CHECK(told.frames.size() == 1);
-  CHECK(told.noted("7 lines are left out; the first is line 3: has no op, numel, max or min"));
+  CHECK(told.noted("7 lines are skipped; the first is line 3: has no op, numel, max or min"));
   CHECK(
       told.noted("num_nan, num_inf and num_zero are together more than numel: once, in line 2 "
                  "('a', entry 1: dtype=fp32, numel=1, num_nan=0, num_inf=0, num_zero=2, "
-                 "max=1.0e+00, min=1.0e+00); such an entry is left out"));
+                 "max=1.0e+00, min=1.0e+00); such an entry is skipped"));
 }
 
 namespace {
@@ -134,7 +134,7 @@ std::string entry(const std::string& dtype, const std::string& counts, const std
 
 }  // namespace
 
-TEST_CASE("Paddle: counts above numel are left out, however large they are") {
+TEST_CASE("Paddle: counts above numel are skipped, however large they are") {
   const std::string most = "9223372036854775807";
   const std::string counts = GENERATE_COPY(
       "numel=9, num_nan=" + most + ", num_inf=" + most + ", num_zero=2",  // 2^64 in all
@@ -153,7 +153,7 @@ TEST_CASE("Paddle: counts above numel are left out, however large they are") {
       entry("fp32", "numel=281474976710657, num_nan=0, num_inf=0, num_zero=1", "1", "0") +
           entry("fp32", "numel=281474976710656, num_nan=0, num_inf=0, num_zero=1", "1", "0")));
   CHECK(huge.frames.size() == 1);
-  CHECK(huge.noted("a line is left out; the first is line 1: its numel is above 2^48"));
+  CHECK(huge.noted("a line is skipped; the first is line 1: its numel is above 2^48"));
 }
 
 TEST_CASE("Paddle: extremes that contradict each other are not used") {
@@ -173,7 +173,7 @@ TEST_CASE("Paddle: extremes that contradict each other are not used") {
   CHECK(
       told.noted("max is below min: once, in line 3 ('a', entry 1: dtype=fp16, numel=9, "
                  "num_nan=1, num_inf=0, num_zero=2, max=1.000000e+00, min=2.000000e+00); neither "
-                 "is believed"));
+                 "is used"));
 }
 
 TEST_CASE("Paddle: where max, min and num_zero contradict each other none is believed") {
@@ -204,7 +204,7 @@ TEST_CASE("Paddle: where max, min and num_zero contradict each other none is bel
   CHECK(table.at_or_above(magnitude_of(65505)) == Interval(0));
   CHECK(table.inf() == table.nan());
   CHECK(told.noted("max and min do not fit num_zero: once, in line 1 ('a', entry 0: dtype=fp16"));
-  CHECK(told.noted("none of them is believed: finite values may be zero or any of their format"));
+  CHECK(told.noted("none of them is used: finite values may be zero or anything in their format"));
 }
 
 TEST_CASE("Paddle: of entries whose infinities, NaN or format are in doubt only numel holds") {
@@ -212,7 +212,7 @@ TEST_CASE("Paddle: of entries whose infinities, NaN or format are in doubt only 
     const char *dtype, *counts, *max, *min, *finding;
   };
   constexpr const char* specials = "max and min do not fit num_nan and num_inf";
-  constexpr const char* format = "max or min is no number of dtype";
+  constexpr const char* format = "max or min is not a number of dtype";
   const auto row = GENERATE_COPY(
       Row{"fp32", "numel=6, num_nan=0, num_inf=0, num_zero=0", "inf", "1.0e+00", specials},
       Row{"fp32", "numel=6, num_nan=0, num_inf=1, num_zero=0", "inf", "-inf", specials},
@@ -232,7 +232,7 @@ TEST_CASE("Paddle: of entries whose infinities, NaN or format are in doubt only 
   }
   CHECK(table.at_or_above(magnitude_of(1e30)) == Interval(0, 6));
   CHECK(told.noted(std::string(row.finding) + ": once, in line 1 ('a', entry 0"));
-  CHECK(told.noted("of these only numel is believed"));
+  CHECK(told.noted("of these only numel is used"));
 }
 
 TEST_CASE("Paddle: entries that fit are not said to contradict themselves") {

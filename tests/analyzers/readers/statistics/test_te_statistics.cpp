@@ -116,7 +116,7 @@ TEST_CASE("Transformer Engine: bad lines are counted, a value that comes again r
   const Told told = told_of(log);
   REQUIRE(told.peak("a_wgrad", 1) != nullptr);
   CHECK(told.peak("a_wgrad", 1)->max_abs > 1.9);
-  CHECK(told.noted("4 lines are left out; the first is line 3: its value is no number"));
+  CHECK(told.noted("4 lines are skipped; the first is line 3: its value is not a number"));
 }
 
 TEST_CASE("Transformer Engine: statistics that contradict each other are told, bounds are wide") {
@@ -149,8 +149,8 @@ TEST_CASE("Transformer Engine: statistics that contradict each other are told, b
   CHECK(!other->min_abs_nonzero);
   CHECK(
       told.noted("the largest magnitude is not that of min and max: once, in line 10 "
-                 "('other_wgrad', iteration 4: min=0.5, max=1, amax=2); it is taken to lie "
-                 "anywhere between both"));
+                 "('other_wgrad', iteration 4: min=0.5, max=1, amax=2); it is assumed to lie "
+                 "anywhere between them"));
   for (const int step : {5, 6}) {
     const auto* const norm = told.peak("norm_wgrad", step);
     REQUIRE(norm != nullptr);
@@ -160,8 +160,8 @@ TEST_CASE("Transformer Engine: statistics that contradict each other are told, b
   }
   CHECK(
       told.noted("the norm is below the largest magnitude: 2 times, first in line 13 "
-                 "('norm_wgrad', iteration 5: amax=2, norm=1, dynamic_range=3); the latter is "
-                 "used as a bound from above alone"));
+                 "('norm_wgrad', iteration 5: amax=2, norm=1, dynamic_range=3); the latter is used "
+                 "only as an upper bound"));
   REQUIRE(told.peak("range_wgrad", 7) != nullptr);
   CHECK(!told.peak("range_wgrad", 7)->min_abs_nonzero);
   CHECK(
@@ -169,7 +169,7 @@ TEST_CASE("Transformer Engine: statistics that contradict each other are told, b
                  "amax=2, dynamic_range=-3); it is not used"));
   REQUIRE(told.peak("nan_wgrad", 8) != nullptr);
   CHECK(std::isnan(told.peak("nan_wgrad", 8)->max_abs));
-  CHECK(told.noted("do not agree on whether there are infinities or NaN: once, in line 20"));
+  CHECK(told.noted("disagree about infinities or NaN: once, in line 20"));
 }
 
 TEST_CASE("Transformer Engine: what may be rounding is no contradiction") {

@@ -48,7 +48,7 @@ TEST_CASE("NPZ members are read in their order", "[readers][npz]") {
   }
   REQUIRE(file->skipped().size() == 2);
   CHECK(file->skipped()[0].name == "ids");
-  CHECK(file->skipped()[0].reason == "dtype <i4 is no floating-point type");
+  CHECK(file->skipped()[0].reason == "dtype <i4 is not a floating-point type");
   CHECK(file->skipped()[1].name == "README.txt");
 }
 
@@ -104,26 +104,27 @@ TEST_CASE("an NPZ that is damaged or dangerous is refused", "[readers][npz][tabl
        "tensor 'w' holds pickled Python"},
       {"a checksum that differs",
        {{.name = "w.npy", .packed = good, .crc = 1}},
-       "tensor 'w' cannot be unpacked (CRC error), want 136 bytes"},
+       "tensor 'w' cannot be unpacked (CRC error), expected 136 bytes"},
       {"a stored member of two sizes",
        {{.name = "w.npy", .packed = good, .unpacked_size = 4096}},
-       "claims to unpack from 136 bytes to 4096, want the same, stored, at most"},
+       "claims to unpack from 136 bytes to 4096, expected the same, stored, at most"},
       {"more than deflate can give",
        {{.name = "w.npy",
          .packed = deflate_stored(good),
          .method = 8,
          .unpacked_size = 1'000'000'000}},
-       "claims to unpack from 141 bytes to 1000000000, want 1032 times as many at most"},
+       "claims to unpack from 141 bytes to 1000000000, expected 1032 times as many at most"},
       {"2^63 bytes",
        {{.name = "w.npy",
          .packed = deflate_stored(good),
          .method = 8,
          .unpacked_size = std::uint64_t{1} << 63,
          .zip64 = true}},
-       "claims to unpack from 141 bytes to 9223372036854775808, want 200 times as many at most"},
+       "claims to unpack from 141 bytes to 9223372036854775808, expected 200 times as many at "
+       "most"},
       {"less than it says",
        {{.name = "w.npy", .packed = deflate_stored(good), .method = 8, .unpacked_size = 2000}},
-       "tensor 'w' holds 1872 bytes, want 8 for shape [2] of <f4"},
+       "tensor 'w' holds 1872 bytes, expected 8 for shape [2] of <f4"},
       {"a stream that ends early",
        {{.name = "w.npy",
          .packed = deflate_stored(good).substr(0, 60),
@@ -142,26 +143,27 @@ TEST_CASE("an NPZ that is damaged or dangerous is refused", "[readers][npz][tabl
        "so they overlap; the file is damaged or a ZIP bomb"},
       {"a name twice",
        {{.name = "w.npy", .packed = good}, {.name = "w.npy", .packed = good}},
-       "tensor 'w' is there twice, want every name once"},
+       "tensor 'w' is there twice, expected every name once"},
       {"another method",
        {{.name = "w.npy", .packed = good, .method = 12}},
-       "tensor 'w' is packed by ZIP method 12, want 0 (stored) or 8 (deflated)"},
+       "tensor 'w' is packed by ZIP method 12, expected 0 (stored) or 8 (deflated)"},
       {"a password", {{.name = "w.npy", .packed = good, .flags = 1}}, "tensor 'w' is encrypted"},
       {"shape and size differ",
        {{.name = "w.npy", .packed = npy(dict("<f4", "(3,)"), "01234567")}},
-       "tensor 'w' holds 8 bytes, want 12 for shape [3] of <f4"},
+       "tensor 'w' holds 8 bytes, expected 12 for shape [3] of <f4"},
       {"no NPY",
        {{.name = "w.npy", .packed = "hello"}},
-       "tensor 'w' begins with 'hello', want an NPY"},
+       "tensor 'w' begins with 'hello', expected an NPY"},
   }));
   CAPTURE(row.what);
   CHECK_THAT(refusal("g.npz", zip_of(row.members)), Catch::Contains(row.message));
 }
 
-TEST_CASE("what is no ZIP archive is refused", "[readers][npz]") {
-  CHECK_THAT(refusal("g.npz", ""), Catch::StartsWith("holds 0 bytes, want an NPZ file"));
-  CHECK_THAT(refusal("g.npz", "hello"),
-             Catch::StartsWith("is no ZIP archive that can be read (Not a zip archive), want"));
+TEST_CASE("what is not a ZIP archive is refused", "[readers][npz]") {
+  CHECK_THAT(refusal("g.npz", ""), Catch::StartsWith("holds 0 bytes, expected an NPZ file"));
+  CHECK_THAT(
+      refusal("g.npz", "hello"),
+      Catch::StartsWith("is not a ZIP archive that can be read (Not a zip archive), expected"));
   const std::string zip =
       zip_of({{.name = "w.npy", .packed = npy(dict("<f4", "(2,)"), "01234567")}});
   CHECK_THAT(refusal("g.npz", zip.substr(0, zip.size() - 30)), Catch::Contains("cut short"));

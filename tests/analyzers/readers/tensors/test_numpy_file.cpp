@@ -89,17 +89,17 @@ TEST_CASE("an NPY array is read whatever its order, version and bytes", "[reader
 
 TEST_CASE("NPY dtypes that are not counted are skipped with the reason", "[readers][npy][table]") {
   const auto [descr, reason] = GENERATE(table<std::string, std::string>({
-      {"<i8", "dtype <i8 is no floating-point type"},
-      {"|b1", "dtype |b1 is no floating-point type"},
-      {"<U3", "dtype <U3 is no floating-point type"},
-      {"<M8[ns]", "dtype <M8[ns] is no floating-point type"},
-      {"|V6", "dtype |V6 is no floating-point type"},
-      {"<c8", "dtype <c8 is complex, want f2, f4 or f8"},
-      {"<f16", "dtype <f16 is not counted, want f2, f4 or f8"},
-      {"<f3", "dtype <f3 is not counted, want f2, f4 or f8"},
-      {"<q9", "dtype <q9 is unknown, want f2, f4 or f8"},
-      {"", "dtype  is unknown, want f2, f4 or f8"},
-      {"\x1b[2J", "dtype \\x1B[2J is unknown, want f2, f4 or f8"},
+      {"<i8", "dtype <i8 is not a floating-point type"},
+      {"|b1", "dtype |b1 is not a floating-point type"},
+      {"<U3", "dtype <U3 is not a floating-point type"},
+      {"<M8[ns]", "dtype <M8[ns] is not a floating-point type"},
+      {"|V6", "dtype |V6 is not a floating-point type"},
+      {"<c8", "dtype <c8 is complex, expected f2, f4 or f8"},
+      {"<f16", "dtype <f16 is not supported, expected f2, f4 or f8"},
+      {"<f3", "dtype <f3 is not supported, expected f2, f4 or f8"},
+      {"<q9", "dtype <q9 is unknown, expected f2, f4 or f8"},
+      {"", "dtype  is unknown, expected f2, f4 or f8"},
+      {"\x1b[2J", "dtype \\x1B[2J is unknown, expected f2, f4 or f8"},
   }));
   const TempFolder folder;
   const auto file = analyzers::readers::tensors::open_npy(
@@ -138,7 +138,7 @@ TEST_CASE("elements of 2 bytes are what the caller says", "[readers][npy][npz][t
                Catch::Contains("--as bf16"));
   } else {
     const auto plain = analyzers::readers::tensors::open_npy(alone);
-    CHECK_THAT(plain->skipped().at(0).reason, Catch::EndsWith("is no floating-point type"));
+    CHECK_THAT(plain->skipped().at(0).reason, Catch::EndsWith("is not a floating-point type"));
     CHECK(plain->skipped().at(0).may_be_bfloat16);
   }
 }
@@ -166,74 +166,78 @@ TEST_CASE("a structured NPY is skipped", "[readers][npy]") {
       folder.write("w.npy", npy(header, std::string(20, 'x'))));
   CHECK(read_all(*file).empty());
   REQUIRE(file->skipped().size() == 1);
-  CHECK_THAT(file->skipped()[0].reason, Catch::StartsWith("dtype [('a]', '<f4')") &&
-                                            Catch::EndsWith("is structured, want f2, f4 or f8"));
+  CHECK_THAT(file->skipped()[0].reason,
+             Catch::StartsWith("dtype [('a]', '<f4')") &&
+                 Catch::EndsWith("is structured, expected f2, f4 or f8"));
 }
 
 TEST_CASE("an NPY that is damaged or dangerous is refused", "[readers][npy][table]") {
   using namespace std::string_literals;
   const std::string eight = "01234567", magic = "\x93NUMPY";
   const auto [what, bytes, message] = GENERATE_COPY(table<const char*, std::string, std::string>({
-      {"empty", "", "begins with '', want an NPY stream's \\x93NUMPY"},
+      {"empty", "", "begins with '', expected an NPY stream's \\x93NUMPY"},
       {"another format", "PK\x03\x04 and so on",
-       "begins with 'PK\\x03\\x04 a', want an NPY stream's"},
-      {"only the magic", magic, "holds 6 bytes, want at least 12"},
-      {"cut before the length", magic + "\x01\0\x10"s, "holds 9 bytes, want at least 10"},
-      {"cut in a long length", magic + "\x02\0\x10\0"s, "holds 10 bytes, want at least 12"},
-      {"version 0", magic + "\0\0\x10\0\0\0"s, "is of NPY version 0, want 1, 2 or 3"},
-      {"version 4", magic + "\x04\0\x10\0\0\0"s, "is of NPY version 4, want 1, 2 or 3"},
+       "begins with 'PK\\x03\\x04 a', expected an NPY stream's"},
+      {"only the magic", magic, "holds 6 bytes, expected at least 12"},
+      {"cut before the length", magic + "\x01\0\x10"s, "holds 9 bytes, expected at least 10"},
+      {"cut in a long length", magic + "\x02\0\x10\0"s, "holds 10 bytes, expected at least 12"},
+      {"version 0", magic + "\0\0\x10\0\0\0"s, "is of NPY version 0, expected 1, 2 or 3"},
+      {"version 4", magic + "\x04\0\x10\0\0\0"s, "is of NPY version 4, expected 1, 2 or 3"},
       {"header beyond the file", magic + "\x01\0\xFF\xFF{}"s,
-       "names an NPY header of 65535 bytes, want at most 2"},
+       "names an NPY header of 65535 bytes, expected at most 2"},
       {"header of 4 GiB", magic + "\x02\0\xFF\xFF\xFF\xFF{}"s,
-       "names an NPY header of 4294967295 bytes, want at most 2"},
+       "names an NPY header of 4294967295 bytes, expected at most 2"},
       {"header above 1 MiB", npy(dict("<f4", "(2,)") + std::string(1 << 20, ' '), eight, 2),
-       "want at most 1048576"},
+       "expected at most 1048576"},
       {"pickled objects", npy(dict("|O", "(1,)"), "\x80\x04K\x01."),
-       "holds pickled Python objects (dtype |O), want numbers; nothing is ever unpickled"},
+       "holds pickled Python objects (dtype |O), expected numbers; nothing is ever unpickled"},
       {"pickled objects in a structure",
        npy("{'descr': [('a', '<f4'), ('b', '|O')], 'fortran_order': False, 'shape': (1,)}", eight),
-       "holds pickled Python objects (dtype [('a', '<f4'), ('b', '|O')]), want numbers"},
+       "holds pickled Python objects (dtype [('a', '<f4'), ('b', '|O')]), expected numbers"},
       {"bfloat16 without its name", npy(dict("<V2", "(4,)"), eight),
-       "holds elements of 2 bytes without a type (dtype <V2), want f2, f4 or f8; NPY has no name "
-       "for bfloat16: if that is what they are, say so with --as bf16"},
+       "holds elements of 2 bytes without a type (dtype <V2), expected f2, f4 or f8; NPY has no "
+       "name "
+       "for bfloat16: if they are that, say so with --as bf16"},
       {"bfloat16 in a structure",
        npy("{'descr': [('', '<V2')], 'fortran_order': False, 'shape': "
            "(4,)}",
            eight),
        "holds elements of 2 bytes without a type (dtype [('', '<V2')])"},
       {"E4M3 without its name", npy(dict("|V1", "(8,)"), eight),
-       "holds elements of 1 byte without a type (dtype |V1), want f2, f4 or f8"},
+       "holds elements of 1 byte without a type (dtype |V1), expected f2, f4 or f8"},
       {"data cut short", npy(dict("<f4", "(10, 20)"), eight),
-       "holds 8 bytes, want 800 for shape [10, 20] of <f4; the file is cut short"},
+       "holds 8 bytes, expected 800 for shape [10, 20] of <f4; the file is cut short"},
       {"two arrays", npy(dict("<f4", "(2,)"), eight) + npy(dict("<f4", "(2,)"), eight),
-       "holds 144 bytes, want 8 for shape [2] of <f4; the file is damaged or holds several arrays"},
+       "holds 144 bytes, expected 8 for shape [2] of <f4; the file is damaged or holds several "
+       "arrays"},
       {"a shape no memory holds", npy(dict("<f8", "(1099511627776,)"), eight),
-       "holds 8 bytes, want 8796093022208 for shape [1099511627776] of <f8"},
+       "holds 8 bytes, expected 8796093022208 for shape [1099511627776] of <f8"},
       {"elements overflow", npy(dict("<f8", "(4294967296, 4294967296)"), eight),
-       "holds 8 bytes, but its shape [4294967296, 4294967296] wants more than any file can hold"},
+       "holds 8 bytes, but its shape [4294967296, 4294967296] needs more than any file can hold"},
       {"bytes overflow, their product would be 0", npy(dict("<f8", "(2305843009213693952,)"), ""),
-       "holds 0 bytes, but its shape [2305843009213693952] wants more than any file can hold"},
-      {"no dict", npy("[]", eight), "holds '[' at byte 0 of 54, want '{'"},
+       "holds 0 bytes, but its shape [2305843009213693952] needs more than any file can hold"},
+      {"no dict", npy("[]", eight), "holds '[' at byte 0 of 54, expected '{'"},
       {"a key too few", npy("{'descr': '<f4', 'shape': (2,)}", eight),
-       "lacks fortran_order, want descr"},
+       "lacks fortran_order, expected descr"},
       {"a key too many", npy("{'more': 1}", eight),
-       "want the keys descr, fortran_order and shape alone"},
-      {"a key twice", npy("{'descr': '<f4', 'descr': '<f2'}", eight), "want descr once"},
+       "expected the keys descr, fortran_order and shape alone"},
+      {"a key twice", npy("{'descr': '<f4', 'descr': '<f2'}", eight), "expected descr once"},
       {"code for a value", npy("{'descr': __import__('os')}", eight), "holds '_' at byte 10 of"},
-      {"a number in brackets", npy(dict("<f4", "(2)"), eight), "want ','"},
+      {"a number in brackets", npy(dict("<f4", "(2)"), eight), "expected ','"},
       {"a negative extent", npy(dict("<f4", "(-2,)"), eight),
-       "want a whole number from 0 to 2^64 - 1"},
+       "expected a whole number from 0 to 2^64 - 1"},
       {"an extent of 2^64", npy(dict("<f4", "(18446744073709551616,)"), eight),
-       "want a whole number"},
+       "expected a whole number"},
       {"a fraction", npy(dict("<f4", "(2.5,)"), eight), "holds '.' at byte"},
-      {"an order that is no boolean", npy("{'fortran_order': 1}", eight), "want True or False"},
-      {"a string that does not end", npy("{'descr", eight), "want a string that ends"},
-      {"escapes in a string", npy("{'descr': '\\x3cf4'}", eight), "want a string without escapes"},
+      {"an order that is no boolean", npy("{'fortran_order': 1}", eight), "expected True or False"},
+      {"a string that does not end", npy("{'descr", eight), "expected a string that ends"},
+      {"escapes in a string", npy("{'descr': '\\x3cf4'}", eight),
+       "expected a string without escapes"},
       {"a list that does not end", npy("{'descr': [[('a', '<f4')]", eight),
-       "want a list that ends"},
+       "expected a list that ends"},
       {"a NUL in a list", npy("{'descr': [\0]"s, eight), "holds '\\x00' at byte 11"},
       {"text after the dict", npy(dict("<f4", "(2,)") + "import os", eight),
-       "want the header's end"},
+       "expected the header's end"},
   }));
   CAPTURE(what);
   const std::string refused = refusal("w.npy", bytes);

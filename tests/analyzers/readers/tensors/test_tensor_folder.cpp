@@ -51,8 +51,8 @@ TEST_CASE("tensor folder: shards and steps make one log") {
   CHECK(t.per_step[0].max_abs == 3.0);
   CHECK(t.per_step[2].max_abs == 5.0);
   const std::string notes = notes_of(found);
-  CHECK_THAT(notes, Catch::Contains("taken as shards") && Catch::Contains("has no manifest"));
-  CHECK(notes.find("taken as shards") == notes.rfind("taken as shards"));
+  CHECK_THAT(notes, Catch::Contains("treated as shards") && Catch::Contains("has no manifest"));
+  CHECK(notes.find("treated as shards") == notes.rfind("treated as shards"));
 }
 
 TEST_CASE("tensor folder: what links lead to twice is read once") {
@@ -69,8 +69,8 @@ TEST_CASE("tensor folder: what links lead to twice is read once") {
   CHECK(steps_of(found.logs[0].tensors[0]) == std::vector<std::int64_t>{2, 3, 7});
   CHECK(found.logs[0].tensors[0].counts.total == 6);
   // checkpoint-0's a, and checkpoint-1's latest, step-2 and step-7, and latest.
-  CHECK(notes_of(found).find("checkpoint-0/a.safetensors' and 4 more lead to files that are read "
-                             "already, and are left out") != std::string::npos);
+  CHECK(notes_of(found).find("checkpoint-0/a.safetensors' and 4 more lead to files that are "
+                             "already read, and are skipped") != std::string::npos);
 }
 
 TEST_CASE("tensor folder: steps are selected before files are read") {
@@ -131,5 +131,5 @@ TEST_CASE("tensor folder: where nothing is understood, what is wanted is said") 
   const TempFolder folder;
   folder.write("notes.txt", "text");
   CHECK_THAT(message_of([&] { underflow::analyze({folder / "."}, {}, {}); }),
-             Catch::Contains("holds none of the files that are understood"));
+             Catch::Contains("holds no file that Halfscope can read"));
 }

@@ -72,7 +72,7 @@ TEST_CASE("tensor shards: the folder and the index itself are the whole checkpoi
   for (const std::filesystem::path& log : {folder / ".", folder / kIndex}) {
     const underflow::Analysis found = underflow::analyze({log}, {}, {});
     CHECK(names_of(found) == std::vector<std::string>{"a.weight", "b.weight", "c.weight"});
-    CHECK_THAT(notes_of(found), !Catch::Contains("tensors take") && !Catch::Contains("left out") &&
+    CHECK_THAT(notes_of(found), !Catch::Contains("tensors take") && !Catch::Contains("skipped") &&
                                     !Catch::Contains("shards"));
     std::vector<std::string> whole;
     frames::Notes notes;
@@ -102,13 +102,13 @@ TEST_CASE("tensor shards: what the index names must be there") {
     std::filesystem::remove(folder / kSecond);
     for (const std::filesystem::path& log : {folder / ".", folder / kIndex}) {
       CHECK_THAT(refusal(log), Catch::Contains(std::string(kIndex) + ": names the file '" +
-                                               kSecond + "', which is not there"));
+                                               kSecond + "', which is missing"));
     }
   }
   SECTION("a tensor") {
     write(folder / kSecond, {{"d.weight", {8}}});
     CHECK_THAT(refusal(folder / "."),
-               Catch::Contains(std::string(kSecond) + ": tensor 'c.weight' is not there, but " +
+               Catch::Contains(std::string(kSecond) + ": tensor 'c.weight' is missing, but " +
                                kIndex + " says so"));
   }
   SECTION("a file that can be read") {
@@ -117,7 +117,7 @@ TEST_CASE("tensor shards: what the index names must be there") {
   }
 }
 
-TEST_CASE("tensor shards: what the index does not name is left out, and said") {
+TEST_CASE("tensor shards: what the index does not name is skipped, and said") {
   const TempFolder folder;
   write_checkpoint(folder);
   write(folder / kSecond, {{"c.weight", {8}}, {"x.weight", {9}}});
@@ -125,11 +125,12 @@ TEST_CASE("tensor shards: what the index does not name is left out, and said") {
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(names_of(found) == std::vector<std::string>{"a.weight", "b.weight", "c.weight"});
   CHECK(found.logs[0].tensors[0].counts.total == 2);
-  CHECK_THAT(notes_of(found),
-             Catch::Contains("tensor 'x.weight', which model.safetensors.index.json does not name, "
-                             "is left out") &&
-                 Catch::Contains("consolidated.safetensors: is named by no index") &&
-                 Catch::Contains("says that its tensors take 20 bytes, but its files' take 24"));
+  CHECK_THAT(
+      notes_of(found),
+      Catch::Contains(
+          "tensor 'x.weight', which model.safetensors.index.json does not name, is skipped") &&
+          Catch::Contains("consolidated.safetensors: is named by no index") &&
+          Catch::Contains("says that its tensors take 20 bytes, but its files' take 24"));
 }
 
 TEST_CASE("tensor shards: several indexes") {
@@ -155,7 +156,7 @@ TEST_CASE("tensor shards: several indexes") {
   }
   SECTION("of the same tensors in the same format") {
     folder.write("other.safetensors.index.json", index_of({{"a.weight", kFirst}}, 8));
-    CHECK_THAT(refusal(folder / "."), Catch::Contains("tensor 'a.weight' is named by") &&
+    CHECK_THAT(refusal(folder / "."), Catch::Contains("tensor 'a.weight' is also named by") &&
                                           Catch::Contains("give one of the two as LOG"));
     CHECK(underflow::analyze({folder / kIndex}, {}, {}).logs[0].tensors.size() == 3);
   }
@@ -164,7 +165,8 @@ TEST_CASE("tensor shards: several indexes") {
 TEST_CASE("tensor shards: an index that is damaged or leads away is refused", "[table]") {
   const auto [what, text, message] = GENERATE(table<const char*, const char*, const char*>({
       {"a path upwards", R"({"weight_map": {"w": "../x.safetensors"}})",
-       "holds '../x.safetensors' as the file of tensor 'w', want the name of a file in its own"},
+       "holds '../x.safetensors' as the file of tensor 'w', expected the name of a file in its "
+       "own"},
       {"an absolute path", R"({"weight_map": {"w": "/etc/passwd"}})", "holds '/etc/passwd'"},
       {"a path down", R"({"weight_map": {"w": "a/b.safetensors"}})", "holds 'a/b.safetensors'"},
       {"the folder above", R"({"weight_map": {"w": ".."}})", "holds '..'"},
@@ -172,12 +174,12 @@ TEST_CASE("tensor shards: an index that is damaged or leads away is refused", "[
       {"a NUL", R"({"weight_map": {"w": "x\u0000/../../etc"}})", "holds 'x\\x00/../../etc'"},
       {"a number for a file", R"({"weight_map": {"w": 1}})", "holds a number for tensor 'w'"},
       {"an object for a file", R"({"weight_map": {"w": {}}})", "holds an object for tensor 'w'"},
-      {"a list", R"({"weight_map": ["w"]})", "holds an array, want an object of names"},
+      {"a list", R"({"weight_map": ["w"]})", "holds an array, expected an object of names"},
       {"a tensor twice", R"({"weight_map": {"w": "a", "w": "b"}})", "holds tensor 'w' twice"},
       {"no map", R"({"metadata": {"weight_map": "x"}})", "holds no weight_map"},
       {"a map that is no object", R"({"weight_map": 3})", "holds no weight_map"},
-      {"cut short", R"({"weight_map": {"w": "a.saf)", "want JSON in UTF-8"},
-      {"two objects", R"({"weight_map": {}} {})", "holds { at byte 19 of 21, want JSON"},
+      {"cut short", R"({"weight_map": {"w": "a.saf)", "expected JSON in UTF-8"},
+      {"two objects", R"({"weight_map": {}} {})", "holds { at byte 19 of 21, expected JSON"},
   }));
   CAPTURE(what);
   const TempFolder folder;
@@ -206,7 +208,7 @@ TEST_CASE("tensor folder: one checkpoint in two formats is read once") {
   folder.write("broken.pt", std::string("PK\x03\x04"));
   const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
   CHECK(names_of(found) == std::vector<std::string>{"w"});
-  CHECK_THAT(notes_of(found), Catch::Contains("broken.pt: is no ZIP archive") &&
-                                  Catch::Contains("the file is left out") &&
+  CHECK_THAT(notes_of(found), Catch::Contains("broken.pt: is not a ZIP archive") &&
+                                  Catch::Contains("the file is skipped") &&
                                   !Catch::Contains("notes.bin"));
 }

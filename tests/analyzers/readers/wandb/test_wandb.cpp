@@ -112,7 +112,7 @@ TEST_CASE("W&B: --recorded-scale names a scalar of the history") {
   CHECK(told.frame("parameters/fc.weight", 7)->scale == 1);
 }
 
-TEST_CASE("W&B: hostile JSON is left out and told") {
+TEST_CASE("W&B: hostile JSON is skipped and told") {
   const TempFolder folder;
   const std::string histogram = R"({"_step": 2, "gradients/x": {"_type": "histogram", )";
   const auto bad =
@@ -121,7 +121,7 @@ TEST_CASE("W&B: hostile JSON is left out and told") {
                     std::string("{\"a\": 1"), std::string("}"), std::string("\xff\xfe{}"));
   const Told told = told_of(folder.write("log", kRow + "\n" + bad + "\n"));
   CHECK(told.frames.size() == 2);
-  CHECK(told.noted("a line is left out; the first is line 2: is no JSON"));
+  CHECK(told.noted("a line is skipped; the first is line 2: is not JSON"));
   const auto odd = GENERATE_COPY(
       histogram + R"("values": [1], "bins": [1]}})", histogram + R"("values": [], "bins": []}})",
       histogram + R"("values": [], "bins": [1]}})",
@@ -134,10 +134,10 @@ TEST_CASE("W&B: hostile JSON is left out and told") {
   INFO(odd);
   const Told other = told_of(folder.write("log", kRow + "\n" + odd + "\n"));
   CHECK(other.frames.size() == 2);
-  CHECK(other.noted("a histogram is left out; the first is 'gradients/x', step 2"));
+  CHECK(other.noted("a histogram is skipped; the first is 'gradients/x', step 2"));
 }
 
-TEST_CASE("W&B: a step that is no whole number is told, and its row numbered") {
+TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered") {
   const TempFolder folder;
   const std::string rows[] = {R"({"_step": 4, "loss": 1})", R"({"_step": 1.5, "loss": 2})",
                               R"({"_step": "7", "loss": 3})", R"({"_step": 1e300, "loss": 4})",
@@ -153,10 +153,10 @@ TEST_CASE("W&B: a step that is no whole number is told, and its row numbered") {
     CHECK(told.scalars.at(step).loss == static_cast<double>(step) + 1);
   }
   CHECK(
-      told.noted("\"_step\" is no whole number: 4 times, first in line 3 (row 1: 1.5); such a row "
-                 "is numbered by its place in the file, from 0"));
+      told.noted("\"_step\" is not a whole number: 4 times, first in line 3 (row 1: 1.5); such a "
+                 "row gets its position in the file as its number, from 0"));
   const Told same = told_of(folder.write("array", array + "]"));
-  CHECK(same.noted("\"_step\" is no whole number: 4 times, the first (row 1: 1.5); such a row"));
+  CHECK(same.noted("\"_step\" is not a whole number: 4 times, the first (row 1: 1.5); such a row"));
   const Told one = told_of(folder.write("one", rows[0] + "\n" + rows[2] + "\n"));
   CHECK(one.noted("no whole number: once, in line 2 (row 1: '7'); such a row"));
   const Told whole = told_of(folder.write("whole", R"({"_step": 4.0, "loss": 1})"));
