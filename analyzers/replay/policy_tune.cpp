@@ -226,7 +226,7 @@ bool harmless(const policy::Policy& policy, const StepSeries& series,
   const auto skipped = static_cast<double>(trace.skipped.size() + trace.unknown.size());
   const auto length = static_cast<double>(trace.length);
   if (skipped > kFewShare * length &&
-      (skipped > kFewSteps || skipped >= targets.serious_loss * length)) {
+      (skipped > kFewSteps || skipped >= targets.serious_share * length)) {
     return false;
   }
   double least = trace.scale.front().second;

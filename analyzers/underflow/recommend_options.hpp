@@ -7,9 +7,11 @@ namespace halfscope::analyzers::underflow {
 struct RecommendOptions {
   int headroom_bits = 1;            ///< binades kept free below overflow
   double target_underflow = 0.001;  ///< share of finite nonzero values that may be flushed
-  /// Of the gradients' sum of squares (L2), of steps or of updates: a loss below the first does no
-  /// harm, from the second on it is serious. docs/stories.md has the training that supports them.
-  double negligible_loss = 0.001, serious_loss = 0.05;
+  /// Of the gradients' sum of squares (L2): a loss below the first does no harm, from the second on
+  /// it is serious. docs/stories.md has the training that supports them.
+  double negligible_loss = 1e-5, serious_loss = 1e-3;
+  /// The same of steps and of weight updates.
+  double negligible_share = 0.001, serious_share = 0.05;
 };
 
 /// Whether gradients are as large as in a run that diverges, which no scale cures. highest_log2: of

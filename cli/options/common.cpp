@@ -186,8 +186,7 @@ void add_targets(Command& command, analyzers::underflow::RecommendOptions& optio
       .show_default();
   command
       .option("--negligible-loss", options.negligible_loss,
-              "share of the gradients' sum of squares (L2), of steps or of weight updates below "
-              "which a loss does no harm")
+              "share of the gradients' sum of squares (L2) that may become zero without harm")
       .type("FRACTION")
       .rewrite(percent_to_share)
       .within(0.0, 1.0)

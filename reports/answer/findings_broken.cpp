@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "halfscope/log/error.hpp"
+#include "halfscope/number/convert.hpp"
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/marks.hpp"
@@ -69,14 +71,16 @@ void in_model(const Study& study, List& to) {
 
 namespace {
 
-/// The largest magnitude of tensors by name, as far as it is known.
-double largest_of(const Study& study, const std::vector<std::string>& names) {
-  double most = 0;
+/// The largest finite magnitude of tensors by name, where the format does not hold it.
+std::optional<double> largest_beyond(const Study& study, const std::vector<std::string>& names) {
+  const Format& format = study.analysis.target.format;
+  double most = to_double(format, format.largest_finite());
+  const double limit = most;
   for (const auto& tensor : study.analysis.tensors()) {
     if (std::ranges::find(names, tensor.name) == names.end()) continue;
     most = std::max(most, tensor.max_abs.value_or(0));
   }
-  return most;
+  return most > limit ? std::optional(most) : std::nullopt;
 }
 
 }  // namespace
@@ -85,12 +89,13 @@ void without_cure(const Study& study, List& to) {
   const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
   if (tensors.empty()) return;
   const bool one = tensors.size() == 1;
-  const double most = largest_of(study, tensors);
-  const std::string reach = most > 0 ? ", up to " + magnitude_text(most) + "," : "";
+  const std::optional<double> most = largest_beyond(study, tensors);
   to.push_back(
       {Severity::breaks,
        fmt::format("{} {}{} too large for {}, and a loss scale does not change that.",
-                   listed_code(tensors, 3), one ? "is" : "are", reach, format_name(study.analysis)),
+                   listed_code(tensors, 3),
+                   most ? (one ? "reaches " : "reach ") : (one ? "is" : "are"),
+                   most ? magnitude_text(*most) + "," : "", format_name(study.analysis)),
        fmt::format("Keep {} in FP32 or bfloat16, or make the values smaller.", one ? "it" : "them"),
        Evidence::overflow});
 }

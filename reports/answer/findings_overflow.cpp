@@ -67,7 +67,7 @@ bool steps_hit(const Study& study, const std::vector<const OverflowEvent*>& even
     recorded = std::max(recorded, tensor.per_step.size());
   }
   return static_cast<double>(events.size()) >=
-         study.advice.asked.serious_loss * static_cast<double>(recorded);
+         study.advice.asked.serious_share * static_cast<double>(recorded);
 }
 
 void by_scale(const Study& study, List& to) {

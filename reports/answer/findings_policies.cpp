@@ -66,25 +66,27 @@ std::string lost_text_of(const Trace& trace) {
 
 void lost_needlessly(const PolicyStudy& study, const Trace& run,
                      const underflow::RecommendOptions& asked, List& to) {
-  const Better better = better_than(study, run, asked.negligible_loss);
+  const Better better = better_than(study, run, asked.negligible_share);
   if (better.trace == nullptr) return;
-  const std::size_t lost = lost_by_scale(run);
-  const std::size_t needlessly = lost - std::min(lost, at_most(*better.trace));  // surely
+  const std::size_t lost = lost_by_scale(run), kept = lost - lost_by_scale(*better.trace);
+  const std::size_t surely = lost - std::min(lost, at_most(*better.trace));
   const auto length = static_cast<double>(run.length);
-  const auto share = static_cast<double>(needlessly) / length;
-  if (needlessly < kFewSteps || share < kFewShare) return;
-  const bool serious = share >= asked.serious_loss && needlessly > 2 * kFewSteps;
+  if (kept < kFewSteps || static_cast<double>(kept) < kFewShare * length) return;
+  const bool serious =
+      static_cast<double>(surely) >= asked.serious_share * length && surely > 2 * kFewSteps;
   to.push_back(
       {serious ? Severity::serious : Severity::warning,
-       fmt::format("The run lost {} of {} to overflow by the loss scale, {} of them needlessly.",
-                   count_text(lost), plural(run.length, "step"), count_text(needlessly)),
-       fmt::format("{} would have lost {}{}.", better.name, lost_text_of(*better.trace),
+       fmt::format("The run lost {} of {} to overflow by the loss scale, {}{} of them needlessly.",
+                   count_text(lost), plural(run.length, "step"), surely == kept ? "" : "perhaps ",
+                   count_text(kept)),
+       fmt::format("{} would have lost {}{}.{}", better.name, lost_text_of(*better.trace),
                    better.trace->mean_flushed
                        ? ", and flushed " +
                              share_range_text(better.trace->mean_flushed->first,
                                               better.trace->mean_flushed->second) +
                              " of the gradient values"
-                       : ""),
+                       : "",
+                   surely == kept ? "" : " The log does not show which scale these steps need."),
        Evidence::policies});
 }
 
@@ -139,15 +141,24 @@ void sprung(const replay::Trap& trap, List& to) {
 
 constexpr std::size_t kMostOfALog = 4;
 
+bool starts_slowly(const Study& study) {
+  const auto slow = [](const scale_history::TimelineFacts& facts) {
+    return facts.slow_start.has_value();
+  };
+  return std::ranges::any_of(study.timelines, slow) ||
+         std::ranges::any_of(study.run_timelines, slow);
+}
+
 }  // namespace
 
 void policies(const Study& study, List& to) {
   const bool told_first = study.policies.size() == 1 && ends_broken(study);
+  const bool said = ends_broken(study) || starts_slowly(study);  // alarms say what was lost
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();
     if (replayed.recorded) {
       if (!told_first) collapsed(*replayed.recorded, replayed.series, to);
-      lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
+      if (!said) lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
     }
     const bool told = to.size() != before || ends_broken(study);
     for (const replay::Trap& trap : replayed.traps) {

@@ -61,11 +61,12 @@ std::string title_of(const Study& study, const Share& now) {
 void underflow(const Study& study, List& to) {
   const Share now = flushed_now(study);
   const auto& asked = study.advice.asked;
-  if (now.of.high == 0 || now.high() < asked.negligible_loss || study.advice.needs_no_scale()) {
+  if (now.of.high == 0 || now.high() < asked.negligible_share || study.advice.needs_no_scale()) {
     return;
   }
   const Hidden hidden = hidden_underflow(study.advice);
-  if (hidden == Hidden::in_zeros && now.low() < asked.negligible_loss) return;  // unknown() says it
+  if (hidden == Hidden::in_zeros && now.low() < asked.negligible_share)
+    return;  // unknown() says it
   std::string title = title_of(study, now), action = cure(study);
   // What only may be lost is no serious finding.
   const bool bounds = hidden == Hidden::in_buckets;

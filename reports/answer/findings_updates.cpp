@@ -35,13 +35,13 @@ void lost_updates(const Study& study, List& to) {
   const std::uint64_t of = counts.updates(), lost = counts.half.lost();
   if (of == 0) return;
   const double share = static_cast<double>(lost) / static_cast<double>(of);
-  if (share < study.advice.asked.negligible_loss) return;
+  if (share < study.advice.asked.negligible_share) return;
   const std::string format = format_name(study.analysis);
   const std::string lost_text =
       fmt::format("{} of {} sampled weight updates", share_text(lost, of), count_text(of));
   if (kept_narrow(study)) {
-    to.push_back({loses_updates(study, study.advice.asked.serious_loss) ? Severity::breaks
-                                                                        : Severity::warning,
+    to.push_back({loses_updates(study, study.advice.asked.serious_share) ? Severity::breaks
+                                                                         : Severity::warning,
                   fmt::format("Weights are stored in {}, and {} are lost: {}.", format, lost_text,
                               parts_text(counts, format)),
                   masters_text(study), Evidence::updates});

@@ -181,51 +181,20 @@ std::vector<Mark> marks(const Trace& trace, const StepSeries& series) {
   return out;
 }
 
-std::vector<FlushedPoint> flushed_points(const Trace& trace, const StepSeries& series) {
-  std::vector<FlushedPoint> all;
-  if (!trace.mean_flushed) return all;
-  const auto end = static_cast<std::int64_t>(trace.length);
-  for (const replay::FlushedProfile& profile : series.flushed) {
-    const std::int64_t index = profile.step - series.steps.front();
-    if (index < 0 || index >= end || profile.of.high == 0) continue;
-    const double scale = trace.scale_at(static_cast<std::size_t>(index));
-    all.push_back({profile.step, profile.at(scale), profile.of, scale});
-  }
-  if (all.size() <= kSharesDrawn) return all;
-  const auto share = [](const FlushedPoint& p) { return underflow::Share{p.flushed, p.of}.high(); };
-  const std::size_t stretch = all.size() / kSharesDrawn + 1;
-  std::vector<FlushedPoint> kept;
-  for (std::size_t i = 0; i < all.size(); i += stretch) {
-    const auto last = all.begin() + static_cast<std::ptrdiff_t>(std::min(i + stretch, all.size()));
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(i);
-    kept.push_back(*std::max_element(
-        first, last, [&](const auto& a, const auto& b) { return share(a) < share(b); }));
-    kept.back().steps = static_cast<std::uint64_t>(last - first);
-  }
-  return kept;
-}
-
 std::string thinned_text(const PolicyStudy& study) {
   std::string scales;
   bool binned = false;
-  std::uint64_t shares = 1;
   for (const PolicyLine& line : policy_lines(study)) {
     const Trace& trace = *line.trace;
     if (trace.scale.size() > kScalesDrawn) scales += (scales.empty() ? "" : ", ") + line.name;
     for (const Mark& mark : marks(trace, study.series)) binned = binned || mark.count > 1;
-    for (const FlushedPoint& point : flushed_points(trace, study.series)) {
-      shares = std::max(shares, point.steps);
-    }
   }
   std::string out;
   if (!scales.empty()) {
-    out += fmt::format("Of {} only the least and the largest scale of every {} are drawn. ", scales,
-                       plural(study.series.steps.size() / (kScalesDrawn / 2) + 1, "step"));
+    out += fmt::format("For {} only the least and the largest scale of every {} are drawn. ",
+                       scales, plural(study.series.steps.size() / (kScalesDrawn / 2) + 1, "step"));
   }
-  if (binned) out += "Marks that would lie on one another are one, which tells how many. ";
-  if (shares > 1) {
-    out += fmt::format("Of every {} with tables the worst is drawn. ", plural(shares, "step"));
-  }
+  if (binned) out += "Marks that would overlap are drawn as one, with their number. ";
   if (!out.empty()) out.pop_back();
   return out;
 }

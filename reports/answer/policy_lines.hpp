@@ -14,7 +14,7 @@ namespace halfscope::reports::answer {
 
 /// Most changes of scale a line gets, marks of one kind on a line, and recorded steps a line of
 /// flushed shares.
-inline constexpr std::size_t kScalesDrawn = 1000, kMarksDrawn = 80, kSharesDrawn = 600;
+inline constexpr std::size_t kScalesDrawn = 1000, kMarksDrawn = 80;
 /// Most lines of a chart, the static recommendation's included: more cannot be told apart.
 inline constexpr std::size_t kPoliciesDrawn = 6;
 
@@ -60,16 +60,6 @@ struct Mark {
 };
 std::vector<Mark> marks(const analyzers::replay::Trace& trace,
                         const analyzers::replay::StepSeries& series);
-
-/// What is flushed at one recorded step; with `steps` over 1 the worst of so many.
-struct FlushedPoint {
-  std::int64_t step = 0;
-  Interval flushed, of;
-  double scale = 0;
-  std::uint64_t steps = 1;
-};
-std::vector<FlushedPoint> flushed_points(const analyzers::replay::Trace& trace,
-                                         const analyzers::replay::StepSeries& series);
 
 /// What the charts leave out, as sentences; empty where they show all.
 std::string thinned_text(const analyzers::replay::PolicyStudy& study);

@@ -82,7 +82,7 @@ std::vector<std::string_view> near(const std::string& name) {
 }
 
 [[noreturn]] void refuse(const std::string& name) {
-  std::string out = fmt::format("policy '{}' is not known; ", log::printable(name));
+  std::string out = fmt::format("policy '{}' is unknown; ", log::printable(name));
   const std::vector<std::string_view> meant = near(name);
   if (!meant.empty()) out += fmt::format("did you mean {}? ", fmt::join(meant, " or "));
   std::vector<std::string> stand_for;
@@ -91,7 +91,7 @@ std::vector<std::string_view> near(const std::string& name) {
   }
   std::vector<std::string_view> names;
   for (const policy::Policy& policy : policy::all()) names.push_back(policy::info_of(policy).name);
-  throw std::invalid_argument(out + fmt::format("want one of {}; also {}", fmt::join(names, ", "),
+  throw std::invalid_argument(out + fmt::format("use one of {}; also {}", fmt::join(names, ", "),
                                                 fmt::join(stand_for, ", ")));
 }
 

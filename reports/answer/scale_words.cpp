@@ -103,13 +103,13 @@ std::string scale_sentence(const Study& study) {
 
 bool default_fine(const Study& study) {
   const auto& dynamic = study.advice.dynamic;
-  if (dynamic.empty() || broken(study) || loses_updates(study, study.advice.asked.negligible_loss))
+  if (dynamic.empty() || broken(study) || loses_updates(study, study.advice.asked.negligible_share))
     return false;
   if (!worth_pasting(study) || study.advice.may_use) return false;
   const analyzers::recommend::DynamicAdvice& first = dynamic.front();
   return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&
          static_cast<double>(first.replayed->skipped.high) <=
-             study.advice.asked.serious_loss * static_cast<double>(first.replayed->steps);
+             study.advice.asked.serious_share * static_cast<double>(first.replayed->steps);
 }
 
 std::string default_fine_text(const Study& study) {

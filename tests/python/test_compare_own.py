@@ -153,11 +153,11 @@ def test_recommend_says_that_a_run_keeps_its_weights_in_bf16(runs):
     lines = text("recommend", runs / "bf16").splitlines()
     assert lines[1].startswith("BF16 needs no loss scale")
     assert lines[0] == (  # what harms most is said first
-        f"Weights are kept in BF16, and {100 * lost / nonzero:.1f} % of {nonzero:,} sampled weight "
-        f"updates are lost: 0 % too small for the format, {100 * lost / nonzero:.1f} % rounded away. "
-        "Keep FP32 master weights.")
+        f"Weights are stored in BF16, and {100 * lost / nonzero:.1f} % of {nonzero:,} sampled weight "
+        f"updates are lost: {100 * lost / nonzero:.1f} % are rounded away in the sum. Use FP32 master "
+        "weights: in PyTorch, FP32 parameters under torch.autocast.")
     assert "alone" not in "\n".join(lines)
-    assert "Weights are kept in" not in text("recommend", runs / "mixed-bf16")
+    assert "Weights are stored in" not in text("recommend", runs / "mixed-bf16")
 
 
 def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
@@ -173,7 +173,7 @@ def test_hidden_underflow_gives_no_lowest_scale_of_layers(tmp_path):
         assert ("per_layer" in found) != hidden
         assert any(k["kind"] == "tensor" for k in found.get("keep_in_fp32", [])) != hidden
         told = text("recommend", *asked, "--details")
-        assert ("no lowest scale can be given" in told) == hidden
+        assert ("there is no lowest scale" in told) == hidden
         assert ("Keep in FP32" in told or "scales that serve it" in told) != hidden
 
 

@@ -184,7 +184,7 @@ def test_underflow_of_a_float16_log_is_not_identifiable(tmp_path):
     assert (found["zero"], found["flushed_to_zero"], found["subnormal"]) == (600, 0, 100)  # the left edge shows
     log = tmp_path / "log.safetensors"
     out, _ = run("recommend", log)
-    assert "what underflowed there is already zero" in out
+    assert "an underflowed value is already zero" in out
     advice = halfscope.recommend(log)
     assert advice["underflow_not_identifiable"] is True and advice["lowest"] is None
     assert advice["flushed_at_1"]["count"] == [0, 600]

@@ -111,7 +111,7 @@ def test_all_say_the_same(tmp_path, log):
     shown = [words(line[2:]) for line in short if line.startswith("* ")]
     shown = [line for line in shown if line in findings]
     assert shown == findings[:len(shown)] and len(shown) == min(4, len(findings))
-    assert short[-1].startswith("More: --details ")
+    assert short[-1].startswith("More: --details shows ")
 
     details = [words(line.removeprefix("* ")) for line in run("recommend", path, "--details").splitlines()]
     assert details[:len(first)] == first
@@ -155,7 +155,7 @@ def test_lines_to_paste_are_the_same(tmp_path):
 def test_lost_updates_lead(tmp_path):
     path = half_weights(tmp_path)
     first = run("recommend", path).splitlines()[0]
-    assert first.startswith("Weights are kept in FP16, and ") and "Keep FP32 master weights." in first
+    assert first.startswith("Weights are stored in FP16, and ") and "Use FP32 master weights" in first
 
 
 def test_a_negligible_loss_never_leads():

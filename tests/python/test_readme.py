@@ -2,7 +2,9 @@
 """The README's examples are the ones that run."""
 
 import pathlib
+import os
 import re
+import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -39,3 +41,11 @@ def test_python_example_records_a_log(tmp_path, monkeypatch):
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / target).exists(), target
+
+
+def test_the_output_shown_is_the_programs():
+    program = os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build/halfscope")
+    shown = re.search(r"<!-- recommend output -->\n```\n\$ halfscope (.*?)\n(.*?)```", README, re.S)
+    done = subprocess.run([program, *shown.group(1).split()], cwd=ROOT, capture_output=True, text=True,
+                          check=True)
+    assert shown.group(2) == done.stdout

@@ -104,15 +104,14 @@ std::string words(const std::vector<answer::Finding>& all, std::size_t i) {
 TEST_CASE("findings come in order of harm", "[reports][findings]") {
   const std::vector<answer::Finding> all = answer::findings(everything());
   const char* const in_order[] = {"NaN in the model from step 1, first in activation/n",
-                                  "Weights are kept in FP16, and 61.0 % of 1,000 sampled weight",
+                                  "Weights are stored in FP16, and 61.0 % of 1,000 sampled weight",
                                   "activation/o at step 2 overflows FP16 without any loss scale",
                                   "loss scale is too large: weight_grad/s at step 3 overflows",
                                   "Infinity in activation_grad/u at step 4",
                                   "50.0 % of the gradient values become zero",
                                   "No single loss scale serves every tensor",
                                   "1 tensor comes within one binade of overflow, at 0.25",
-                                  "1 tensor has a dimension that is not a multiple of 8: weight/w",
-                                  "84 MB in FP16, 168 MB in FP32"};
+                                  "1 tensor has a dimension that is not a multiple of 8: weight/w"};
   REQUIRE(all.size() == std::size(in_order));
   for (std::size_t i = 0; i < all.size(); ++i)
     CHECK_THAT(words(all, i), Catch::Contains(in_order[i]));
@@ -144,8 +143,8 @@ TEST_CASE("little lost mass lowers the harm of many lost values", "[reports][fin
   CHECK(heavy[0].severity == answer::Severity::serious);
   CHECK(light[0].severity == answer::Severity::note);
   CHECK_THAT(light[0].title, Catch::Contains("50.0 % of the gradient values become zero"));
-  CHECK_THAT(light[0].action, Catch::Contains("hardly moves the model"));
-  CHECK_THAT(heavy[0].action, Catch::Contains("A loss scale of 64 (2^6) leaves 0 %"));
+  CHECK_THAT(light[0].title, Catch::Contains("too little to affect training"));
+  CHECK_THAT(heavy[0].action, Catch::Contains("At a loss scale of 64 (2^6) it is 0 %"));
 }
 
 TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports][findings]") {
@@ -156,8 +155,7 @@ TEST_CASE("layers that lose little mass at the one scale are no harm", "[reports
   study.advice.lost_at_recommended = MassShare{{0.5, 0.5}, {0.5, 0.5}};
   CHECK(answer::findings(study)[0].severity == answer::Severity::warning);
   study.advice.lost_at_recommended = MassShare{{0, 1e-6}, {0, 1e-6}};
-  CHECK(answer::findings(study)[0].severity == answer::Severity::note);
-  CHECK_THAT(answer::findings(study)[0].action, Catch::Contains("little harm"));
+  CHECK(answer::findings(study).empty());
 }
 
 TEST_CASE("a few lost updates are no finding, many break a run in FP16", "[reports][findings]") {
