@@ -39,10 +39,7 @@ void alarms(const Study& study, List& to) {
 void collapse(const Study& study, List& to) {
   const auto words = collapse_words(study);
   if (!words || ends_broken(study)) return;  // then alarms say it
-  to.push_back({Severity::breaks, words->what,
-                words->driver +
-                    " A scale of 1 or less scales nothing, so the scale is not the cause: look for "
-                    "NaN or infinities in the model, the data or the learning rate.",
+  to.push_back({Severity::breaks, words->what, words->driver + " " + std::string(kAfterCollapse),
                 Evidence::timeline});
 }
 

@@ -35,7 +35,8 @@ AlarmWords static_words(const TimelineFacts& facts) {
 std::vector<AlarmWords> run_log_words(const TimelineFacts& facts) {
   if (facts.skips_at_static_scale() && facts.nonfinite.empty()) return {static_words(facts)};
   std::vector<AlarmWords> words = alarm_words(facts);
-  if (const auto collapse = collapse_words(facts)) words.push_back({collapse->what, "", true});
+  if (const auto collapse = collapse_words(facts))
+    words.push_back({collapse->what, std::string(kAfterCollapse), true});
   return words;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -24,6 +25,9 @@ std::vector<TimelineWords> timeline_words(const analyzers::Findings& found);
 struct CollapseWords {
   std::string what, driver;
 };
+inline constexpr std::string_view kAfterCollapse =
+    "A scale of 1 or less scales nothing, so the scale is not the cause: look for NaN or "
+    "infinities in the model, the data or the learning rate.";
 std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
 /// Of the first log of which that holds.
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);

@@ -257,10 +257,10 @@ def test_nan_in_the_model_is_told_from_overflow(browser, logs, tmp_path):
     shown = sum(own["scale"][step] > 0 for step in own["skipped"])  # a line ends at 0
     assert 120 < shown <= sum(m["count"] for m in marks) < shown + 4
     assert len(marks) < 180  # together where they would lie on one another
-    assert "no loss scale cures" in findings_of(browser)
+    assert "the scale is not the cause" in browser.find_element(By.ID, "summary").text
     text = browser.find_element(By.ID, "policies").text
     assert "NaN or infinity in the model, which no scale cures" in text
-    assert "Marks that would lie on one another are one" in text
+    assert "Marks that would overlap are drawn as one" in text
 
 
 def test_nothing_is_said_where_nothing_is_wrong(browser, logs, tmp_path):
@@ -298,7 +298,7 @@ def test_a_long_run_is_thinned_and_says_so(browser, logs, tmp_path):
     own = asked(logs / "long")["recorded"]
     marks = [r for r in of_line(found, "the run itself") if r["kind"] == "mark"]
     assert sum(m["count"] for m in marks) == len(own["skipped"]) > 100
-    assert "Marks that would lie on one another are one" in browser.find_element(
+    assert "Marks that would overlap are drawn as one" in browser.find_element(
         By.ID, "policies").text
 
 
