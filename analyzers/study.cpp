@@ -66,11 +66,12 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
 }
 
 /// The gradients' mass that is lost at the analysis' own loss scale.
-std::optional<MassShare> lost_mass(const Analysis& analysis) {
-  const std::optional<int> log2 = exact_log2(analysis.loss_scale);
-  const auto counted = underflow::counted_tensors(analysis);
-  if (!log2 || counted.empty()) return std::nullopt;
-  return underflow::lost_mass(counted, analysis.target, *log2);
+void add_lost(Findings& found) {
+  const std::optional<int> log2 = exact_log2(found.analysis.loss_scale);
+  const auto counted = underflow::counted_tensors(found.analysis);
+  if (!log2 || counted.empty()) return;
+  found.lost = underflow::lost_mass(counted, found.analysis.target, *log2);
+  found.worst_lost = underflow::worst_loss(counted, found.analysis.target, *log2);
 }
 
 void add_log(const underflow::LogFindings& log, Findings& found) {
@@ -113,7 +114,7 @@ Findings findings_of(Analysis&& analysis) {
   found.peaks = underflow::tensor_peaks(found.analysis);
   found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
   found.weights_kept_in = underflow::all_kept_in_16_bits(found.analysis);
-  found.lost = lost_mass(found.analysis);
+  add_lost(found);
   return found;
 }
 
@@ -170,18 +171,20 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
   return all;
 }
 
-/// Of the gradients' squares in the logs' tables. Refers to the analysis.
-replay::LostSquares lost_squares(const Analysis& analysis) {
-  return [&analysis](int log2) -> std::optional<double> {
+/// Whether what becomes zero at a scale does no harm. Refers to its arguments.
+replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOptions& options) {
+  return [&analysis, &options](int log2) {
     const auto counted = underflow::counted_tensors(analysis);
-    if (counted.empty()) return std::nullopt;
-    return underflow::lost_mass(counted, analysis.target, log2).l2.high;
+    return !counted.empty() &&
+           underflow::is_negligible(underflow::lost_mass(counted, analysis.target, log2),
+                                    underflow::worst_loss(counted, analysis.target, log2), options);
   };
 }
 
 /// Replays the series, and takes them.
 void add_replays(Study& all, replay::PolicyOptions policies) {
-  policies.lost = lost_squares(all.analysis);
+  const underflow::RecommendOptions targets = policies.targets;
+  policies.harmless = harmless(all.analysis, targets);
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
     // Of a run log without gradients' tensors all that is known are magnitudes.
@@ -215,7 +218,7 @@ Study study(Findings&& findings, const Selection& selection,
   const recommend::Basis basis{all.analysis, all.overflow, options};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
-  recommend::add_dynamic(all.advice, basis, replayed, lost_squares(all.analysis));
+  recommend::add_dynamic(all.advice, basis, replayed, harmless(all.analysis, options));
   recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;
   replay::PolicyOptions replays = *policies;

@@ -17,6 +17,7 @@
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "analyzers/underflow/underflow.hpp"
 
@@ -53,6 +54,7 @@ struct Findings {
   double enough_db = formats::kEnoughDb;  ///< Passes::enough_db
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;
+  std::optional<underflow::WorstLoss> worst_lost;  ///< at the same scale
   /// The steps of run logs, for a replay. Of binary16 alone, and where no tensors are selected by
   /// name: a policy decides by all gradients, in binary16.
   replay::LogSeries series;

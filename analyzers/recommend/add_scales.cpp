@@ -18,7 +18,9 @@ namespace {
 /// What static_scale itself does, out of the evidence for every scale.
 void put_static(Recommendation& advice, const Analysis& analysis,
                 const std::vector<LogMaxima>& maxima) {
-  advice.lost_at_1 = underflow::lost_mass(underflow::counted_tensors(analysis), analysis.target, 0);
+  const auto counted = underflow::counted_tensors(analysis);
+  advice.lost_at_1 = underflow::lost_mass(counted, analysis.target, 0);
+  advice.worst_lost = underflow::worst_loss(counted, analysis.target, *advice.static_log2);
   for (const LogMaxima& log : maxima) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {
     if (scale.log2_scale != *advice.static_log2) continue;

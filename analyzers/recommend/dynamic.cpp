@@ -75,7 +75,7 @@ std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> run
 }  // namespace
 
 void add_dynamic(Recommendation& advice, const Basis& basis,
-                 std::span<const replay::StepSeries> runs, const replay::LostSquares& lost) {
+                 std::span<const replay::StepSeries> runs, const replay::Harmless& harmless) {
   const bool served = basis.analysis.target.format == kBinary16;  // by the frameworks' scalers
   if (!advice.static_log2 || advice.needs_no_scale() || !served) return;
   std::vector<DynamicAdvice> useless;
@@ -85,7 +85,7 @@ void add_dynamic(Recommendation& advice, const Basis& basis,
     if (runs.size() != 1) {  // of several runs no setting is the best for all
       found = twice(policy, *advice.static_log2, runs);
       useful = found && makes_a_step(*found);
-    } else if (const auto tuned = replay::tune(policy, runs.front(), basis.options, lost)) {
+    } else if (const auto tuned = replay::tune(policy, runs.front(), basis.options, harmless)) {
       found = best_of(*tuned);
       useful = goes_on(tuned->trace) && makes_a_step(*found);
     }

@@ -178,8 +178,7 @@ void find_limiting(const Basis& basis, const Recommendation& advice,
   constexpr std::size_t kMost = 4;
   if (!advice.static_log2 || advice.above_target.empty()) return;
   if (advice.underflow_not_identifiable) return;  // whether the rest is served is unknown
-  const auto& lost = advice.lost_at_recommended;  // where that does no harm, nothing is gained
-  if (lost && lost->l2.high < basis.options.negligible_loss) return;
+  if (advice.harmless()) return;                  // nothing is gained
   const AllPeaks peaks(basis);
   const std::vector<Group> groups = groups_of(peaks);
   if (groups.size() < 2) return;

@@ -11,6 +11,7 @@
 #include "analyzers/recommend/advice.hpp"
 #include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/static_advice.hpp"
+#include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"
 #include "analyzers/underflow/underflow.hpp"
@@ -104,7 +105,12 @@ struct Recommendation {
   // Of add_scales():
   std::vector<ScaleEvidence> scales;  ///< around the range of good scales, ascending
   std::optional<MassShare> lost_at_1, lost_at_recommended;  ///< of all counted tensors' mass
-  std::optional<SkipBound> skip;                            ///< at static_scale
+  std::optional<underflow::WorstLoss> worst_lost;           ///< at static_scale
+  /// Whether what becomes zero at static_scale does no harm.
+  bool harmless() const {
+    return lost_at_recommended && underflow::is_negligible(*lost_at_recommended, worst_lost, asked);
+  }
+  std::optional<SkipBound> skip;     ///< at static_scale
   std::uint64_t steps_left_out = 0;  ///< of `skip`: infinity or NaN at any scale
   /// By the run's own policy, else PyTorch's; then by those of other frameworks that there are
   /// lines for. Those under which no step would be made are skipped, but where that is so of all;
@@ -150,10 +156,10 @@ Recommendation recommend(const Basis& basis);
 /// Adds what each scale does.
 void add_scales(Recommendation& advice, const Basis& basis);
 
-/// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none; lost: of
-/// their gradients; dynamic.cpp.
+/// Adds settings for dynamic scaling, in FP16. runs: of all logs step by step, or none;
+/// dynamic.cpp.
 void add_dynamic(Recommendation& advice, const Basis& basis,
-                 std::span<const replay::StepSeries> runs, const replay::LostSquares& lost);
+                 std::span<const replay::StepSeries> runs, const replay::Harmless& harmless);
 
 /// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
 /// of several ranks again.

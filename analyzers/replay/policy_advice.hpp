@@ -14,9 +14,8 @@
 
 namespace halfscope::analyzers::replay {
 
-/// The share of the gradients' sum of squares that becomes zero at a loss scale of 2^k, at most;
-/// empty where that is unknown.
-using LostSquares = std::function<std::optional<double>(int log2)>;
+/// Whether what becomes zero at a loss scale of 2^k surely does no harm.
+using Harmless = std::function<bool(int log2)>;
 
 /// Dynamic settings found by replaying a grid of them over the recorded run.
 struct TunedPolicy {
@@ -53,7 +52,7 @@ bool tunable(const policy::Policy& policy);
 /// than 2e8 steps. Empty where nothing can be tuned, or no step tells a scale.
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 const underflow::RecommendOptions& targets,
-                                const LostSquares& lost = {});
+                                const Harmless& harmless = {});
 
 /// Why the best settings still skip steps or flush more than the target: the limits that no
 /// setting gets around, in whole sentences. Empty where they do neither.

@@ -18,7 +18,7 @@ struct PolicyOptions {
   std::vector<policy::Policy> policies;  ///< empty: every policy at its framework's defaults
   bool assume_constant = false;          ///< --assume-constant-between; study() closes gaps
   underflow::RecommendOptions targets;
-  LostSquares lost;  ///< of the gradients; study() knows it
+  Harmless harmless;  ///< study() knows it
   /// The policy whose settings are tuned. At its defaults it stands for one of its name that was
   /// asked for, else that of the run, with their settings. Empty: that of the run, else the first
   /// asked for that can be tuned, else torch.

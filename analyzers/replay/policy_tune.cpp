@@ -217,10 +217,10 @@ bool as_good(const Candidate& own, const Candidate& other, const StepSeries& ser
 
 /// Whether settings lose so little that none are worth a change. Fewer steps than these are what
 /// finding the scale costs.
-bool harmless(const policy::Policy& policy, const StepSeries& series,
-              const underflow::RecommendOptions& targets, const LostSquares& lost) {
+bool loses_little(const policy::Policy& policy, const StepSeries& series,
+                  const underflow::RecommendOptions& targets, const Harmless& harmless) {
   constexpr double kFewSteps = 3, kFewShare = 0.01;
-  if (!lost) return false;
+  if (!harmless) return false;
   const Trace trace = replay(policy, series);
   if (trace.error || !trace.applied_nonfinite.empty() || trace.scale.empty()) return false;
   const auto skipped = static_cast<double>(trace.skipped.size() + trace.unknown.size());
@@ -231,9 +231,7 @@ bool harmless(const policy::Policy& policy, const StepSeries& series,
   }
   double least = trace.scale.front().second;
   for (const auto& [from, scale] : trace.scale) least = std::min(least, scale);
-  if (!(least > 0)) return false;
-  const std::optional<double> share = lost(std::ilogb(least));
-  return share && *share < targets.negligible_loss;
+  return least > 0 && harmless(std::ilogb(least));
 }
 
 }  // namespace
@@ -249,7 +247,7 @@ bool tunable(const policy::Policy& policy) {
 
 std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& series,
                                 const underflow::RecommendOptions& targets,
-                                const LostSquares& lost) {
+                                const Harmless& harmless) {
   const double target_underflow = targets.target_underflow;
   if (!tunable(policy) || series.seen.empty()) return std::nullopt;
   const std::optional<Safe> safe = safe_scales(series);
@@ -269,7 +267,7 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
   TunedPolicy tuned;
   tuned.name = policy::info_of(policy).name;
   tuned.kept = as_good(own, *best, series, *safe, target_underflow) ||
-               harmless(policy, series, targets, lost);
+               loses_little(policy, series, targets, harmless);
   tuned.trace = replay(tuned.kept ? policy : best->settings.policy, series);
   tuned.initial = tuned.kept ? policy::scale_of(policy) : best->settings.initial;
   tuned.interval = static_cast<std::uint64_t>(tuned.kept ? interval : best->settings.interval);

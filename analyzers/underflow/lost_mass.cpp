@@ -165,4 +165,18 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
   return lost_mass(Tensors{&tensor}, target, k);
 }
 
+std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {
+  std::optional<WorstLoss> worst;
+  for (const TensorFindings* t : tensors) {
+    const Bounds l2 = lost_mass(*t, target, k).l2;
+    if (!worst || l2.low > worst->l2.low) worst = {t->name, l2};
+  }
+  return worst;
+}
+
+bool is_negligible(const MassShare& all, const std::optional<WorstLoss>& worst,
+                   const RecommendOptions& options) {
+  return all.l2.high < options.negligible_loss && (!worst || worst->l2.low < options.harmed_tensor);
+}
+
 }  // namespace halfscope::analyzers::underflow

@@ -3,6 +3,11 @@
 // may be many and not matter.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/count/magnitude_sums.hpp"
 
@@ -17,5 +22,17 @@ MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);
 
 /// The same over several tensors together.
 MassShare lost_mass(const std::vector<const TensorFindings*>& tensors, const Target& target, int k);
+
+/// The tensor that surely loses the largest share of its own sum of squares.
+struct WorstLoss {
+  std::string tensor;
+  Bounds l2;
+};
+std::optional<WorstLoss> worst_loss(const std::vector<const TensorFindings*>& tensors,
+                                    const Target& target, int k);
+
+/// Whether a loss does no harm: neither of all gradients together nor of one tensor alone.
+bool is_negligible(const MassShare& all, const std::optional<WorstLoss>& worst,
+                   const RecommendOptions& options);
 
 }  // namespace halfscope::analyzers::underflow

@@ -10,7 +10,9 @@ struct RecommendOptions {
   /// Of the gradients' sum of squares (L2): a loss below the first does no harm, from the second on
   /// it is serious. docs/stories.md has the training that supports them.
   double negligible_loss = 1e-5, serious_loss = 1e-3;
-  /// The same of steps and of weight updates.
+  /// Of one tensor's own sum of squares: from here on it is harmed, however little all lose. 20 dB.
+  double harmed_tensor = 0.01;
+  /// The same as the first two, of steps and of weight updates.
   double negligible_share = 0.001, serious_share = 0.05;
 };
 

@@ -50,7 +50,7 @@ std::string more_text(const std::vector<std::string>& logs, bool has_values) {
 }
 
 void print(const analyzers::Study& study, const Options& options) {
-  const text::Answer answer = text::answer_of(study);
+  const text::Answer answer = text::answer_of(study, options.framework);
   const std::size_t columns = terminal::columns_of_stdout();
   if (!options.details) {
     fmt::print("{}", terminal::short_text(

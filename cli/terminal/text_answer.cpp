@@ -48,7 +48,7 @@ std::string paste_text(const Answer& answer, const Study& study, std::string_vie
   const reports::answer::Lines& lines = first_lines_of(*snippet, answer);
   std::string out;
   for (const char c : lines.lines) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
-  if (snippet->framework != "pytorch") {
+  if (snippet->framework != "pytorch" && !lines.note.empty()) {
     out += fmt::format("\n\n{}: {}", snippet->label, lines.note);
   }
   return fmt::format("\n  {}\n\n", out);

@@ -5,7 +5,7 @@ import re
 
 
 def _escaped(text):
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", text)
 
 
 class Recommendation(dict):

@@ -139,7 +139,7 @@ Table keep(const Recommendation& advice) {
 
 Table dimensions(const Recommendation& advice) {
   Table table{Evidence::advice, "Dimensions that are not a multiple of 8",
-              "Tensor Cores may use slower kernels for them."};
+              "Tensor Cores may use slower kernels there."};
   table.headings = {"tensor", "shape", "what is odd"};
   if (!advice.footprint) return table;
   for (const auto& odd : advice.footprint->not_multiples_of_8) {

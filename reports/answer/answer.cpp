@@ -32,10 +32,11 @@ std::vector<std::string> Answer::first_lines() const {
   return lines;
 }
 
-Answer answer_of(const Study& study) {
+Answer answer_of(const Study& study, std::string_view framework) {
   Answer out;
   out.findings = findings(study);
-  out.scale = scale_sentence(study);
+  const bool fine = (framework.empty() || framework == "pytorch") && default_fine(study);
+  out.scale = scale_sentence(study, fine);
   if (!out.findings.empty() && leads(study, out.findings.front())) {
     out.lead = std::move(out.findings.front());
     out.findings.erase(out.findings.begin());
@@ -45,7 +46,7 @@ Answer answer_of(const Study& study) {
   }
   out.numbers = numbers(study);
   if (!beyond_scales(study)) out.snippets = snippets(study);
-  out.dynamic_first = default_fine(study);
+  out.dynamic_first = fine;
   out.details = details(study);
   out.tables = tables(study);
   return out;

@@ -42,8 +42,8 @@ struct Answer {
   std::vector<std::string> first_lines() const;
 };
 
-/// The whole of it.
-Answer answer_of(const analyzers::Study& study);
+/// The whole of it. framework: whose lines are asked for; empty is as the run has it.
+Answer answer_of(const analyzers::Study& study, std::string_view framework = "");
 
 /// The lines that a reader pastes first: those of a framework, of the run's own policy, or
 /// PyTorch's. Null where there are none.

@@ -13,6 +13,12 @@ namespace halfscope::reports::answer {
 
 std::string clear_text(const analyzers::Study& study) {
   const auto tensors = study.analysis.tensors();
+  const bool refused = study.advice.may_use && !study.advice.may_use->yes();
+  if (study.advice.no_scale && !tensors.empty() &&
+      study.advice.no_scale != analyzers::recommend::NoScale::no_gradients) {
+    return "";
+  }
+  if (refused) return "";
   if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
     const bool bounds =
         study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;

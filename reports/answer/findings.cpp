@@ -31,7 +31,7 @@ void dimensions(const Study& study, List& to) {
        fmt::format("{} a dimension that is not a multiple of 8: {}.",
                    names.size() == 1 ? "1 tensor has" : plural(names.size(), "tensor") + " have",
                    some_names(names)),
-       "Tensor Cores may use slower kernels for them.", Evidence::advice});
+       "Tensor Cores may use slower kernels there.", Evidence::advice});
 }
 
 void formats(const Study& study, List& to) {

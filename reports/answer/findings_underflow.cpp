@@ -23,8 +23,8 @@ using analyzers::underflow::Share;
 namespace {
 
 Severity severity_of(double share, const analyzers::underflow::RecommendOptions& asked) {
-  if (share >= asked.serious_loss) return Severity::serious;
-  return share >= asked.negligible_loss ? Severity::warning : Severity::note;
+  if (share < asked.negligible_loss) return Severity::note;
+  return share >= asked.serious_loss ? Severity::serious : Severity::warning;
 }
 
 Share flushed_now(const Study& study) {
@@ -77,11 +77,18 @@ void underflow(const Study& study, List& to) {
     // Mixed Precision Training, ICLR 2018, 3.2.
     severity =
         std::max(bounds ? Severity::warning : Severity::serious, severity_of(mass->l2.high, asked));
+    const auto& worst = study.worst_lost;
+    const bool harmed = worst && worst->l2.low >= asked.harmed_tensor;
+    if (harmed) severity = std::min(severity, Severity::warning);
     const bool little = severity == Severity::note;
     title += fmt::format("{} {} of the gradients' sum of squares (L2){}",
-                         little ? ", but these hold only" : ". These hold",
+                         little || harmed ? ", but these hold only" : ". These hold",
                          share_range_text(mass->l2.low, mass->l2.high),
                          little ? ": too little to affect training" : "");
+    if (harmed) {
+      title += fmt::format("; {} loses {} of its own", code(worst->tensor),
+                           share_range_text(worst->l2.low, worst->l2.high));
+    }
   }
   to.push_back({severity, title + ".", action, Evidence::scales});
 }
@@ -116,12 +123,6 @@ std::string gain_text(const KeepInFp32* gain) {
                      plural(static_cast<std::uint64_t>(gain->binades_gained), "binade"));
 }
 
-/// Whether what is lost at the recommended scale hardly weighs.
-bool little_lost(const Recommendation& advice) {
-  return advice.lost_at_recommended &&
-         advice.lost_at_recommended->l2.high < advice.asked.negligible_loss;
-}
-
 void layers(const Recommendation& advice, const std::string& keep, List& to) {
   std::vector<std::string> served, unserved;
   for (const LayerScale& layer : advice.per_layer) {
@@ -137,7 +138,7 @@ void layers(const Recommendation& advice, const std::string& keep, List& to) {
 
 void no_single_scale(const Study& study, List& to) {
   const Recommendation& advice = study.advice;
-  if (little_lost(advice)) return;
+  if (advice.harmless()) return;
   const KeepInFp32* const gain = best_gain(advice);
   const std::string keep = gain_text(gain);
   if (!advice.per_layer.empty()) {

@@ -7,6 +7,7 @@
 
 #include "reports/answer/answer.hpp"
 #include "reports/answer/answer_parts.hpp"
+#include "reports/answer/first_words.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/scale_words.hpp"
 #include "reports/answer/summary.hpp"
@@ -55,6 +56,7 @@ std::string limit_detail(const Study& study, const Limit& limit) {
 
 std::string_view use_title(const Study& study) {
   if (default_fine(study)) return "Static loss scale, if you use one";
+  if (beyond_scales(study) || ends_broken(study)) return "Loss scale, by the finite gradients";
   return study.advice.none_needed ? "Loss scale, if you use one" : "Loss scale to use";
 }
 

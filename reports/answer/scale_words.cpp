@@ -65,8 +65,20 @@ std::string up_to(const Recommendation& advice) {
              : "up to " + scale;
 }
 
+/// Whether even the scale to use loses most of what gradients hold.
+bool serves_nothing(const Recommendation& advice) {
+  return advice.lost_at_recommended && advice.lost_at_recommended->l2.low > 0.5;
+}
+
 std::string use_text(const Study& study) {
   const Recommendation& advice = study.advice;
+  if (serves_nothing(advice)) {
+    return fmt::format(
+        "No loss scale serves this log: at {}, the largest that is safe, gradients "
+        "with {} of the sum of squares (L2) become zero.",
+        power_text(*advice.static_log2),
+        share_range_text(advice.lost_at_recommended->l2.low, advice.lost_at_recommended->l2.high));
+  }
   const bool failed = beyond_scales(study) || ends_broken(study);
   const std::string scale = power_text(*advice.static_log2);
   return fmt::format(
@@ -78,7 +90,7 @@ std::string use_text(const Study& study) {
 
 }  // namespace
 
-std::string scale_sentence(const Study& study) {
+std::string scale_sentence(const Study& study, bool fine) {
   const Recommendation& advice = study.advice;
   if (advice.may_use && advice.may_use->why != analyzers::recommend::MayUse::Why::no_scale) {
     return may_use_text(study);
@@ -88,7 +100,7 @@ std::string scale_sentence(const Study& study) {
   }
   if (advice.needs_no_scale()) return wide_text(study);
   if (advice.no_step_held()) return unheld_text(advice);
-  if (default_fine(study)) {
+  if (fine) {
     const analyzers::recommend::ReplayedSkips& skips = *advice.dynamic.front().replayed;
     return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",
                        default_fine_text(study), plural(skips.steps, "step"),

@@ -8,8 +8,9 @@
 
 namespace halfscope::reports::answer {
 
-/// The scale to use, or that none is needed, or why none can be recommended.
-std::string scale_sentence(const analyzers::Study& study);
+/// The scale to use, or that none is needed, or why none can be recommended. fine: to say that
+/// PyTorch's defaults are.
+std::string scale_sentence(const analyzers::Study& study, bool fine);
 
 /// Whether PyTorch's defaults serve the run: replayed, they lose a negligible part of the
 /// gradients' squares, or no more values than any other settings; they skip few steps; and nothing

@@ -10,8 +10,10 @@ void put_answer(Json& to, const analyzers::Study& study) {
   const answer::Answer answer = answer::answer_of(study);
   Json json;
   json["headline"] = answer::plain(answer.headline());
-  if (answer.lead && !answer.lead->action.empty()) {
-    json["action"] = answer::plain(answer.lead->action);
+  if (answer.lead) {
+    if (!answer.lead->action.empty()) json["action"] = answer::plain(answer.lead->action);
+    json["severity"] = answer::name_of(answer.lead->severity);
+    json["evidence"] = answer::name_of(answer.lead->evidence);
   }
   json["scale"] = answer::plain(answer.scale);
   if (const answer::Snippet* const snippet = first_snippet(answer, study)) {

@@ -26,7 +26,7 @@ constexpr std::size_t kRows = 20;  // of a table; the JSON has all
 
 /// Text that Markdown would read as markup, quoted.
 std::string escaped(std::string_view text) {
-  constexpr std::string_view kMarkup = "\\`*_[]<>|#~";
+  constexpr std::string_view kMarkup = "\\`*_[]<>|#~&";
   std::string out;
   for (const char c : text) {
     if (kMarkup.find(c) != kMarkup.npos) out += '\\';
@@ -35,8 +35,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// Code between more backticks than it holds in a row, as CommonMark 0.31.2, 6.1, has it; a bar
-/// would end a table's cell.
+/// Code between more backticks than it holds in a row, as CommonMark 0.31.2, 6.1, has it.
 std::string code_span(std::string_view code) {
   std::size_t longest = 0, run = 0;
   for (const char c : code) {
@@ -45,9 +44,7 @@ std::string code_span(std::string_view code) {
   }
   const std::string fence(longest + 1, '`');
   const std::string_view blank = longest == 0 ? "" : " ";
-  std::string inside;
-  for (const char c : code) inside += c == '|' ? std::string("\\|") : std::string(1, c);
-  return fmt::format("{0}{1}{2}{1}{0}", fence, blank, inside);
+  return fmt::format("{0}{1}{2}{1}{0}", fence, blank, code);
 }
 
 std::string sentence(std::string_view marked) {
@@ -58,9 +55,18 @@ std::string sentence(std::string_view marked) {
   return out;
 }
 
+/// A bar would end a cell, in code too (GitHub Flavored Markdown 0.29, 4.10).
 std::string row_text(const std::vector<std::string>& cells) {
   std::string out = "|";
-  for (const std::string& cell : cells) out += " " + cell + " |";
+  for (const std::string& cell : cells) {
+    out += ' ';
+    for (std::size_t i = 0; i < cell.size(); ++i) {
+      const bool quoted = i > 0 && cell[i - 1] == '\\';
+      if (cell[i] == '|' && !quoted) out += '\\';
+      out += cell[i];
+    }
+    out += " |";
+  }
   return out + "\n";
 }
 
@@ -84,7 +90,8 @@ std::string table_text(const Table& table) {
   }
   return table.rows.size() <= kRows
              ? out + "\n"
-             : out + fmt::format("\nand {} more rows, in the JSON\n\n", table.rows.size() - kRows);
+             : out + fmt::format("\nand {}, in the JSON\n\n",
+                                 answer::plural(table.rows.size() - kRows, "more row"));
 }
 
 std::string paste_text(const Answer& answer, const Study& study) {

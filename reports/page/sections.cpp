@@ -116,8 +116,8 @@ std::string peaks_section(const Study& study) {
 std::string timeline_section(const Study& study) {
   const auto words = answer::timeline_words(study);
   if (words.empty()) return "";
-  return section("timeline", "History of the loss scale",
-                 answer::html_escape(words.front().lines.front()), timeline_html(study));
+  return section("timeline", "History of the loss scale", words.front().lines.front(),
+                 timeline_html(study));
 }
 
 std::string overflow_section(const Study& study) {
@@ -177,7 +177,7 @@ std::string formats_section(const Study& study) {
               : fmt::format("; {} NaN or infinity",
                             sums.nonfinite == 1 ? "1 holds"
                                                 : answer::count_text(sums.nonfinite) + " hold")),
-      "<p class=\"note\">" + answer::fit_rule_text(study.enough_db) +
+      "<p class=\"note\">" + answer::html_escape(answer::fit_rule_text(study.enough_db)) +
           " That is as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). "
           "Beside it stands the ratio there; ~ marks an estimate from the histogram. NaN and "
           "infinities are left out: no format cures them. " +

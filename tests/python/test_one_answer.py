@@ -86,8 +86,8 @@ def of_markdown(text):
     lines = []
     for line in text.splitlines():
         code = re.split(r"(`+)( ?)(.*?)\2\1(?!`)", line.replace("**", ""))
-        plain = [re.sub(r"\\([\\`*_\[\]<>|#~])", r"\1", part) for part in code[::4]]
-        names = [part.replace("\\|", "|") for part in code[3::4]]
+        plain = [re.sub(r"\\([\\`*_\[\]<>|#~&])", r"\1", part) for part in code[::4]]
+        names = code[3::4]
         lines.append("".join(sum(zip(plain, names + [""]), ())))
     return [words(line.removeprefix("* ")) for line in lines]
 

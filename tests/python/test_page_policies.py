@@ -257,7 +257,7 @@ def test_nan_in_the_model_is_told_from_overflow(browser, logs, tmp_path):
     shown = sum(own["scale"][step] > 0 for step in own["skipped"])  # a line ends at 0
     assert 120 < shown <= sum(m["count"] for m in marks) < shown + 4
     assert len(marks) < 180  # together where they would lie on one another
-    assert "the scale is not the cause" in browser.find_element(By.ID, "summary").text
+    assert "that no loss scale cures" in browser.find_element(By.ID, "summary").text
     text = browser.find_element(By.ID, "policies").text
     assert "NaN or infinity in the model, which no scale cures" in text
     assert "Marks that would overlap are drawn as one" in text

@@ -93,8 +93,6 @@ def test_formats_by_role(full):
 
 
 def test_findings_lead_to_their_evidence(full):
-    lead = full.find_element(By.CSS_SELECTOR, ".answer strong").text
-    assert lead == "NaN in the model from step 50, first in activation/layer3."
     items = full.find_elements(By.CSS_SELECTOR, "#findings > ol > li")
     assert len(items) == 8
     kinds = [item.get_attribute("class") for item in items]
