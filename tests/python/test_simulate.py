@@ -248,7 +248,7 @@ def test_an_existing_folder_is_not_written_over(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("mine")
-    assert "no run" in mlp(other, "--force", code=1).stderr
+    assert "not a run" in mlp(other, "--force", code=1).stderr
     assert [path.name for path in other.iterdir()] == ["notes.txt"]
 
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-
 #include "halfscope/array/array.hpp"
 #include "sim/backend/check_shapes.hpp"
 
