@@ -272,7 +272,7 @@ TEST_CASE("two shapes are no pair: the next source is taken, or none", "[table]"
   CHECK(notes_say(analysis,
                   "tensor 'weight/v' has shape [5], but 'update/v' has [2], "
                   "'weight_after/v' has [2]: "));
-  CHECK(notes_say(analysis, "so that no update is known"));
+  CHECK(notes_say(analysis, "so no update is known"));
   CHECK(find(analysis, "weight/u").updates->source == underflow::UpdateSource::update);
   CHECK_FALSE(notes_say(analysis, "PyTorch's defaults"));  // of what was not recomputed
 }

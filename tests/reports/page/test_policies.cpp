@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section on loss-scaling policies: lines, marks, and what is skipped of long ones. Studies
+// The section on loss-scaling policies: lines, marks, and what is left out of long ones. Studies
 // are put together by hand or replayed from small series.
 #include <nlohmann/json.hpp>
 

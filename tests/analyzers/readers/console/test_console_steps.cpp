@@ -122,7 +122,7 @@ TEST_CASE("a loss scale of 0 is told as what it is") {
   const Steps read(apex("5e-324") + "\n" + apex("0.0") + "\n" + apex("0.0") + "\n");
   CHECK(read.scale(2) == 0);
   CHECK(read.skipped(2) == true);
-  CHECK(read.noted("the loss scale became 0: 2 times, first in line 2; from there on") == 1);
+  CHECK(read.noted("the loss scale became 0: 2 times, first in line 2; from then on") == 1);
 }
 
 TEST_CASE("more steps skipped than done") {
@@ -232,7 +232,7 @@ TEST_CASE("an overflow of an earlier iteration is told") {
   CHECK(read.skipped(8) == true);
   CHECK(read.skipped(5) == true);
   CHECK(read.noted("an overflow names an earlier iteration than the one before: once, in line 3 (4 "
-                   "after 7); all count") == 1);
+                   "after 7); all are counted") == 1);
 }
 
 TEST_CASE("which skipped steps have a step of their own") {

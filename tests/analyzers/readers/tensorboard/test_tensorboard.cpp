@@ -136,7 +136,7 @@ TEST_CASE("histograms that are none are told with their place, others are read",
       {"ascend", [](auto& v) { v.mutable_histo()->set_bucket_limit(1, 0.25); }},
       {"the buckets hold", [](auto& v) { v.mutable_histo()->set_num(1); }},
       {"outside of them", [](auto& v) { v.mutable_histo()->set_min(2); }},
-      {"no histogram",
+      {"not a histogram",
        [](auto& v) {
          v.mutable_metadata()->mutable_plugin_data()->set_plugin_name("histograms");
          auto& tensor = *v.mutable_tensor();

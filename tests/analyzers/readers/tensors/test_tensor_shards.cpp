@@ -109,7 +109,7 @@ TEST_CASE("tensor shards: what the index names must be there") {
     write(folder / kSecond, {{"d.weight", {8}}});
     CHECK_THAT(refusal(folder / "."),
                Catch::Contains(std::string(kSecond) + ": tensor 'c.weight' is missing, but " +
-                               kIndex + " says so"));
+                               kIndex + " names it"));
   }
   SECTION("a file that can be read") {
     folder.write(kSecond, "version https://git-lfs.github.com/spec/v1");
@@ -147,7 +147,7 @@ TEST_CASE("tensor shards: several indexes") {
     const underflow::Analysis found = underflow::analyze({folder / "."}, {}, {});
     CHECK(found.logs[0].tensors.size() == 3);
     CHECK_THAT(notes_of(found), Catch::Contains("pytorch_model.bin.index.json: names tensors that "
-                                                "model.safetensors.index.json names too"));
+                                                "model.safetensors.index.json also names"));
   }
   SECTION("of other tensors in the same file") {
     write(folder / kSecond, {{"c.weight", {8}}, {"x.weight", {9}}});

@@ -158,7 +158,7 @@ TEST_CASE("W&B: a step that is not a whole number is told, and its row numbered"
   const Told same = told_of(folder.write("array", array + "]"));
   CHECK(same.noted("\"_step\" is not a whole number: 4 times, the first (row 1: 1.5); such a row"));
   const Told one = told_of(folder.write("one", rows[0] + "\n" + rows[2] + "\n"));
-  CHECK(one.noted("no whole number: once, in line 2 (row 1: '7'); such a row"));
+  CHECK(one.noted("not a whole number: once, in line 2 (row 1: '7'); such a row"));
   const Told whole = told_of(folder.write("whole", R"({"_step": 4.0, "loss": 1})"));
   CHECK(whole.scalars.count(4) == 1);
   CHECK(!whole.noted("whole number"));
