@@ -3,8 +3,9 @@
 
 import re
 
-# Programs and style sheets of a page: its data and its text are elsewhere.
-BUNDLED = re.compile(r"<script>.*?</script>|<style>.*?</style>", re.DOTALL)
+# Programs and style sheets of a page, and their digests: its data and its text are elsewhere.
+BUNDLED = re.compile(r"<script>.*?</script>|<style>.*?</style>"
+                     r'|<meta http-equiv="Content-Security-Policy"[^>]*>', re.DOTALL)
 SHOWN = 60  # characters of a difference
 
 
