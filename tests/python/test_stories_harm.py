@@ -13,6 +13,7 @@ from test_stories import PROGRAM, ROOT, tell_all, told
 sys.path.insert(0, str(ROOT / "tools/stories"))
 try:
     import rounding
+    import tables
 finally:
     sys.path.pop(0)
 
@@ -93,10 +94,11 @@ def test_limits_are_those_of_the_conditions(short, size):
         measure = limit["measure"]
         more = (lambda a, b: a <= b) if measure.endswith("_db") else (lambda a, b: a >= b)
         for row in conditions_of(folder):
+            value = row["predicted"][measure]
             if row["verdict"] == "differs":
-                assert more(row["predicted"][measure], limit["with_harm"][0])
+                assert more(value, limit["with_harm"][0])
             elif row["verdict"] != "unclear":
-                assert more(limit["without"][0], row["predicted"][measure])
+                assert more(limit["without"][0], value)
 
 
 def test_predictions_are_within_the_bounds_of_analyze(short):
@@ -154,3 +156,29 @@ def test_the_advice_is_what_the_runs_were_given(short, size):
         assert shares[1] == pytest.approx(entry["advice"]["flushed_at_recommended"]["share"],
                                           abs=1e-4)
         assert runs["advised"]["promised"]["overflow_steps"] in (0, None)
+
+
+@pytest.mark.parametrize("story", ["harm", "advice"])
+def test_the_tables_in_the_docs_are_those_of_the_files(story):
+    text = (ROOT / "docs/stories.md").read_text(encoding="utf-8")
+    for make in tables.TABLES[story]:
+        assert make(told(ROOT, story)) in text
+
+
+def test_prose_about_harm_is_borne_out():
+    """The limits that docs/stories.md names, against the conditions."""
+    rows = conditions_of(ROOT)
+    harmful = [row for row in rows if row["verdict"] == "differs"]
+    harmless = [row for row in rows if row["verdict"] in ("same", "small")]
+    assert all(row["predicted"]["l2"] > 5e-5 for row in harmful)
+    much = [row for row in rows if row["predicted"]["l2"] > 1e-3]
+    assert [(row["setting"], row["way"]) for row in much if row["verdict"] != "differs"] == [
+        ("mlp-adam", "2^-16")]
+    assert all(row["predicted"]["worst_snr_db"] < 20 for row in harmful)
+    learnt = [row for row in harmful if math.exp(row["log_ratio"]) < 10]
+    assert max(row["seen"]["weight_grad"]["snr_db"] for row in learnt) < 19
+    assert min(row["seen"]["weight_grad"]["snr_db"] for row in rows
+               if row["way"] == "bfloat16") > 30
+    assert max(row["predicted"]["flushed"] for row in harmless) > 0.5
+    assert all(row["verdict"] == "same" for row in rows if row["predicted"]["l2"] < 1e-6)
+    assert all(row["verdict"] == "same" for row in rows if row["way"] == "bfloat16")

@@ -10,8 +10,8 @@ TITLE = "The advice, followed"
 # Network and batch.
 NETWORKS = {"lenet": 32, "tinyssd": 8, "tinyssd-all-anchors": 8}
 ABOVE = 2  # binades: four times the recommended scale, one beyond the headroom that it leaves
-SIZES = {"full": {"seeds": 3, "networks": {"lenet": (400, 50), "tinyssd": (200, 25),
-                                           "tinyssd-all-anchors": (200, 25)}},
+SIZES = {"full": {"seeds": 3, "networks": {"lenet": (400, 50), "tinyssd": (100, 20),
+                                           "tinyssd-all-anchors": (100, 20)}},
          "short": {"seeds": 1, "networks": {"lenet": (6, 2)}}}
 
 

@@ -118,17 +118,21 @@ def limits(conditions):
     """For each measure: the least harm seen, and the most that did none.
 
     with_harm: of conditions that differ, the one with the smallest loss (the largest ratio in dB);
-    without: of conditions that are the same or differ little, the one with the largest loss."""
+    without: of conditions that are the same or differ little, the one with the largest loss;
+    between: how many of both lie from one to the other, where the measure does not decide."""
     found = []
     for measure in MEASURES:
         sign = -1 if measure.endswith("_db") else 1
-        values = {verdict: [(sign * row["predicted"][measure], row["setting"], row["way"])
-                            for row in conditions if row.get("verdict") in verdict]
-                  for verdict in (("differs",), ("same", "small"))}
-        ends = [min(values["differs",], default=None), max(values["same", "small"], default=None)]
-        found.append({"measure": measure, **{
+        values = {harm: [(sign * row["predicted"][measure], row["setting"], row["way"])
+                         for row in conditions if row.get("verdict") in verdicts]
+                  for harm, verdicts in ((True, ("differs",)), (False, ("same", "small")))}
+        least = min(values[True], default=None)
+        most = max(values[False], default=None)
+        between = sum(least[0] <= value[0] <= most[0] for part in values.values()
+                      for value in part) if least and most else 0
+        found.append({"measure": measure, "between": between, **{
             key: end and [sign * end[0], end[1], end[2]]
-            for key, end in zip(("with_harm", "without"), ends)}})
+            for key, end in (("with_harm", least), ("without", most))}})
     return found
 
 

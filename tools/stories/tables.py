@@ -4,6 +4,7 @@
 import json
 import math
 import pathlib
+from decimal import Decimal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LITTLE = 1e-6  # conditions that lose less of the sum of squares are told in one line
@@ -23,9 +24,11 @@ def table(head, rows):
 
 def percent(share):
     """Two digits; as a power of ten where it is tiny."""
-    if share == 0:
-        return "0"
-    return f"{100 * share:.2g} %" if share >= 1e-5 else f"10^{math.floor(math.log10(share)) + 2} %"
+    if share == 0 or share > 0.995:
+        return f"{100 * share:.0f} %"
+    if share < 1e-6:
+        return f"10^{math.floor(math.log10(share)) + 2} %"
+    return f"{Decimal(f'{100 * share:.2g}'):f} %"
 
 
 def ratio_of(row):
@@ -57,12 +60,15 @@ def harm(found):
     exact, rows = exact_runs(found), []
     for row in harm_rows(found):
         lost = row["predicted"]
-        rows.append((row["setting"], row["way"], percent(lost["flushed"]), percent(lost["l2"]),
+        rows.append((row["setting"], row["way"], percent(lost["flushed"]), percent(lost["l1"]),
+                     percent(lost["l2"]),
                      percent(lost["activation_grad_l2"]), percent(lost["worst_l2"]),
-                     f"{lost['snr_db']:.0f}", f"{lost['worst_snr_db']:.0f}", ratio_of(row),
+                     f"{lost['snr_db']:.0f}", f"{lost['worst_snr_db']:.0f}", f"{row['seen']['weight_grad']['snr_db']:.0f}",
+                     ratio_of(row),
                      accuracy_change(row, exact[row["setting"]]), row["verdict"]))
-    return table(("setting", "loss scale", "values lost", "L2 lost", "L2 lost, activation gradients",
-                  "L2 lost, worst tensor", "SNR, dB", "SNR, worst tensor", "loss over FP32's",
+    return table(("setting", "loss scale", "values lost", "L1 lost", "L2 lost", "L2 lost, activation gradients",
+                  "L2 lost, worst tensor", "SNR, dB", "SNR, worst tensor",
+                  "true SNR, weight gradients", "loss over FP32's",
                   "accuracy, points", "verdict"), rows)
 
 
@@ -75,9 +81,9 @@ def end(limit, measure):
 
 def limits(found):
     return table(("measure, predicted from the FP32 log", "least loss that did harm",
-                  "most loss that did none"),
+                  "most loss that did none", "conditions between"),
                  [(MEASURES[limit["measure"]], end(limit["with_harm"], limit["measure"]),
-                   end(limit["without"], limit["measure"])) for limit in found["limits"]])
+                   end(limit["without"], limit["measure"]), limit["between"]) for limit in found["limits"]])
 
 
 def span(values, form):
