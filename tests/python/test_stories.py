@@ -57,7 +57,7 @@ def check_counts(entry):
         assert 0 <= entry["update_underflow"] + entry["swamped"] <= entry["updates"]
     if "true_nonzero" in entry:
         assert 0 <= entry["underflowed"] <= entry["lost"] <= entry["true_nonzero"] <= entry["total"]
-        assert entry["lost_norm"] is None or (
+        assert entry.get("lost_norm") is None or (
             entry["underflowed_norm"] <= entry["lost_norm"] <= entry["relative_error"])
 
 

@@ -182,3 +182,17 @@ def test_prose_about_harm_is_borne_out():
     assert max(row["predicted"]["flushed"] for row in harmless) > 0.5
     assert all(row["verdict"] == "same" for row in rows if row["predicted"]["l2"] < 1e-6)
     assert all(row["verdict"] == "same" for row in rows if row["way"] == "bfloat16")
+
+
+def test_prose_about_the_advice_is_borne_out():
+    for entry in told(ROOT, "advice")["advised"]:
+        runs = {run["way"]: run for run in entry["runs"]}
+        exact = runs["fp32"]["end_loss"]
+        for way in ("advised", "dynamic"):
+            assert runs[way]["skipped"] == []
+            assert abs(runs[way]["end_loss"] / exact - 1) < 0.04
+        above = runs["four times"]
+        predicted = above["promised"]["overflow_steps"]
+        assert 1 <= predicted <= 15 and predicted <= len(above["skipped"])
+        if entry["network"] == "tinyssd":
+            assert len(above["skipped"]) == above["steps"]
