@@ -78,10 +78,20 @@ def write_log(folder, tracks):
         numpy.savez(folder / f"step-{i:06}.npz", **tensors)
 
 
+def tracks_of(arithmetic, steps):
+    return {name: (update, train(arithmetic, 1.0, update, steps))
+            for name, update in (("up", UPDATE), ("down", -UPDATE))}
+
+
+def write_page_log(program):
+    """What the page is about, without all else."""
+    with Arithmetic(program) as arithmetic:
+        write_log(program.folder / "lost-update", tracks_of(arithmetic, PAGE_STEPS))
+
+
 def tell(program, size):
     with Arithmetic(program) as arithmetic:
-        tracks = {name: (update, train(arithmetic, 1.0, update, size["steps"]))
-                  for name, update in (("up", UPDATE), ("down", -UPDATE))}
+        tracks = tracks_of(arithmetic, size["steps"])
         waits = [wait(arithmetic, sign * 2.0 ** exponent, UPDATE)
                  for exponent in range(*size["exponents"]) for sign in (1, -1)]
     write_log(program.folder / "lost-update", tracks)

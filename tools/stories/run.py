@@ -3,28 +3,38 @@
 
 Each trains networks by `halfscope simulate`, asks the other commands about the runs, and writes
 what came out to data/stories/STORY.json, with every command line, and a report of one of the runs
-to reports/gallery/STORY.html. Results are those of the seeds: the same files come out again."""
+to reports/gallery/STORY.html. Results are those of the seeds: the same files come out again.
+
+--check writes to a temporary folder instead and compares: it prints the files that differ, and
+returns 1 where there are any. --pages makes the reports alone: a run that is in the folder of runs
+is used as it is, a run that is missing is trained by its command line in data/stories."""
 
 import argparse
 import json
 import os
 import pathlib
 import sys
+import tempfile
 import time
 
+import advice
 import half_weights
+import harm
 import large_scale
 import long_sums
 import lost_update
 import nan_or_scale
+import pages
 import small_gradients
+from check import differences
 from program import Program, ProgramFailed
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STORIES = {"lost-update": lost_update, "small-gradients": small_gradients,
            "large-scale": large_scale, "long-sums": long_sums, "nan-or-scale": nan_or_scale,
-           "half-weights": half_weights}
+           "half-weights": half_weights, "harm": harm, "advice": advice}
+DATA, GALLERY = pathlib.Path("data/stories"), pathlib.Path("reports/gallery")
 
 
 def tell(name, path, folder, size="full", jobs=1):
@@ -47,42 +57,84 @@ def text_of(found):
     return "{\n " + ",\n ".join(lines) + "\n}\n"
 
 
-def write_page(name, path, folder, pages):
-    story = STORIES[name]
-    program = Program(path, folder)
-    pages.mkdir(parents=True, exist_ok=True)
-    program.call("report", *story.PAGE, "--out", (pages / f"{name}.html").resolve(),
-                 "--title", getattr(story, "PAGE_TITLE", story.TITLE))
+def make(name, given, runs, out):
+    """Writes a story's JSON and its page, or its page alone. Returns the files, relative."""
+    start = time.monotonic()
+    data, files = DATA / f"{name}.json", []
+    if given.pages:
+        found = json.loads((ROOT / data).read_text(encoding="utf-8"))
+    else:
+        found = tell(name, given.program, runs / name, "short" if given.short else "full",
+                     given.jobs)
+        (out / DATA).mkdir(parents=True, exist_ok=True)
+        (out / data).write_text(text_of(found), encoding="utf-8")
+        files.append(data)
+    if hasattr(STORIES[name], "PAGE"):
+        lines = pages.write_page(name, STORIES[name], given.program, runs / name, found,
+                                 out / GALLERY)
+        pages.note(out / GALLERY, name, lines)
+        files.append(GALLERY / f"{name}.html")
+    print(f"== {name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    return files
 
 
-def main():
+def check(names, given):
+    """Makes the files elsewhere; True where those that are shipped are the same."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        # Trained anew, but for pages: these may be made of the runs that are there.
+        runs = given.runs if given.pages or given.runs != RUNS else folder / "runs"
+        files = [file for name in names for file in make(name, given, runs, folder)]
+        found = differences(folder, given.out, files)
+    for file, what in found:
+        print(f"{file} {what}")
+    print(f"{len(files) - len(found)} of {len(files)} files are the same "
+          f"({time.monotonic() - start:.0f} s)")
+    return not found
+
+
+RUNS = ROOT / "build" / "stories"
+
+
+def arguments():
     parser = argparse.ArgumentParser(prog="./run stories", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stories", nargs="*", metavar="STORY", help=", ".join(STORIES))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time")
     parser.add_argument("--short", action="store_true", help="a few steps each, to try it out")
+    parser.add_argument("--check", action="store_true",
+                        help="compare with the files that are there, and write none of them")
+    parser.add_argument("--pages", action="store_true", help="the reports alone")
     parser.add_argument("--program", default=ROOT / "build" / "halfscope", help=argparse.SUPPRESS)
-    parser.add_argument("--runs", type=pathlib.Path, default=ROOT / "build" / "stories",
-                        help="where the runs go (default: build/stories)")
+    parser.add_argument("--runs", type=pathlib.Path, default=RUNS,
+                        help="where the runs go (default: build/stories; with --check and without "
+                             "--pages a temporary folder)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT,
                         help="folder whose data/stories and reports/gallery are written")
     given = parser.parse_args()
     unknown = [name for name in given.stories if name not in STORIES]
     if unknown:
         parser.error(f"no story '{unknown[0]}'; there are {', '.join(STORIES)}")
-    data, pages = given.out / "data" / "stories", given.out / "reports" / "gallery"
-    data.mkdir(parents=True, exist_ok=True)
-    for name in given.stories or STORIES:
-        start = time.monotonic()
-        found = tell(name, given.program, given.runs / name, "short" if given.short else "full",
-                     given.jobs)
-        (data / f"{name}.json").write_text(text_of(found), encoding="utf-8")
-        write_page(name, given.program, given.runs / name, pages)
-        print(f"== {name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    if given.pages and given.short:
+        parser.error("--pages makes the pages that are shipped: --short does not go with it")
+    return given
+
+
+def main():
+    given = arguments()
+    names = given.stories or STORIES
+    if given.pages:
+        names = [name for name in names if hasattr(STORIES[name], "PAGE")]
+    if given.check:
+        return 0 if check(names, given) else 1
+    for name in names:
+        make(name, given, given.runs, given.out)
+    return 0
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except ProgramFailed as failed:
         sys.exit(f"stories: {failed}")

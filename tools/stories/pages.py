@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gallery: a report of one run of a story, and the command lines that make it."""
+
+import json
+import shlex
+
+from program import Program, command_line
+
+MADE_BY = "pages.json"  # in the gallery: the command lines of every page
+
+
+def runs_in(found):
+    """Every run in a story's JSON, {name: command line}."""
+    if isinstance(found, dict) and "command" in found and "settings" in found:
+        return {found["name"]: found["command"]}
+    parts = found.values() if isinstance(found, dict) else found
+    return {name: command for part in parts if isinstance(part, (dict, list))
+            for name, command in runs_in(part).items()}
+
+
+def make_run(story, program, told):
+    """The page's run by its command line in the story's JSON, unless it is there. Returns that."""
+    name = story.PAGE[0]
+    command = runs_in(told).get(name)
+    if command is None:
+        story.write_page_log(program)
+    elif not (program.folder / name / "run.json").is_file():
+        program.call(*shlex.split(command)[1:], "--threads", 1, "--force")
+    return command
+
+
+def write_page(name, story, path, folder, told, pages):
+    """Returns the command lines, as a person would type them."""
+    program = Program(path, folder)
+    pages.mkdir(parents=True, exist_ok=True)
+    run = make_run(story, program, told)
+    report = ["report", *story.PAGE, "--title", getattr(story, "PAGE_TITLE", story.TITLE), "--out"]
+    program.call(*report, (pages / f"{name}.html").resolve())
+    lines = [command_line([*report, f"{name}.html"])]
+    return lines if run is None else [run, *lines]
+
+
+def note(pages, name, lines):
+    """Keeps the command lines of one page beside the others'."""
+    file = pages / MADE_BY
+    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known[name] = lines
+    rows = ",\n".join(f" {json.dumps(key)}: {json.dumps(known[key])}" for key in sorted(known))
+    file.write_text("{\n" + rows + "\n}\n", encoding="utf-8")
