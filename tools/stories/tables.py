@@ -63,10 +63,11 @@ def harm(found):
         rows.append((row["setting"], row["way"], percent(lost["flushed"]), percent(lost["l1"]),
                      percent(lost["l2"]),
                      percent(lost["activation_grad_l2"]), percent(lost["worst_l2"]),
-                     f"{lost['snr_db']:.0f}", f"{lost['worst_snr_db']:.0f}", f"{row['seen']['weight_grad']['snr_db']:.0f}",
-                     ratio_of(row),
+                     f"{lost['snr_db']:.0f}", f"{lost['worst_snr_db']:.0f}",
+                     f"{row['seen']['weight_grad']['snr_db']:.0f}", ratio_of(row),
                      accuracy_change(row, exact[row["setting"]]), row["verdict"]))
-    return table(("setting", "loss scale", "values lost", "L1 lost", "L2 lost", "L2 lost, activation gradients",
+    return table(("setting", "loss scale", "values lost", "L1 lost", "L2 lost",
+                  "L2 lost, activation gradients",
                   "L2 lost, worst tensor", "SNR, dB", "SNR, worst tensor",
                   "true SNR, weight gradients", "loss over FP32's",
                   "accuracy, points", "verdict"), rows)
@@ -83,7 +84,8 @@ def limits(found):
     return table(("measure, predicted from the FP32 log", "least loss that did harm",
                   "most loss that did none", "conditions between"),
                  [(MEASURES[limit["measure"]], end(limit["with_harm"], limit["measure"]),
-                   end(limit["without"], limit["measure"]), limit["between"]) for limit in found["limits"]])
+                   end(limit["without"], limit["measure"]), limit["between"])
+                  for limit in found["limits"]])
 
 
 def span(values, form):
