@@ -31,7 +31,14 @@ def test_two_pages_of_the_gallery_come_out_again(tmp_path):
     """`./run stories --pages` writes the pages of the program that is there, and pages.json."""
     if not set(SHORTEST) <= set(made_by()):
         pytest.skip("the gallery is from before pages.json: ./run stories --pages makes it anew")
-    done = stories("--check", "--pages", "--runs", tmp_path, *SHORTEST)
+    shipped = json.loads((ROOT / "data/stories/nan-or-scale.json").read_text(encoding="utf-8"))
+    run = tmp_path / "backend"
+    subprocess.run([PROGRAM, "simulate", "mlp", "--steps", "1", "--out", run], check=True,
+                   capture_output=True)
+    here = json.loads((run / "run.json").read_text(encoding="utf-8"))["backend"]
+    if f'"{here}"' not in json.dumps(shipped):
+        pytest.skip(f"the gallery's runs were made by another backend than {here}")
+    done = stories("--check", "--pages", "--runs", tmp_path / "runs", *SHORTEST)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("2 of 2 files are the same")
 
