@@ -45,7 +45,7 @@ Answer answer_of(const Study& study, std::string_view framework) {
     out.clear = clear_text(study);
   }
   out.numbers = numbers(study);
-  if (!beyond_scales(study)) out.snippets = snippets(study);
+  if (!beyond_scales(study) && !serves_nothing(study.advice)) out.snippets = snippets(study);
   out.dynamic_first = fine;
   out.details = details(study);
   out.tables = tables(study);

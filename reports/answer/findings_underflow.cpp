@@ -81,10 +81,11 @@ void underflow(const Study& study, List& to) {
     const bool harmed = worst && worst->l2.low >= asked.harmed_tensor;
     if (harmed) severity = std::min(severity, Severity::warning);
     const bool little = severity == Severity::note;
-    title += fmt::format("{} {} of the gradients' sum of squares (L2){}",
-                         little || harmed ? ", but these hold only" : ". These hold",
-                         share_range_text(mass->l2.low, mass->l2.high),
-                         little ? ": too little to affect training" : "");
+    title +=
+        fmt::format("{} {} of the gradients' sum of squares (L2){}",
+                    mass->l2.high < asked.serious_loss ? ", but these hold only" : ". These hold",
+                    share_range_text(mass->l2.low, mass->l2.high),
+                    little ? ": too little to affect training" : "");
     if (harmed) {
       title += fmt::format("; {} loses {} of its own", code(worst->tensor),
                            share_range_text(worst->l2.low, worst->l2.high));

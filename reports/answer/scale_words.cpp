@@ -65,11 +65,6 @@ std::string up_to(const Recommendation& advice) {
              : "up to " + scale;
 }
 
-/// Whether even the scale to use loses most of what gradients hold.
-bool serves_nothing(const Recommendation& advice) {
-  return advice.lost_at_recommended && advice.lost_at_recommended->l2.low > 0.5;
-}
-
 std::string use_text(const Study& study) {
   const Recommendation& advice = study.advice;
   if (serves_nothing(advice)) {
@@ -111,6 +106,10 @@ std::string scale_sentence(const Study& study, bool fine) {
                      broken(study) ? "The finite gradients of this log need no loss scale"
                                    : "No loss scale is needed",
                      up_to(advice));
+}
+
+bool serves_nothing(const Recommendation& advice) {
+  return advice.lost_at_recommended && advice.lost_at_recommended->l2.low > 0.5;
 }
 
 bool default_fine(const Study& study) {

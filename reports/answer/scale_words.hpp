@@ -12,6 +12,9 @@ namespace halfscope::reports::answer {
 /// PyTorch's defaults are.
 std::string scale_sentence(const analyzers::Study& study, bool fine);
 
+/// Whether even the largest safe scale loses most of what the gradients hold.
+bool serves_nothing(const analyzers::recommend::Recommendation& advice);
+
 /// Whether PyTorch's defaults serve the run: replayed, they lose a negligible part of the
 /// gradients' squares, or no more values than any other settings; they skip few steps; and nothing
 /// breaks.

@@ -102,7 +102,7 @@ TEST_CASE("a name that is not known offers what is near", "[reports][policies]")
   };
   CHECK(has(said("jax"), "did you mean jmp or flax?"));
   CHECK(has(said("torhc"), "did you mean torch"));
-  CHECK(has(said("qqqqqqq"), "is not known; want one of static, torch"));
+  CHECK(has(said("qqqqqqq"), "is unknown; use one of static, torch"));
   CHECK(has(said("jax"), "fastai for torch"));
   CHECK(policy::info_of(answer::policy_called("PyTorch")).name == "torch");
   CHECK(policy::info_of(answer::policy_called("TensorFlow")).name == "keras2");
