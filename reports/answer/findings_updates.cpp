@@ -15,10 +15,10 @@ namespace {
 /// "2.91 % are too small for FP16, 33.5 % are rounded away in the sum"
 std::string parts_text(const UpdateCounts& counts, const std::string& format) {
   const std::uint64_t of = counts.updates();
-  const std::string away = share_text(counts.half.swamped, of) + " are rounded away in the sum";
-  if (counts.half.underflow == 0) return away;
-  return fmt::format("{} are too small for {}, {}", share_text(counts.half.underflow, of), format,
-                     away);
+  if (counts.half.underflow == 0) return "all of these are rounded away in the sum";
+  return fmt::format("{} are too small for {}, {} are rounded away in the sum",
+                     share_text(counts.half.underflow, of), format,
+                     share_text(counts.half.swamped, of));
 }
 
 std::string masters_text(const Study& study) {

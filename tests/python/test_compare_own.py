@@ -154,7 +154,7 @@ def test_recommend_says_that_a_run_keeps_its_weights_in_bf16(runs):
     assert lines[1].startswith("BF16 needs no loss scale")
     assert lines[0] == (  # what harms most is said first
         f"Weights are stored in BF16, and {100 * lost / nonzero:.1f} % of {nonzero:,} sampled weight "
-        f"updates are lost: {100 * lost / nonzero:.1f} % are rounded away in the sum. Use FP32 master "
+        "updates are lost: all of these are rounded away in the sum. Use FP32 master "
         "weights: in PyTorch, FP32 parameters under torch.autocast.")
     assert "alone" not in "\n".join(lines)
     assert "Weights are stored in" not in text("recommend", runs / "mixed-bf16")

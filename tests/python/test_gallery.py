@@ -69,7 +69,8 @@ def test_the_command_lines_in_pages_json_make_the_page(made, tmp_path):
 @pytest.mark.parametrize("old, new, same", [
     ("<script>", "<script>// another version\n", True),
     ("<style>", "<style>/* another version */", True),
-    ('id="analysis">{', 'id="analysis">{ ', False),
+    ('id="script" data-encoding="gzip+base64">', 'id="script" data-encoding="gzip+base64">A', True),
+    ('id="analysis" data-encoding="gzip+base64">', 'id="analysis" data-encoding="gzip+base64">A', False),
     ("</title>", " 2</title>", False)])
 def test_the_check_sees_data_and_text_alone(made, tmp_path, old, new, same):
     shutil.copytree(made, tmp_path / "here")

@@ -130,7 +130,8 @@ def test_all_say_the_same(tmp_path, log):
     python = [words(line.removeprefix("* ")) for line in str(advice).splitlines()]
     assert [line for line in python if line] == [
         *first, *map(words, advice["answer"].get("paste", "").splitlines()), *clear, *findings]
-    notebook = of_markdown(advice._repr_markdown_())
+    notebook = [words(re.sub(r"\\([\\`*_\[\]<>|#~&])", r"\1", line.replace("**", "")).removeprefix("* "))
+                for line in advice._repr_markdown_().splitlines()]
     for said in [*first, *clear, *findings]:
         assert said in notebook
     for text in (*short, *details, *page, *markdown):

@@ -5,6 +5,7 @@ import re
 
 # Programs and style sheets of a page, and their digests: its data and its text are elsewhere.
 BUNDLED = re.compile(r"<script>.*?</script>|<style>.*?</style>"
+                     r"|<script [^>]*id=\"(?:vega|script)\"[^>]*>.*?</script>"
                      r'|<meta http-equiv="Content-Security-Policy"[^>]*>', re.DOTALL)
 SHOWN = 60  # characters of a difference
 

@@ -209,17 +209,25 @@ TEST_CASE("a log of one step is replayed, as policies does", "[table]") {
   CHECK(advice.dynamic[0].replayed->steps == 1);
 }
 
-TEST_CASE("steady gradients: the usual growth interval, nothing skipped", "[table]") {
+TEST_CASE("steady gradients: the framework's settings do no harm, and are kept", "[table]") {
   const TempFolder folder;
   const recommend::Recommendation advice =
       completed(write_peaks(folder / "run", std::vector<double>(60, 1.0)));
   REQUIRE_FALSE(advice.dynamic.empty());
-  CHECK(advice.dynamic[0].init == 0x1p14);  // 2^15 holds; a short run has a binade to spare
+  CHECK(advice.dynamic[0].kept);
+  CHECK(advice.dynamic[0].init == 0x1p16);  // 2^15 holds: the first of 60 steps is skipped
   CHECK(advice.dynamic[0].growth_interval == 2000);
   REQUIRE(advice.dynamic[0].replayed);
-  CHECK(advice.dynamic[0].replayed->skipped == Interval(0));
-  CHECK(advice.dynamic[0].replayed->low == 0);
-  CHECK(advice.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 60)));
+  CHECK(advice.dynamic[0].replayed->skipped == Interval(1));
+  const recommend::Recommendation brief =
+      completed(write_peaks(folder / "brief", std::vector<double>(10, 1.0)));
+  REQUIRE_FALSE(brief.dynamic.empty());
+  CHECK_FALSE(brief.dynamic[0].kept);      // one of ten is no few
+  CHECK(brief.dynamic[0].init == 0x1p14);  // a short run has a binade to spare
+  REQUIRE(brief.dynamic[0].replayed);
+  CHECK(brief.dynamic[0].replayed->skipped == Interval(0));
+  CHECK(brief.dynamic[0].replayed->low == 0);
+  CHECK(brief.dynamic[0].replayed->high == Approx(1 - std::pow(0.05, 1.0 / 10)));
 }
 
 namespace {
