@@ -326,13 +326,11 @@ void add_training(Command& command, Options& options) {
       .at_least(0.0);
   command.option("--batch", options.batch, "examples per microbatch (default: the network's)")
       .at_least(std::int64_t{1});
-  command
-      .option("--weight-decay", options.weight_decay, "L2 penalty, added to gradients (default: 0)")
+  command.option("--weight-decay", options.weight_decay, "L2, added to gradients (default: 0)")
       .at_least(0.0);
   command
-      .option(
-          "--clip", options.clip,
-          "limit on the norm of all gradients together, after unscaling (default: 0, no clipping)")
+      .option("--clip", options.clip,
+              "limit on the norm of all unscaled gradients (default: 0, none)")
       .at_least(0.0);
   command
       .option("--accumulation-steps", options.accumulation_steps,
@@ -351,9 +349,7 @@ void add_running(Command& command, Options& options) {
       .option("--seed", options.seed,
               "seed of weights, order of data, and generated data (default: 0)")
       .at_least(std::uint64_t{0});
-  command
-      .option("--record-every", options.record_every,
-              "record histograms every so many steps (default: 10)")
+  command.option("--record-every", options.record_every, "steps between histograms (default: 10)")
       .at_least(std::int64_t{1});
   command
       .option("--sample-every", options.sample_every,

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analyzers/formats/format_fit.hpp"
-#include "analyzers/underflow/lost_mass.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"

@@ -2,13 +2,11 @@
 // What a recommended scale rests on: a sentence or two each.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/answer_parts.hpp"
-#include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/scale_words.hpp"

@@ -12,7 +12,8 @@
 
 namespace halfscope::reports::answer {
 
-/// By severity; within one in the order of findings_list.hpp. Empty where nothing was found.
+/// By severity; within one in the order in which findings.cpp asks for them. Empty where nothing
+/// was found.
 std::vector<Finding> findings(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::answer

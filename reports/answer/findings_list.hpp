@@ -2,6 +2,7 @@
 // The parts that findings() is made of. Internal to findings*.cpp.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "analyzers/study.hpp"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/findings_list.hpp"

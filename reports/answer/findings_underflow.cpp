@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzers/underflow/lost_mass.hpp"
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"

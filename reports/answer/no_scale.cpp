@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"

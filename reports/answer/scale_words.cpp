@@ -10,7 +10,6 @@
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/summary.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
 
 namespace halfscope::reports::answer {

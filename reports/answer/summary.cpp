@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "analyzers/scale_history/carried_scale.hpp"
-#include "analyzers/underflow/provenance.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"

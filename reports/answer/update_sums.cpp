@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "analyzers/underflow/kept_weights.hpp"
-#include "reports/answer/finding.hpp"
-#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "reports/answer/formats.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/peaks_words.hpp"
