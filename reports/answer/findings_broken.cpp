@@ -68,14 +68,13 @@ void in_model(const Study& study, List& to) {
 
 namespace {
 
-/// The largest finite magnitude of tensors by name, where the format does not hold it.
-std::optional<double> largest_beyond(const Study& study, const std::vector<std::string>& names) {
+/// The largest finite magnitude of the tensors of a name, where the format does not hold it.
+std::optional<double> largest_beyond(const Study& study, const std::string& name) {
   const Format& format = study.analysis.target.format;
-  double most = to_double(format, format.largest_finite());
-  const double limit = most;
+  const double limit = to_double(format, format.largest_finite());
+  double most = limit;
   for (const auto& tensor : study.analysis.tensors()) {
-    if (std::ranges::find(names, tensor.name) == names.end()) continue;
-    most = std::max(most, tensor.max_abs.value_or(0));
+    if (tensor.name == name) most = std::max(most, tensor.max_abs.value_or(0));
   }
   return most > limit ? std::optional(most) : std::nullopt;
 }
@@ -86,13 +85,14 @@ void without_cure(const Study& study, List& to) {
   const std::vector<std::string>& tensors = study.advice.overflow_without_cure;
   if (tensors.empty()) return;
   const bool one = tensors.size() == 1;
-  const std::optional<double> most = largest_beyond(study, tensors);
+  // Of several, one number would be said of all.
+  const auto most = one ? largest_beyond(study, tensors.front()) : std::nullopt;
   to.push_back(
       {Severity::breaks,
-       fmt::format("{} {}{} too large for {}, and a loss scale does not change that.",
+       fmt::format("{} {} too large for {}, and a loss scale does not change that.",
                    listed_code(tensors, 3),
-                   most ? (one ? "reaches " : "reach ") : (one ? "is" : "are"),
-                   most ? magnitude_text(*most) + "," : "", format_name(study.analysis)),
+                   most ? "reaches " + magnitude_text(*most) + "," : (one ? "is" : "are"),
+                   format_name(study.analysis)),
        fmt::format("Keep {} in FP32 or bfloat16, or make the values smaller.", one ? "it" : "them"),
        Evidence::overflow});
 }

@@ -151,15 +151,15 @@ bool starts_slowly(const Study& study) {
 }  // namespace
 
 void policies(const Study& study, List& to) {
-  const bool told_first = study.policies.size() == 1 && ends_broken(study);
-  const bool said = ends_broken(study) || starts_slowly(study);  // alarms say what was lost
+  const bool ended = ends_broken(study);
+  const bool said = ended || starts_slowly(study);  // alarms say what was lost
   for (const PolicyStudy& replayed : study.policies) {
     const std::size_t before = to.size();
     if (replayed.recorded) {
-      if (!told_first) collapsed(*replayed.recorded, replayed.series, to);
+      if (!ended || study.policies.size() > 1) collapsed(*replayed.recorded, replayed.series, to);
       if (!said) lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
     }
-    const bool told = to.size() != before || ends_broken(study);
+    const bool told = ended || to.size() != before;
     for (const replay::Trap& trap : replayed.traps) {
       if (trap.policy != "recorded" || (told && trap.kind == replay::TrapKind::nan_in_model))
         continue;

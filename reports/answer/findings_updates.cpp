@@ -40,8 +40,7 @@ void lost_updates(const Study& study, List& to) {
   const std::string lost_text =
       fmt::format("{} of {} sampled weight updates", share_text(lost, of), count_text(of));
   if (kept_narrow(study)) {
-    to.push_back({loses_updates(study, study.advice.asked.serious_share) ? Severity::breaks
-                                                                         : Severity::warning,
+    to.push_back({share >= study.advice.asked.serious_share ? Severity::breaks : Severity::warning,
                   fmt::format("Weights are stored in {}, and {} are lost: {}.", format, lost_text,
                               parts_text(counts, format)),
                   masters_text(study), Evidence::updates});

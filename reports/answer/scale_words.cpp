@@ -56,12 +56,12 @@ std::string may_use_text(const Study& study) {
   return "";
 }
 
-/// "up to 1024 (2^10)"; of a bound: "at most 1024 (2^10): infinities hide ..."
-std::string up_to(const Recommendation& advice) {
+/// "1024 (2^10)" after some words; of a bound: "at most 1024 (2^10): infinities hide ..."
+std::string scale_or_bound(const Recommendation& advice, std::string_view words = "") {
   const std::string scale = power_text(*advice.static_log2);
   return advice.overflow_not_identifiable
              ? fmt::format("at most {}: {}", scale, hidden_maximum(advice))
-             : "up to " + scale;
+             : fmt::format("{}{}", words, scale);
 }
 
 std::string use_text(const Study& study) {
@@ -74,12 +74,9 @@ std::string use_text(const Study& study) {
         share_range_text(advice.lost_at_recommended->l2.low, advice.lost_at_recommended->l2.high));
   }
   const bool failed = beyond_scales(study) || ends_broken(study);
-  const std::string scale = power_text(*advice.static_log2);
-  return fmt::format(
-      "{} a loss scale of {}{}.", failed ? "The finite gradients alone would allow" : "Use",
-      advice.overflow_not_identifiable ? "at most " : "",
-      advice.overflow_not_identifiable ? fmt::format("{}: {}", scale, hidden_maximum(advice))
-                                       : scale);
+  return fmt::format("{} a loss scale of {}.",
+                     failed ? "The finite gradients alone would allow" : "Use",
+                     scale_or_bound(advice));
 }
 
 }  // namespace
@@ -97,14 +94,14 @@ std::string scale_sentence(const Study& study, bool fine) {
   if (fine) {
     const analyzers::recommend::ReplayedSkips& skips = *advice.dynamic.front().replayed;
     return fmt::format("{} In a replay of its {} it skips {}. A static loss scale can be {}.",
-                       default_fine_text(study), plural(skips.steps, "step"),
-                       count_text(skips.skipped), up_to(advice));
+                       kDefaultFine, plural(skips.steps, "step"), count_text(skips.skipped),
+                       scale_or_bound(advice, "up to "));
   }
   if (!advice.none_needed) return use_text(study);
   return fmt::format("{}. If you use one, it can be {}.",
                      broken(study) ? "The finite gradients of this log need no loss scale"
                                    : "No loss scale is needed",
-                     up_to(advice));
+                     scale_or_bound(advice, "up to "));
 }
 
 bool serves_nothing(const Recommendation& advice) {
@@ -120,12 +117,6 @@ bool default_fine(const Study& study) {
   return first.kept && first.replayed && policy::short_text_of(first.policy) == "torch" &&
          static_cast<double>(first.replayed->skipped.high) <=
              study.advice.asked.serious_share * static_cast<double>(first.replayed->steps);
-}
-
-std::string default_fine_text(const Study& study) {
-  return default_fine(study)
-             ? "PyTorch's default GradScaler() is fine for this run: change nothing."
-             : "";
 }
 
 std::string half_parameters_text(const Recommendation& advice) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "analyzers/study.hpp"
 
@@ -20,8 +21,8 @@ bool serves_nothing(const analyzers::recommend::Recommendation& advice);
 /// breaks.
 bool default_fine(const analyzers::Study& study);
 
-/// "PyTorch's default GradScaler() is fine for this run: change nothing."
-std::string default_fine_text(const analyzers::Study& study);
+inline constexpr std::string_view kDefaultFine =
+    "PyTorch's default GradScaler() is fine for this run: change nothing.";
 
 /// The scale for parameters in FP16, where that is less than the one recommended; else empty.
 std::string half_parameters_text(const analyzers::recommend::Recommendation& advice);

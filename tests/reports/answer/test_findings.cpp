@@ -184,3 +184,15 @@ TEST_CASE("names in findings are made printable", "[reports][findings]") {
   CHECK(all[0].title.find('\x1b') == std::string::npos);
   CHECK_THAT(all[0].title, Catch::Contains("\\x1B[31mred"));
 }
+
+TEST_CASE("a magnitude is said of one tensor beyond the format, not of several",
+          "[reports][findings]") {
+  Study study = with_gradients(0, 1000, 0.5);
+  study.analysis.logs[0].tensors[0].max_abs = 0x1p19;
+  study.advice.overflow_without_cure = {"weight_grad/a"};
+  CHECK(
+      words(answer::findings(study), 0).starts_with("weight_grad/a reaches 524288 (2^19.0), too "));
+  study.advice.overflow_without_cure = {"weight_grad/a", "activation/b"};
+  CHECK(words(answer::findings(study), 0)
+            .starts_with("weight_grad/a, activation/b are too large for FP16, and a loss"));
+}

@@ -13,6 +13,14 @@ using namespace halfscope::reports::answer;
 using test::study_of;
 using test::write_run;
 
+namespace {
+
+std::string default_fine_text(const halfscope::analyzers::Study& study) {
+  return default_fine(study) ? std::string(kDefaultFine) : "";
+}
+
+}  // namespace
+
 TEST_CASE("PyTorch's defaults are fine where none does better", "[summary]") {
   const test::TempFolder folder;
   const auto text = [&](const char* name, double largest, const nlohmann::json& policy) {
