@@ -77,8 +77,8 @@ bare_root() {
   bare=$fresh_cache/bare-${stamp:0:16}
   [[ ! -d $bare ]] || return 0
   say "fresh: a bare Debian 12 into $bare (a minute, once)"
-  find "$fresh_cache" -maxdepth 1 -name 'bare-*' -mtime +30 -exec rm -r --one-file-system {} +
   mkdir -p "$fresh_cache/debs"
+  find "$fresh_cache" -maxdepth 1 -name 'bare-*' -mtime +30 -exec rm -r --one-file-system {} +
   making=$(mktemp --directory "$fresh_cache/making.XXXXXX")
   debootstrap --variant=minbase --include=git --cache-dir="$fresh_cache/debs" \
     "$fresh_release" "$making" "$mirror" </dev/null >"$fresh_cache/debootstrap.log" 2>&1 || {
