@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of what is shown of a log, as data: sentences, then tables. Text has marks (marks.hpp).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/answer/table.hpp"
+
+namespace halfscope::reports::answer {
+
+struct Section {
+  std::string title;
+  std::vector<std::string> sentences = {};  ///< each stands alone
+  std::vector<Table> tables = {};           ///< none without rows
+
+  bool empty() const { return sentences.empty() && tables.empty(); }
+};
+
+}  // namespace halfscope::reports::answer
