@@ -11,20 +11,23 @@
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
-#include "cli/terminal/text_formats.hpp"
 #include "cli/terminal/text_gaps.hpp"
-#include "cli/terminal/text_peaks.hpp"
+#include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_table.hpp"
 #include "cli/terminal/text_tensors.hpp"
-#include "cli/terminal/text_timeline.hpp"
-#include "cli/terminal/text_updates.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/first_words.hpp"
+#include "reports/answer/formats_section.hpp"
+#include "reports/answer/peaks_words.hpp"
+#include "reports/answer/timeline_words.hpp"
+#include "reports/answer/updates_section.hpp"
 #include "reports/export/csv.hpp"
 #include "reports/export/json.hpp"
 
 namespace halfscope::cli::commands {
 namespace {
 
+namespace text = reports::answer;
 using analyzers::underflow::Analysis;
 
 struct Options : options::LogOptions {
@@ -34,32 +37,31 @@ struct Options : options::LogOptions {
 
 /// Told with --what-if, or where weights are there and only their updates are missing.
 std::string no_updates_text(const Analysis& analysis, bool what_if) {
-  const std::string why = terminal::missing_updates_text(analysis);
-  if (what_if) return fmt::format("\n--what-if: {}.\n", why);
+  const std::string why = text::missing_updates_text(analysis);
+  if (what_if) return fmt::format("--what-if: {}.\n", why);
   const bool recorded_weights =
       analysis.has_run_log() && analysis.target.format.width == 16 &&
       std::any_of(analysis.tensors().begin(), analysis.tensors().end(), [](const auto& t) {
         return t.role == log::Role::weight || t.role == log::Role::master_weight;
       });
-  return recorded_weights ? fmt::format("\nLost weight updates: {}.\n", why) : "";
+  return recorded_weights ? fmt::format("Lost weight updates: {}.\n", why) : "";
 }
 
 void print(const analyzers::Findings& found, const Options& options) {
   const Analysis& analysis = found.analysis;
-  fmt::print("{}", reports::answer::first_text(found));
-  if (!analysis.tensors().empty()) fmt::print("{}", terminal::tensors_text(found));
-  const std::string peaks = terminal::peaks_text(found);
-  if (!peaks.empty()) fmt::print("{}{}", analysis.tensors().empty() ? "" : "\n", peaks);
-  const std::string timeline = terminal::timeline_text(found);
-  const bool first = analysis.tensors().empty() && peaks.empty();
-  if (!timeline.empty()) fmt::print("{}{}", first ? "" : "\n", timeline);
-  const std::string updates = terminal::updates_text(analysis);
-  fmt::print("{}",
-             updates.empty() ? no_updates_text(analysis, options.passes.what_if) : "\n" + updates);
-  if (options.passes.formats) {
-    fmt::print("\n{}", terminal::formats_text(found));
-  }
-  fmt::print("{}", terminal::gaps_text(analysis));
+  fmt::print("{}", text::first_text(found));
+  std::string out = analysis.tensors().empty() ? "" : terminal::tensors_text(found);
+  const auto add = [&out](const std::string& part) {
+    if (!part.empty()) out += (out.empty() ? "" : "\n") + part;
+  };
+  const text::Table peaks = text::peaks_table(found);
+  if (!peaks.empty()) add(terminal::table_text(peaks));
+  add(terminal::sections_text(text::timeline_sections(found)));
+  const text::Section updates = text::updates_section(analysis, text::all_tensors(analysis));
+  add(updates.empty() ? no_updates_text(analysis, options.passes.what_if)
+                      : terminal::section_text(updates));
+  add(terminal::section_text(text::formats_section(found)));
+  fmt::print("{}{}", out, terminal::gaps_text(analysis));
 }
 
 int run(const Options& options) {

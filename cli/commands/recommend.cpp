@@ -18,10 +18,12 @@
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_answer.hpp"
 #include "cli/terminal/text_gaps.hpp"
-#include "cli/terminal/text_overflow.hpp"
-#include "cli/terminal/text_timeline.hpp"
+#include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_table.hpp"
 #include "reports/answer/answer.hpp"
+#include "reports/answer/overflow_section.hpp"
 #include "reports/answer/snippets.hpp"
+#include "reports/answer/timeline_words.hpp"
 #include "reports/export/json.hpp"
 
 namespace halfscope::cli::commands {
@@ -58,10 +60,14 @@ void print(const analyzers::Study& study, const Options& options) {
                          more_text(options.logs, !study.analysis.tensors().empty()), columns));
     return;
   }
-  const std::string timeline = terminal::timeline_text(study);
-  fmt::print("{}{}{}{}{}", terminal::long_text(answer, study, options.framework, columns),
-             terminal::overflow_text(study.analysis, study.overflow), timeline.empty() ? "" : "\n",
-             timeline, terminal::gaps_text(study.analysis));
+  const text::Table headroom = text::headroom_table(study);
+  std::string out = terminal::long_text(answer, study, options.framework, columns);
+  for (const std::string& part : {terminal::sections_text(text::event_sections(study)),
+                                  headroom.empty() ? "" : terminal::table_text(headroom),
+                                  terminal::sections_text(text::timeline_sections(study))}) {
+    if (!part.empty()) out += "\n" + part;
+  }
+  fmt::print("{}{}", out, terminal::gaps_text(study.analysis));
 }
 
 int run(const Options& options) {

@@ -8,10 +8,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "cli/terminal/text_section.hpp"
 #include "cli/terminal/text_table.hpp"
-#include "cli/terminal/text_timeline.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
 
 namespace halfscope::cli::terminal {
 namespace {
@@ -72,7 +73,7 @@ std::string some_findings(const Answer& answer, std::size_t room, std::size_t co
 /// History of the loss scale, where that is all a log has.
 std::string history_text(const Study& study, std::size_t room) {
   if (!study.analysis.tensors().empty()) return "";
-  const std::string text = timeline_text(study);
+  const std::string text = sections_text(reports::answer::timeline_sections(study));
   return lines_in(text) <= room ? text : "";
 }
 

@@ -7,16 +7,24 @@
 
 namespace halfscope::cli::terminal {
 
-std::string section_text(const reports::answer::Section& section) {
+using reports::answer::plain;
+using reports::answer::Section;
+
+std::string section_text(const Section& section) {
   constexpr std::size_t kColumns = 100;
-  if (section.empty()) return "";
-  std::string out = section.title.empty() ? "" : section.title + ":\n";
+  std::string out = section.title.empty() ? "" : plain(section.title) + ":\n";
   for (const std::string& sentence : section.sentences) {
-    out += reports::answer::wrapped_text("* " + reports::answer::plain(sentence), kColumns, 2);
+    out += reports::answer::wrapped_text("* " + plain(sentence), kColumns, 2);
   }
   for (const reports::answer::Table& table : section.tables) {
     out += (out.empty() ? "" : "\n") + table_text(table);
   }
+  return section.empty() ? "" : out;
+}
+
+std::string sections_text(std::span<const Section> sections) {
+  std::string out;
+  for (const Section& section : sections) out += (out.empty() ? "" : "\n") + section_text(section);
   return out;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A section of an answer in a terminal.
+// Sections of an answer in a terminal.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "reports/answer/section.hpp"
@@ -10,5 +11,7 @@ namespace halfscope::cli::terminal {
 
 /// Title, a line for each sentence, tables; empty where the section is.
 std::string section_text(const reports::answer::Section& section);
+/// One below the other.
+std::string sections_text(std::span<const reports::answer::Section> sections);
 
 }  // namespace halfscope::cli::terminal

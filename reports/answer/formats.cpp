@@ -26,6 +26,11 @@ std::string people_say(std::string_view format) {
   return out;
 }
 
+std::string mx_name(std::string_view element) {
+  const NamedFormat* const format = find_format(element);
+  return fmt::format("MXFP{} {}", format ? format->format.width : 0, people_say(element));
+}
+
 std::string computed_text(const analyzers::underflow::TensorFindings& t) {
   const Dtype dtype = t.suspected_fp16
                           ? Dtype::f16

@@ -14,6 +14,9 @@ namespace halfscope::reports::answer {
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 
+/// Of an MX format with elements of such a format: "MXFP8 E4M3".
+std::string mx_name(std::string_view element);
+
 /// Whether a tensor holds NaN or infinity beside those of skipped steps: what fits then is said of
 /// its other values alone.
 inline bool holds_nonfinite(const analyzers::underflow::TensorFindings& tensor) {

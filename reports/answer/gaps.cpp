@@ -8,6 +8,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
 
@@ -288,6 +289,11 @@ Framework framework_of(const Kinds& kinds, const View& view) {
 }  // namespace
 
 std::string_view name_of(Gap gap) { return std::ranges::find(kWords, gap, &Words::gap)->name; }
+
+std::string title_of(const LogGaps& gaps, bool several_logs) {
+  return fmt::format("What {} does not show ({})", several_logs ? code(gaps.log) : "the log",
+                     log::printable(gaps.kind));
+}
 
 std::vector<LogGaps> could_not_tell(const Analysis& analysis) {
   std::vector<LogGaps> out;

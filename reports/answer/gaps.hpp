@@ -3,6 +3,8 @@
 // it. Plain text; names from logs are printable.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +25,10 @@ struct Unknown {
 
 /// Lines that record what is missing, next time.
 struct Recording {
-  std::string_view where;  ///< a sentence without its end: what they are put around
+  std::string_view where;  ///< what they are put around
   std::string_view lines;  ///< three, of Python
+
+  std::string sentence() const { return fmt::format("To record it next time, {}:", where); }
 };
 
 enum class Framework : std::uint8_t { pytorch, deepspeed, tensorflow, paddle };
@@ -36,6 +40,9 @@ struct LogGaps {
   std::vector<Unknown> unknown;  ///< what most depends on first
   Recording recording;
 };
+
+/// "What the log does not show (TensorBoard histograms)"
+std::string title_of(const LogGaps& gaps, bool several_logs);
 
 /// Of every log that is neither a run log nor of tensors. A gap that has no consequence for what
 /// the log holds is left out: no value near zero, a scale that --recorded-scale told.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -27,16 +29,7 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
                            : fmt::format("{} steps, first {}", steps.size(), steps.front());
 }
 
-}  // namespace
-
-std::vector<TensorPeaks> peaks_by_harm(std::vector<TensorPeaks> tensors) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorPeaks& a, const TensorPeaks& b) {
-    if (harm_of(a) != harm_of(b)) return harm_of(a) < harm_of(b);
-    return a.max_abs.value_or(0) > b.max_abs.value_or(0);
-  });
-  return tensors;
-}
-
+/// "0.9999 to 1", "at most 5e-05"; empty where no value is finite.
 std::string largest_text(const TensorPeaks& t) {
   if (!t.max_abs) return "";
   const std::string most = fmt::format("{:.4g}", *t.max_abs);
@@ -46,7 +39,8 @@ std::string largest_text(const TensorPeaks& t) {
   return least == most ? most : least + " to " + most;
 }
 
-std::string peaks_verdict(const TensorPeaks& t) {
+/// What the target format makes of it.
+std::string verdict_of(const TensorPeaks& t) {
   if (!t.nan_steps.empty()) return "NaN at " + steps_text(t.nan_steps);
   if (!t.inf_steps.empty()) return "infinity at " + steps_text(t.inf_steps);
   if (t.overflows == Answer::yes) return "overflows";
@@ -56,8 +50,8 @@ std::string peaks_verdict(const TensorPeaks& t) {
   return t.flushes == Answer::no ? "no value becomes zero" : "small values are unknown";
 }
 
-std::string peaks_title(const std::vector<TensorPeaks>& tensors,
-                        const analyzers::underflow::Analysis& analysis) {
+std::string title_of(const std::vector<TensorPeaks>& tensors,
+                     const analyzers::underflow::Analysis& analysis) {
   std::set<std::int64_t> steps;
   bool gradients = false;
   for (const TensorPeaks& t : tensors) {
@@ -68,6 +62,48 @@ std::string peaks_title(const std::vector<TensorPeaks>& tensors,
       "Largest magnitudes of {} at {}, without counts{}", plural(tensors.size(), "tensor"),
       plural(steps.size(), "step"),
       gradients ? "; gradients at loss scale " + scale_text(analysis.loss_scale) : "");
+}
+
+Row row_of(const TensorPeaks& t, std::size_t rank) {
+  const Cell at = t.max_abs ? Cell{std::to_string(t.max_step), static_cast<double>(t.max_step)}
+                            : Cell{"", -1, "", true};
+  const Cell smallest = t.min_abs_nonzero
+                            ? Cell{fmt::format("{:.4g}", *t.min_abs_nonzero), *t.min_abs_nonzero}
+                            : Cell{"unknown", -1, "", true};
+  return {{{code(t.name)},
+           {std::string(name_of(t.role))},
+           {largest_text(t), t.max_abs.value_or(-1)},
+           at,
+           smallest,
+           {verdict_of(t), static_cast<double>(rank)}}};
+}
+
+}  // namespace
+
+std::vector<TensorPeaks> peaks_by_harm(std::vector<TensorPeaks> tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorPeaks& a, const TensorPeaks& b) {
+    if (harm_of(a) != harm_of(b)) return harm_of(a) < harm_of(b);
+    return a.max_abs.value_or(0) > b.max_abs.value_or(0);
+  });
+  return tensors;
+}
+
+Table peaks_table(const analyzers::Findings& found) {
+  Table table;
+  const std::vector<TensorPeaks> order = peaks_by_harm(found.peaks);
+  if (order.empty()) return table;
+  table.title = title_of(order, found.analysis);
+  table.headings = {"tensor",
+                    "role",
+                    "largest magnitude",
+                    "at step",
+                    "smallest is at least",
+                    "in " + people_say(found.analysis.target.name)};
+  table.left_out = order.size() - std::min(order.size(), kMostRows);
+  for (std::size_t i = 0; i < order.size() - table.left_out; ++i) {
+    table.rows.push_back(row_of(order[i], i));
+  }
+  return table;
 }
 
 }  // namespace halfscope::reports::answer

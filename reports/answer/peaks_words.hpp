@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "analyzers/study.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
+#include "reports/answer/table.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -13,14 +15,7 @@ namespace halfscope::reports::answer {
 std::vector<analyzers::underflow::TensorPeaks> peaks_by_harm(
     std::vector<analyzers::underflow::TensorPeaks> tensors);
 
-/// "0.9999 to 1", "at most 5e-05"; empty where no value is finite.
-std::string largest_text(const analyzers::underflow::TensorPeaks& tensor);
-
-/// What the target format makes of it: "overflows", "small values are not known".
-std::string peaks_verdict(const analyzers::underflow::TensorPeaks& tensor);
-
-/// "Largest magnitudes of 4 tensors at 3 steps, without counts; gradients at loss scale 1024".
-std::string peaks_title(const std::vector<analyzers::underflow::TensorPeaks>& tensors,
-                        const analyzers::underflow::Analysis& analysis);
+/// Their largest magnitudes, what is broken first; empty without any.
+Table peaks_table(const analyzers::Findings& found);
 
 }  // namespace halfscope::reports::answer

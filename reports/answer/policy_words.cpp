@@ -302,25 +302,4 @@ std::string unknown_steps_text() {
          "unknown.";
 }
 
-std::vector<std::pair<std::string, std::string>> traps_text(const PolicyStudy& study) {
-  struct Told {
-    std::vector<std::string> names;
-    std::string text;
-  };
-  std::vector<Told> told;
-  for (const replay::Trap& trap : study.traps) {
-    const std::string name = trap.policy != "recorded"      ? trap.policy
-                             : study.series.from_magnitudes ? "this series"
-                                                            : "the run itself";
-    auto same = std::ranges::find(told, trap.text(), &Told::text);
-    if (same == told.end()) same = told.insert(same, Told{{}, trap.text()});
-    if (std::ranges::find(same->names, name) == same->names.end()) same->names.push_back(name);
-  }
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Told& trap : told) {
-    out.emplace_back(fmt::format("{}", fmt::join(trap.names, ", ")), trap.text);
-  }
-  return out;
-}
-
 }  // namespace halfscope::reports::answer

@@ -67,8 +67,5 @@ std::vector<std::pair<std::string, const analyzers::replay::Trace*>> references(
     const analyzers::replay::PolicyStudy& study);
 /// What "3 to 5" steps skipped means; a sentence.
 std::string unknown_steps_text();
-/// Traps with the names of the policies they apply to; equal texts once.
-std::vector<std::pair<std::string, std::string>> traps_text(
-    const analyzers::replay::PolicyStudy& study);
 
 }  // namespace halfscope::reports::answer

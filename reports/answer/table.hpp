@@ -2,8 +2,10 @@
 // A table of an answer, as data: terminal, page and Markdown draw it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/answer/finding.hpp"
@@ -22,12 +24,17 @@ struct Row {
   bool marked = false;  ///< the one that is advised, or what a run did
 };
 
+/// Most rows of a table: nobody reads more of them one by one.
+inline constexpr std::size_t kMostRows = 1000;
+
 struct Table {
   Evidence section = Evidence::advice;
   std::string title;
   std::string note = {};  ///< what one needs to know to read it; may be empty
   std::vector<std::string> headings = {};
-  std::vector<Row> rows = {};  ///< worst or first first
+  std::vector<Row> rows = {};                           ///< worst or first first
+  std::size_t left_out = 0;                             ///< further rows
+  std::string_view all_by = "analyze LOG --json FILE";  ///< what writes all, after "halfscope"
 
   bool empty() const { return rows.empty(); }
 };

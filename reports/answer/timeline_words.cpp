@@ -127,21 +127,19 @@ std::string drove_text(const ScaleFall& fall, const TimelineFacts& facts) {
                           : "The cause is unknown: the log has no per-tensor magnitudes.";
 }
 
-TimelineWords words_of(const TimelineFacts& facts) {
-  std::string kinds;
-  for (const std::string& kind : facts.kinds) kinds += (kinds.empty() ? "" : ", ") + kind;
-  TimelineWords words{facts.log, "", {}};
-  words.title = fmt::format("Loss scale and skipped steps of {} ({})", log::printable(facts.log),
-                            log::printable(kinds));
+Section section_of(const TimelineFacts& facts) {
+  Section section{fmt::format("Loss scale and skipped steps of {} ({})", log::printable(facts.log),
+                              log::printable(fmt::format("{}", fmt::join(facts.kinds, ", "))))};
   if (facts.first && !facts.numbered) {
-    words.title += fmt::format(", steps {} to {}", *facts.first, *facts.last);
+    section.title += fmt::format(", steps {} to {}", *facts.first, *facts.last);
   }
-  words.lines.push_back(skipped_text(facts));
-  if (facts.scale_first) words.lines.push_back(scales_text(facts));
+  section.sentences.push_back(skipped_text(facts));
+  if (facts.scale_first) section.sentences.push_back(scales_text(facts));
   for (const ScaleFall& fall : facts.falls) {
-    words.lines.push_back(fall_text(fall, facts, "The scale fell") + " " + drove_text(fall, facts));
+    section.sentences.push_back(fall_text(fall, facts, "The scale fell") + " " +
+                                drove_text(fall, facts));
   }
-  return words;
+  return section;
 }
 
 }  // namespace
@@ -164,11 +162,9 @@ std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {
   return std::nullopt;
 }
 
-std::vector<TimelineWords> timeline_words(const analyzers::Findings& found) {
-  std::vector<TimelineWords> all;
-  for (const TimelineFacts& facts : found.timelines) {
-    all.push_back(words_of(facts));
-  }
+std::vector<Section> timeline_sections(const analyzers::Findings& found) {
+  std::vector<Section> all;
+  for (const TimelineFacts& facts : found.timelines) all.push_back(section_of(facts));
   return all;
 }
 

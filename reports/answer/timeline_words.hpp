@@ -10,16 +10,12 @@
 
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/study.hpp"
+#include "reports/answer/section.hpp"
 
 namespace halfscope::reports::answer {
 
-/// Of one log. Plain text; names from logs are printable.
-struct TimelineWords {
-  std::string log;
-  std::string title;
-  std::vector<std::string> lines;  ///< sentences: skipped steps, the scale, its falls
-};
-std::vector<TimelineWords> timeline_words(const analyzers::Findings& found);
+/// A section a log.
+std::vector<Section> timeline_sections(const analyzers::Findings& found);
 
 /// That a loss scale fell to 1 or less, and what drove it: a sentence each.
 struct CollapseWords {

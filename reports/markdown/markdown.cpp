@@ -120,10 +120,10 @@ std::vector<std::string> findings_of(const Answer& answer) {
 
 std::string history_text(const Study& study) {
   std::string out;
-  for (const answer::TimelineWords& words : answer::timeline_words(study)) {
+  for (const answer::Section& section : answer::timeline_sections(study)) {
     std::vector<std::string> lines;
-    for (const std::string& line : words.lines) lines.push_back(sentence(line));
-    out += list_text(escaped(words.title), lines);
+    for (const std::string& line : section.sentences) lines.push_back(sentence(line));
+    out += list_text(escaped(section.title), lines);
   }
   return out;
 }

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/answer/gaps.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/page/marked_html.hpp"
 
 namespace halfscope::reports::page {
 
@@ -23,11 +26,11 @@ std::string items_html(const LogGaps& gaps, std::size_t first, std::size_t end) 
   return out + "</ul>\n";
 }
 
-std::string log_html(const LogGaps& gaps, bool several) {
+/// Of several logs each has a heading.
+std::string log_html(const LogGaps& gaps, bool several_logs) {
   const std::size_t all = gaps.unknown.size(), shown = std::min(kShown, all);
-  std::string out = several ? fmt::format("<h3><code>{}</code> <small>{}</small></h3>\n",
-                                          answer::html_name(gaps.log), answer::html_name(gaps.kind))
-                            : "";
+  std::string out =
+      several_logs ? fmt::format("<h3>{}</h3>\n", marked_html(title_of(gaps, true))) : "";
   out += items_html(gaps, 0, shown);
   if (shown < all) {
     out += fmt::format("<details><summary>{} more</summary>{}</details>\n", all - shown,
@@ -38,9 +41,9 @@ std::string log_html(const LogGaps& gaps, bool several) {
 
 std::string recording_html(const answer::Recording& recording) {
   return fmt::format(
-      "<p class=\"note\">To record it next time, {}:</p>\n<div class=\"paste\"><pre "
+      "<p class=\"note\">{}</p>\n<div class=\"paste\"><pre "
       "tabindex=\"0\">{}</pre><button type=\"button\">Copy</button></div>\n",
-      answer::html_escape(recording.where), answer::html_escape(recording.lines));
+      answer::html_escape(recording.sentence()), answer::html_escape(recording.lines));
 }
 
 }  // namespace
@@ -49,9 +52,8 @@ std::string gaps_html(const analyzers::underflow::Analysis& analysis) {
   const std::vector<LogGaps> all = answer::could_not_tell(analysis);
   if (all.empty()) return "";
   std::string out = fmt::format(
-      "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">What the log does "
-      "not show{}</h2>\n",
-      all.size() > 1 ? "" : fmt::format(" <small>{}</small>", answer::html_name(all.front().kind)));
+      "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">{}</h2>\n",
+      all.size() > 1 ? "What the logs do not show" : marked_html(title_of(all.front(), false)));
   std::string lines;
   for (const LogGaps& gaps : all) {
     out += log_html(gaps, all.size() > 1);

@@ -13,11 +13,11 @@
 #include "analyzers/formats/format_fit.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/overflow_section.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/update_sums.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/page/own_chart.hpp"
 #include "reports/page/policy_data.hpp"
 #include "reports/page/timeline_html.hpp"
@@ -104,7 +104,7 @@ void put_updates(const Analysis& analysis, json& to) {
   }
 }
 
-/// Headroom below overflow at every step, at the scale of rooms_to_use().
+/// Headroom below overflow at every step, at the scale of answer::rooms_to_use().
 json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
@@ -118,7 +118,7 @@ json trend_rows(const Study& study, const TensorFindings& tensor) {
 
 void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
-  const std::vector<Room> all = rooms_to_use(study);
+  const std::vector<answer::Room> all = answer::rooms_to_use(study);
   if (all.empty()) return;
   to["rooms"] = own_chart("rooms", {"name", "room", "step", "last"},
                           [](Axis) { return charts::room_bars(); });
@@ -127,7 +127,7 @@ void put_rooms(const Study& study, json& to) {
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
-    for (const Room& room : all) {
+    for (const answer::Room& room : all) {
       const analyzers::overflow::Headroom& h = *room.headroom;
       const TensorFindings& tensor = analysis.tensors()[h.tensor];
       if (tensor.log != analysis.logs[log].name) continue;

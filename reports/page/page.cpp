@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "reports/answer/gaps.hpp"
+#include "reports/answer/captions.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
@@ -16,8 +16,8 @@
 #include "reports/page/gradients_html.hpp"
 #include "reports/page/island.hpp"
 #include "reports/page/kept.hpp"
-#include "reports/page/marked_html.hpp"
 #include "reports/page/page_data.hpp"
+#include "reports/page/section_html.hpp"
 #include "reports/page/sections.hpp"
 #include "reports/page/settings.hpp"
 #include "reports/page/summary_html.hpp"
@@ -80,36 +80,9 @@ std::string notes_html(const Analysis& analysis) {
   return out + "</ul></details>\n";
 }
 
-std::string window_note(const Recommendation& advice) {
-  if (!advice.lowest_log2 || !advice.highest_log2 || *advice.lowest_log2 > *advice.highest_log2) {
-    return "";
-  }
-  return fmt::format(
-      " Shaded: scales that keep zeros below the target in every tensor and the "
-      "headroom free, {} to {}.",
-      answer::power_text(*advice.lowest_log2), answer::power_text(*advice.highest_log2));
-}
-
-/// Whether some counts are known between bounds only.
-bool bounded(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors(), [](const auto& tensor) {
-    return std::ranges::any_of(tensor.binades, [](const auto& b) { return !b.count.exact(); });
-  });
-}
-
-std::string bounds_key(const Analysis& analysis) {
-  if (!bounded(analysis)) return "";
-  return " Solid bars and cells are surely there; <span class=\"key perhaps\">paler and "
-         "dashed</span> "
-         "is what may lie there or in a magnitude beside it, zero among them.";
-}
-
 /// What the scale rests on: sentences, then the scales around it.
 std::string scale_evidence_html(const answer::Answer& answer) {
-  std::string out;
-  for (const std::string& detail : answer.details) out += "<li>" + marked_html(detail) + "</li>\n";
-  if (!out.empty()) out = "<ul class=\"details\">\n" + out + "</ul>\n";
-  return out + tables_html(answer, answer::Evidence::scales);
+  return sentences_html(answer.details) + tables_html(answer, answer::Evidence::scales);
 }
 
 /// What goes where in the template: <!--halfscope:NAME-->.
@@ -118,7 +91,7 @@ Parts parts(const Study& study, std::string_view title) {
   const Recommendation& advice = study.advice;
   const answer::Answer answer = answer::answer_of(study);
   const Sections sections = sections_of(study, answer);
-  const bool moved = advice.static_log2.has_value();
+  const bool moved = advice.static_log2.has_value(), bounded = answer::bounded(analysis);
   return {
       {"title", answer::html_name(title)},
       {"about", about_html(analysis)},
@@ -139,17 +112,14 @@ Parts parts(const Study& study, std::string_view title) {
        moved ? fmt::format(", <span class=\"key advised\">solid at the {} {}</span>",
                            answer::advised_word(advice), answer::power_text(*advice.static_log2))
              : ""},
-      {"bounds-key", bounds_key(analysis)},
-      {"curves-hint", bounded(analysis) ? "Bands lie between bounds. Point at a scale for counts."
-                                        : "Point at a scale for exact counts."},
+      {"bounds-key", bounded ? " " + note_html(answer::bounds_caption()) : ""},
+      {"curves-hint", answer::curves_hint(bounded)},
       {"roles", roles_html(analysis, charts::window_of(analysis, advice))},
       {"options", tensor_options_html(analysis)},
       {"kinds", kind_options_html(analysis)},
-      {"window", window_note(advice)},
+      {"window", answer::html_escape(answer::window_note(advice))},
       {"worst", worst_table_html(analysis, advice)},
       {"notes", notes_html(analysis)},
-      {"footer",
-       "Counts are exact for rounding to nearest, ties to even, unless two bounds are given."},
       {"kept", kept_text(analysis)},
       {"worst-left-out", left_out_note(analysis.tensors().size() - kept_tensors(analysis).size(),
                                        "analyze LOG --csv FILE</code> or <code>--json FILE")},

@@ -10,7 +10,7 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/series.hpp"
-#include "reports/answer/shares.hpp"
+#include "reports/answer/tensor_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/json.hpp"
@@ -100,46 +100,6 @@ json specs_json(const Window& scaled, const Window& gradients) {
   return out;
 }
 
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  return shape.empty() ? "one value" : "shape " + answer::extents_text(shape);
-}
-
-std::string counted_text(const analyzers::underflow::Counts& counts) {
-  const std::string all =
-      answer::plural(counts.total, "value") + ", of them " + answer::count_text(counts.zero);
-  if (!counts.nonfinite_known) return all + " zero; NaN and infinities were not counted.";
-  return all + fmt::format(" zero, {} NaN, {} infinite.", answer::count_text(counts.nan),
-                           answer::count_text(counts.inf));
-}
-
-/// Why underflow, or a count, is not known exactly.
-std::string doubts(const TensorFindings& tensor) {
-  std::string out;
-  if (tensor.hidden_by_buckets) {
-    const Bounds share = answer::flushed_share(tensor.counts);
-    out += fmt::format(
-        " What becomes zero is not identifiable ({}): a bucket of the log holds "
-        "zero and values that are kept.",
-        answer::share_range_text(share.low, share.high));
-  } else if (!tensor.underflow_identifiable) {
-    out += " Computed in FP16: zeros may be flushed values, so underflow is unknown.";
-  } else if (tensor.suspected_fp16) {
-    out += " All values are FP16 values: it may have been computed in FP16.";
-  }
-  if (!tensor.unscale_exact) out += " Counts are bounds: the recorded scale is no power of two.";
-  return out;
-}
-
-/// What is to be said of one tensor above its charts.
-std::string facts(const TensorFindings& tensor, const Window& window) {
-  std::string out = fmt::format(
-      "{}, {}, {}: {}", tensor.source_dtype ? name_of(*tensor.source_dtype) : "format not told",
-      shape_text(tensor.shape), answer::plural(tensor.per_step.size(), "step"),
-      counted_text(tensor.counts));
-  if (tensor.max_abs) out += " Largest " + answer::largest_text(tensor) + ".";
-  return out + doubts(tensor) + charts::left_out(window, tensor.binades);
-}
-
 /// What the columns of exports::to_csv() hold that is not in `analyze --json`, by tensor: its
 /// step's largest magnitude in the digits of the file, and names that are printed otherwise.
 json csv_json(const answer::Tensors& tensors) {
@@ -178,7 +138,9 @@ json charts_json(const analyzers::Study& study) {
   for (const log::Role role : answer::roles_in(analysis)) {
     if (answer::is_counted(analysis, role)) out["scaled"].push_back(name_of(role));
   }
-  for (const TensorFindings* tensor : tensors) out["facts"].push_back(facts(*tensor, window));
+  for (const TensorFindings* tensor : tensors) {
+    out["facts"].push_back(answer::facts_text(*tensor) + charts::left_out(window, tensor->binades));
+  }
   return out;
 }
 

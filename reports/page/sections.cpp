@@ -3,22 +3,27 @@
 
 #include <fmt/format.h>
 
-#include "reports/answer/formats.hpp"
+#include <algorithm>
+#include <span>
+
+#include "reports/answer/captions.hpp"
+#include "reports/answer/formats_section.hpp"
 #include "reports/answer/no_scale.hpp"
+#include "reports/answer/overflow_section.hpp"
 #include "reports/answer/peaks_words.hpp"
+#include "reports/answer/policies_section.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
-#include "reports/answer/update_sums.hpp"
+#include "reports/answer/updates_section.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/page/data_table.hpp"
-#include "reports/page/evidence.hpp"
-#include "reports/page/formats_html.hpp"
-#include "reports/page/peaks_html.hpp"
-#include "reports/page/timeline_html.hpp"
+#include "reports/page/policies_html.hpp"
+#include "reports/page/section_html.hpp"
 
 namespace halfscope::reports::page {
 
 using analyzers::Study;
+using analyzers::underflow::Analysis;
 using answer::Evidence;
 
 namespace {
@@ -31,156 +36,112 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
       id, title, answer::html_escape(digest), body);
 }
 
-std::string figure(std::string_view chart, std::string_view more = "") {
-  return fmt::format("<figure class=\"chart\" data-chart=\"{}\"{}></figure>", chart, more);
-}
-
-std::string titled(std::string_view title, std::string_view note, std::string_view chart,
-                   std::string_view more = "") {
-  return fmt::format("<div><h3>{}</h3><p class=\"note\">{}</p>{}</div>\n", title, note,
-                     figure(chart, more));
-}
-
-/// What the histogram of ratios leaves out.
-std::string far_out(const UpdateTable& table, const analyzers::underflow::Target& target) {
-  const int first = charts::first_ratio(target);
-  std::uint64_t count = 0;
-  for (const auto& [e, cell] : table.ratios) count += e < first ? cell.count : 0;
-  return count == 0
-             ? ""
-             : fmt::format(" Not drawn: {} below 2^{}.", answer::plural(count, "update"), first);
+/// <option>s: all weights together, or one whose data is on the page.
+std::string weight_options_html(const Analysis& analysis) {
+  std::string out = "<option value=\"all\">all weights</option>";
+  for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
+    const answer::Tensors weights = answer::with_updates(answer::of_log(analysis.logs[log]));
+    const std::size_t drawn = std::min(weights.size(), charts::kWeightsDrawn);
+    for (const auto* tensor : std::span(weights).first(drawn)) {
+      out +=
+          fmt::format("<option value=\"{}\" data-log=\"{}\">{}</option>\n",
+                      analysis.tensors().index_of(*tensor), log, answer::html_name(tensor->name));
+    }
+  }
+  return out;
 }
 
 std::string updates_charts(const Study& study, const answer::UpdateSum& sum) {
   const analyzers::underflow::Target& target = study.analysis.target;
-  const std::string format = answer::people_say(target.name);
-  const charts::UpdateWindow window = charts::update_window(sum.table, target);
-  const std::string rule = std::to_string(std::uint64_t{1} << target.format.precision);
+  const int first_ratio = charts::first_ratio(target);
+  std::uint64_t far_out = 0;
+  for (const auto& [e, cell] : sum.table.ratios) far_out += e < first_ratio ? cell.count : 0;
   constexpr std::string_view kByWeight = " data-key=\"weight\"";
   return fmt::format(
-             "<div class=\"bar\"><p class=\"note\">An update is lost in pure {} where it is too "
-             "small for the format, or where the weight rounds back to what it was. Updates are "
-             "counted one by one.</p><div class=\"controls\"><label>Weight <select id=\"weight\">{}"
+             "<div class=\"bar\"><div class=\"controls\"><label>Weight <select id=\"weight\">{}"
              "</select></label></div></div>\n",
-             format, weight_options_html(study.analysis)) +
-         titled(
-             "By magnitude of weight and update",
-             fmt::format("Each cell is coloured by the share lost, faint where updates are few. "
-                         "<span class=\"key advised\">the rule of {}</span> <span class=\"key "
-                         "now\">at and below it an update is zero</span>.{}",
-                         rule,
-                         window.left_out > 0
-                             ? fmt::format(" Not drawn: {}, of weights that are zero or far out.",
-                                           answer::plural(window.left_out, "update"))
-                             : ""),
+             weight_options_html(study.analysis)) +
+         chart_html(
+             answer::update_map_caption(target, charts::update_window(sum.table, target).left_out),
              "update-map", kByWeight) +
          "<div class=\"pair\">" +
-         titled("Size beside the weight", "The lost part is coloured." + far_out(sum.table, target),
-                "update-ratios", kByWeight) +
-         titled("Error of what is applied",
-                "What a weight moves by, against what it should move by.", "update-errors",
-                kByWeight) +
-         "</div>\n" +
-         titled("Weight by weight",
-                sum.weights > charts::kBarsDrawn
-                    ? fmt::format("The {} weights that lose most, of {}.", charts::kBarsDrawn,
-                                  sum.weights)
-                    : "Largest share lost first.",
-                "outcomes");
+         chart_html(answer::update_ratios_caption(far_out, first_ratio), "update-ratios",
+                    kByWeight) +
+         chart_html(answer::update_errors_caption(), "update-errors", kByWeight) + "</div>\n" +
+         chart_html(answer::outcomes_caption(sum.weights, charts::kBarsDrawn), "outcomes");
 }
 
 std::string updates_section(const Study& study) {
-  const answer::UpdateSum sum = answer::all_updates(study.analysis);
+  const Analysis& analysis = study.analysis;
+  const answer::UpdateSum sum = answer::all_updates(analysis);
   if (sum.weights == 0) return "";
-  const UpdateCounts& counts = sum.table.counts;
-  return section(answer::name_of(Evidence::updates), "Weight updates that get lost",
-                 fmt::format("{} of {} lost in pure {}",
-                             answer::share_text(counts.half.lost(), counts.updates()),
-                             answer::plural(counts.updates(), "update"),
-                             answer::people_say(study.analysis.target.name)),
-                 updates_charts(study, sum) + updates_html(study.analysis));
+  const auto of_log = [&](std::size_t log) {
+    answer::Section section = answer::updates_section(analysis, answer::of_log(analysis.logs[log]));
+    section.title.clear();  // the details element has it
+    return section_html(section);
+  };
+  return section(answer::name_of(Evidence::updates), "Weight updates that are lost",
+                 answer::updates_digest(analysis, sum),
+                 updates_charts(study, sum) + per_log(analysis, of_log));
 }
 
 /// Of logs without counts.
 std::string peaks_section(const Study& study) {
-  const std::string body = peaks_html(study);
-  if (body.empty()) return "";
-  const auto tensors = study.peaks.size();
-  return section("peaks", "Largest magnitudes",
-                 answer::plural(tensors, "tensor") + " without counts", body);
+  const answer::Table table = answer::peaks_table(study);
+  return table.empty() ? ""
+                       : section("peaks", "Largest magnitudes",
+                                 answer::plural(study.peaks.size(), "tensor") + " without counts",
+                                 table_html(table));
 }
 
-/// Of logs of other tools that tell the loss scale or skipped steps.
+/// Of logs of other tools that have the loss scale or skipped steps.
 std::string timeline_section(const Study& study) {
-  const auto words = answer::timeline_words(study);
-  if (words.empty()) return "";
-  return section("timeline", "History of the loss scale", words.front().lines.front(),
-                 timeline_html(study));
+  const std::vector<answer::Section> logs = answer::timeline_sections(study);
+  if (logs.empty()) return "";
+  std::string body;
+  for (const answer::Section& log : logs) body += section_html(log);
+  return section(answer::name_of(Evidence::timeline), "History of the loss scale",
+                 logs.front().sentences.front(),
+                 body + chart_html(answer::timeline_caption(), "timeline"));
 }
 
 std::string overflow_section(const Study& study) {
-  const auto& headroom = study.overflow.headroom;
-  const auto& events = study.overflow.events;
+  answer::Table headroom = answer::headroom_table(study);
+  headroom.note.clear();  // the chart has it
+  const std::vector<answer::Section> events = answer::event_sections(study);
   if (headroom.empty() && events.empty()) return "";
-  std::string digest = events.empty() ? "no event" : answer::plural(events.size(), "event");
-  std::string body = events_html(study);
-  if (!headroom.empty()) {
-    const Room least = rooms_to_use(study).front();
-    const std::string scale = room_scale_text(study);
-    digest += fmt::format("; least headroom {}{:.1f} binades at {}",
-                          least.headroom->censored ? "at most " : "", least.least, scale);
-    body += titled("Headroom below overflow",
-                   fmt::format(
-                       "Binades between the largest magnitude and overflow, of gradients at {}.",
-                       scale),
-                   "rooms") +
-            titled("Over the steps",
-                   "The tensors with the least headroom. Growth: by the trend over the recorded "
-                   "steps.",
-                   "trends") +
-            headroom_html(study);
+  std::string body;
+  for (const answer::Section& event : events) {
+    body += "<div class=\"event\">" + section_html(event) + "</div>\n";
   }
-  return section(answer::name_of(Evidence::overflow), "Overflow and headroom", digest, body);
+  if (!headroom.empty()) {
+    body += chart_html(answer::headroom_caption(study), "rooms") +
+            chart_html(answer::headroom_steps_caption(), "trends") + table_html(headroom);
+  }
+  return section(answer::name_of(Evidence::overflow), "Overflow and headroom",
+                 answer::overflow_digest(study), body);
 }
 
 std::string policies_section(const Study& study) {
   if (study.policies.empty() && study.not_replayed.empty()) return "";
   std::string charts;
   if (!study.policies.empty()) {
-    charts = titled("Loss scale over the steps",
-                    "Each line is a policy, or several that did the same. Marks are steps it would "
-                    "have skipped. Point at one for exact numbers.",
-                    "policy-scales") +
-             titled("Gradients flushed to zero under each",
-                    "Mean over the recorded steps that have tables, least first: solid is surely "
-                    "flushed, paler and dashed may be. The dot is the worst step, at most.",
-                    "policy-flushed");
+    charts = chart_html(answer::policy_scales_caption(), "policy-scales") +
+             chart_html(answer::policy_flushed_caption(), "policy-flushed");
   }
   return section(answer::name_of(Evidence::policies), "Loss-scaling policies, replayed",
-                 policies_digest(study),
+                 answer::policies_digest(study),
                  policies_answer_html(study) + charts + policies_html(study));
 }
 
 std::string formats_section(const Study& study) {
-  const answer::FitSums sums = answer::fit_sums(study.analysis);
-  const std::string table = formats_html(study.analysis);
-  if (table.empty()) return "";
-  return section(
-      answer::name_of(Evidence::formats), "Which formats fit",
-      fmt::format(
-          "{} of {} fit 8 bits{}", answer::count_text(sums.eight_bits),
-          answer::plural(sums.tensors, "tensor"),
-          sums.nonfinite == 0
-              ? ""
-              : fmt::format("; {} NaN or infinity",
-                            sums.nonfinite == 1 ? "1 holds"
-                                                : answer::count_text(sums.nonfinite) + " hold")),
-      "<p class=\"note\">" + answer::html_escape(answer::fit_rule_text(study.enough_db)) +
-          " That is as the values are, or at a power of two of the tensor's own (<em>at 2^k</em>). "
-          "Beside it stands the ratio there; ~ marks an estimate from the histogram. NaN and "
-          "infinities are left out: no format cures them. " +
-          answer::left_out_text(study.analysis) + "</p>\n" +
-          titled("Narrowest format by role", "", "fits") + table);
+  answer::Section formats = answer::formats_section(study);
+  if (formats.empty()) return "";
+  formats.title.clear();  // the details element has it
+  return section(answer::name_of(Evidence::formats), "Which formats fit",
+                 answer::formats_digest(study.analysis),
+                 section_html(formats) + chart_html({"Narrowest format by role"}, "fits") +
+                     table_html(answer::formats_table(study.analysis)));
 }
 
 std::string advice_section(const Study& study, const answer::Answer& answer) {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/page/timeline_html.hpp"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <map>
 
-#include "reports/answer/text.hpp"
-#include "reports/answer/timeline_words.hpp"
 #include "reports/charts/vega.hpp"
 #include "reports/page/own_chart.hpp"
 
@@ -94,22 +91,6 @@ void put_timeline_chart(const analyzers::Findings& found, json& to) {
     const json rows = rows_of(analysis.logs[log]);
     if (!rows.empty()) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
   }
-}
-
-std::string timeline_html(const analyzers::Findings& found) {
-  std::string out;
-  for (const answer::TimelineWords& words : answer::timeline_words(found)) {
-    out += fmt::format("<h3>{}</h3>\n<ul>\n", answer::html_escape(words.title));
-    for (const std::string& line : words.lines) {
-      out += "<li>" + answer::html_escape(line) + "</li>\n";
-    }
-    out += "</ul>\n";
-  }
-  if (out.empty()) return "";
-  return out +
-         "<p class=\"note\">The loss scale; triangles are skipped steps whose number is "
-         "known.</p>\n"
-         "<figure class=\"chart\" data-chart=\"timeline\"></figure>\n";
 }
 
 }  // namespace halfscope::reports::page

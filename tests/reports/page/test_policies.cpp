@@ -17,7 +17,6 @@
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/export/json_policies.hpp"
-#include "reports/page/evidence.hpp"
 #include "reports/page/own_data.hpp"
 #include "reports/page/sections.hpp"
 #include "reports/sample_policies.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page/formats_html.hpp"
+#include "reports/answer/formats_section.hpp"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/page/data_table.hpp"
-#include "reports/page/kept.hpp"
 
-namespace halfscope::reports::page {
+namespace halfscope::reports::answer {
 
 using analyzers::underflow::Analysis;
 using analyzers::underflow::FormatFit;
@@ -22,13 +22,13 @@ using analyzers::underflow::TensorFindings;
 namespace {
 
 /// A column of the table: a format, and whether overflow saturates.
-struct Column {
+struct FormatColumn {
   std::string_view format;
   bool saturating;
-  friend bool operator==(const Column&, const Column&) = default;
+  friend bool operator==(const FormatColumn&, const FormatColumn&) = default;
 };
 
-const FormatFit* find(const TensorFindings& tensor, const Column& column) {
+const FormatFit* find(const TensorFindings& tensor, const FormatColumn& column) {
   for (const FormatFit& fit : tensor.fits) {
     if (fit.format == column.format && fit.saturating == column.saturating) return &fit;
   }
@@ -41,11 +41,11 @@ bool same(const FormatFit& a, const FormatFit& b) {
 }
 
 /// Formats in the order of the fits. A saturating one only where it says something else.
-std::vector<Column> columns_of(const Analysis& analysis) {
-  std::vector<Column> out;
+std::vector<FormatColumn> columns_of(const Analysis& analysis) {
+  std::vector<FormatColumn> out;
   for (const TensorFindings& tensor : analysis.tensors()) {
     for (const FormatFit& fit : tensor.fits) {
-      const Column column = {fit.format, fit.saturating};
+      const FormatColumn column = {fit.format, fit.saturating};
       if (std::find(out.begin(), out.end(), column) != out.end()) continue;
       const FormatFit* plain = find(tensor, {fit.format, false});
       if (fit.saturating && plain && same(*plain, fit)) continue;
@@ -65,10 +65,10 @@ std::string decibels(const NoiseRatio& noise) {
 }
 
 /// What decides: the share that becomes zero, and the one that overflows.
-std::string told(const Classes& classes, std::uint64_t of) {
-  std::string out = answer::share_text(classes.flushed_to_zero, of) + " become zero";
+std::string classes_text(const Classes& classes, std::uint64_t of) {
+  std::string out = share_text(classes.flushed_to_zero, of) + " become zero";
   if (classes.overflow.high > 0) {
-    out += ", " + answer::share_text(classes.overflow, of) + " overflow";
+    out += ", " + share_text(classes.overflow, of) + " overflow";
   }
   return out;
 }
@@ -77,50 +77,39 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
   if (!fit || !fit->best_log2) return {"", -1, "", true};
   const std::uint64_t of = tensor.counts.finite_nonzero.high;
   const std::string noise =
-      fit->noise_at_best ? " <small>" + decibels(*fit->noise_at_best) + "</small>" : "";
-  if (fit->fits_at_1) return {"<span class=\"fits\">fits</span>" + noise, 2};
-  const std::string title =
-      "At scale 1 " + told(fit->at_1, of) + "; at its own " + told(fit->at_best, of);
-  if (fit->fits_at_best) {
-    return {fmt::format("at 2^{}{}", *fit->best_log2, noise), 1, title};
-  }
+      fit->noise_at_best ? fmt::format(" ({})", decibels(*fit->noise_at_best)) : "";
+  if (fit->fits_at_1) return {"fits" + noise, 2};
+  const std::string more = "At scale 1 " + classes_text(fit->at_1, of) + "; at its own " +
+                           classes_text(fit->at_best, of);
+  if (fit->fits_at_best) return {fmt::format("at 2^{}{}", *fit->best_log2, noise), 1, more};
   const double flushed =
       of == 0 ? 0
               : static_cast<double>(fit->at_best.flushed_to_zero.high) / static_cast<double>(of);
-  return {"<span class=\"lost\">no</span>", -flushed, title};
+  return {"no", -flushed, more};
 }
 
 Cell narrowest_cell(const TensorFindings& tensor) {
   const std::optional<analyzers::underflow::Narrowest> narrowest = tensor.narrowest;
   const std::string rest =
-      answer::holds_nonfinite(tensor)
-          ? fmt::format(" <small class=\"lost\">besides {}</small>",
-                        answer::nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low))
+      holds_nonfinite(tensor)
+          ? ", besides " + nonfinite_names(tensor.counts.nan.low, tensor.counts.inf.low)
           : "";
   if (!narrowest) return {"none" + rest, std::nullopt, "", true};
-  return {answer::people_say(narrowest->format) +
-          (narrowest->needs_scale ? " <small>with a scale</small>" : "") + rest};
+  return {people_say(narrowest->format) + (narrowest->needs_scale ? " with a scale" : "") + rest};
 }
 
 /// One MX format of a tensor.
 Cell block_cell(const TensorFindings& tensor, std::string_view element) {
   for (const analyzers::underflow::BlockFit& fit : tensor.block_fits) {
     if (fit.element != element || !fit.noise) continue;
-    return {
-        decibels(*fit.noise), fit.noise->low_db,
-        fmt::format("{} of {} become zero, {} saturate", answer::count_text(fit.flushed_to_zero),
-                    answer::count_text(fit.values), answer::count_text(fit.saturated))};
+    return {decibels(*fit.noise), fit.noise->low_db,
+            fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
+                        count_text(fit.values), count_text(fit.saturated))};
   }
   return {"", -1000, "", true};
 }
 
-/// "MXFP8 E4M3".
-std::string block_heading(std::string_view element) {
-  const NamedFormat* format = find_format(element);
-  return fmt::format("MXFP{} {}", format ? format->format.width : 0, answer::people_say(element));
-}
-
-std::vector<std::string_view> elements_of(const std::vector<const TensorFindings*>& tensors) {
+std::vector<std::string_view> elements_of(const Tensors& tensors) {
   std::vector<std::string_view> out;
   for (const TensorFindings* tensor : tensors) {
     for (const analyzers::underflow::BlockFit& fit : tensor->block_fits) {
@@ -137,42 +126,45 @@ int bits_of(const TensorFindings& tensor) {
   return format ? 2 * format->format.width + (narrowest->needs_scale ? 1 : 0) : 1000;
 }
 
+/// The tensors that were tested, what fits no narrow format first.
+Tensors tested(const Analysis& analysis) {
+  Tensors tensors = all_tensors(analysis);
+  std::erase_if(tensors, [](const TensorFindings* tensor) { return tensor->fits.empty(); });
+  std::ranges::stable_sort(tensors, std::ranges::greater{},
+                           [](const TensorFindings* tensor) { return bits_of(*tensor); });
+  return tensors;
+}
+
 }  // namespace
 
-std::string formats_html(const Analysis& analysis) {
-  std::vector<const TensorFindings*> tensors;
-  for (const TensorFindings& tensor : analysis.tensors()) {
-    if (!tensor.fits.empty()) tensors.push_back(&tensor);
-  }
-  if (tensors.empty()) return "";
-  std::vector<std::pair<int, const TensorFindings*>> ranked;
-  for (const TensorFindings* tensor : tensors) ranked.emplace_back(bits_of(*tensor), tensor);
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  const std::size_t left_out = ranked.size() - std::min(ranked.size(), kMostTensors);
-  ranked.resize(ranked.size() - left_out);
-  const std::vector<Column> columns = columns_of(analysis);
+Table formats_table(const Analysis& analysis) {
+  Table table{Evidence::formats, "Formats, tensor by tensor",
+              "In brackets the signal-to-noise ratio in dB. NaN and infinities are left out: no "
+              "format cures them."};
+  Tensors tensors = tested(analysis);
+  const std::vector<FormatColumn> columns = columns_of(analysis);
   const std::vector<std::string_view> elements = elements_of(tensors);
-  std::vector<std::string> headings = {"tensor"};
-  if (analysis.logs.size() > 1) headings.push_back("log");
-  headings.push_back("narrowest that serves");
-  for (const Column& column : columns) {
-    headings.push_back(answer::people_say(column.format) +
-                       (column.saturating ? " saturating" : ""));
+  const bool several_logs = analysis.logs.size() > 1;
+  table.left_out = tensors.size() - std::min(tensors.size(), kMostRows);
+  tensors.resize(tensors.size() - table.left_out);
+  table.headings = {"tensor"};
+  if (several_logs) table.headings.emplace_back("log");
+  table.headings.emplace_back("narrowest that serves");
+  for (const FormatColumn& column : columns) {
+    table.headings.push_back(people_say(column.format) + (column.saturating ? " saturating" : ""));
   }
-  for (const auto element : elements) headings.push_back(block_heading(element));
-  std::vector<Row> rows;
-  for (const auto& [bits, tensor] : ranked) {
-    Row row{{{breakable_name(tensor->name)}}};
-    if (analysis.logs.size() > 1) row.cells.push_back({answer::html_name(tensor->log)});
+  for (const auto element : elements) table.headings.push_back(mx_name(element));
+  for (const TensorFindings* tensor : tensors) {
+    Row row{{{code(tensor->name)}}};
+    if (several_logs) row.cells.push_back({code(tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
-    for (const Column& column : columns) {
+    for (const FormatColumn& column : columns) {
       row.cells.push_back(fit_cell(*tensor, find(*tensor, column)));
     }
     for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
-    rows.push_back(std::move(row));
+    table.rows.push_back(std::move(row));
   }
-  return data_table("Formats, tensor by tensor", headings, rows, left_out);
+  return table;
 }
 
-}  // namespace halfscope::reports::page
+}  // namespace halfscope::reports::answer

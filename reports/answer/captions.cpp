@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/captions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/answer/overflow_section.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/what_if_table.hpp"
+
+namespace halfscope::reports::answer {
+
+namespace {
+
+std::string not_drawn(std::uint64_t updates, const std::string& which) {
+  return updates == 0 ? "" : fmt::format(" Not drawn: {} {}.", plural(updates, "update"), which);
+}
+
+}  // namespace
+
+Caption update_map_caption(const analyzers::underflow::Target& target, std::uint64_t left_out) {
+  return {"By magnitude of weight and update",
+          "Each cell is coloured by the share lost, and is faint where updates are few." +
+              not_drawn(left_out, "of weights that are zero or far out"),
+          {{"advised", fmt::format("the rule of {}", rule_of_thumb(target))},
+           {"now", "at and below this line an update is zero"}}};
+}
+
+Caption update_ratios_caption(std::uint64_t left_out, int first) {
+  return {"Size beside the weight",
+          "The lost part is coloured." + not_drawn(left_out, fmt::format("below 2^{}", first))};
+}
+
+Caption update_errors_caption() {
+  return {"Error of what is applied", "The change of the weight, against the change asked for."};
+}
+
+Caption outcomes_caption(std::size_t weights, std::size_t drawn) {
+  return {"Weight by weight",
+          weights > drawn ? fmt::format("The {} weights that lose most, of {}.", drawn, weights)
+                          : "Largest share lost first."};
+}
+
+Caption headroom_caption(const analyzers::Study& study) {
+  return {"Headroom below overflow",
+          fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
+                      room_scale_text(study))};
+}
+
+Caption headroom_steps_caption() {
+  return {"Over the steps",
+          "The tensors with the least headroom. Growth is the trend over the recorded steps."};
+}
+
+Caption policy_scales_caption() {
+  return {"Loss scale over the steps",
+          "Each line is a policy, or several that did the same. Marks are steps it would have "
+          "skipped. Point at one for exact numbers."};
+}
+
+Caption policy_flushed_caption() {
+  return {"Gradients flushed to zero under each policy",
+          "Mean over the steps with histograms, least first: solid is surely flushed, paler and "
+          "dashed may be. The dot is the worst step, at most."};
+}
+
+Caption timeline_caption() {
+  return {"Loss scale of the run", "Triangles are skipped steps whose number is known."};
+}
+
+std::string window_note(const analyzers::recommend::Recommendation& advice) {
+  if (!advice.lowest_log2 || !advice.highest_log2 || *advice.lowest_log2 > *advice.highest_log2) {
+    return "";
+  }
+  return fmt::format(
+      "Shaded: scales that keep zeros below the target in every tensor and the headroom free, {} "
+      "to {}.",
+      power_text(*advice.lowest_log2), power_text(*advice.highest_log2));
+}
+
+bool bounded(const analyzers::underflow::Analysis& analysis) {
+  return std::ranges::any_of(analysis.tensors(), [](const auto& tensor) {
+    return std::ranges::any_of(tensor.binades, [](const auto& b) { return !b.count.exact(); });
+  });
+}
+
+Caption bounds_caption() {
+  return {"",
+          "Solid bars and cells are surely there.",
+          {{"perhaps", "may lie there or in a magnitude beside it, zero among them"}}};
+}
+
+std::string curves_hint(bool bounded) {
+  return bounded ? "Bands lie between bounds. Point at a scale for counts."
+                 : "Point at a scale for exact counts.";
+}
+
+}  // namespace halfscope::reports::answer

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/formats_section.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "analyzers/formats/format_fit.hpp"
+#include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::underflow::Analysis;
+using analyzers::underflow::FormatFit;
+using analyzers::underflow::NoiseRatio;
+using analyzers::underflow::TensorFindings;
+
+namespace {
+
+/// Tensors of one role that the same format serves.
+struct Group {
+  Tensors tensors;
+  std::optional<int> lowest, highest;  ///< log2 of their own scales
+};
+
+const FormatFit* find_fit(const TensorFindings& t, std::string_view format) {
+  const auto at = std::ranges::find_if(
+      t.fits, [format](const FormatFit& fit) { return fit.format == format && !fit.saturating; });
+  return at == t.fits.end() ? nullptr : &*at;
+}
+
+/// By role, then width and name of the format, then whether it needs a scale.
+using Key = std::tuple<log::Role, int, std::string, bool>;
+
+std::map<Key, Group> group(const Analysis& analysis) {
+  std::map<Key, Group> groups;
+  for (const TensorFindings& t : analysis.tensors()) {
+    const auto narrow = t.narrowest;
+    if (!narrow) continue;
+    const int width = find_format(narrow->format)->format.width;
+    Group& g = groups[{t.role, width, std::string(narrow->format), narrow->needs_scale}];
+    g.tensors.push_back(&t);
+    const FormatFit* fit = find_fit(t, narrow->format);
+    if (!narrow->needs_scale || fit == nullptr || !fit->best_log2) continue;
+    g.lowest = std::min(g.lowest.value_or(*fit->best_log2), *fit->best_log2);
+    g.highest = std::max(g.highest.value_or(*fit->best_log2), *fit->best_log2);
+  }
+  return groups;
+}
+
+std::string scales_of(const Group& g) {
+  if (!g.lowest) return "as it is";
+  if (*g.lowest == *g.highest) return fmt::format("at 2^{}", *g.lowest);
+  return fmt::format("at 2^{} to 2^{}", *g.lowest, *g.highest);
+}
+
+Table narrowest_table(const Analysis& analysis) {
+  Table table{Evidence::formats, "Narrowest format by role",
+              "As the values are, or at a power of two of the tensor's own (at 2^k)."};
+  table.headings = {"role", "format", "scale", "tensors", "which"};
+  constexpr std::size_t kNamed = 3;
+  for (const auto& [key, g] : group(analysis)) {
+    std::vector<std::string> names;
+    for (const TensorFindings* t : g.tensors) names.push_back(t->name);
+    table.rows.push_back({{{std::string(name_of(std::get<log::Role>(key)))},
+                           {people_say(std::get<std::string>(key))},
+                           {scales_of(g)},
+                           {count_text(names.size()), static_cast<double>(names.size())},
+                           {listed_code(names, kNamed)}}});
+  }
+  return table;
+}
+
+/// The lowest noise ratio of a role's tensors in one format, and whether any is an estimate.
+struct Worst {
+  std::optional<double> db;
+  bool estimated = false;
+
+  void add(const std::optional<NoiseRatio>& noise) {
+    if (!noise) return;
+    db = std::min(db.value_or(noise->db), noise->db);
+    estimated = estimated || !noise->exact;
+  }
+  Cell cell() const {
+    if (!db) return {"", -1, "", true};
+    if (std::isinf(*db)) return {"exact", 1e4};
+    return {fmt::format("{}{:.0f}", estimated ? "~" : "", *db), *db};
+  }
+};
+
+Row noise_row(const Analysis& analysis, log::Role role) {
+  Row row{{{std::string(name_of(role))}}};
+  const auto add = [&](const auto& noise_of) {
+    Worst worst;
+    for (const TensorFindings& t : analysis.tensors()) {
+      if (t.role == role) worst.add(noise_of(t));
+    }
+    row.cells.push_back(worst.cell());
+  };
+  for (const std::string_view format : analyzers::formats::kFitFormats) {
+    add([format](const TensorFindings& t) {
+      const FormatFit* const fit = find_fit(t, format);
+      return fit == nullptr ? std::nullopt : fit->noise_at_best;
+    });
+  }
+  for (std::size_t i = 0; i < analyzers::formats::kMxElements.size(); ++i) {
+    add([i](const TensorFindings& t) {
+      return t.block_fits.empty() ? std::nullopt : t.block_fits[i].noise;
+    });
+  }
+  return row;
+}
+
+Table noise_table(const Analysis& analysis) {
+  Table table{Evidence::formats, "Signal-to-quantisation-noise ratio by role, in dB",
+              "10 log10(sum x^2 / sum (rounded x - x)^2): higher is better, 6 dB are one bit. Of "
+              "the noisiest tensor of each role, at its best scale; ~ is partly estimated from "
+              "histograms, exact: nothing is rounded; MX: blocks of 32."};
+  table.headings = {"role"};
+  for (const std::string_view format : analyzers::formats::kFitFormats) {
+    table.headings.push_back(people_say(format));
+  }
+  for (const std::string_view element : analyzers::formats::kMxElements) {
+    table.headings.push_back(mx_name(element));
+  }
+  for (const log::Role role : roles_in(analysis)) table.rows.push_back(noise_row(analysis, role));
+  return table;
+}
+
+/// How much the flushed gradients weigh; empty without gradients.
+std::string mass_text(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
+  Interval flushed;
+  std::uint64_t n = 0;
+  for (const TensorFindings* t : counted_of(all_tensors(analysis))) {
+    flushed += t->counts.classes.flushed_to_zero;
+    n += t->counts.finite_nonzero.high;
+  }
+  if (!found.lost || flushed.high == 0) return "";
+  return fmt::format(
+      "The gradients that become zero in {} at loss scale {} are {} of the values, {} of the sum "
+      "of magnitudes (L1) and {} of the sum of squares (L2).",
+      people_say(analysis.target.name), scale_text(analysis.loss_scale), share_text(flushed, n),
+      share_range_text(found.lost->l1.low, found.lost->l1.high),
+      share_range_text(found.lost->l2.low, found.lost->l2.high));
+}
+
+}  // namespace
+
+Section formats_section(const analyzers::Findings& found) {
+  const Analysis& analysis = found.analysis;
+  const bool any =
+      std::ranges::any_of(analysis.tensors(), [](const auto& t) { return !t.fits.empty(); });
+  if (!any) return {};
+  Section section{"Which formats fit", {fit_rule_text(found.enough_db)}};
+  for (std::string text : {left_out_text(analysis), mass_text(found)}) {
+    if (!text.empty()) section.sentences.push_back(std::move(text));
+  }
+  section.tables = {narrowest_table(analysis), noise_table(analysis)};
+  std::erase_if(section.tables, &Table::empty);
+  return section;
+}
+
+std::string formats_digest(const Analysis& analysis) {
+  const FitSums sums = fit_sums(analysis);
+  std::string digest = fmt::format("{} of {} fit 8 bits", count_text(sums.eight_bits),
+                                   plural(sums.tensors, "tensor"));
+  if (sums.nonfinite == 0) return digest;
+  return digest + fmt::format("; {} NaN or infinity", sums.nonfinite == 1
+                                                          ? "1 holds"
+                                                          : count_text(sums.nonfinite) + " hold");
+}
+
+}  // namespace halfscope::reports::answer

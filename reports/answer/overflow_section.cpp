@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/overflow_section.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "halfscope/log/error.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/no_scale.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::Study;
+using analyzers::overflow::Cause;
+using analyzers::overflow::Glimpse;
+using analyzers::overflow::Headroom;
+using analyzers::overflow::Lead;
+using analyzers::overflow::OverflowEvent;
+
+namespace {
+
+/// Events with all that led there; of the others a row each.
+constexpr std::size_t kInFull = 3;
+/// Steps of what led there, the last ones. The JSON has all.
+constexpr std::size_t kStepsOfLead = 3;
+/// What sorts below all numbers.
+constexpr double kNoNumber = -1e300;
+
+std::string_view cause_text(Cause cause) {
+  switch (cause) {
+    case Cause::by_scale: return "the loss scale is too large";
+    case Cause::at_scale_1: return "it overflows at scale 1: no smaller loss scale helps";
+    case Cause::nan_in_model: return "it is in the model: no loss scale and no format helps";
+    case Cause::undetermined: break;
+  }
+  return "the log does not show it";
+}
+
+std::string steps_text(const OverflowEvent& event) {
+  return event.step == event.last_step ? fmt::format("step {}", event.step)
+                                       : fmt::format("steps {} to {}", event.step, event.last_step);
+}
+
+std::string bad_values_text(const Interval& nan, const Interval& inf, const Interval& overflow) {
+  std::vector<std::string> found;
+  const auto add = [&](const Interval& count, std::string_view what) {
+    if (count.high > 0) found.push_back(fmt::format("{} {}", count_text(count), what));
+  };
+  add(nan, "NaN");
+  add(inf, "infinite");
+  add(overflow, "overflow");
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+std::string held_text(const OverflowEvent& event) {
+  if (!event.safe_log2) return "";
+  const std::string scale = power_text(*event.safe_log2);
+  return event.estimated
+             ? fmt::format(" A scale of at most {} would have held; how much less is unknown.",
+                           scale)
+             : fmt::format(" A scale of {} would have held.", scale);
+}
+
+Cell glimpse_cell(const Lead& lead, std::int64_t step) {
+  const auto at = std::ranges::find(lead.glimpses, step, &Glimpse::step);
+  if (at == lead.glimpses.end()) return {"", -1, "", true};
+  std::string text = at->max_abs ? magnitude_text(*at->max_abs) : "nothing finite";
+  const std::string bad = bad_values_text(at->nan, at->inf, at->overflow);
+  if (!bad.empty()) text += ", " + bad;
+  return {std::move(text), at->max_abs.value_or(-1)};
+}
+
+/// Largest magnitudes: a row a tensor, a column a step.
+Table leads_table(const OverflowEvent& event) {
+  Table table{Evidence::overflow, "What led there, largest magnitudes"};
+  std::set<std::int64_t> steps;
+  for (const Lead& lead : event.leads) {
+    for (const Glimpse& glimpse : lead.glimpses) steps.insert(glimpse.step);
+  }
+  while (steps.size() > kStepsOfLead) steps.erase(steps.begin());
+  table.headings = {"tensor", "which is"};
+  for (const std::int64_t step : steps) table.headings.push_back(fmt::format("step {}", step));
+  for (const Lead& lead : event.leads) {
+    Row row{{{code(lead.name)}, {log::printable(lead.relation)}}};
+    for (const std::int64_t step : steps) row.cells.push_back(glimpse_cell(lead, step));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Section event_section(const OverflowEvent& event, bool several_logs) {
+  Section section{fmt::format(
+      "{} in {}, first in {}: {}{}", event.what_if ? "Would overflow" : "Not finite",
+      steps_text(event), code(event.tensor), bad_values_text(event.nan, event.inf, event.overflow),
+      several_logs ? " (" + code(event.log) + ")" : "")};
+  section.sentences = {fmt::format("Cause: {}.{}", cause_text(event.cause), held_text(event)),
+                       log::printable(event.why)};
+  if (!event.leads.empty()) section.tables.push_back(leads_table(event));
+  return section;
+}
+
+Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
+  Table table{Evidence::overflow, "Later events"};
+  table.headings = {"at", "tensor", "values", "cause"};
+  if (several_logs) table.headings.emplace_back("log");
+  table.left_out = events.size() - std::min(events.size(), kMostRows);
+  table.all_by = "recommend LOG --json FILE";
+  for (const OverflowEvent& event : events.first(events.size() - table.left_out)) {
+    Row row{{{steps_text(event), static_cast<double>(event.step)},
+             {code(event.tensor)},
+             {bad_values_text(event.nan, event.inf, event.overflow)},
+             {std::string(cause_text(event.cause))}}};
+    if (several_logs) row.cells.push_back({code(event.log)});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Headroom at scale 1, seen at the scale to use where one acts on the tensor.
+double to_use(const Study& study, const Headroom& h, double at_1) {
+  const bool scaled = study.analysis.tensors()[h.tensor].counted && study.advice.static_log2;
+  return at_1 - (scaled ? *study.advice.static_log2 : 0);
+}
+
+/// Over the recorded steps alone: a few steps do not show what comes later.
+Cell growth_cell(const Headroom& h) {
+  const std::optional<double> growth = h.growth();
+  if (!growth) return {"", kNoNumber, "", true};
+  return {fmt::format("{:+.2f}", *growth), *growth};
+}
+
+Cell expected_cell(const Headroom& h) {
+  if (!h.overflow_expected_at) return {"", kNoNumber, "", true};
+  return {fmt::format("step {}", *h.overflow_expected_at),
+          -static_cast<double>(*h.overflow_expected_at),
+          h.scale == 1 ? "" : "at loss scale " + scale_text(h.scale)};
+}
+
+}  // namespace
+
+std::vector<Section> event_sections(const Study& study) {
+  const std::span<const OverflowEvent> events = study.overflow.events;
+  const bool several_logs = study.analysis.logs.size() > 1;
+  const std::size_t in_full = std::min(kInFull, events.size());
+  std::vector<Section> sections;
+  for (const OverflowEvent& event : events.first(in_full)) {
+    sections.push_back(event_section(event, several_logs));
+  }
+  if (in_full < events.size()) {
+    sections.push_back({"", {}, {later_table(events.subspan(in_full), several_logs)}});
+  }
+  return sections;
+}
+
+std::vector<Room> rooms_to_use(const Study& study) {
+  std::vector<Room> out;
+  for (const Headroom& h : study.overflow.headroom) {
+    out.push_back({&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)});
+  }
+  std::ranges::stable_sort(out, {}, &Room::least);
+  return out;
+}
+
+std::string room_scale_text(const Study& study) {
+  return study.advice.static_log2 ? fmt::format("the {} {}", advised_word(study.advice),
+                                                power_text(*study.advice.static_log2))
+                                  : "loss scale 1";
+}
+
+Table headroom_table(const Study& study) {
+  const auto tensors = study.analysis.tensors();
+  const bool several_logs = study.analysis.logs.size() > 1;
+  Table table{Evidence::overflow, "Headroom below overflow, tensor by tensor",
+              fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
+                          room_scale_text(study))};
+  table.headings = {"tensor"};
+  if (several_logs) table.headings.emplace_back("log");
+  for (const char* heading :
+       {"least headroom", "at step", "at the last step", "growth", "overflow if it grows on"}) {
+    table.headings.emplace_back(heading);
+  }
+  std::vector<Room> rooms = rooms_to_use(study);
+  table.left_out = rooms.size() - std::min(rooms.size(), kMostRows);
+  rooms.resize(rooms.size() - table.left_out);
+  for (const Room& room : rooms) {
+    const Headroom& h = *room.headroom;
+    Row row{{{code(tensors[h.tensor].name)}}};
+    if (several_logs) row.cells.push_back({code(tensors[h.tensor].log)});
+    row.cells.push_back(
+        {fmt::format("{}{:.2f}", h.censored ? "at most " : "", room.least), room.least});
+    row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});
+    row.cells.push_back({fmt::format("{:.2f}", room.last), room.last});
+    row.cells.push_back(growth_cell(h));
+    row.cells.push_back(expected_cell(h));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string overflow_digest(const Study& study) {
+  const auto& events = study.overflow.events;
+  std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
+  if (study.overflow.headroom.empty()) return digest;
+  const Room least = rooms_to_use(study).front();
+  return digest + fmt::format("; least headroom {}{:.1f} binades at {}",
+                              least.headroom->censored ? "at most " : "", least.least,
+                              room_scale_text(study));
+}
+
+}  // namespace halfscope::reports::answer
