@@ -87,8 +87,9 @@ bool bounded(const analyzers::underflow::Analysis& analysis) {
 
 Caption bounds_caption() {
   return {"",
-          "Solid bars and cells are surely there.",
-          {{"perhaps", "may lie there or in a magnitude beside it, zero among them"}}};
+          "Solid bars and cells are surely there. What may lie there, in a magnitude beside it or "
+          "at zero is",
+          {{"perhaps", "paler and dashed"}}};
 }
 
 std::string curves_hint(bool bounded) {

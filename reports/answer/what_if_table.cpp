@@ -36,19 +36,23 @@ std::string factor_text(int log2) {
                    : fmt::format("1/{}", std::uint64_t{1} << -log2);
 }
 
-/// After how many equal updates half of the 16-bit copies have moved. Counted by binades of the
-/// number of updates.
+/// How many 16-bit copies move at once, and after how many equal updates half of them have: these
+/// are counted by binades.
 std::string first_moves(const UpdateWhatIf& what_if, std::uint64_t of) {
+  const auto first = what_if.first_move.find(0);
+  const std::uint64_t at_once = first == what_if.first_move.end() ? 0 : first->second;
+  const std::string out =
+      fmt::format("{} of the 16-bit copies move at the first update", share_text(at_once, of));
   std::uint64_t moved = 0;
   for (const auto& [log2, count] : what_if.first_move) {
     moved += count;
     if (moved < of - moved) continue;
-    if (log2 == 0) return "half of the 16-bit copies move at the first update";
-    return fmt::format("half of the 16-bit copies have moved after {} to {} equal updates",
+    if (log2 == 0) return out;
+    return fmt::format("{}, half have moved after {} to {} equal ones", out,
                        count_text(std::uint64_t{1} << log2),
                        count_text((std::uint64_t{2} << log2) - 1));
   }
-  return "most 16-bit copies never move";
+  return out + ", most never";
 }
 
 Row kahan_row(const KahanMoves& kahan, std::uint64_t of, const std::string& format) {

@@ -77,7 +77,7 @@ std::string table_html(const answer::Table& table) {
   }
   std::string out = "<h3>" + answer::html_escape(table.title) + "</h3>\n";
   if (!table.note.empty()) out += "<p class=\"note\">" + marked_html(table.note) + "</p>\n";
-  return out + data_table(table.title, table.headings, rows);
+  return out + data_table(table.title, table.headings, rows, table.left_out, table.all_by);
 }
 
 }  // namespace halfscope::reports::page

@@ -133,7 +133,7 @@ def test_scalars_of_a_run_log(tmp_path, steps, said):
 def test_a_run_log_with_a_skipped_step_now_and_then(tmp_path):
     steps = [{} if step != 30 else SKIPPED for step in range(60)]
     first = first_lines(run_log(tmp_path / "log", steps), tmp_path)
-    assert first[0].startswith("In binary16 at loss scale 1, of 2 finite nonzero gradient values")
+    assert first[0].startswith("FP16 at loss scale 1: of 2 finite nonzero gradient values")
     assert not any("skipped" in line for line in first)
 
 

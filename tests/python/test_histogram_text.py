@@ -30,7 +30,7 @@ def histogram(folder, *options, **tensors):
     heading = [line for line in part.splitlines() if " |" not in line]
     rows = [ROW.match(line).groups() for line in part.splitlines() if " |" in line]
     assert len(heading) + len(rows) == len(part.splitlines()) and len(rows) <= 32
-    assert out.index("Unscaled") < out.index("tensor\n")  # before the table
+    assert out.index("Unscaled") < out.index("Tensors, worst first")  # before the table
     return " ".join(heading), rows
 
 

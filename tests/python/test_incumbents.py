@@ -278,8 +278,8 @@ def test_overflow_by_scale_and_nan_in_the_model_are_told_apart(tmp_path):
     assert (at_scale_1["cause"], at_scale_1["tensor"]) == ("at_scale_1", "activation/b")
 
     texts = {name: run("recommend", tmp_path / name, "--details")[0] for name in ("by_scale", "in_model", "at_scale_1")}
-    assert "the loss scale is too large; at most 4096 (2^12) would have held" in texts["by_scale"]
-    assert "NaN in the model; no loss scale helps" in texts["in_model"]
-    assert "it overflows without any loss scale" in texts["at_scale_1"]
+    assert "the loss scale is too large. A scale of at most 4096 (2^12) would have held" in texts["by_scale"]
+    assert "it is in the model: no loss scale and no format helps" in texts["in_model"]
+    assert "it overflows at scale 1: no smaller loss scale helps" in texts["at_scale_1"]
     for name, text in texts.items():
         assert text.count("What led there") == 1, name

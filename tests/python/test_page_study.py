@@ -107,21 +107,23 @@ def test_findings_lead_to_their_evidence(full):
 
 
 def test_tables_sort(full):
-    heading = full.find_elements(By.CSS_SELECTOR, "#updates table.data thead th")[1]
+    table = full.find_element(By.CSS_SELECTOR, "#updates table.data")
+    heading = table.find_elements(By.CSS_SELECTOR, "thead th")[1]
     heading.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
-    cells = full.find_elements(By.CSS_SELECTOR, "#updates table.data tbody tr td:nth-child(2)")
+    cells = table.find_elements(By.CSS_SELECTOR, "tbody tr td:nth-child(2)")
     shares = [float(cell.get_attribute("data-v")) for cell in cells]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 0.9 and shares[-1] == 0.1
 
 
 def test_long_tables_show_more_on_demand(full):
-    shown = "return [...document.querySelectorAll('#formats tbody tr')].filter(r => !r.hidden).length"
-    assert full.execute_script(shown) == 12
-    button = full.find_element(By.CSS_SELECTOR, "#formats button.more")
+    shown = "return [...arguments[0].tBodies[0].rows].filter(r => !r.hidden).length"
+    table = full.find_elements(By.CSS_SELECTOR, "#formats table.data")[-1]
+    assert full.execute_script(shown, table) == 12
+    button = full.find_elements(By.CSS_SELECTOR, "#formats button.more")[-1]
     assert button.text == "Show all 40"
     button.send_keys(Keys.ENTER)
-    assert full.execute_script(shown) == 40
+    assert full.execute_script(shown, table) == 40
 
 
 def test_the_recommended_scale_is_among_the_rows_shown(full):
@@ -184,14 +186,14 @@ def test_nothing_is_wider_than_a_telephone(full, pages):
             "width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False})
         open_page(full, pages / "full.html")
         assert full.execute_script("return document.documentElement.scrollWidth") <= 400
-        formats = full.find_element(By.CSS_SELECTOR, "#formats .scroll")
-        hint = full.find_element(By.CSS_SELECTOR, "#formats .hint")
+        formats = full.find_elements(By.CSS_SELECTOR, "#formats .scroll")[-1]
+        hint = full.find_elements(By.CSS_SELECTOR, "#formats .hint")[-1]
         assert hint.is_displayed() and "cut" in formats.get_attribute("class")
         full.execute_script("arguments[0].scrollLeft = 1e6", formats)
         time.sleep(0.2)
         assert "cut" not in formats.get_attribute("class")
         # A name breaks between its words: no line begins within one.
-        name = full.find_element(By.CSS_SELECTOR, "#formats tbody th")
+        name = formats.find_element(By.CSS_SELECTOR, "tbody th")
         assert name.size["width"] < 200
         assert "<wbr>" in name.get_attribute("innerHTML")
     finally:
