@@ -72,7 +72,6 @@ Recommendation recommend(const Basis& basis) {
   Recommendation advice = static_scale(basis);
   advice.nan_in_model = first_in_model(basis.overflow);
   refuse_divergence(advice, basis.overflow);
-  advice.may_use = may_use(basis.analysis, advice);
   return advice;
 }
 
@@ -82,6 +81,7 @@ void add_scales(Recommendation& advice, const Basis& basis) {
   if (!no_scale) advice.scales = scale_evidence(basis.analysis, advice, maxima);
   if (advice.static_log2) put_static(advice, basis.analysis, maxima);
   if (!no_scale) advice.highest_if_half_log2 = highest_if_half(advice, basis);
+  advice.may_use = may_use(basis.analysis, advice);
 }
 
 void add_cures(Recommendation& advice, const Basis& basis, const frames::Selection& selection) {

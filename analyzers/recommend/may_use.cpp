@@ -14,7 +14,10 @@ std::optional<MayUse> may_use(const underflow::Analysis& analysis, const Recomme
     return MayUse{Why::overflows, advice.overflow_without_cure.front()};
   }
   if (!advice.static_log2 || !advice.limited_by) return MayUse{};
-  if (!advice.above_target.empty()) return MayUse{Why::flushed, advice.above_target.front()};
+  if (!advice.above_target.empty() && !advice.harmless()) {
+    return MayUse{Why::flushed,
+                  advice.worst_lost ? advice.worst_lost->tensor : advice.above_target.front()};
+  }
   return MayUse{Why::fits, advice.limited_by->name};
 }
 

@@ -121,6 +121,7 @@ int list(const Options& options) {
 
 int run(Options options) {
   require_sense(options);
+  options::require_sense(options.replay.targets);
   if (options.list) return list(options);
   options::LogOptions inputs = options;
   if (!options.magnitudes.empty()) inputs.logs.push_back(options.magnitudes);

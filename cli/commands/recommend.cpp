@@ -71,6 +71,7 @@ void print(const analyzers::Study& study, const Options& options) {
 }
 
 int run(const Options& options) {
+  options::require_sense(options.recommend);
   options::require_no_input(options.json, options);
   gates::require_junit_sense(options.junit, options.fail_if, options);
   const auto conditions =

@@ -36,6 +36,7 @@ bool is_markdown(const std::string& path) {
 }
 
 int run(Options options) {
+  options::require_sense(options.recommend);
   options::require_no_input(options.out, options);
   const bool markdown = is_markdown(options.out);
   if (!markdown) reports::page::require_charts();  // before the log is read

@@ -200,6 +200,13 @@ void add_targets(Command& command, analyzers::underflow::RecommendOptions& optio
       .show_default();
 }
 
+void require_sense(const analyzers::underflow::RecommendOptions& options) {
+  if (options.serious_loss >= options.negligible_loss) return;
+  throw BadUsage(
+      fmt::format("--serious-loss is {:g}, below --negligible-loss {:g}; make it at least that",
+                  options.serious_loss, options.negligible_loss));
+}
+
 void add_enough_snr(Command& command, analyzers::Passes& passes) {
   command
       .option("--enough-snr", passes.enough_db,

@@ -64,8 +64,10 @@ void add_policy_choice(Command& command, std::vector<std::string>& policies);
 /// A policy and its settings, as typed. Throws BadUsage naming the option.
 policy::Policy parse_policy(const std::string& text, std::string_view option = "--policy");
 
-/// --headroom and --target-underflow; checked by the parser.
+/// --headroom, --target-underflow and what loss is negligible or serious; the parser checks each.
 void add_targets(Command& command, analyzers::underflow::RecommendOptions& options);
+/// Throws BadUsage where a serious loss would be less than a negligible one.
+void require_sense(const analyzers::underflow::RecommendOptions& options);
 
 /// --enough-snr, of formats that fit.
 void add_enough_snr(Command& command, analyzers::Passes& passes);

@@ -2,6 +2,8 @@
 // Findings about weight updates that are lost.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/update_sums.hpp"
@@ -9,6 +11,8 @@
 namespace halfscope::reports::answer::found {
 
 using analyzers::Study;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
@@ -28,12 +32,31 @@ std::string masters_text(const Study& study) {
                      scaler);
 }
 
+/// Of a training log that has 16-bit weights and nothing that shows their updates.
+void unknown_updates(const Study& study, List& to) {
+  const Analysis& analysis = study.analysis;
+  const auto narrow = std::ranges::find_if(analysis.tensors(), [&](const TensorFindings& t) {
+    return t.role == log::Role::weight && t.source_dtype &&
+           format_of(*t.source_dtype) == analysis.target.format;
+  });
+  const bool master = std::ranges::any_of(analysis.tensors(), [](const TensorFindings& t) {
+    return t.role == log::Role::master_weight;
+  });
+  const bool trained = std::ranges::any_of(analysis.tensors(), &TensorFindings::counted);
+  if (narrow == analysis.tensors().end() || master || !trained) return;
+  to.push_back({Severity::note,
+                fmt::format("Weights are stored in {}, and the log has neither FP32 master weights "
+                            "nor updates: how many updates are lost is unknown.",
+                            format_name(analysis)),
+                masters_text(study), Evidence::updates});
+}
+
 }  // namespace
 
 void lost_updates(const Study& study, List& to) {
   const UpdateCounts counts = all_updates(study.analysis).table.counts;
   const std::uint64_t of = counts.updates(), lost = counts.half.lost();
-  if (of == 0) return;
+  if (of == 0) return unknown_updates(study, to);
   const double share = static_cast<double>(lost) / static_cast<double>(of);
   if (share < study.advice.asked.negligible_share) return;
   const std::string format = format_name(study.analysis);

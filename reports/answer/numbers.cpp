@@ -19,6 +19,7 @@ using analyzers::Study;
 using analyzers::recommend::Limit;
 using analyzers::recommend::Recommendation;
 using analyzers::underflow::Share;
+using analyzers::underflow::WorstLoss;
 
 namespace {
 
@@ -32,7 +33,7 @@ std::string mass_text(const std::optional<MassShare>& mass) {
 }
 
 Number lost_number(const Study& study, std::string title, const Share& share,
-                   const std::optional<MassShare>& mass) {
+                   const std::optional<MassShare>& mass, const std::optional<WorstLoss>& worst) {
   const std::string detail =
       fmt::format("{} of {} nonzero gradient values become zero{}", count_text(share.count),
                   count_text(share.of), share.count.high == 0 ? "" : mass_text(mass));
@@ -40,7 +41,7 @@ Number lost_number(const Study& study, std::string title, const Share& share,
     return {Kind::limit, std::move(title), "not identifiable", lost_text(share) + ": " + detail};
   }
   const bool little =
-      mass ? mass->l2.high < study.advice.asked.negligible_loss : share.count.high == 0;
+      mass ? is_negligible(*mass, worst, study.advice.asked) : share.count.high == 0;
   return {little ? Kind::kept : Kind::lost, std::move(title), lost_text(share), detail};
 }
 
@@ -91,13 +92,15 @@ std::vector<Number> numbers(const Study& study) {
   if (advice.no_scale == analyzers::recommend::NoScale::diverges) return {};
   std::vector<Number> out;
   if (advice.flushed_at_1.of.high > 0) {
-    out.push_back(
-        lost_number(study, "Lost without loss scaling", advice.flushed_at_1, advice.lost_at_1));
+    out.push_back(lost_number(study, "Lost without loss scaling", advice.flushed_at_1,
+                              advice.lost_at_1,
+                              study.analysis.loss_scale == 1 ? study.worst_lost : std::nullopt));
   }
   if (!advice.static_log2) return out;
   if (advice.flushed_at_recommended.of.high > 0) {
     out.push_back(lost_number(study, "Lost at loss scale " + power_text(*advice.static_log2),
-                              advice.flushed_at_recommended, advice.lost_at_recommended));
+                              advice.flushed_at_recommended, advice.lost_at_recommended,
+                              advice.worst_lost));
     // Bounds are no good news.
     if (advice.underflow_not_identifiable) out.back().kind = Kind::limit;
   }

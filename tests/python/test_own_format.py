@@ -90,9 +90,17 @@ def test_fp16_of_a_bf16_run_is_a_question(runs):
     assert found["limited_by"]["name"] in told
 
 
+def test_many_zeros_that_weigh_nothing_do_no_harm(tmp_path):
+    values = torch.tensor([1e4] + [1e-13] * 9, dtype=torch.bfloat16)
+    safetensors.torch.save_file({"weight_grad/wide": values}, tmp_path / "g.safetensors")
+    found = answer("recommend", tmp_path / "g.safetensors", "--format", "fp16")
+    assert found["above_target"] == ["weight_grad/wide"]
+    assert found["may_use"] == {"fits": True, "decided_by": "weight_grad/wide"}
+
+
 @pytest.mark.parametrize("values, why", [
     ({"weight_grad/a": [1e-4, 2e-3], "activation/b": [1e6, 1.0]}, "activation/b"),
-    ({"weight_grad/wide": [1e4] + [1e-13] * 9, "weight_grad/a": [1.0]}, "weight_grad/wide"),
+    ({"weight_grad/large": [1e4], "weight_grad/small": [1e-13] * 9}, "weight_grad/small"),
 ])
 def test_no_with_the_tensor_that_decides(tmp_path, values, why):
     tensors = {name: torch.tensor(v, dtype=torch.bfloat16) for name, v in values.items()}
