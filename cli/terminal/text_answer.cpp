@@ -46,12 +46,11 @@ std::string paste_text(const Answer& answer, const Study& study, std::string_vie
   const Snippet* const snippet = first_snippet(answer, study, framework);
   if (snippet == nullptr) return "";
   const reports::answer::Lines& lines = first_lines_of(*snippet, answer);
-  std::string out;
-  for (const char c : lines.lines) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  std::string out = reports::answer::indented_text(lines.lines, 2);
   if (snippet->framework != "pytorch" && !lines.note.empty()) {
     out += fmt::format("\n\n{}: {}", snippet->label, lines.note);
   }
-  return fmt::format("\n  {}\n\n", out);
+  return fmt::format("\n{}\n\n", out);
 }
 
 /// The findings that fit into so many lines, kFindingsShown at the most.

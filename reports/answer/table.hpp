@@ -2,8 +2,10 @@
 // A table of an answer, as data: terminal, page and Markdown draw it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/answer/finding.hpp"
@@ -20,6 +22,7 @@ struct Cell {
 struct Row {
   std::vector<Cell> cells;
   bool marked = false;  ///< the one that is advised, or what a run did
+  bool part = false;    ///< belongs to the row before it
 };
 
 struct Table {
@@ -28,8 +31,15 @@ struct Table {
   std::string note = {};  ///< what one needs to know to read it; may be empty
   std::vector<std::string> headings = {};
   std::vector<Row> rows = {};  ///< worst or first first
+  std::size_t narrow = 0;      ///< a terminal shows the first columns, so many; 0: all
 
   bool empty() const { return rows.empty(); }
+  /// Whether a column holds numbers.
+  bool is_number(std::size_t column) const;
 };
+
+/// That a table has more rows than are shown, and what writes all: commands, marked as the caller
+/// marks them.
+std::string left_out_text(std::size_t rows, std::string_view commands);
 
 }  // namespace halfscope::reports::answer
