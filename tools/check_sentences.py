@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences about data stand in reports/answer. A renderer has labels: few words, no more.
 
-check_sentences.py         fails where a renderer has more sentences than tools/sentences.txt allows
-check_sentences.py --list  shows them
+check_sentences.py         fails where a renderer has a sentence that tools/labels.txt does not have
 
-A sentence here is a string of five words or more, without markup and what is filled in. The list
-counts what is still to move, by file; it only gets shorter.
+A sentence here is a string of five words or more, without markup and what is filled in. labels.txt
+has those that are no sentence about data, a line each: fixed labels, messages of programs.
 """
 
 import pathlib
@@ -13,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ALLOWED = ROOT / "tools/sentences.txt"
+LABELS = ROOT / "tools/labels.txt"
 FOLDERS = ("cli/terminal", "reports/page", "reports/markdown")
 WORDS = 5
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
@@ -35,29 +34,24 @@ def sentences(source):
 
 
 def found():
-    """{file: its sentences}"""
-    files = sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*.cpp"))
-    return {str(file.relative_to(ROOT)): list(sentences(file.read_text())) for file in files}
+    """(file, sentence) of all renderers"""
+    files = sorted(file for folder in FOLDERS for ending in ("cpp", "hpp")
+                   for file in (ROOT / folder).glob(f"*.{ending}"))
+    return [(str(file.relative_to(ROOT)), sentence) for file in files
+            for sentence in sentences(file.read_text())]
 
 
-def allowed():
-    rows = (line.split() for line in ALLOWED.read_text().splitlines() if not line.startswith("#"))
-    return {file: int(count) for count, file in rows}
+def labels():
+    return [line for line in LABELS.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def main():
-    limits, all_found = allowed(), found()
-    if "--list" in sys.argv:
-        for file, said in all_found.items():
-            for sentence in said:
-                print(f"{file}: {sentence}")
-        return 0
-    wrong = [f"{file}: {len(said)} sentences, {limits.get(file, 0)} in tools/sentences.txt: "
-             f"{'put them into reports/answer' if len(said) > limits.get(file, 0) else 'lower the number'}"
-             for file, said in all_found.items() if len(said) != limits.get(file, 0)]
-    wrong += [f"{file}: is gone: take it out of tools/sentences.txt" for file in limits
-              if file not in all_found]
-    print("\n".join(wrong) or f"check_sentences: {sum(map(len, all_found.values()))} left to move")
+    allowed, all_found = labels(), found()
+    wrong = [f"{file}: '{sentence}': put it into reports/answer" for file, sentence in all_found
+             if sentence not in allowed]
+    wrong += [f"tools/labels.txt: '{label}' is in no renderer: take it out" for label in allowed
+              if label not in (sentence for _, sentence in all_found)]
+    print("\n".join(wrong) or f"check_sentences: {len(all_found)} labels, no sentence about data")
     return 1 if wrong else 0
 
 

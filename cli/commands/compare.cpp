@@ -76,7 +76,7 @@ int run(const Options& options) {
     reports::page::write_compare_page(comparison, title, options.out);
   }
   gates::write_junit(options.junit, "compare", gate);
-  if (options.json != "-") terminal::print_comparison(comparison);
+  if (options.json != "-") fmt::print("{}", terminal::comparison_text(comparison));
   return gates::close_gate(gate);
 }
 

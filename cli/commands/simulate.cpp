@@ -14,6 +14,7 @@
 #include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/simulate/simulation.hpp"
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"
 #include "halfscope/log/run_log.hpp"
@@ -264,7 +265,7 @@ void require_usage(const Options& options) {
 int run(const Options& options) {
   require_usage(options);
   if (options.list) {
-    fmt::print("{}", terminal::networks_text());
+    fmt::print("{}", terminal::choices_text());
     return options::kFine;
   }
   const Settings settings = settings_of(options);
@@ -296,7 +297,7 @@ int run(const Options& options) {
                              : sim::training::train(settings, options.out, told);
   }
   if (!options.times.empty()) options::write_output(options.times, times.to_json().dump() + "\n");
-  fmt::print("{}", terminal::simulation_text(settings, summary));
+  fmt::print("{}", terminal::simulation_text(simulate::simulation_of(settings, summary)));
   return summary.stopped ? options::kInterrupted : options::kFine;
 }
 

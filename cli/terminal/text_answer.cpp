@@ -47,12 +47,11 @@ std::string paste_text(const Answer& answer, const Study& study, std::string_vie
   const Snippet* const snippet = first_snippet(answer, study, framework);
   if (snippet == nullptr) return "";
   const reports::answer::Lines& lines = first_lines_of(*snippet, answer);
-  std::string out;
-  for (const char c : lines.lines) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  std::string out = reports::answer::indented_text(lines.lines, 2);
   if (snippet->framework != "pytorch" && !lines.note.empty()) {
     out += fmt::format("\n\n{}: {}", snippet->label, lines.note);
   }
-  return fmt::format("\n  {}\n\n", out);
+  return fmt::format("\n{}\n\n", out);
 }
 
 /// The findings that fit into so many lines, kFindingsShown at the most.
@@ -105,7 +104,7 @@ std::string long_text(const Answer& answer, const Study& study, std::string_view
   std::string out = first_text(answer, columns) + paste_text(answer, study, framework);
   if (!answer.clear.empty()) out += wrapped_text(answer.clear, columns, 0);
   for (const Finding& finding : answer.findings) out += bullet(text_of(finding), columns);
-  if (!answer.details.empty()) out += "\nWhat the scale rests on:\n";
+  if (!answer.details.empty()) out += fmt::format("\n{}:\n", reports::answer::kDetailsTitle);
   for (const std::string& detail : answer.details) out += bullet(detail, columns);
   for (const reports::answer::Table& table : answer.tables) out += "\n" + table_text(table);
   return out;

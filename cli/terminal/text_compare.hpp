@@ -2,11 +2,13 @@
 // What `halfscope compare` prints.
 #pragma once
 
+#include <string>
+
 #include "analyzers/compare/compare.hpp"
 
 namespace halfscope::cli::terminal {
 
-/// The answer, the sums of both runs, and the tensors that changed most, a screenful.
-void print_comparison(const analyzers::compare::Comparison& comparison);
+/// The verdict, both runs side by side, and the tensors that changed most.
+std::string comparison_text(const analyzers::compare::Comparison& comparison);
 
 }  // namespace halfscope::cli::terminal

@@ -6,25 +6,43 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
+#include <vector>
 
+#include "reports/answer/histogram_words.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
+#include "reports/charts/limits.hpp"
 
 namespace halfscope::cli::terminal {
 namespace {
 
+namespace answer = reports::answer;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::BinadeCount;
+using answer::Tensors;
 using log::Role;
-using reports::answer::Tensors;
 
 constexpr int kMostRows = 32;
 constexpr std::size_t kColumns = 80;
 
+/// Finite nonzero values with an unscaled magnitude in [2^first, 2^end).
+struct HistogramRow {
+  int first = 0, end = 0;
+  bool all_below = false, all_above = false;  ///< a tail: everything below 2^end, from 2^first on
+  Interval count;
+  bool overflow = false, subnormal = false, zero = false;  ///< what some of its magnitudes become
+};
+
+struct Histogram {
+  Tensors tensors;  ///< that are in it
+  answer::Series sum;
+  int binades_a_row = 1;           ///< but of the tails
+  std::vector<HistogramRow> rows;  ///< largest first
+};
+
 /// Weight and activation gradients; where there are none, all tensors.
 Tensors tensors_of(const Analysis& analysis) {
-  const Tensors all = reports::answer::all_tensors(analysis);
+  const Tensors all = answer::all_tensors(analysis);
   Tensors gradients;
   std::copy_if(all.begin(), all.end(), std::back_inserter(gradients),
                [](const auto* t) { return log::is_gradient(t->role); });
@@ -101,20 +119,6 @@ std::vector<HistogramRow> rows_of(const std::vector<BinadeCount>& binades, const
   return rows;
 }
 
-/// 2^exponent divided by the scale: "2^-24", "2^-33.97".
-std::string limit_text(int exponent, double scale) {
-  if (const auto log2 = exact_log2(scale)) return fmt::format("2^{}", exponent - *log2);
-  return fmt::format("2^{:.2f}", exponent - std::log2(scale));
-}
-
-/// "65520", "63.98", "2^38.00".
-std::string limit_text(double magnitude) {
-  if (magnitude < 1e9 && magnitude == std::floor(magnitude))
-    return fmt::format("{:.0f}", magnitude);
-  if (magnitude >= 1e-3 && magnitude < 9999.5) return fmt::format("{:.4g}", magnitude);
-  return fmt::format("2^{:.2f}", std::log2(magnitude));
-}
-
 /// A class of values, and how its limit is written.
 struct Mark {
   bool HistogramRow::*in;
@@ -122,16 +126,26 @@ struct Mark {
   std::string limit;
 };
 
+/// "2^-24", "2^-33.97".
+std::string power_text(double log2) {
+  return log2 == std::floor(log2) ? fmt::format("2^{:.0f}", log2) : fmt::format("2^{:.2f}", log2);
+}
+
+/// "65520", "63.984", "2^38".
+std::string magnitude_text(double log2) {
+  const double magnitude = std::exp2(log2);
+  return magnitude >= 1e-3 && magnitude < 99999.5 ? fmt::format("{:.5g}", magnitude)
+                                                  : power_text(log2);
+}
+
 std::array<Mark, 3> marks_of(const Analysis& analysis) {
-  const Format& format = analysis.target.format;
-  const double scale = analysis.loss_scale;
-  const double overflow = to_double(analysis.target.boundaries(scale, 1).overflow);
+  const reports::charts::Limits limits =
+      reports::charts::limits_of(analysis.target, analysis.loss_scale);
   const bool kept = analysis.target.subnormals == Subnormals::keep;
-  return {{{&HistogramRow::overflow, "overflow", " >= " + limit_text(overflow)},
-           {&HistogramRow::subnormal, "subnormal", " < " + limit_text(format.emin(), scale)},
-           {&HistogramRow::zero, "zero",
-            kept ? " <= " + limit_text(format.min_quantum_exponent() - 1, scale)
-                 : " < " + limit_text(format.emin(), scale)}}};
+  return {
+      {{&HistogramRow::overflow, "overflow", " >= " + magnitude_text(limits.overflow.position)},
+       {&HistogramRow::subnormal, "subnormal", " < " + power_text(limits.subnormal.position)},
+       {&HistogramRow::zero, "zero", (kept ? " <= " : " < ") + power_text(limits.zero.position)}}};
 }
 
 /// What becomes of a row's values; the limit beside the row that it lies in, or the nearest.
@@ -164,12 +178,12 @@ std::string label_of(const HistogramRow& row, bool single) {
 }
 
 std::string share_of(const HistogramRow& row, const Interval& of) {
-  if (of.exact() && row.count.exact()) return reports::answer::share_text(row.count.low, of.low);
+  if (of.exact() && row.count.exact()) return answer::share_text(row.count.low, of.low);
   const auto part = [](std::uint64_t a, std::uint64_t b) {
     return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
   };
-  return reports::answer::narrow_range_text(part(row.count.low, of.high),
-                                            part(row.count.high, std::max(of.low, row.count.high)));
+  return answer::narrow_range_text(part(row.count.low, of.high),
+                                   part(row.count.high, std::max(of.low, row.count.high)));
 }
 
 /// Lengths of bars: linear where every one is a character or more, else logarithmic over three
@@ -194,11 +208,8 @@ class Bars {
     const std::size_t surely = length(count.low);
     return std::string(surely, '#') + std::string(length(count.high) - surely, '-');
   }
-  std::string legend() const {
-    return linear_ ? "Bars are linear."
-                   : fmt::format("Bars are logarithmic: one # is {} or fewer.",
-                                 reports::answer::plural(least_, "value"));
-  }
+  /// What a character is; 0 where bars are linear.
+  std::uint64_t least() const { return linear_ ? 0 : least_; }
 
  private:
   std::size_t length(std::uint64_t count) const {
@@ -215,43 +226,31 @@ class Bars {
 };
 
 std::string heading(const Histogram& histogram, const Analysis& analysis, const Bars& bars) {
-  std::vector<std::string_view> roles;
-  for (const Role role : histogram.roles) roles.push_back(log::name_of(role));
-  std::string text = fmt::format(
-      "Unscaled magnitudes of {} finite nonzero {}: {} ({}, {}). At the right: limits of {} at "
-      "loss "
-      "scale {}.{} {}",
-      reports::answer::count_text(histogram.of), histogram.of == 1 ? "value" : "values",
-      fmt::join(roles, ", "), reports::answer::plural(histogram.tensors, "tensor"),
-      reports::answer::plural(histogram.steps, "step"), analysis.target.name,
-      reports::answer::scale_text(analysis.loss_scale),
-      histogram.binades_a_row == 1 ? " Row 2^e holds 2^e up to 2^(e+1)." : "", bars.legend());
   const bool bounded = std::any_of(histogram.rows.begin(), histogram.rows.end(),
                                    [](const auto& row) { return !row.count.exact(); });
-  if (bounded) text += " The log gives bounds: # at least, - at most.";
-  return reports::answer::wrapped_text(text, kColumns, 0);
+  const std::string hidden = answer::hidden_zeros_text(histogram.tensors, histogram.sum);
+  return answer::wrapped_text(fmt::format("{} {}{}{}",
+                                          answer::histogram_text(histogram.tensors, histogram.sum,
+                                                                 histogram.binades_a_row == 1),
+                                          answer::text_bars_text(analysis, {bars.least(), bounded}),
+                                          hidden.empty() ? "" : " ", hidden),
+                              kColumns, 0);
 }
 
-}  // namespace
-
 Histogram histogram_of(const Analysis& analysis) {
-  const Tensors tensors = tensors_of(analysis);
-  const reports::answer::Series sum = reports::answer::sum(tensors);
   Histogram out;
-  out.tensors = sum.tensors;
-  out.steps = sum.recorded_steps;
-  out.of = sum.counts.finite_nonzero;
-  std::set<Role> roles;
-  for (const auto* tensor : tensors) roles.insert(tensor->role);
-  out.roles.assign(roles.begin(), roles.end());
-  if (!sum.binades.empty()) {
-    const Layout layout = layout_of(sum.binades);
+  out.tensors = tensors_of(analysis);
+  out.sum = answer::sum(out.tensors);
+  if (!out.sum.binades.empty()) {
+    const Layout layout = layout_of(out.sum.binades);
     out.binades_a_row = layout.per_row;
-    out.rows =
-        rows_of(sum.binades, layout, out.of, analysis.target.boundaries(analysis.loss_scale, 1));
+    out.rows = rows_of(out.sum.binades, layout, out.sum.counts.finite_nonzero,
+                       analysis.target.boundaries(analysis.loss_scale, 1));
   }
   return out;
 }
+
+}  // namespace
 
 std::string histogram_text(const Analysis& analysis) {
   const Histogram histogram = histogram_of(analysis);
@@ -261,7 +260,7 @@ std::string histogram_text(const Analysis& analysis) {
   std::size_t label = 0, share = 0, mark = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
     labels.push_back(label_of(histogram.rows[i], histogram.binades_a_row == 1));
-    shares.push_back(share_of(histogram.rows[i], histogram.of));
+    shares.push_back(share_of(histogram.rows[i], histogram.sum.counts.finite_nonzero));
     label = std::max(label, labels[i].size());
     share = std::max(share, shares[i].size());
     mark = std::max(mark, marks[i].size());

@@ -3,16 +3,14 @@
 
 #include <string>
 
-#include "sim/training/trainer.hpp"
+#include "cli/simulate/simulation.hpp"
 
 namespace halfscope::cli::terminal {
 
 /// What `halfscope simulate --list` prints.
-std::string networks_text();
+std::string choices_text();
 
-/// What a run prints at its end: the answer, what its own log tells of lost values, and the command
-/// to type next. Reads the log.
-std::string simulation_text(const sim::training::Settings& settings,
-                            const sim::training::RunSummary& summary);
+/// What a run prints at its end.
+std::string simulation_text(const simulate::Simulation& said);
 
 }  // namespace halfscope::cli::terminal

@@ -4,63 +4,160 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "reports/answer/marks.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli::terminal {
 namespace {
 
-using reports::answer::Cell;
 using reports::answer::Row;
 using reports::answer::Table;
 
-constexpr std::size_t kShown = 12;  // the JSON has all
-constexpr std::size_t kWidestCell = 48;
+constexpr std::size_t kShown = 20;  // the JSON has all
+constexpr std::size_t kWidestCell = 48, kNarrowestHeading = 9;
+constexpr std::size_t kColumns = 100;
+constexpr std::string_view kBetween = "  ";
 
-/// The end of a name tells more than its beginning.
-std::string shortened(std::string text) {
-  return text.size() <= kWidestCell ? text : "..." + text.substr(text.size() - (kWidestCell - 3));
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80; }
+
+/// Characters of a text in UTF-8.
+std::size_t length(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
 }
 
-using Texts = std::vector<std::string>;
+/// The end of a name tells more than its beginning.
+std::string shortened(const std::string& text) {
+  constexpr std::string_view kCut = "...";
+  const std::size_t all = length(text);
+  if (all <= kWidestCell) return text;
+  std::size_t left_out = all - (kWidestCell - kCut.size());
+  const auto rest = std::ranges::find_if(
+      text, [&](char byte) { return begins_character(byte) && left_out-- == 0; });
+  return std::string(kCut).append(rest, text.end());
+}
 
-std::vector<Texts> texts_of(const Table& table) {
-  std::vector<Texts> rows = {table.headings};
-  for (std::size_t i = 0; i < std::min(kShown, table.rows.size()); ++i) {
-    Texts& row = rows.emplace_back();
-    for (const Cell& cell : table.rows[i].cells) {
-      const bool last = &cell == &table.rows[i].cells.back();
-      std::string text = reports::answer::plain(cell.text);
-      row.push_back(last ? std::move(text) : shortened(std::move(text)));
-    }
-    if (table.rows[i].marked) row.back() += "  <-";
+using Lines = std::vector<std::string>;
+
+Lines wrapped(const std::string& text, std::size_t columns) {
+  std::istringstream in(reports::answer::wrapped_text(text, columns, 0));
+  Lines out;
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+struct Column {
+  Lines heading;
+  std::vector<Lines> cells;  ///< a list of names may take several lines
+  bool number = false;
+
+  std::size_t width() const { return std::max(widest(heading), widest_cell()); }
+  std::size_t widest_cell() const {
+    std::size_t most = 0;
+    for (const Lines& cell : cells) most = std::max(most, widest(cell));
+    return most;
   }
-  return rows;
+  static std::size_t widest(const Lines& lines) {
+    std::size_t most = 0;
+    for (const std::string& line : lines) most = std::max(most, length(line));
+    return most;
+  }
+};
+
+/// What is too wide is broken where it is a list, and shortened where it is one name.
+Lines cell_of(const std::string& text) {
+  if (length(text) <= kWidestCell) return {text};
+  return text.find(", ") == text.npos ? Lines{shortened(text)} : wrapped(text, kWidestCell);
+}
+
+Column column_of(const Table& table, std::size_t index, bool last) {
+  Column out{{table.headings[index]}, {}, index != 0 && table.is_number(index)};
+  for (std::size_t i = 0; i < std::min(kShown, table.rows.size()); ++i) {
+    const Row& row = table.rows[i];
+    std::string text = reports::answer::plain(row.cells[index].text);
+    if (last && row.marked) text += "  <-";
+    Lines cell = last ? Lines{std::move(text)} : cell_of(text);
+    if (index == 0 && row.part) cell.front().insert(0, "  ");
+    out.cells.push_back(std::move(cell));
+  }
+  return out;
+}
+
+/// Headings break at blanks where the table is too wide else.
+void fold_headings(std::vector<Column>& columns) {
+  std::size_t width = 0;
+  for (const Column& column : columns) width += kBetween.size() + column.width();
+  if (width <= kColumns) return;
+  for (Column& column : columns) {
+    column.heading =
+        wrapped(column.heading.front(), std::max(kNarrowestHeading, column.widest_cell()));
+  }
+}
+
+std::vector<Column> columns_of(const Table& table) {
+  const std::size_t count = table.narrow == 0 ? table.headings.size() : table.narrow;
+  std::vector<Column> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(column_of(table, i, i + 1 == count));
+  fold_headings(out);
+  return out;
+}
+
+/// text(column): what stands in a line.
+template <typename Text>
+std::string line_of(const std::vector<Column>& columns, const Text& text) {
+  std::string line;
+  for (const Column& column : columns) {
+    const std::string shown = text(column);
+    const std::string blanks(column.width() - length(shown), ' ');
+    line.append(kBetween).append(column.number ? blanks + shown : shown + blanks);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string headings_text(const std::vector<Column>& columns) {
+  std::size_t lines = 0;
+  for (const Column& column : columns) lines = std::max(lines, column.heading.size());
+  std::string out;
+  for (std::size_t left = lines; left > 0; --left) {  // they end in the same line
+    out += line_of(columns, [&](const Column& column) {
+      const std::size_t own = column.heading.size();
+      return left > own ? std::string() : column.heading[own - left];
+    });
+  }
+  return out;
+}
+
+std::string row_text(const std::vector<Column>& columns, std::size_t row) {
+  std::size_t lines = 0;
+  for (const Column& column : columns) lines = std::max(lines, column.cells[row].size());
+  std::string out;
+  for (std::size_t line = 0; line < lines; ++line) {
+    out += line_of(columns, [&](const Column& column) {
+      const Lines& cell = column.cells[row];
+      return line < cell.size() ? cell[line] : std::string();
+    });
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string table_text(const Table& table) {
-  const std::vector<Texts> rows = texts_of(table);
-  std::vector<std::size_t> widths(table.headings.size());
-  for (const Texts& row : rows) {
-    for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out = table.title + (table.note.empty() ? ":\n" : ". " + table.note + "\n");
-  for (const Texts& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool number = table.rows.front().cells[i].key.has_value() && i != 0;
-      line += number ? fmt::format("  {:>{}}", row[i], widths[i])
-                     : fmt::format("  {:<{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return table.rows.size() <= kShown
-             ? out
-             : out + fmt::format("  and {} more: --json -\n", table.rows.size() - kShown);
+  const std::vector<Column> columns = columns_of(table);
+  std::string out =
+      table.note.empty()
+          ? table.title + ":\n"
+          : reports::answer::wrapped_text(
+                fmt::format("{}. {}", table.title, reports::answer::plain(table.note)), kColumns,
+                0);
+  out += headings_text(columns);
+  const std::size_t shown = std::min(kShown, table.rows.size());
+  for (std::size_t i = 0; i < shown; ++i) out += row_text(columns, i);
+  const std::size_t left_out = table.rows.size() - shown + table.left_out;
+  return left_out == 0 ? out : out + fmt::format("  and {} more: --json -\n", left_out);
 }
 
 }  // namespace halfscope::cli::terminal

@@ -24,6 +24,9 @@ struct Number {
 };
 std::string_view name_of(Number::Kind kind);
 
+/// Above Answer::details.
+inline constexpr std::string_view kDetailsTitle = "What the scale rests on";
+
 struct Answer {
   /// What harms most, where no loss scale brings it back, or where none can be recommended.
   std::optional<Finding> lead;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "halfscope/log/error.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
@@ -68,7 +68,7 @@ std::string overflow_text(const RunTotals& run) {
                      count_text(run.overflow->values) +
                          (run.overflow->values == Interval(1) ? " value" : " values"),
                      plural(run.overflow->tensors, "tensor"), steps_text(*run.overflow),
-                     log::printable(run.overflow->most));
+                     code(run.overflow->most));
 }
 
 std::string overflow_sentence(const Comparison& c) {
@@ -76,42 +76,38 @@ std::string overflow_sentence(const Comparison& c) {
   if (!a.overflow && !b.overflow) {
     const bool none = a.not_finite_all.high == 0 && b.not_finite_all.high == 0;
     return none && !a.non_finite && !b.non_finite
-               ? " No value is NaN, infinite or overflows in either."
+               ? "No value is NaN, infinite or overflows in either."
                : "";
   }
-  return fmt::format(" Overflow of {}: {} in A; {} in B.", c.target.name, overflow_text(a),
+  return fmt::format("Overflow of {}: {} in A; {} in B.", c.target.name, overflow_text(a),
                      overflow_text(b));
 }
 
 /// Infinities of gradients alone: what a loss scaler skips.
-std::string gradients_sentence(const Comparison& c) {
-  std::string out;
-  for (const auto& [name, run] : {std::pair("A", &c.runs.a), {"B", &c.runs.b}}) {
-    if (!run->non_finite || is_broken(*run)) continue;
-    out += fmt::format(" {} has NaN or infinity in gradients alone, {} ({} skipped).", name,
-                       steps_text(*run->non_finite), count_text(run->skipped.size()));
-  }
-  return out;
+std::string gradients_sentence(const RunTotals& run, std::string_view name) {
+  if (!run.non_finite || is_broken(run)) return "";
+  return fmt::format("{} has NaN or infinity in gradients alone, {} ({} skipped).", name,
+                     steps_text(*run.non_finite), count_text(run.skipped.size()));
 }
 
 std::string underflow_sentence(const Comparison& c) {
   const bool bounds = !c.runs.a.lost.exact() || !c.runs.b.lost.exact();
   const bool zeros = c.zeros_tell && bounds;
   const auto lost = [&](const RunTotals& run) {
-    return share_of_total(zeros ? run.lost_to_zero() : run.likely_lost, run.gradients.total);
+    return share_text(zeros ? run.lost_to_zero() : run.likely_lost, run.gradients.total);
   };
   const std::string numbers = fmt::format("{}{} in A, {} in B", zeros ? "with true zeros " : "",
                                           lost(c.runs.a), lost(c.runs.b));
   switch (c.underflow) {
-    case Change::less: return " B loses fewer gradient values to zero: " + numbers + ".";
-    case Change::more: return " B loses more gradient values to zero: " + numbers + ".";
-    case Change::same: return " Both lose as many gradient values to zero: " + numbers + ".";
+    case Change::less: return "B loses fewer gradient values to zero: " + numbers + ".";
+    case Change::more: return "B loses more gradient values to zero: " + numbers + ".";
+    case Change::same: return "Both lose as many gradient values to zero: " + numbers + ".";
     case Change::similar:
-      return " No real difference in gradient values lost to zero: " + numbers + ".";
+      return "No real difference in gradient values lost to zero: " + numbers + ".";
     case Change::unknown: break;
   }
-  if (c.gradients == 0) return " The runs have no gradients in common.";
-  return " The runs do not show whether B loses more gradient values to zero: " + numbers + ".";
+  if (c.gradients == 0) return "The runs have no gradients in common.";
+  return "The runs do not show whether B loses more gradient values to zero: " + numbers + ".";
 }
 
 std::string dtype_text(std::optional<Dtype> dtype) {
@@ -161,21 +157,6 @@ FarZeros far_zeros(const Comparison& c) {
   return out;
 }
 
-std::string far_text(const Comparison& c) {
-  const FarZeros far = far_zeros(c);
-  if (!far.any()) return "";
-  const RunTotals& run = far.in_b ? c.runs.b : c.runs.a;
-  return fmt::format(
-      "Zeros of {} are most likely no underflow: {} flushes what is below 2^{}, and the smallest "
-      "nonzero gradient recorded is 2^{} or more.",
-      far.in_a && far.in_b ? "A and B"
-      : far.in_a           ? "A"
-                           : "B",
-      dtype_text(run.computed),
-      analyzers::compare::flushed_below_log2(format_of(run.computed.value_or(Dtype::bf16))),
-      far.smallest_log2);
-}
-
 /// What updates of each run are added to.
 std::string kept_sentence(const Comparison& c) {
   const auto kept = [](const RunTotals& run) {
@@ -191,7 +172,7 @@ std::string zero_updates_sentence(const Comparison& c) {
   if (c.runs.a.zero_updates_hide || c.runs.b.zero_updates_hide) return "";
   if (c.zero_updates != Change::less && c.zero_updates != Change::more) return "";
   return fmt::format(
-      " Updates that are exactly zero: {} in A, {} in B; underflow did not make them, and no "
+      "Updates that are exactly zero: {} in A, {} in B; underflow did not make them, and no "
       "verdict rests on them.",
       share_text(a.zero, a.pairs), share_text(b.zero, b.pairs));
 }
@@ -200,7 +181,7 @@ std::string lost_updates_sentence(const Comparison& c) {
   if (c.unmoved != Change::less && c.unmoved != Change::more) return "";
   const RunTotals &a = c.runs.a, &b = c.runs.b;
   std::string out = fmt::format(
-      " {} weight updates are lost: {} in A, {} in B", c.unmoved == Change::less ? "Fewer" : "More",
+      "{} weight updates are lost: {} in A, {} in B", c.unmoved == Change::less ? "Fewer" : "More",
       share_text(a.unmoved, c.updates->a.pairs), share_text(b.unmoved, c.updates->b.pairs));
   if (a.unmoved + b.unmoved != a.lost_updates + b.lost_updates) {
     out += ", with zero updates that the other run does not have";
@@ -210,7 +191,7 @@ std::string lost_updates_sentence(const Comparison& c) {
 
 std::string loss_sentence(const Comparison& c) {
   if (!c.last_loss) return "";
-  return fmt::format(" Loss at step {}: {} in A, {} in B.", c.last_loss->step,
+  return fmt::format("Loss at step {}: {} in A, {} in B.", c.last_loss->step,
                      loss_text(c.last_loss->a), loss_text(c.last_loss->b));
 }
 
@@ -237,34 +218,50 @@ std::string comparison_verdict(const Comparison& c) {
   return (c.own_format ? cost_sentence(c) : "") + better_text(c);
 }
 
-std::string comparison_answer(const Comparison& c) {
-  const std::string all = overflow_sentence(c) + gradients_sentence(c) + underflow_sentence(c) +
-                          (c.updates ? lost_updates_sentence(c) + zero_updates_sentence(c) : "") +
-                          loss_sentence(c);
-  return all.substr(1);
-}
-
-std::string lost_updates_text(const RunTotals& run, const UpdateCounts& updates) {
-  return share_text(run.lost_updates, updates.pairs);
+std::vector<std::string> comparison_reasons(const Comparison& c) {
+  std::vector<std::string> out = {overflow_sentence(c), gradients_sentence(c.runs.a, "A"),
+                                  gradients_sentence(c.runs.b, "B"), underflow_sentence(c)};
+  if (c.updates) {
+    out.insert(out.end(), {lost_updates_sentence(c), zero_updates_sentence(c)});
+  }
+  out.push_back(loss_sentence(c));
+  std::erase(out, "");
+  return out;
 }
 
 std::string counted_for_text(const Comparison& c) {
   const std::string chosen =
-      c.format_of_runs ? " (which a run computed in; --format fp16 asks about FP16)" : "";
+      c.format_of_runs
+          ? fmt::format(" (which a run computed in; {} asks about FP16)", code("--format fp16"))
+          : "";
   const std::string scale = c.loss_scale
                                 ? fmt::format("at loss scale {}", scale_text(*c.loss_scale))
                                 : "each at its own loss scale";
-  return fmt::format("{}{}, {}", c.target.name, chosen, scale);
+  return fmt::format("In {}{}, {}.", c.target.name, chosen, scale);
 }
 
-std::string new_zeros_text(const Comparison& c) {
-  if (!c.runs.a.underflow_identifiable || c.runs.b.underflow_identifiable) return "";
-  if (far_zeros(c).in_b) return far_text(c);
-  const std::string a = dtype_text(c.runs.a.computed), b = dtype_text(c.runs.b.computed);
+std::string far_text(const Comparison& c) {
+  const FarZeros far = far_zeros(c);
+  if (!far.any()) return "";
+  const RunTotals& run = far.in_b ? c.runs.b : c.runs.a;
   return fmt::format(
-      "B was computed in {} and A in {}: at one step of one model these are underflow that "
+      "Zeros of {} are most likely no underflow: {} flushes what is below 2^{}, and the smallest "
+      "nonzero gradient recorded is 2^{} or more. No verdict rests on them.",
+      far.in_a && far.in_b ? "A and B"
+      : far.in_a           ? "A"
+                           : "B",
+      dtype_text(run.computed),
+      analyzers::compare::flushed_below_log2(format_of(run.computed.value_or(Dtype::bf16))),
+      far.smallest_log2);
+}
+
+std::string happened_text(const Comparison& c) {
+  if (!c.runs.a.underflow_identifiable || c.runs.b.underflow_identifiable) return "";
+  if (far_zeros(c).in_b) return "";
+  return fmt::format(
+      "B was computed in {} and A in {}: at one step of one model, new zeros are underflow that "
       "happened.",
-      b, a);
+      dtype_text(c.runs.b.computed), dtype_text(c.runs.a.computed));
 }
 
 std::string parting_text(const Comparison& c) {
@@ -298,20 +295,12 @@ std::string parting_text(const Comparison& c) {
   return out;
 }
 
-std::string loss_text(double loss) {
-  if (std::isnan(loss)) return "NaN";
-  if (std::isinf(loss)) return loss > 0 ? "infinite" : "-infinite";
-  return fmt::format("{:.6g}", loss);
-}
-
 std::string lost_note(const Comparison& c) {
-  std::string far = far_text(c);
-  if (!far.empty()) far = " " + far + " No verdict rests on them.";
   if (c.own_format) {
     return fmt::format(
         "Lost to zero: of tensors computed in {}, what it flushed: the zeros that the "
-        "other run does not have. Tensors computed in a wider format lost nothing.{}",
-        people_say(c.target.name), far);
+        "other run does not have. Tensors computed in a wider format lost nothing.",
+        people_say(c.target.name));
   }
   std::string out = fmt::format("Lost to zero: what {} flushes", c.target.name);
   if (!c.runs.a.underflow_identifiable || !c.runs.b.underflow_identifiable) {
@@ -320,43 +309,7 @@ std::string lost_note(const Comparison& c) {
         dtype_text(c.runs.b.underflow_identifiable ? c.runs.a.computed : c.runs.b.computed) +
         ", which holds as zeros what it flushed, also the zeros that the other run does not have";
   }
-  return out + ". Other zeros are no loss." + far;
-}
-
-std::string share_of_total(const Interval& count, std::uint64_t total) {
-  return share_text(count, total);
-}
-
-std::string scales_text(const RunTotals& run) {
-  if (!run.loss_scales) return "not known";
-  const auto& [least, largest] = *run.loss_scales;
-  return least == largest ? scale_text(least)
-                          : fmt::format("{} to {}", scale_text(least), scale_text(largest));
-}
-
-std::string skipped_text(const RunTotals& run) {
-  if (run.steps == 0) return "not recorded";
-  return fmt::format("{} of {}", count_text(run.skipped.size()), plural(run.steps, "step"));
-}
-
-std::string shift_text(double log2) {
-  return std::abs(log2) < 0.005 ? (log2 == 0  ? "0"
-                                   : log2 > 0 ? "+0.00"
-                                              : "-0.00")
-                                : fmt::format("{:+.2f}", log2);
-}
-
-std::string more_not_finite(const analyzers::compare::ComparedTensor& t) {
-  const Interval &a = t.not_finite.a, &b = t.not_finite.b;
-  if (!a.exact() || !b.exact()) return count_text(b);
-  return signed_text(static_cast<std::int64_t>(b.low) - static_cast<std::int64_t>(a.low));
-}
-
-std::string signed_text(std::int64_t count) {
-  if (count == 0) return "0";
-  const std::uint64_t magnitude =
-      count < 0 ? ~static_cast<std::uint64_t>(count) + 1 : static_cast<std::uint64_t>(count);
-  return (count < 0 ? "-" : "+") + count_text(magnitude);
+  return out + ". Other zeros are no loss.";
 }
 
 }  // namespace halfscope::reports::answer

@@ -50,7 +50,7 @@ std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {
   return inf == 0 ? "NaN" : nan == 0 ? "infinities" : "NaN and infinities";
 }
 
-std::string left_out_text(const Analysis& analysis) {
+std::string skipped_values_text(const Analysis& analysis) {
   std::uint64_t nan = 0, inf = 0;
   for (const TensorFindings& tensor : analysis.tensors()) {
     nan += tensor.skipped_nan;

@@ -30,7 +30,7 @@ std::string computed_text(const analyzers::underflow::TensorFindings& tensor);
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf);
 
 /// "12 infinities of skipped steps are left out."; empty where there are none.
-std::string left_out_text(const analyzers::underflow::Analysis& analysis);
+std::string skipped_values_text(const analyzers::underflow::Analysis& analysis);
 
 /// "A format fits where nothing overflows and the signal-to-quantisation-noise ratio is 20 dB or
 /// more: ..."

@@ -161,7 +161,7 @@ Section formats_section(const analyzers::Findings& found) {
       std::ranges::any_of(analysis.tensors(), [](const auto& t) { return !t.fits.empty(); });
   if (!any) return {};
   Section section{"Which formats fit", {fit_rule_text(found.enough_db)}};
-  for (std::string text : {left_out_text(analysis), mass_text(found)}) {
+  for (std::string text : {skipped_values_text(analysis), mass_text(found)}) {
     if (!text.empty()) section.sentences.push_back(std::move(text));
   }
   section.tables = {narrowest_table(analysis), noise_table(analysis)};

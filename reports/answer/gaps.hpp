@@ -41,6 +41,8 @@ struct LogGaps {
   Recording recording;
 };
 
+/// Above the gaps of several logs.
+inline constexpr std::string_view kGapsTitle = "What the logs do not show";
 /// "What the log does not show (TensorBoard histograms)"
 std::string title_of(const LogGaps& gaps, bool several_logs);
 

@@ -22,6 +22,7 @@ struct Cell {
 struct Row {
   std::vector<Cell> cells;
   bool marked = false;  ///< the one that is advised, or what a run did
+  bool part = false;    ///< belongs to the row before it
 };
 
 /// Most rows of a table: nobody reads more of them one by one.
@@ -35,8 +36,15 @@ struct Table {
   std::vector<Row> rows = {};                           ///< worst or first first
   std::size_t left_out = 0;                             ///< further rows
   std::string_view all_by = "analyze LOG --json FILE";  ///< what writes all, after "halfscope"
+  std::size_t narrow = 0;  ///< a terminal shows the first columns, so many; 0: all
 
   bool empty() const { return rows.empty(); }
+  /// Whether a column holds numbers.
+  bool is_number(std::size_t column) const;
 };
+
+/// That a table has more rows than are shown, and what writes all: commands, marked as the caller
+/// marks them.
+std::string left_out_text(std::size_t rows, std::string_view commands);
 
 }  // namespace halfscope::reports::answer

@@ -97,6 +97,12 @@ std::string magnitude_text(double magnitude) {
                : fmt::format("{:.3g} (2^{:.1f})", magnitude, log2);
 }
 
+std::string loss_text(double loss, int digits) {
+  if (std::isnan(loss)) return "NaN";
+  if (std::isinf(loss)) return loss > 0 ? "infinite" : "-infinite";
+  return fmt::format("{:.{}g}", loss, digits);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   static constexpr std::array<const char*, 5> kUnits = {"bytes", "kB", "MB", "GB", "TB"};
   double value = static_cast<double>(bytes);
@@ -142,6 +148,13 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
     text.remove_prefix(end + 1);
   }
   return out + std::string(text) + "\n";
+}
+
+std::string indented_text(std::string_view lines, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out = margin;
+  for (const char c : lines) out += c == '\n' ? "\n" + margin : std::string(1, c);
+  return out;
 }
 
 std::string html_escape(std::string_view text) {

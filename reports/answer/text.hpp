@@ -34,6 +34,9 @@ std::string scale_text(double scale);
 /// A magnitude with three significant digits and its binade: "0.0311 (2^-5.0)".
 std::string magnitude_text(double magnitude);
 
+/// "0.626", "NaN"; digits: significant ones.
+std::string loss_text(double loss, int digits = 6);
+
 /// "84 MB": decimal units, three digits.
 std::string bytes_text(std::uint64_t bytes);
 
@@ -51,6 +54,9 @@ std::string plural(std::uint64_t count, std::string_view noun);
 /// Broken at blanks into lines of at most `columns`, those after the first indented; ends in a line
 /// break.
 std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t indent);
+
+/// Lines, each so many blanks in.
+std::string indented_text(std::string_view lines, std::size_t indent);
 
 /// Text for HTML, as content or in a quoted attribute.
 std::string html_escape(std::string_view text);

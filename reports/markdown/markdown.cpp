@@ -145,7 +145,7 @@ std::string report_markdown(const Study& study, std::string_view title) {
   for (const std::string& detail : answer.details) details.push_back(sentence(detail));
   out += list_text("Key numbers", numbers) +
          list_text("Findings, worst first", findings_of(answer)) +
-         list_text("What the scale rests on", details) + history_text(study);
+         list_text(answer::kDetailsTitle, details) + history_text(study);
   for (const Table& table : answer.tables) out += table_text(table);
   return out;
 }

@@ -2,7 +2,9 @@
 // Tables that people sort: every heading is a button, cells carry their exact value in data-v.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,7 @@ struct Cell {
 struct Row {
   std::vector<Cell> cells;  ///< the first is the row's name
   bool marked = false;
+  std::optional<std::size_t> chooses = std::nullopt;  ///< its name is a button for this tensor
 };
 
 /// A number for data-v: enough digits to sort by, not all of them, for a page has many.
@@ -35,6 +38,12 @@ std::string breakable_name(std::string_view name);
 std::string data_table(std::string_view name, const std::vector<std::string>& headings,
                        const std::vector<Row>& rows, std::size_t left_out = 0,
                        std::string_view command = "analyze LOG --json FILE");
+
+/// The table alone.
+std::string bare_table(const std::vector<std::string>& headings, std::span<const Row> rows,
+                       std::string_view id = "");
+
+std::vector<Row> rows_of(const answer::Table& table);
 
 /// A table of the answer, with its title and note.
 std::string table_html(const answer::Table& table);

@@ -53,7 +53,7 @@ std::string gaps_html(const analyzers::underflow::Analysis& analysis) {
   if (all.empty()) return "";
   std::string out = fmt::format(
       "\n\n<section id=\"gaps\" aria-labelledby=\"h-gaps\">\n<h2 id=\"h-gaps\">{}</h2>\n",
-      all.size() > 1 ? "What the logs do not show" : marked_html(title_of(all.front(), false)));
+      all.size() > 1 ? std::string(answer::kGapsTitle) : marked_html(title_of(all.front(), false)));
   std::string lines;
   for (const LogGaps& gaps : all) {
     out += log_html(gaps, all.size() > 1);

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "reports/answer/histogram_words.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
@@ -65,14 +64,9 @@ std::vector<AtScale> scales_of(const Analysis& analysis, const Recommendation& a
 /// What no bar stands for.
 std::string not_drawn(const Analysis& analysis, const Recommendation& advice,
                       const answer::Tensors& gradients, const answer::Series& series) {
-  std::string out = charts::left_out(charts::gradient_window(analysis, advice), series.binades);
-  const bool hidden = std::ranges::any_of(
-      gradients, [](const TensorFindings* t) { return !t->underflow_identifiable; });
-  if (hidden && series.counts.zero.high > 0) {
-    out += fmt::format(" Not drawn: {} recorded as zero; some may be values that were flushed.",
-                       answer::count_text(series.counts.zero));
-  }
-  return out;
+  const std::string hidden = answer::hidden_zeros_text(gradients, series);
+  return charts::left_out(charts::gradient_window(analysis, advice), series.binades) +
+         (hidden.empty() ? "" : " " + hidden);
 }
 
 /// One line of one log; empty where it has nothing to draw.
@@ -90,8 +84,7 @@ std::string caption(const Analysis& analysis, const Recommendation& advice,
                 lost_html(at, &Classes::overflow, of, "over", overflow.empty() ? "overflow" : "");
     overflows = overflows || at.classes.overflow.high > 0;
   }
-  return fmt::format("{} nonzero gradient values of {}, one bar a power of two: {}{}.{}",
-                     answer::count_text(of), answer::plural(series.recorded_steps, "step"), lost,
+  return fmt::format("{} {}{}.{}", answer::histogram_text(gradients, series, true), lost,
                      overflows ? "; " + overflow : "",
                      not_drawn(analysis, advice, gradients, series));
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/answer/peaks_words.hpp"
+#include "reports/answer/table.hpp"
 #include "reports/answer/text.hpp"
 
 namespace halfscope::reports::page {
@@ -58,9 +59,8 @@ std::string kept_text(const Analysis& analysis) {
 std::string left_out_note(std::size_t left_out, std::string_view command) {
   if (left_out == 0) return "";
   return fmt::format(
-      "<p class=\"note left-out\">{} more {} left out here. <code>halfscope {}</code> writes "
-      "all.</p>\n",
-      answer::count_text(left_out), left_out == 1 ? "row is" : "rows are", command);
+      "<p class=\"note left-out\">{}</p>\n",
+      answer::left_out_text(left_out, fmt::format("<code>halfscope {}</code>", command)));
 }
 
 }  // namespace halfscope::reports::page

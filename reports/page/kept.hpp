@@ -9,13 +9,13 @@
 
 #include "analyzers/study.hpp"
 #include "reports/answer/series.hpp"
+#include "reports/answer/table.hpp"
 #include "reports/export/json.hpp"
 
 namespace halfscope::reports::page {
 
-/// Most tensors in a page's data, and most rows of one of its tables. A page of this many is two to
-/// three megabytes, and nobody reads more of them one by one.
-inline constexpr std::size_t kMostTensors = 1000;
+/// Most tensors in a page's data. A page of this many is two to three megabytes.
+inline constexpr std::size_t kMostTensors = answer::kMostRows;
 
 /// All tensors, or the worst of them, in the order of the analysis.
 answer::Tensors kept_tensors(const analyzers::underflow::Analysis& analysis);

@@ -85,7 +85,7 @@ def test_rows_are_binades_with_the_limits_of_fp16(tmp_path):
 
 
 @pytest.mark.parametrize("scale, marks", [
-    ("2^10", {"2^5": "overflow >= 63.98", "2^-25": "subnormal < 2^-24", "2^-35": "subnormal, zero <= 2^-35"}),
+    ("2^10", {"2^5": "overflow >= 63.984", "2^-25": "subnormal < 2^-24", "2^-35": "subnormal, zero <= 2^-35"}),
     ("1000", {"2^6": "overflow >= 65.52", "2^-24": "subnormal < 2^-23.97", "2^-35": "subnormal, zero <= 2^-34.97"}),
 ])
 def test_the_limits_move_with_the_loss_scale(tmp_path, scale, marks):

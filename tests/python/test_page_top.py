@@ -89,7 +89,8 @@ def test_the_caption_is_the_text_alternative(shipped):
     browser, analysis, _ = shipped
     caption = browser.find_element(By.CSS_SELECTOR, ".picture figcaption").text
     values = sum(summed(analysis["tensors"]).values())
-    assert caption.startswith(f"{values:,} nonzero gradient values of 10 steps")
+    assert caption.startswith(f"Unscaled magnitudes of {values:,} finite nonzero values: ")
+    assert "10 steps)" in caption
     assert "17.6 % become zero without loss scaling" in caption
     assert "2.05 % at the recommended 32768 (2^15)" in caption
     drawing = browser.find_element(By.CSS_SELECTOR, ".picture [role=graphics-document]")

@@ -43,7 +43,9 @@ bool has(const std::string& text, const std::string& what) {
 TEST_CASE("the picture of all gradients says in a line what is lost", "[reports][gradients]") {
   const std::string html = page::gradients_html(of_three_binades(), {});
   CHECK(has(html, "data-chart=\"gradients\" data-series=\"gradients\""));
-  CHECK(has(html, "500 nonzero gradient values of 1 step, one bar a power of two: "));
+  CHECK(has(html,
+            "Unscaled magnitudes of 500 finite nonzero values: weight_grad (1 tensor, 1 step). The "
+            "bar at 2^e holds 2^e up to 2^(e+1). "));
   CHECK(has(html, "20.0 % become zero without loss scaling; "));
   CHECK(has(html, "20.0 % overflow without loss scaling."));
   CHECK(!has(html, "recommended"));
@@ -67,7 +69,7 @@ TEST_CASE("without gradients there is no empty frame", "[reports][gradients]") {
   analysis.logs[0].name = "a";
   analysis.logs[1].name = "b";
   const std::string html = page::gradients_html(analysis, {});
-  CHECK(has(html, "<div data-log=\"0\"><code>a</code>: 500"));
+  CHECK(has(html, "<div data-log=\"0\"><code>a</code>: Unscaled magnitudes of 500 "));
   CHECK(!has(html, "data-log=\"1\""));
 }
 

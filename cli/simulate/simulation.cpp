@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/simulate/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "analyzers/study.hpp"
+#include "cli/simulate/true_gradients.hpp"
+#include "halfscope/log/error.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/series.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/update_sums.hpp"
+
+namespace halfscope::cli::simulate {
+
+using sim::training::RunSummary;
+using sim::training::Settings;
+
+namespace {
+
+namespace answer = reports::answer;
+using analyzers::underflow::Analysis;
+using answer::plural;
+using answer::Section;
+using answer::share_text;
+using answer::Table;
+using log::Role;
+
+std::string steps_text(std::int64_t steps) {
+  return plural(static_cast<std::uint64_t>(steps), "step");
+}
+
+std::string run_text(const Settings& settings, const RunSummary& summary) {
+  std::string out = fmt::format("{} in {}{}: {}", settings.network->name, settings.precision.name,
+                                settings.cudnn ? " on a GPU" : "", steps_text(summary.steps));
+  if (!summary.ended.empty()) out += fmt::format(" of {}", settings.steps);
+  out += fmt::format(", loss {} at first, {} at last", answer::loss_text(summary.first_loss, 4),
+                     answer::loss_text(summary.last_loss, 4));
+  if (summary.accuracy) {
+    out += fmt::format(", {} correct on held-out data", share_text(*summary.accuracy));
+  }
+  return out + ".";
+}
+
+std::string scaling_text(const policy::Policy& policy, const RunSummary& summary) {
+  std::string out =
+      fmt::format("Loss scaling by {}: {} skipped", answer::code(policy::short_text_of(policy)),
+                  steps_text(summary.skipped));
+  if (summary.attempts > summary.steps) {
+    out +=
+        fmt::format(", {} in all", plural(static_cast<std::uint64_t>(summary.attempts), "attempt"));
+  }
+  return out + ".";
+}
+
+/// Where gradients were computed in binary16 what is lost is lost: it is among the zeros.
+std::string flushed_text(const Settings& settings, const Analysis& analysis, Role role,
+                         std::string_view what) {
+  const answer::Series sum = answer::sum(answer::of_role(answer::all_tensors(analysis), role));
+  const analyzers::underflow::Counts& counts = sum.counts;
+  if (counts.total == 0) return "";
+  if (settings.precision.tensors == Dtype::f16) {
+    return fmt::format("{} of the {} are zero, including those that FP16 flushed.",
+                       share_text(counts.zero, counts.total), what);
+  }
+  return fmt::format("{} of the {} would be flushed to zero by FP16, unscaled.",
+                     share_text(counts.classes.flushed_to_zero, counts.finite_nonzero.low), what);
+}
+
+/// Where a run's weights are 16-bit, an update that was too small for the format is zero already.
+std::string update_text(const Settings& settings, const Analysis& analysis) {
+  const UpdateCounts counts = answer::all_updates(analysis).table.counts;
+  if (counts.updates() == 0) return "";
+  const auto share = [&](std::uint64_t count) { return share_text(count, counts.updates()); };
+  const std::string_view format = analysis.target.format == kBfloat16 ? "BF16" : "FP16";
+  if (settings.precision.update() != Dtype::f32) {
+    return fmt::format(
+        "{} of the nonzero weight updates changed nothing: {} weights swamped them. {} of all "
+        "updates are zero.",
+        share(counts.half.lost()), format, share_text(counts.zero, counts.pairs));
+  }
+  return fmt::format(
+      "{} of the weight updates would be lost in {} weights without a master copy: {} swamped, {} "
+      "too small themselves.",
+      share(counts.half.lost()), format, share(counts.half.swamped), share(counts.half.underflow));
+}
+
+Section lost_section(const Settings& settings, const RunSummary& summary) {
+  analyzers::Passes passes;
+  passes.updates = true;
+  const auto analysis_in = [&](const analyzers::underflow::Target& target) {
+    return analyzers::analyze({summary.folder}, target, {}, passes, {}).analysis;
+  };
+  const Analysis analysis = analysis_in({});
+  Section out{"In the recorded steps"};
+  out.sentences = {flushed_text(settings, analysis, Role::weight_grad, "weight gradients"),
+                   flushed_text(settings, analysis, Role::activation_grad, "activation gradients"),
+                   update_text(settings, settings.precision.tensors == Dtype::bf16
+                                             ? analysis_in({"bfloat16", kBfloat16})
+                                             : analysis)};
+  std::erase(out.sentences, "");
+  return out;
+}
+
+/// For a command line: a folder's name as it is where the shell takes it so.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-./=+:,@") == std::string::npos;
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return log::printable(out + "'");
+}
+
+std::string next_text(const Settings& settings, const RunSummary& summary) {
+  const std::string run = quoted(summary.folder.string());
+  if (summary.stopped) {
+    return fmt::format("To continue:  halfscope simulate {} --out {} --resume",
+                       settings.network->name, run);
+  }
+  if (settings.policy) return fmt::format("Next:  halfscope policies {}", run);
+  if (settings.precision.tensors == Dtype::f16) {
+    return fmt::format("Next:  halfscope report {} --out report.html", run);
+  }
+  return fmt::format("Next:  halfscope recommend {}", run);
+}
+
+}  // namespace
+
+Simulation simulation_of(const Settings& settings, const RunSummary& summary) {
+  Simulation out;
+  out.first.push_back(run_text(settings, summary));
+  if (settings.policy) out.first.push_back(scaling_text(*settings.policy, summary));
+  if (!summary.ended.empty()) out.first.push_back(summary.ended + ".");
+  out.sections.push_back(lost_section(settings, summary));
+  if (settings.true_error) {
+    out.sections.push_back(true_gradients_section(settings, summary.folder));
+  }
+  out.next = next_text(settings, summary);
+  return out;
+}
+
+std::vector<Table> choices() {
+  Table networks{.title = "Networks",
+                 .headings = {"name", "data", "steps", "batch", "learning rate", "what it is"}};
+  for (const sim::networks::Network& n : sim::networks::networks()) {
+    networks.rows.push_back({{{std::string(n.name)},
+                              {std::string(n.data)},
+                              {std::to_string(n.steps), static_cast<double>(n.steps)},
+                              {std::to_string(n.batch), static_cast<double>(n.batch)},
+                              {fmt::format("{:g}", n.learning_rate), n.learning_rate},
+                              {std::string(n.what)}}});
+  }
+  Table data{.title = "Data", .headings = {"name", "what it is"}};
+  for (const auto& [name, what] : sim::data::data_names()) {
+    data.rows.push_back({{{std::string(name)}, {std::string(what)}}});
+  }
+  data.rows.push_back(
+      {{{"PATH"}, {"a folder with the files of MNIST or CIFAR-10, or a text file"}}});
+  return {networks, data};
+}
+
+}  // namespace halfscope::cli::simulate
