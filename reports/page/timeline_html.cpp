@@ -9,7 +9,6 @@
 
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
-#include "reports/charts/vega.hpp"
 #include "reports/page/own_chart.hpp"
 
 namespace halfscope::reports::page {
@@ -18,43 +17,6 @@ using analyzers::underflow::Analysis;
 using json = nlohmann::ordered_json;
 
 namespace {
-
-json encoding() {
-  json axis = charts::vega::exponent_axis("loss scale");
-  axis["tickCount"] = 6;
-  return {{"x", {{"field", "step"}, {"type", "quantitative"}, {"axis", {{"title", "step"}}}}},
-          {"y",
-           {{"field", "log2"},
-            {"type", "quantitative"},
-            {"scale", {{"zero", false}, {"nice", true}}},
-            {"axis", axis}}}};
-}
-
-/// The scale as steps, skipped steps as triangles.
-json timeline_chart() {
-  json out = charts::vega::chart("timeline", "Loss scale of the run by step", 200);
-  out["transform"] = json::array(
-      {charts::vega::calculate(
-           "format(datum.scale, ',.7~r') + ' (2^' + format(datum.log2, '.4~r') + ')'", "described"),
-       charts::vega::calculate("datum.skipped ? 'skipped' : 'applied'", "happened")});
-  json line = charts::vega::layer(
-      {{"type", "line"}, {"style", "now"}, {"interpolate", "step-after"}, {"strokeDash", {1, 0}}},
-      encoding());
-  json skips = charts::vega::layer({{"type", "point"},
-                                    {"style", "now"},
-                                    {"shape", "triangle-down"},
-                                    {"filled", true},
-                                    {"opacity", 1},
-                                    {"strokeDash", {1, 0}},
-                                    {"size", 70}},
-                                   encoding());
-  skips["transform"] = json::array({{{"filter", "datum.skipped"}}});
-  json hover = charts::vega::layer({{"type", "point"}, {"opacity", 0}, {"size", 80}}, encoding());
-  hover["encoding"]["tooltip"] = charts::vega::tooltip(
-      {{"step", "step"}, {"described", "loss scale"}, {"happened", "what became of it"}});
-  out["layer"] = json::array({line, skips, hover});
-  return out;
-}
 
 /// [step, scale, its log2, skipped], ascending.
 using Rows = std::multimap<std::int64_t, json>;
@@ -88,8 +50,7 @@ json rows_of(const analyzers::underflow::LogFindings& log) {
 void put_timeline_chart(const analyzers::Findings& found, json& to) {
   if (found.timelines.empty()) return;
   const Analysis& analysis = found.analysis;
-  to["timeline"] = own_chart("timeline", {"step", "scale", "log2", "skipped"},
-                             [](charts::Axis) { return timeline_chart(); });
+  to["timeline"] = own_chart({"step", "scale", "log2", "skipped"});
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     const json rows = rows_of(analysis.logs[log]);
     if (!rows.empty()) to["timeline"]["rows"][std::to_string(log)]["all"] = rows;
