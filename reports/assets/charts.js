@@ -7,10 +7,10 @@ const state = {axis: 'linear', log: '', tensor: 0, weight: 'all'};
 const finiteNonzero = (s) => bounds(
     s.finite_nonzero ?? s.total - s.zero - (s.nan ?? 0) - (s.inf ?? 0));
 // As count_text() and share_text() of reports/answer say it.
-const percent = (share) => share === 0 ? '0 %' :
-    share >= 1 ? '100 %' :
-    share < 0.0001 ? '< 0.01 %' :
-    share > 0.9999 ? '> 99.99 %' : `${Number((100 * share).toPrecision(3))} %`;
+const percent = (p) => p === 0 ? '0 %' :
+    p >= 100 ? '100 %' :
+    p < 0.01 ? '< 0.01 %' :
+    p > 99.99 ? '> 99.99 %' : `${Number(p.toPrecision(3))} %`;
 const range = (low, high) => low === high ? low : `${low} to ${high}`;
 function counted([low, high], [least, most]) {
   const part = range(percent(least), percent(most));
@@ -18,8 +18,8 @@ function counted([low, high], [least, most]) {
 }
 const row = ([e, count], [of_low, of], more) => {
   const [low, high] = bounds(count);
-  return {e, low, high, values: counted([low, high], [low / of, high / Math.max(high, of_low)]),
-          ...more};
+  const shares = [100 * low / of, 100 * high / Math.max(high, of_low)];
+  return {e, low, high, values: counted([low, high], shares), ...more};
 };
 // Shares of the values that a class holds, [low, high]: as reports/shares.hpp has them.
 const classes = ['flushed_to_zero', 'subnormal', 'normal', 'overflow'];
@@ -37,7 +37,8 @@ function shares(r, [least, most]) {
 }
 function scaleRow(r, of) {
   const share = shares(r, of);
-  const texts = classes.map((name) => [`${name}_text`, counted(bounds(r[name]), share[name])]);
+  const texts = classes.map((name) => [
+    `${name}_text`, counted(bounds(r[name]), share[name].map((part) => 100 * part))]);
   return {...r, of: of[1], share, ...Object.fromEntries(texts)};
 }
 const rows = {

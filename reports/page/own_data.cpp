@@ -32,8 +32,6 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-using Rows = std::map<std::string, json>;  ///< by key
-
 json cell_rows(const UpdateTable& table) {
   json out = json::array();
   for (const auto& [at, cell] : table.cells) {

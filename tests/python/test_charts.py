@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from selenium.webdriver.common.by import By
 
-from page_browser import (BUILD, ROOT, browser, halfscope, open_page, said_on_console,
-                          wait_until_drawn)
+from page_browser import (BUILD, ROOT, browser, halfscope, open_page, quiet,
+                          said_on_console, wait_until_drawn)
 from page_data import data_of
 
 vl_convert = pytest.importorskip("vl_convert")
@@ -126,6 +126,14 @@ def test_a_warning_would_be_seen(capfd):
     vl_convert.vegalite_to_vega({"data": {"name": "x"}, "mark": "bar", "encoding": {
         "nothing": {"field": "a"}}}, show_warnings=True)
     assert "nothing" in capfd.readouterr().err
+
+
+def test_a_timeline_without_skipped_steps_is_drawn(browser, folder, tmp_path):  # noqa: F811
+    (tmp_path / "train.log").write_text(CONSOLE.replace("iterations: 1", "iterations: 0"))
+    halfscope("report", tmp_path / "train.log", "--out", tmp_path / "page.html")
+    quiet(browser, tmp_path / "page.html")
+    rows = browser.execute_script("return window.halfscopeViews.timeline.data('timeline')")
+    assert len(rows) == 3 and not any(row["skipped"] for row in rows)
 
 
 def test_a_missing_parameter_is_said(browser, folder):  # noqa: F811
