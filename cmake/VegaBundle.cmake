@@ -35,13 +35,15 @@ function(halfscope_embed_page)
   endif()
   message(STATUS "Vega bundle for reports: by ${python}")
   set(assets ${CMAKE_CURRENT_SOURCE_DIR}/assets)
+  file(GLOB charts CONFIGURE_DEPENDS ${assets}/charts/*/*.json)
   foreach(name page compare)
     set(${name} ${CMAKE_CURRENT_BINARY_DIR}/${name}.html)
     add_custom_command(
       OUTPUT ${${name}}
       COMMAND ${python} ${assets}/assemble.py ${assets} ${name} ${${name}}
       DEPENDS ${assets}/assemble.py ${assets}/${name}.html ${assets}/page.css ${assets}/${name}.js
-              ${assets}/charts.js ${assets}/tables.js ${assets}/csv.js ${assets}/data.js ${assets}/loader.js ${assets}/vega-license.txt
+              ${assets}/charts.js ${assets}/draw.js ${assets}/tables.js ${assets}/csv.js ${assets}/data.js ${assets}/loader.js
+              ${assets}/vega-license.txt ${charts}
       COMMENT "Assembling the page ${name}.html" VERBATIM)
   endforeach()
   set_source_files_properties(page/template.cpp PROPERTIES

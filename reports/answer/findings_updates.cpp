@@ -35,7 +35,7 @@ std::string masters_text(const Study& study) {
 /// Of a training log that has 16-bit weights and nothing that shows their updates.
 void unknown_updates(const Study& study, List& to) {
   const Analysis& analysis = study.analysis;
-  const auto narrow = std::ranges::find_if(analysis.tensors(), [&](const TensorFindings& t) {
+  const bool narrow = std::ranges::any_of(analysis.tensors(), [&](const TensorFindings& t) {
     return t.role == log::Role::weight && t.source_dtype &&
            format_of(*t.source_dtype) == analysis.target.format;
   });
@@ -43,7 +43,7 @@ void unknown_updates(const Study& study, List& to) {
     return t.role == log::Role::master_weight;
   });
   const bool trained = std::ranges::any_of(analysis.tensors(), &TensorFindings::counted);
-  if (narrow == analysis.tensors().end() || master || !trained) return;
+  if (!narrow || master || !trained) return;
   to.push_back({Severity::note,
                 fmt::format("Weights are stored in {}, and the log has neither FP32 master weights "
                             "nor updates: how many updates are lost is unknown.",

@@ -10,6 +10,7 @@ hashes as they are once loader.js has unpacked them.
 import base64
 import gzip
 import hashlib
+import json
 import pathlib
 import re
 import sys
@@ -19,9 +20,49 @@ import vl_convert
 
 # Parts of each page's script, in this order, in a scope of their own.
 SCRIPTS = {
-    "page": ["data.js", "charts.js", "tables.js", "csv.js", "page.js"],
-    "compare": ["data.js", "tables.js", "compare.js"],
+    "page": ["data.js", "draw.js", "charts.js", "tables.js", "csv.js", "page.js"],
+    "compare": ["data.js", "draw.js", "tables.js", "compare.js"],
 }
+# Folders of charts/ that stand before them, beside that of the page's specifications.
+SHARED = {"page": ["shared", "axes"], "compare": ["shared"]}
+
+
+def read_all(folder):
+    """{name: what NAME.json holds}"""
+    return {file.stem: json.loads(file.read_text(encoding="utf-8"))
+            for file in sorted(folder.glob("*.json"))}
+
+
+def names_in(part):
+    """The names that {"$": name} refers to."""
+    if isinstance(part, dict):
+        if "$" in part:
+            yield part["$"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from names_in(inner)
+
+
+def needed(pieces, parts):
+    """The pieces that the parts refer to, and those that these refer to."""
+    out, left = {}, set(names_in(parts))
+    while left:
+        name = left.pop()
+        if name in pieces and name not in out:
+            out[name] = pieces[name]
+            left.update(names_in(pieces[name]))
+    return out
+
+
+def charts(folder, name):
+    """The specifications of a page and what they share, as JavaScript."""
+    specs = read_all(folder / name)
+    shared = {file: part for more in SHARED[name] for file, part in read_all(folder / more).items()}
+    pieces = shared.pop("pieces")
+    shared["pieces"] = needed(pieces, [specs, shared])
+    texts = (json.dumps(part, separators=(",", ":")) for part in (specs, shared))
+    return "const SPECS = {};\nconst SHARED = {};".format(*texts)
 
 
 def packed(text):
@@ -39,7 +80,7 @@ def main(assets, name, out):
 
     # In a block of its own the bundle's many short names stay off the page's global scope.
     vega = "{" + vl_convert.javascript_bundle() + "}"
-    parts = "\n".join(read(part) for part in SCRIPTS[name])
+    parts = "\n".join([charts(assets / "charts", name), *map(read, SCRIPTS[name])])
     script, style = "(() => {\n'use strict';\n" + parts + "})();\n", read("page.css")
     loader = read("loader.js")
     if re.search(r"</script|<!--", loader, flags=re.IGNORECASE):

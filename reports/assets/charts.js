@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the specifications the page was given. It counts nothing: every number is in the islands.
-const byId = (id) => document.getElementById(id);
+// The charts of the page: their rows and parameters. It counts nothing: every number is in the
+// islands.
 const state = {axis: 'linear', log: '', tensor: 0, weight: 'all'};
-window.halfscopeViews = {};  // drawn views, for whoever wants the data behind a picture
 
-// --- rows of the analysis, as the charts name them
-const bounds = (count) => Array.isArray(count) ? count : [count, count];
+// --- rows of the analysis, by the name of the charts' data
 const finiteNonzero = (s) => bounds(
     s.finite_nonzero ?? s.total - s.zero - (s.nan ?? 0) - (s.inf ?? 0));
+// As count_text() and share_text() of reports/answer say it.
+const percent = (p) => p === 0 ? '0 %' :
+    p >= 100 ? '100 %' :
+    p < 0.01 ? '< 0.01 %' :
+    p > 99.99 ? '> 99.99 %' : `${Number(p.toPrecision(3))} %`;
+const range = (low, high) => low === high ? low : `${low} to ${high}`;
+function counted([low, high], [least, most]) {
+  const part = range(percent(least), percent(most));
+  return `${range(low.toLocaleString('en'), high.toLocaleString('en'))} (${part})`;
+}
 const row = ([e, count], [of_low, of], more) => {
   const [low, high] = bounds(count);
-  return {e, low, high, of, of_low, ...more};
+  const shares = [100 * low / of, 100 * high / Math.max(high, of_low)];
+  return {e, low, high, values: counted([low, high], shares), ...more};
 };
 // Shares of the values that a class holds, [low, high]: as reports/shares.hpp has them.
 const classes = ['flushed_to_zero', 'subnormal', 'normal', 'overflow'];
@@ -26,43 +35,38 @@ function shares(r, [least, most]) {
   }
   return share;
 }
+function scaleRow(r, of) {
+  const share = shares(r, of);
+  const texts = classes.map((name) => [
+    `${name}_text`, counted(bounds(r[name]), share[name].map((part) => 100 * part))]);
+  return {...r, of: of[1], share, ...Object.fromEntries(texts)};
+}
 const rows = {
   bars: (s) => s.binades.map((b) => row(b, finiteNonzero(s))),
-  scales: (s) => s.by_scale.map(
-      (r) => ({...r, of: finiteNonzero(s)[1], share: shares(r, finiteNonzero(s))})),
+  scales: (s) => s.by_scale.map((r) => scaleRow(r, finiteNonzero(s))),
   cells: (s) => s.columns.flatMap(
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
-const datasets = {gradients: 'bars', histogram: 'bars', heat: 'cells', scales: 'scales'};
 // Drawn on a canvas: too many marks for SVG.
 const crowded = new Set(['heat', 'update-map', 'policy-scales']);
 // The same on either axis.
 const oneAxis = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
-
-function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen === 'dark' ||
-      (chosen === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
-}
 
 function seriesOf(name, page) {
   return name === 'tensor' ? page.analysis.tensors[state.tensor]
                            : page.charts.series[state.log][name];
 }
 
-// {spec, name, rows} of a series of the analysis, or a sentence why there is none.
+// {spec, rows} of a series of the analysis, or a sentence why there is none.
 function fromSeries({chart, series: name}, page) {
   const series = seriesOf(name, page);
   if (!series || finiteNonzero(series)[1] === 0) {
     return series?.total ? 'No finite nonzero values.' : 'This log holds no such tensors.';
   }
   const scaled = page.charts.scaled.includes(name === 'tensor' ? series.role : name);
-  const dataset = datasets[chart];
-  return {
-    spec: page.charts.specs[chart][scaled ? 'scaled' : 'unscaled'][state.axis],
-    dataset,
-    rows: rows[dataset](series),
-  };
+  const window = chart === 'gradients' ? chart : scaled ? 'scaled' : 'unscaled';
+  const spec = specOf(chart, page.charts.parameters[window], state.axis);
+  return {spec, rows: rows[spec.data.name](series)};
 }
 
 // The same of a chart that brings its rows.
@@ -71,23 +75,16 @@ function fromOwn({chart, key}, page) {
   const found = own?.rows[state.log]?.[key === 'weight' ? state.weight : 'all'];
   if (!found?.length) return 'Nothing to draw.';
   const named = (values) => Object.fromEntries(own.fields.map((field, i) => [field, values[i]]));
-  return {spec: own.specs[state.axis], dataset: own.data, rows: found.map(named)};
+  return {spec: specOf(chart, own.parameters, state.axis), rows: found.map(named)};
 }
 
 function keyOf({chart, series}) {
   return series ? `${chart}/${series}` : chart;
 }
 
-function say(figure, text) {
-  const empty = document.createElement('p');
-  empty.className = 'empty';
-  empty.textContent = text;
-  figure.replaceChildren(empty);
-}
-
 // The theme, with names as long as the chart is wide.
-function configOf(figure, page) {
-  const config = structuredClone(page.charts.themes[isDark() ? 'dark' : 'light']);
+function configOf(figure) {
+  const config = theme();
   config.axisY = {labelLimit: Math.max(110, Math.round(figure.clientWidth * 0.32))};
   const narrow = figure.clientWidth < 560;  // one name a line, as long as the chart is wide
   config.legend = {
@@ -100,53 +97,22 @@ function configOf(figure, page) {
 
 async function draw(figure, page) {
   const key = keyOf(figure.dataset);
-  window.halfscopeViews[key]?.finalize();
-  delete window.halfscopeViews[key];
-  figure.replaceChildren();
+  clear(figure, key);
   const found = figure.dataset.series ? fromSeries(figure.dataset, page)
                                       : fromOwn(figure.dataset, page);
   const picture = figure.closest('.picture');
   if (picture) picture.hidden = typeof found === 'string';  // no empty frame
   if (typeof found === 'string') return say(figure, found);
-  const spec = structuredClone(found.spec);
+  const {spec} = found;
   const caption = picture?.querySelector('figcaption div:not([hidden])');
   if (caption) spec.description = caption.textContent;
-  spec.datasets = {[found.dataset]: found.rows};
+  spec.datasets = {[spec.data.name]: found.rows};
   if (spec.height.step) {  // so many pixels a name; Vega-Lite would warn of a width that fits
-    const {y} = (spec.layer?.[0] ?? spec).encoding;
-    const names = new Set(found.rows.map((r) => r[y.field]));
+    const names = new Set(found.rows.map((r) => r[spec.encoding.y.field]));
     spec.height = spec.height.step * names.size;
   }
-  const result = await vegaEmbed(figure, spec, {
-    mode: 'vega-lite',
-    ast: true,  // expressions are interpreted: the policy of the page forbids compiling them
+  await show(figure, key, spec, {
+    config: configOf(figure),
     renderer: crowded.has(figure.dataset.chart) ? 'canvas' : 'svg',
-    config: configOf(figure, page),
-    defaultStyle: false,
-    forceActionsMenu: true,
-    tooltip: {disableDefaultStyle: true},
-    actions: {export: true, source: false, compiled: false, editor: false},
-    downloadFileName: `halfscope-${figure.dataset.chart}`,
-    i18n: {CLICK_TO_VIEW_ACTIONS: 'Save this chart'},
-  });
-  window.halfscopeViews[key] = result.view;
-}
-
-// Drawings are queued: two of one figure at a time would leave both. What is folded has no width:
-// it is drawn when it is opened.
-let queue = Promise.resolve();
-function redraw(page, wanted = () => true) {
-  const figures = [...document.querySelectorAll('.chart')].filter(
-      (figure) => wanted(figure) && !figure.closest('details.section:not([open])'));
-  document.documentElement.dataset.drawn = 'no';
-  for (const figure of figures) {
-    queue = queue.then(() => draw(figure, page)).catch((error) => {
-      figure.textContent = `This chart could not be drawn: ${error.message}`;
-      console.error(error);
-    });
-  }
-  const last = queue;
-  last.then(() => {
-    if (queue === last) document.documentElement.dataset.drawn = 'yes';
   });
 }

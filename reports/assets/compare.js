@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of two runs: draws the specifications it was given, sorts the table, switches themes.
-// It counts nothing: every number is in the islands.
-const byId = (id) => document.getElementById(id);
+// The page of two runs: draws its charts, sorts the table, switches themes. It counts nothing:
+// every number is in the islands.
 const MOST_POINTS = 2000;
 let chosen = 0;
-window.halfscopeViews = {};  // drawn views, for whoever wants the data behind a picture
 
-// --- rows, as the charts name them
-const bounds = (count) => Array.isArray(count) ? count : [count, count];
+// --- rows, by the name of the chart
 function thinned(all) {
   const every = Math.max(1, Math.ceil(all.length / MOST_POINTS));
   return all.filter((_, i) => i % every === 0 || i === all.length - 1);
@@ -51,60 +48,20 @@ const EMPTY = {
   scales: 'No loss scale.',
   binades: 'No finite nonzero values.',
 };
-function isDark() {
-  const theme = document.documentElement.dataset.theme;
-  return theme === 'dark' ||
-      (theme === 'auto' && matchMedia('(prefers-color-scheme: dark)').matches);
-}
-
 async function draw(figure, page) {
   const {chart} = figure.dataset;
-  window.halfscopeViews[chart]?.finalize();
-  delete window.halfscopeViews[chart];
-  figure.replaceChildren();
+  clear(figure, chart);
   const values = rows[chart](page);
   if (!values.some((row) => chart !== 'loss' || row.loss !== null)) {
-    const empty = document.createElement('p');
-    empty.className = 'empty';
-    empty.textContent = EMPTY[chart];
-    figure.append(empty);
-    return;
+    return say(figure, EMPTY[chart]);
   }
-  const spec = structuredClone(page.charts.specs[chart]);
+  const spec = specOf(chart);
   const drawn = new Set(values.filter((row) => row.loss !== null)
                             .flatMap(({run, skipped}) => [`run${run}`, skipped && `skipped${run}`]));
   // A layer without values would have no extent.
   spec.layer = spec.layer.filter(({name}) => !name || drawn.has(name));
   spec.datasets = {[chart]: values};
-  const result = await vegaEmbed(figure, spec, {
-    mode: 'vega-lite',
-    ast: true,  // expressions are interpreted: the policy of the page forbids compiling them
-    renderer: 'svg',
-    config: page.charts.themes[isDark() ? 'dark' : 'light'],
-    defaultStyle: false,
-    forceActionsMenu: true,
-    tooltip: {disableDefaultStyle: true},
-    actions: {export: true, source: false, compiled: false, editor: false},
-    downloadFileName: `halfscope-${chart}`,
-    i18n: {CLICK_TO_VIEW_ACTIONS: 'Save this chart'},
-  });
-  window.halfscopeViews[chart] = result.view;
-}
-
-// Drawings are queued: two of one figure at a time would leave both.
-let queue = Promise.resolve();
-function redraw(page, wanted = () => true) {
-  document.documentElement.dataset.drawn = 'no';
-  for (const figure of [...document.querySelectorAll('figure.chart')].filter(wanted)) {
-    queue = queue.then(() => draw(figure, page)).catch((error) => {
-      figure.textContent = `This chart could not be drawn: ${error.message}`;
-      console.error(error);
-    });
-  }
-  const last = queue;
-  last.then(() => {
-    if (queue === last) document.documentElement.dataset.drawn = 'yes';
-  });
+  await show(figure, chart, spec, {config: theme(), renderer: 'svg'});
 }
 
 function choose(page, index) {

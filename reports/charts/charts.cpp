@@ -2,55 +2,60 @@
 #include "reports/charts/charts.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/charts/binades.hpp"
 #include "reports/charts/limits.hpp"
-#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports::charts {
 
-using json = nlohmann::ordered_json;
-using namespace vega;
+using analyzers::recommend::Recommendation;
+using analyzers::underflow::Analysis;
+using analyzers::underflow::Target;
+using analyzers::underflow::TensorFindings;
 
 namespace {
 
 /// What a window shows besides the limits.
-using Wanted = std::function<bool(const analyzers::underflow::TensorFindings&)>;
+using Wanted = std::function<bool(const TensorFindings&)>;
+
+using Counts = std::map<int, std::uint64_t>;  ///< by exponent
+
+/// [first, end) of all but the outermost values on both sides, one in `part` of them; [0, 0) of
+/// none.
+std::pair<int, int> extent(const Counts& counts, std::uint64_t part) {
+  std::uint64_t all = 0, up_to = 0;
+  for (const auto& [exponent, count] : counts) all += count;
+  std::optional<int> first;
+  int end = 0;
+  for (const auto& [exponent, count] : counts) {
+    if (up_to < all - all / part) end = exponent + 1;
+    up_to += count;
+    if (!first && up_to > all / part) first = exponent;
+  }
+  return {first.value_or(0), end};
+}
 
 /// The exponents between which all but the lowest and the highest hundredth of each role lie.
-std::vector<std::pair<int, int>> role_extents(const analyzers::underflow::Analysis& analysis,
-                                              const Wanted& wanted) {
-  std::map<log::Role, std::map<int, std::uint64_t>> roles;
-  for (const analyzers::underflow::TensorFindings& tensor : analysis.tensors()) {
+std::vector<std::pair<int, int>> role_extents(const Analysis& analysis, const Wanted& wanted) {
+  std::map<log::Role, Counts> roles;
+  for (const TensorFindings& tensor : analysis.tensors()) {
     if (!wanted(tensor)) continue;
     for (const auto& [exponent, count] : tensor.binades) roles[tensor.role][exponent] += count.high;
   }
   std::vector<std::pair<int, int>> out;
-  for (const auto& [role, binades] : roles) {
-    std::uint64_t all = 0, up_to = 0;
-    for (const auto& [exponent, count] : binades) all += count;
-    std::optional<int> first;
-    int last = 0;
-    for (const auto& [exponent, count] : binades) {
-      if (up_to < all - all / 100) last = exponent + 1;
-      up_to += count;
-      if (!first && up_to > all / 100) first = exponent;
-    }
-    if (first) out.emplace_back(*first, last);
-  }
+  for (const auto& [role, binades] : roles) out.push_back(extent(binades, 100));
   return out;
 }
 
-Window window_around(const analyzers::underflow::Analysis& analysis,
-                     const analyzers::recommend::Recommendation& advice, const Wanted& wanted) {
+Window window_around(const Analysis& analysis, const Recommendation& advice, const Wanted& wanted) {
   Window window{.target = analysis.target,
                 .loss_scale = analysis.loss_scale,
                 .recommended = advice.static_log2,
@@ -75,14 +80,18 @@ Window window_around(const analyzers::underflow::Analysis& analysis,
 
 }  // namespace
 
-Window window_of(const analyzers::underflow::Analysis& analysis,
-                 const analyzers::recommend::Recommendation& advice) {
+Window window_of(const Analysis& analysis, const Recommendation& advice) {
   return window_around(analysis, advice, [](const auto&) { return true; });
 }
 
-Window gradient_window(const analyzers::underflow::Analysis& analysis,
-                       const analyzers::recommend::Recommendation& advice) {
+Window gradient_window(const Analysis& analysis, const Recommendation& advice) {
   return window_around(analysis, advice, [](const auto& tensor) { return tensor.counted; });
+}
+
+Window unscaled(Window window) {
+  window.loss_scale = 1;
+  window.recommended = window.lowest = window.highest = std::nullopt;
+  return window;
 }
 
 std::string left_out(const Window& window,
@@ -104,80 +113,33 @@ std::string left_out(const Window& window,
   return out;
 }
 
-json histogram(const Window& window, Axis counts) {
-  json low = count_axis(counts), high = low;
-  low["field"] = "sure";
-  high["field"] = "high";
-  const json x = magnitude(window, "e"), end = {{"field", "end"}};
-  const json hover = tooltip({{"magnitude", "magnitude"}, {"values", "values"}});
-  const double foot = counts == Axis::linear ? 0.0 : kCountFloor;
-  const json floor = {{"datum", foot}};
-  json out = chart("bars", "Histogram of magnitudes, one bar a power of two", 260);
-  out["transform"] = binade_fields();
-  out["transform"].push_back(calculate(fmt::format("max(datum.low, {})", foot), "sure"));
-  out["layer"] =
-      json::array({layer({{"type", "rect"}, {"style", "count"}, {"clip", true}},
-                         {{"x", x}, {"x2", end}, {"y", low}, {"y2", floor}, {"tooltip", hover}}),
-                   layer({{"type", "rect"}, {"style", "uncertain"}, {"clip", true}},
-                         {{"x", x},
-                          {"x2", end},
-                          {"y", high},
-                          {"y2", {{"field", "sure"}}},
-                          {"strokeWidth", where_uncertain(1, 0)},
-                          {"tooltip", hover}})});
-  const std::vector<Scale> scales = scales_of(window);
-  for (const Scale& scale : scales) add_limits(window, scale, scales.size() == 1, out["layer"]);
+std::vector<Scale> scales_of(const Window& window) {
+  std::vector<Scale> out = {{.scale = window.loss_scale, .advised = false}};
+  if (window.recommended && std::exp2(*window.recommended) != window.loss_scale) {
+    out.push_back({.scale = std::exp2(*window.recommended), .advised = true});
+  }
   return out;
 }
 
-namespace {
+int first_ratio(const Target& target) { return -target.format.precision - 20; }
 
-/// How faint a cell is of which less than half is surely there.
-constexpr double kHardlySure = 0.35;
-
-json where_hardly_sure(double opacity) {
-  return {{"condition", {{"test", "2 * datum.low < datum.high"}, {"value", opacity}}},
-          {"value", 1}};
-}
-
-}  // namespace
-
-json heat_map(const Window& window) {
-  json out = chart("cells", "Heat map of magnitudes by recorded step", 260);
-  const json scale = {{"type", "log"}, {"domainMin", 1}};
-  const json colour = {
-      {"field", "high"},
-      {"type", "quantitative"},
-      {"scale", scale},
-      {"legend",
-       {{"title", "values"}, {"labelExpr", power_of_ten() + " ? format(datum.value, '~s') : ''"}}}};
-  json transform = binade_fields();
-  transform.push_back(calculate(
-      "datum.step == datum.last ? '' + datum.step : datum.step + ' to ' + datum.last", "steps"));
-  const json cell = {
-      {"x",
-       {{"field", "step"},
-        {"type", "ordinal"},
-        {"axis", {{"title", "recorded step"}, {"labelAngle", 0}, {"labelOverlap", true}}}}},
-      {"y", magnitude(window, "e")},
-      {"y2", {{"field", "end"}}},
-      {"color", colour},
-      {"fillOpacity", where_hardly_sure(kHardlySure)},
-      {"strokeOpacity", where_hardly_sure(0)},  // faint edges would lie on one another
-      {"tooltip", tooltip({{"steps", "step"}, {"magnitude", "magnitude"}, {"values", "values"}})}};
-  json cells = layer({{"type", "rect"},
-                      {"clip", true},
-                      {"strokeWidth", 1},  // in the cell's own colour: no seams between cells
-                      {"stroke", {{"expr", "scale('color', datum.high)"}}}},
-                     cell);
-  cells["transform"] = transform;
-  out["layer"] = json::array({cells});
-  for (const Scale& drawn : scales_of(window)) {
-    for (const std::string& style : {std::string("halo"), drawn.style}) {
-      out["layer"].push_back(layer(positions(limits_of(window.target, drawn.scale)),
-                                   {{"type", "rule"}, {"style", style}},
-                                   {{"y", magnitude(window, "at")}}));
-    }
+UpdateWindow update_window(const UpdateTable& table, const Target& target) {
+  Counts weights, updates;
+  for (const auto& [at, cell] : table.cells) {
+    if (at.first == UpdateTable::kZeroWeight) continue;
+    weights[at.first] += cell.count;
+    updates[at.second] += cell.count;
+  }
+  UpdateWindow out;
+  std::tie(out.first_weight, out.end_weight) = extent(weights, 1000);
+  std::tie(out.first_update, out.end_update) = extent(updates, 1000);
+  constexpr int kZerosShown = 6;
+  const int zero = static_cast<int>(std::floor(limits_of(target, 1).zero.position));
+  out.first_update = std::clamp(zero - kZerosShown, out.first_update, out.end_update);
+  for (const auto& [at, cell] : table.cells) {
+    const bool shown = at.first >= out.first_weight && at.first < out.end_weight &&
+                       at.second >= out.first_update && at.second < out.end_update;
+    if (!shown) out.left_out += cell.count;
   }
   return out;
 }

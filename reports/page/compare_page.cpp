@@ -8,8 +8,6 @@
 
 #include "reports/answer/comparison.hpp"
 #include "reports/answer/text.hpp"
-#include "reports/charts/charts.hpp"
-#include "reports/charts/compare_charts.hpp"
 #include "reports/export/json.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/island.hpp"
@@ -144,15 +142,7 @@ std::size_t most_moved(const Comparison& c) {
 }
 
 json charts(const Comparison& c) {
-  json out = {{"specs",
-               {{"loss", charts::loss_chart()},
-                {"scales", charts::scale_chart()},
-                {"binades", charts::binade_chart()}}},
-              {"themes",
-               {{"light", charts::theme(charts::Theme::light)},
-                {"dark", charts::theme(charts::Theme::dark)}}},
-              {"facts", json::array()},
-              {"first_tensor", most_moved(c)}};
+  json out = {{"facts", json::array()}, {"first_tensor", most_moved(c)}};
   for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
   return out;
 }

@@ -9,7 +9,6 @@
 #include "reports/answer/shares.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/charts.hpp"
-#include "reports/charts/vega.hpp"
 
 namespace halfscope::reports::page {
 
@@ -43,7 +42,7 @@ std::string lost_html(const AtScale& at, Interval Classes::*part, const Interval
 std::vector<AtScale> scales_of(const Analysis& analysis, const Recommendation& advice,
                                const answer::Tensors& gradients, const Classes& now) {
   const charts::Window window = charts::gradient_window(analysis, advice);
-  const bool other = charts::vega::scales_of(window).size() > 1;
+  const bool other = charts::scales_of(window).size() > 1;
   std::vector<AtScale> out = {{now,
                                analysis.loss_scale == 1
                                    ? "without loss scaling"

@@ -7,14 +7,13 @@
 
 namespace halfscope::reports::page {
 
-using charts::Axis;
-
 using json = nlohmann::ordered_json;
 
-json own_chart(const char* data, json fields, const std::function<json(Axis)>& draw) {
-  return {{"data", data},
-          {"fields", std::move(fields)},
-          {"specs", {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}}},
+json own_chart(json fields) { return own_chart(std::move(fields), json::object()); }
+
+json own_chart(json fields, json parameters) {
+  return {{"fields", std::move(fields)},
+          {"parameters", std::move(parameters)},
           {"rows", json::object()}};
 }
 

@@ -20,20 +20,17 @@
 #include "reports/charts/charts.hpp"
 #include "reports/page/own_chart.hpp"
 #include "reports/page/policy_data.hpp"
-#include "reports/page/timeline_html.hpp"
+#include "reports/page/timeline_data.hpp"
 
 namespace halfscope::reports::page {
 
 using analyzers::Study;
 using analyzers::underflow::Analysis;
 using analyzers::underflow::TensorFindings;
-using charts::Axis;
 
 using json = nlohmann::ordered_json;
 
 namespace {
-
-using Rows = std::map<std::string, json>;  ///< by key
 
 json cell_rows(const UpdateTable& table) {
   json out = json::array();
@@ -78,15 +75,12 @@ void put_updates(const Analysis& analysis, json& to) {
   const answer::UpdateSum all = answer::all_updates(analysis);
   if (all.weights == 0) return;
   const charts::UpdateWindow window = charts::update_window(all.table, analysis.target);
-  const analyzers::underflow::Target& target = analysis.target;
-  to["update-map"] = own_chart("pairs", {"w", "u", "count", "lost"},
-                               [&](Axis) { return charts::update_map(window, target); });
-  to["update-ratios"] = own_chart("ratios", {"e", "count", "lost"},
-                                  [&](Axis axis) { return charts::ratio_histogram(target, axis); });
-  to["update-errors"] =
-      own_chart("errors", {"e", "count"}, [](Axis axis) { return charts::error_histogram(axis); });
-  to["outcomes"] = own_chart("outcomes", {"name", "outcome", "order", "count", "of"},
-                             [](Axis) { return charts::outcome_bars(); });
+  to["update-map"] = own_chart({"w", "u", "count", "lost"},
+                               charts::update_map_parameters(window, analysis.target));
+  to["update-ratios"] =
+      own_chart({"e", "count", "lost"}, charts::ratio_parameters(analysis.target));
+  to["update-errors"] = own_chart({"e", "count"});
+  to["outcomes"] = own_chart({"name", "outcome", "order", "count", "of"});
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     const answer::Tensors tensors = answer::with_updates(answer::of_log(analysis.logs[log]));
     if (tensors.empty()) continue;
@@ -120,10 +114,8 @@ void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
   const std::vector<answer::Room> all = answer::rooms_to_use(study);
   if (all.empty()) return;
-  to["rooms"] = own_chart("rooms", {"name", "room", "step", "last"},
-                          [](Axis) { return charts::room_bars(); });
-  to["trends"] =
-      own_chart("trends", {"name", "step", "room"}, [](Axis) { return charts::room_lines(); });
+  to["rooms"] = own_chart({"name", "room", "step", "last"});
+  to["trends"] = own_chart({"name", "step", "room"});
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
@@ -168,8 +160,7 @@ json fit_rows(const analyzers::underflow::LogFindings& log) {
 
 void put_fits(const Analysis& analysis, json& to) {
   if (answer::fit_sums(analysis).tensors == 0) return;
-  to["fits"] = own_chart("fits", {"role", "format", "order", "as_is", "scaled"},
-                         [](Axis) { return charts::fit_bars(); });
+  to["fits"] = own_chart({"role", "format", "order", "as_is", "scaled"});
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     to["fits"]["rows"][std::to_string(log)]["all"] = fit_rows(analysis.logs[log]);
   }

@@ -8,8 +8,8 @@
 
 namespace halfscope::reports::page {
 
-/// Chart -> {data: the dataset's name, fields: names of a row's values, specs: linear|log ->
-/// Vega-Lite, rows: log -> key -> rows}. The key is "all", or a tensor's index as text.
+/// Chart -> {fields: names of a row's values, parameters: of its specification, rows: log -> key ->
+/// rows}. The key is "all", or a tensor's index as text.
 nlohmann::ordered_json own_charts_json(const analyzers::Study& study);
 
 }  // namespace halfscope::reports::page

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -22,7 +21,6 @@ namespace halfscope::reports::page {
 
 using analyzers::underflow::Analysis;
 using analyzers::underflow::TensorFindings;
-using charts::Axis;
 using charts::Window;
 
 using json = nlohmann::ordered_json;
@@ -78,26 +76,11 @@ json all_series(const Analysis& analysis) {
   return out;
 }
 
-json both_axes(const std::function<json(Axis)>& draw) {
-  return {{"linear", draw(Axis::linear)}, {"log", draw(Axis::logarithmic)}};
-}
-
-/// Specifications for what a loss scale acts on, and for the rest, where the recommended one would
-/// change nothing.
-json specs_json(const Window& scaled, const Window& gradients) {
-  Window unscaled = scaled;
-  unscaled.loss_scale = 1;  // no loss scale acts on these roles
-  unscaled.recommended = unscaled.lowest = unscaled.highest = std::nullopt;
-  json out;
-  for (const auto& [name, window] : {std::pair("scaled", scaled), {"unscaled", unscaled}}) {
-    const Window& w = window;
-    out["histogram"][name] = both_axes([&](Axis axis) { return charts::histogram(w, axis); });
-    out["heat"][name] = both_axes([&](Axis) { return charts::heat_map(w); });
-    out["scales"][name] = both_axes([&](Axis axis) { return charts::scale_curves(w, axis); });
-  }
-  out["gradients"]["scaled"] =
-      both_axes([&](Axis axis) { return charts::gradient_histogram(gradients, axis); });
-  return out;
+/// Of charts of what a loss scale acts on, of the rest, and of the picture of all gradients.
+json parameters_json(const Window& scaled, const Window& gradients) {
+  return {{"scaled", charts::series_parameters(scaled)},
+          {"unscaled", charts::series_parameters(charts::unscaled(scaled))},
+          {"gradients", charts::gradient_parameters(gradients)}};
 }
 
 /// What the columns of exports::to_csv() hold that is not in `analyze --json`, by tensor: its
@@ -125,10 +108,8 @@ json charts_json(const analyzers::Study& study) {
   const Analysis& analysis = study.analysis;
   const answer::Tensors tensors = kept_tensors(analysis);
   const Window window = charts::window_of(analysis, study.advice);
-  json out = {{"specs", specs_json(window, charts::gradient_window(analysis, study.advice))},
-              {"themes",
-               {{"light", charts::theme(charts::Theme::light)},
-                {"dark", charts::theme(charts::Theme::dark)}}},
+  const Window gradients = charts::gradient_window(analysis, study.advice);
+  json out = {{"parameters", parameters_json(window, gradients)},
               {"series", all_series(analysis)},
               {"scaled", {"gradients"}},
               {"facts", json::array()},

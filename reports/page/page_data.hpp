@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page's script draws with: specifications, themes, and sums that are no tensor's.
+// What the page's script draws with: parameters, and sums that are no tensor's.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace halfscope::reports::page {
 
-/// {specs: chart -> scaled|unscaled -> linear|log -> Vega-Lite, themes: light|dark -> config,
+/// {parameters: scaled|unscaled|gradients -> by name, of the specifications of series;
 ///  series: log -> gradients|role -> the fields of a tensor in `analyze --json` and `columns`,
 ///  scaled: the series a loss scale acts on, facts: a sentence a tensor of kept_tensors(),
 ///  first_tensor: its index, csv: what the CSV has beyond the JSON, own: own_charts_json()}

@@ -139,17 +139,32 @@ json flushed_rows(const PolicyStudy& study) {
   return out;
 }
 
-/// Of all logs: a page has one legend for them.
-std::set<std::string> kinds_of_marks(const Study& study) {
-  std::set<std::string> kinds;
+/// The kinds of marks that occur in some log, and their symbols: others would only fill the legend.
+/// Without a kind there is no legend; a scale wants a symbol all the same.
+json mark_parameters(const Study& study) {
+  using answer::Happening;
+  constexpr std::pair<Happening, const char*> kSymbols[] = {{Happening::overflow, "triangle-down"},
+                                                            {Happening::in_model, "cross"},
+                                                            {Happening::unknown, "diamond"},
+                                                            {Happening::applied, "square"},
+                                                            {Happening::retried, "triangle-up"}};
+  std::set<Happening> found;
   for (const PolicyStudy& replayed : study.policies) {
     for (const PolicyLine& line : answer::policy_lines(replayed)) {
       for (const answer::Mark& mark : answer::marks(*line.trace, replayed.series)) {
-        kinds.emplace(answer::name_of(mark.what));
+        found.insert(mark.what);
       }
     }
   }
-  return kinds;
+  json out = {{"marks", json::array()}, {"symbols", json::array()}};
+  for (const auto& [kind, symbol] : kSymbols) {
+    if (!found.contains(kind)) continue;
+    out["marks"].push_back(answer::name_of(kind));
+    out["symbols"].push_back(symbol);
+  }
+  if (found.empty()) return {{"marks", {""}}, {"symbols", {"circle"}}, {"mark-legend", nullptr}};
+  out["mark-legend"] = {{"$", "legend-below"}};
+  return out;
 }
 
 }  // namespace
@@ -157,12 +172,9 @@ std::set<std::string> kinds_of_marks(const Study& study) {
 void put_policy_charts(const Study& study, json& to) {
   if (study.policies.empty()) return;
   to["policy-scales"] = own_chart(
-      "policy-scales",
       {"kind", "name", "order", "fixed", "step", "until", "last", "log2", "scale", "what", "count"},
-      [&](charts::Axis) { return charts::policy_scales(kinds_of_marks(study)); });
-  to["policy-flushed"] =
-      own_chart("policy-flushed", {"name", "low", "high", "worst", "mean_text", "worst_text"},
-                [](charts::Axis) { return charts::policy_flushed(); });
+      mark_parameters(study));
+  to["policy-flushed"] = own_chart({"name", "low", "high", "worst", "mean_text", "worst_text"});
   for (std::size_t log = 0; log < study.analysis.logs.size(); ++log) {
     const std::string at = std::to_string(log);
     for (const PolicyStudy& replayed : study.policies) {

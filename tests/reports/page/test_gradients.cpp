@@ -73,14 +73,22 @@ TEST_CASE("without gradients there is no empty frame", "[reports][gradients]") {
   CHECK(!has(html, "data-log=\"1\""));
 }
 
-TEST_CASE("bars are coloured by what becomes of them at both scales", "[reports][gradients]") {
+TEST_CASE("the picture has the limits at both scales", "[reports][gradients]") {
   analyzers::recommend::Recommendation advice;
   advice.static_log2 = 10;
   const charts::Window window = charts::gradient_window(of_three_binades(), advice);
-  const std::string drawn =
-      charts::gradient_histogram(window, charts::Axis::linear)["transform"].dump();
-  CHECK(has(drawn, "datum.e + 0.5 < -25 ? 'zero' : datum.e + 0.5 < -14 ? 'subnormal'"));
-  CHECK(has(drawn, "datum.e + 0.5 < -35 ? 'zero' : datum.e + 0.5 < -24 ? 'subnormal'"));
+  const nlohmann::ordered_json drawn = charts::gradient_parameters(window);
+  CHECK(drawn["limits-now"][0] == -25);
+  CHECK(drawn["limits-now"][1] == -14);
+  CHECK(drawn["limits-then"][0] == -35);
+  CHECK(drawn["limits-then"][1] == -24);
+  REQUIRE(drawn["classes-shown"].size() == 2);
+  CHECK(drawn["classes-shown"][1]["title"] == "at scale 2^10");
+  const nlohmann::ordered_json alone =
+      charts::gradient_parameters(charts::gradient_window(of_three_binades(), {}));
+  CHECK(alone["limits-then"] == alone["limits-now"]);
+  CHECK(alone["classes-shown"].size() == 1);
+  CHECK(alone["limits"][0]["place"] == "alone");
 }
 
 TEST_CASE("its window is the gradients', whatever else is in the log", "[reports][gradients]") {
