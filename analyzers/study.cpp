@@ -188,8 +188,9 @@ void add_replays(Study& all, replay::PolicyOptions policies) {
   for (replay::StepSeries& run : std::exchange(all.series.series, {})) {
     const auto log = std::ranges::find(all.analysis.logs, run.log, &underflow::LogFindings::name);
     // Of a run log without gradients' tensors all that is known are magnitudes.
-    const bool magnitudes = log != all.analysis.logs.end() && log->kinds.empty() &&
-                            std::ranges::none_of(log->tensors, &underflow::TensorFindings::counted);
+    const bool magnitudes =
+        log != all.analysis.logs.end() && log->kinds.empty() &&
+        std::ranges::none_of(log->tensors, &underflow::TensorFindings::loss_scaled);
     all.policies.push_back(
         magnitudes ? replay::study_magnitudes(std::move(run), policies)
                    : replay::study_policies(std::move(run), policies, all.advice.static_advice()));

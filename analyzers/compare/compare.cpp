@@ -153,7 +153,7 @@ ComparedTensor compare_tensor(const Both<const LogFindings*>& runs, const Tensor
   ComparedTensor t;
   t.name = meeting_name(a.role, a.name);
   t.role = a.role;
-  t.counted = a.counted || b.counted;
+  t.loss_scaled = a.loss_scaled || b.loss_scaled;
   Paired steps = pair_steps(a, b);
   t.left_out = std::move(steps.alone);
   Side side_a, side_b;
@@ -263,7 +263,7 @@ bool keeps_16_bits(const LogFindings& log) {
 /// Whether the run computed gradients in the target format.
 bool any_in_target(const LogFindings& log) {
   return std::ranges::any_of(log.tensors, [](const TensorFindings& t) {
-    return t.counted && t.counts.total != 0 && t.zeros_may_be_flushed;
+    return t.loss_scaled && t.counts.total != 0 && t.zeros_may_be_flushed;
   });
 }
 

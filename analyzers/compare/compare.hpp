@@ -55,8 +55,8 @@ struct StepZeros {
 struct ComparedTensor {
   std::string name;  ///< role/path: --role may give the runs' names one role
   log::Role role = log::Role::unknown;
-  bool counted = false;     ///< a loss scale acts on it
-  Both<std::size_t> index;  ///< into the tensors of each Analysis
+  bool loss_scaled = false;  ///< a loss scale acts on it
+  Both<std::size_t> index;   ///< into the tensors of each Analysis
   std::vector<std::int64_t> steps;
   Both<std::vector<std::int64_t>> left_out;  ///< steps that only this run has
   Both<underflow::Counts> counts;

@@ -118,7 +118,7 @@ void sum_new_zeros(Comparison& c) {
   WholeZeros whole;
   std::set<std::int64_t> steps;
   for (const ComparedTensor& t : c.tensors) {
-    if (!t.counted) continue;
+    if (!t.loss_scaled) continue;
     known = known && t.new_zeros;
     all += t.new_zeros.value_or(Interval());
     for (const StepZeros& at : t.zeros_at) {
@@ -165,7 +165,7 @@ std::optional<Trouble> trouble(const underflow::LogFindings& log, bool of_target
     }
     if (values.low == 0) continue;
     ++out.tensors;
-    out.beside_gradients += tensor.counted ? 0 : 1;
+    out.beside_gradients += tensor.loss_scaled ? 0 : 1;
     out.values += values;
     if (values.low > most) out.most = meeting_name(tensor.role, tensor.name);
     most = std::max(most, values.low);
@@ -240,7 +240,7 @@ void sum_up(Comparison& c, const underflow::LogFindings& a, const underflow::Log
       c.updates->a += t.updates->a;
       c.updates->b += t.updates->b;
     }
-    if (!t.counted) continue;
+    if (!t.loss_scaled) continue;
     c.runs.a.not_finite += t.not_finite.a;
     c.runs.b.not_finite += t.not_finite.b;
     ++c.gradients;

@@ -53,7 +53,7 @@ std::uint64_t lost_of(const UpdateCounts& counts, bool wide_weight) {
 
 /// Whether a zero update may be one that underflowed, or whose gradient did.
 bool hides_updates(const ComparedTensor& t, const TensorFindings& of, bool far) {
-  const bool makes_updates = t.counted || t.role == log::Role::update;
+  const bool makes_updates = t.loss_scaled || t.role == log::Role::update;
   return makes_updates && of.zeros_may_be_flushed && !far;
 }
 

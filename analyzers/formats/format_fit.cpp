@@ -88,7 +88,7 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
     for (TensorFindings& t : log.tensors) {
       t.skipped_nan = t.skipped_inf = 0;
       for (const underflow::StepFindings& step : t.per_step) {
-        if (!t.counted || !skipped.contains(step.step)) continue;
+        if (!t.loss_scaled || !skipped.contains(step.step)) continue;
         t.skipped_nan += step.counts.nan.low;
         t.skipped_inf += step.counts.inf.low;
       }

@@ -37,7 +37,7 @@ struct Frame {
   std::string name;
   log::Role role = log::Role::unknown;
   RoleSource role_source = RoleSource::none;
-  bool counted = false;  ///< a loss scale acts on it: a gradient, or a loss held in FP16
+  bool loss_scaled = false;  ///< a loss scale acts on it: a gradient, or a loss held in FP16
   std::int64_t step = 0;
   std::optional<Dtype> source_dtype;    ///< what the values were held in; empty as below
   std::optional<Dtype> computed_dtype;  ///< as recorded; empty where the log does not say

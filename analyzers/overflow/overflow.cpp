@@ -106,7 +106,7 @@ bool OverflowFindings::bounds(const std::string& log, log::Role role, std::int64
 
 bool OverflowFindings::bounds(const underflow::TensorFindings& tensor,
                               const underflow::StepFindings& step) const {
-  if (!tensor.counted) return tensor.computed_in_fp16();
+  if (!tensor.loss_scaled) return tensor.computed_in_fp16();
   const bool in_fp16 =
       tensor.computed_in_fp16() || (!tensor.source_dtype && !tensor.computed_dtype);
   if (tensor.role != log::Role::loss) return bounds(tensor.log, tensor.role, step.step, in_fp16);

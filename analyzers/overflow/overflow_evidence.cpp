@@ -146,7 +146,7 @@ LargestGradient largest_gradient(const LogView& view, const Run& run) {
   for (const auto& [at, unused] : run.steps) {
     for (const std::size_t i : view.order.tensors()) {
       const TensorFindings& tensor = view.tensor(i);
-      const StepFindings* step = tensor.counted ? underflow::find_step(tensor, at) : nullptr;
+      const StepFindings* step = tensor.loss_scaled ? underflow::find_step(tensor, at) : nullptr;
       if (step == nullptr || !step->largest) continue;
       const double held = view.scalars.in_fp16(tensor.role, at, *step->max_abs);
       const bool whole = held == *step->max_abs;

@@ -49,7 +49,7 @@ Lead lead_of_scalars(const LogView& view, const Mark& mark, std::int64_t step) {
 
 Glimpse glimpse_of(const underflow::TensorFindings& tensor, const underflow::StepFindings& step) {
   return {step.step, step.max_abs, step.counts.nan, step.counts.inf,
-          tensor.counted ? step.counts.classes.overflow : step.overflow_at_1};
+          tensor.loss_scaled ? step.counts.classes.overflow : step.overflow_at_1};
 }
 
 std::vector<Lead> find_leads(const LogView& view, const Run& run) {

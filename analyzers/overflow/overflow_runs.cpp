@@ -26,8 +26,8 @@ struct Glance {
 bool concerns(Kind kind, const TensorFindings& tensor) {
   switch (kind) {
     case Kind::recorded: return true;
-    case Kind::what_if_forward: return !tensor.counted && tensor.role != Role::unknown;
-    case Kind::what_if_gradient: return tensor.counted;
+    case Kind::what_if_forward: return !tensor.loss_scaled && tensor.role != Role::unknown;
+    case Kind::what_if_gradient: return tensor.loss_scaled;
   }
   return false;
 }
@@ -156,7 +156,7 @@ LogView::LogView(const underflow::Analysis& of, const underflow::LogFindings& on
   any_narrow = std::ranges::any_of(log.tensors, underflow::computed_narrow);
   for (const TensorFindings& t : log.tensors) formats.add(t);
   at_run_scale = std::ranges::any_of(log.tensors, [&](const TensorFindings& t) {
-    return t.counted && std::ranges::any_of(t.per_step, [&](const StepFindings& step) {
+    return t.loss_scaled && std::ranges::any_of(t.per_step, [&](const StepFindings& step) {
              return step.loss_scale != of.loss_scale;
            });
   });

@@ -110,7 +110,7 @@ void read_tensor_files(const log::OpenPath& log, const TimelineSelection& s, con
   common::Timeline timeline(log.path.string(), s, visit);
   Visitor through = visit;
   through.frame = [&](frames::Frame&& frame) {
-    if (s.scale_tag && frame.counted) {
+    if (s.scale_tag && frame.loss_scaled) {
       timeline.tensor(std::move(frame));
     } else {
       const bool told = frame.scale != 1.0;

@@ -31,7 +31,7 @@ underflow::Share flushed_at(const underflow::Analysis& analysis, int k) {
   underflow::Share share;
   Interval kept;
   for (const underflow::TensorFindings& t : analysis.tensors()) {
-    if (t.counted) add_share(share, kept, t, t.classes_at(analysis.target, k));
+    if (t.loss_scaled) add_share(share, kept, t, t.classes_at(analysis.target, k));
   }
   if (share.kept) share.kept = kept;
   return share;

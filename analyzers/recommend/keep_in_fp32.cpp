@@ -158,7 +158,7 @@ std::vector<Group> groups_of(const AllPeaks& peaks) {
   for (const LogFindings& log : peaks.basis().analysis.logs) {
     const Modules modules(log);
     for (const TensorFindings& t : log.tensors) {
-      if (t.counted) by_name[modules.of(t)].push_back(&t);
+      if (t.loss_scaled) by_name[modules.of(t)].push_back(&t);
     }
   }
   std::vector<Group> groups;

@@ -36,12 +36,12 @@ std::vector<Layer> layers_of(const underflow::Analysis& analysis) {
     std::map<std::string, std::size_t> index;
     for (const TensorFindings& t : log.tensors) {
       const bool weight = t.role == Role::weight && t.shape.size() >= 2;
-      if (!t.counted && !weight) continue;
+      if (!t.loss_scaled && !weight) continue;
       const std::string name = modules.of(t);
       const auto [at, is_new] = index.try_emplace(name, layers.size());
       if (is_new) layers.push_back({log.name, name, {}, nullptr, nullptr});
       Layer& layer = layers[at->second];
-      if (t.counted) layer.gradients.push_back(&t);
+      if (t.loss_scaled) layer.gradients.push_back(&t);
       if (t.role == Role::activation_grad) layer.activation_grad = &t;
       if (weight) layer.weight = &t;
     }

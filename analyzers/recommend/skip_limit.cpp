@@ -44,7 +44,7 @@ std::optional<double> largest_finite(const underflow::Analysis& analysis) {
   std::optional<double> largest;
   for (const underflow::LogFindings& log : analysis.logs) {
     for (const underflow::TensorFindings& t : log.tensors) {
-      if (t.counted) largest = std::max(largest, t.max_abs);
+      if (t.loss_scaled) largest = std::max(largest, t.max_abs);
     }
     for (const frames::StepPeak& peak : log.peaks) {
       const bool counts = is_gradient(peak.role) && std::isfinite(peak.max_abs) && peak.max_abs > 0;

@@ -44,7 +44,7 @@ Steps steps_of(const LogPeaks& peaks, Format format) {
   visit.nonfinite = [&](std::int64_t step, bool) { steps[step].broken = true; };
   bool any = false;
   for (const underflow::TensorFindings& t : peaks.log().tensors) {
-    if (!t.counted) continue;
+    if (!t.loss_scaled) continue;
     any = true;
     peaks.of_tensor(t, visit);
     censor_unrecorded(t, peaks.scalars(), steps);

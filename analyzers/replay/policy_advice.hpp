@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay teaches: settings that would have skipped least, and traps that were stepped in.
+// What a replay teaches: settings that would have skipped least, and pitfalls that were stepped in.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ std::optional<TunedPolicy> tune(const policy::Policy& policy, const StepSeries& 
 /// setting gets around, in whole sentences. Empty where they do neither.
 std::string what_stops(const TunedPolicy& tuned, const StepSeries& series, double target_underflow);
 
-enum class TrapKind : std::uint8_t {
+enum class PitfallKind : std::uint8_t {
   nan_in_model,
   norm_overflow,
   not_in_checkpoint,
@@ -71,11 +71,11 @@ enum class TrapKind : std::uint8_t {
   applied,
   retries
 };
-std::string_view name_of(TrapKind kind);  ///< as JSON has it
+std::string_view name_of(PitfallKind kind);  ///< as JSON has it
 
-/// A known trap that applies to this run.
-struct Trap {
-  TrapKind kind = TrapKind::floor;
+/// A known pitfall that applies to this run.
+struct Pitfall {
+  PitfallKind kind = PitfallKind::floor;
   std::string policy;  ///< whose; "recorded" of the run itself
   std::optional<std::int64_t> step;
   std::string what;  ///< happens: a sentence
@@ -83,6 +83,6 @@ struct Trap {
   std::string text() const { return what + " " + rest; }
 };
 
-std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces);
+std::vector<Pitfall> pitfalls(const StepSeries& series, const std::vector<Trace>& traces);
 
 }  // namespace halfscope::analyzers::replay

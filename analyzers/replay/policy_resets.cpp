@@ -104,15 +104,15 @@ std::optional<double> start_of(const StepSeries& series,
   return series.steps.front() == 0 ? series.recorded_scale.front() : std::nullopt;
 }
 
-Trap risen(const Change& change, const StepSeries& series,
-           const std::optional<policy::Policy>& policy) {
+Pitfall risen(const Change& change, const StepSeries& series,
+              const std::optional<policy::Policy>& policy) {
   const std::int64_t step = series.steps[change.at];
   const bool anew = start_of(series, policy) == change.now;
   const std::string why = is_lost(change.was)
                               ? "where no policy comes back from"
                               : fmt::format("which is more than {} lets it grow",
                                             policy ? "the policy" : "any policy known here");
-  return {TrapKind::not_in_checkpoint, "recorded", step,
+  return {PitfallKind::not_in_checkpoint, "recorded", step,
           fmt::format("The loss scale jumps from {} to {} at step {}, {}.", scale_words(change.was),
                       scale_words(change.now), step, why),
           fmt::format(
@@ -122,10 +122,10 @@ Trap risen(const Change& change, const StepSeries& series,
               anew ? ": it begins at its initial scale again" : ", or the scale was set by hand")};
 }
 
-Trap fallen(const Change& change, const StepSeries& series) {
+Pitfall fallen(const Change& change, const StepSeries& series) {
   const std::int64_t step = series.steps[change.at];
   return {
-      TrapKind::not_in_checkpoint, "recorded", step,
+      PitfallKind::not_in_checkpoint, "recorded", step,
       fmt::format("The loss scale falls from {} to {}, where it starts, at step {}, although "
                   "no step before that overflowed.",
                   scale_words(change.was), scale_words(change.now), step),
@@ -152,7 +152,7 @@ const Change* first_fall(const std::vector<Change>& changes, const StepSeries& s
 
 }  // namespace
 
-std::optional<Trap> scale_reset(const StepSeries& series) {
+std::optional<Pitfall> scale_reset(const StepSeries& series) {
   const std::vector<Change> changes = changes_of(series);
   if (changes.empty()) return std::nullopt;
   const std::optional<policy::Policy> policy = recorded_policy(series);

@@ -11,6 +11,6 @@ namespace halfscope::analyzers::replay {
 /// The first step at which the recorded scale begins anew, as one does that was not in the
 /// checkpoint: it rises by more than the run's policy lets it grow, or falls to where it starts
 /// although nothing overflowed.
-std::optional<Trap> scale_reset(const StepSeries& series);
+std::optional<Pitfall> scale_reset(const StepSeries& series);
 
 }  // namespace halfscope::analyzers::replay

@@ -104,10 +104,11 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
   study.tuned =
       tune(to_tune(options, study.series), study.series, options.targets, options.harmless);
   study.target_underflow = options.targets.target_underflow;
-  study.traps = traps(study.series, study.traces);
+  study.pitfalls = pitfalls(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump
-    std::erase_if(study.traps,
-                  [](const Trap& trap) { return trap.kind == TrapKind::not_in_checkpoint; });
+    std::erase_if(study.pitfalls, [](const Pitfall& pitfall) {
+      return pitfall.kind == PitfallKind::not_in_checkpoint;
+    });
   }
   return study;
 }

@@ -43,7 +43,7 @@ struct PolicyStudy {
   std::optional<Trace> fixed;  ///< the recommended static scale, where there is one
   std::optional<TunedPolicy> tuned;
   double target_underflow = 0;  ///< that `tuned` was to keep
-  std::vector<Trap> traps;
+  std::vector<Pitfall> pitfalls;
 };
 
 /// The run's own policy, with its settings; else PyTorch's.

@@ -17,13 +17,13 @@
 
 namespace halfscope::analyzers::replay {
 
-std::string_view name_of(Fate fate) {
-  switch (fate) {
-    case Fate::ran: return "ran";
-    case Fate::error: return "error";
-    case Fate::floor: return "floor";
-    case Fate::zero: return "zero";
-    case Fate::infinity: return "infinity";
+std::string_view name_of(TraceOutcome outcome) {
+  switch (outcome) {
+    case TraceOutcome::ran: return "ran";
+    case TraceOutcome::error: return "error";
+    case TraceOutcome::floor: return "floor";
+    case TraceOutcome::zero: return "zero";
+    case TraceOutcome::infinity: return "infinity";
   }
   return "ran";
 }
@@ -65,13 +65,13 @@ bool near_end(std::size_t index, std::size_t steps) {
   return index + std::max<std::size_t>(10, steps / 10) >= steps;
 }
 
-Fate fate_of(const policy::Policy& policy, const Trace& trace, bool overflow_at_end) {
-  if (trace.error) return Fate::error;
-  if (trace.final_scale == 0) return Fate::zero;
-  if (std::isinf(trace.final_scale)) return Fate::infinity;
+TraceOutcome outcome_of(const policy::Policy& policy, const Trace& trace, bool overflow_at_end) {
+  if (trace.error) return TraceOutcome::error;
+  if (trace.final_scale == 0) return TraceOutcome::zero;
+  if (std::isinf(trace.final_scale)) return TraceOutcome::infinity;
   const policy::Info& info = policy::info_of(policy);
   const bool moves = !info.interval.empty() || !info.floor.empty();
-  return moves && overflow_at_end && at_floor(policy) ? Fate::floor : Fate::ran;
+  return moves && overflow_at_end && at_floor(policy) ? TraceOutcome::floor : TraceOutcome::ran;
 }
 
 void replay_one(policy::Policy policy, const StepSeries& series, Trace& trace) {
@@ -107,7 +107,7 @@ void replay_one(policy::Policy policy, const StepSeries& series, Trace& trace) {
   if (!trace.scale.empty() && trace.scale.back().second != trace.final_scale) {
     overflow_at_end = false;
   }
-  trace.fate = fate_of(policy, trace, overflow_at_end && near_end(overflowed, trace.length));
+  trace.outcome = outcome_of(policy, trace, overflow_at_end && near_end(overflowed, trace.length));
   add_flushed(trace, series);
 }
 

@@ -16,14 +16,14 @@
 namespace halfscope::analyzers::replay {
 
 /// Why a trace ended, or where its scale ran to.
-enum class Fate : std::uint8_t {
+enum class TraceOutcome : std::uint8_t {
   ran,       ///< neither of the below
   error,     ///< the framework ends training
   floor,     ///< at its least setting at the end, and steps still overflow there
   zero,      ///< the scale became 0
   infinity,  ///< the scale became infinite
 };
-std::string_view name_of(Fate fate);
+std::string_view name_of(TraceOutcome outcome);
 
 struct TraceError {
   std::string message;  ///< the framework's
@@ -58,7 +58,7 @@ struct Trace {
   std::uint64_t model_nan_skips = 0;              ///< skipped where no scale would have helped
   std::uint64_t model_nan_applied = 0;            ///< applied where no scale would have helped
   std::optional<TraceError> error;
-  Fate fate = Fate::ran;
+  TraceOutcome outcome = TraceOutcome::ran;
 
   /// Share flushed at the steps that have tables: [low, high]; empty where there are none.
   std::optional<std::pair<double, double>> mean_flushed, worst_flushed;

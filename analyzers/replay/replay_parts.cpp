@@ -290,7 +290,7 @@ void replay_layers(const policy::Als& policy, const StepSeries& series, Trace& t
     if (overflow) trace.overflow.push_back(step);
     if (overflow && !trace.error) trace.applied_nonfinite.push_back(step);
   }
-  if (trace.error) trace.fate = Fate::error;
+  if (trace.error) trace.outcome = TraceOutcome::error;
   for (Layer& layer : layers) trace.parts.emplace_back(layer.gradient->name, layer.scale);
 }
 

@@ -116,8 +116,8 @@ std::optional<Trace> recorded_trace(const StepSeries& series) {
   }
   trace.length = series.steps.size();
   trace.final_scale = scale;
-  if (scale == 0) trace.fate = Fate::zero;
-  if (std::isinf(scale)) trace.fate = Fate::infinity;
+  if (scale == 0) trace.outcome = TraceOutcome::zero;
+  if (std::isinf(scale)) trace.outcome = TraceOutcome::infinity;
   add_flushed(trace, series);
   return trace;
 }

@@ -32,7 +32,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Tensor {
   TensorSeries series;
-  bool counted = false;
+  bool loss_scaled = false;
   underflow::Provenance provenance;
   std::vector<std::pair<std::int64_t, std::uint64_t>> zeros;
 };
@@ -131,7 +131,7 @@ Tensor& SeriesBuilder::Found::tensor_of(const Frame& frame) {
     tensors.emplace_back();
     tensors.back().series.name = frame.name;
     tensors.back().series.role = frame.role;
-    tensors.back().counted = frame.counted;
+    tensors.back().loss_scaled = frame.loss_scaled;
   }
   return tensors[at->second];
 }
@@ -142,10 +142,10 @@ void SeriesBuilder::add(const Frame& frame) {
   if (is_forward(frame.role) && nonfinite) all.broken_forward.insert(frame.step);
   const bool gradient = is_gradient(frame.role);
   const bool parameter = frame.role == Role::weight || frame.role == Role::activation;
-  if (!frame.counted && !gradient && !parameter) return;
+  if (!frame.loss_scaled && !gradient && !parameter) return;
   Tensor& tensor = all.tensor_of(frame);
   tensor.provenance.add(frame, all.target.format);
-  if (frame.counted) {
+  if (frame.loss_scaled) {
     if (const std::uint64_t zeros = frame.table.zero().low; zeros != 0) {
       tensor.zeros.emplace_back(frame.step, zeros);
     }
@@ -214,7 +214,7 @@ void SeriesBuilder::Found::tell_formats() {
     told.role = tensor.series.role;
     tensor.provenance.tell(told, target.format);
     formats.add(told);
-    told.counted = tensor.counted;
+    told.loss_scaled = tensor.loss_scaled;
     bfloat16.add(told);
     if (told.role == Role::weight_grad) ++recorded.tables.weights;
     if (told.role == Role::activation_grad) ++recorded.tables.activations;
@@ -323,7 +323,7 @@ void SeriesBuilder::Found::add_tensors(StepSeries& series) {
     Tensor& tensor = tensors.front();
     underflow::TensorFindings told;
     tensor.provenance.tell(told, target.format);
-    if (tensor.counted && !told.underflow_identifiable) {
+    if (tensor.loss_scaled && !told.underflow_identifiable) {
       for (const auto& [step, zeros] : tensor.zeros) flushed.add_perhaps(step, zeros);
     }
     std::stable_sort(tensor.series.steps.begin(), tensor.series.steps.end(),

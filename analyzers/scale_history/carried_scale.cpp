@@ -34,7 +34,7 @@ ToldByStep scales_of(const LogFindings& log) {
 std::map<std::int64_t, double> largest_of(const LogFindings& log) {
   std::map<std::int64_t, double> largest;
   for (const underflow::TensorFindings& tensor : log.tensors) {
-    if (!tensor.counted) continue;
+    if (!tensor.loss_scaled) continue;
     for (const underflow::StepFindings& step : tensor.per_step) {
       if (step.scale != 1 || step.counts.finite_nonzero.low == 0) continue;
       double& kept = largest[step.step];

@@ -51,8 +51,8 @@ std::function<void(const Frame&)> InBfloat16::begin(const std::string& log) {
 void InBfloat16::add(const Frame& frame, Tensors& tensors) {
   const double loss_scale = at_run_scale_ ? frame.run_scale : loss_scale_;
   const bool half = frame.source_dtype == Dtype::f16 || frame.computed_dtype == Dtype::f16;
-  possible_ =
-      possible_ && !(frame.counted && half) && exact_log2(loss_scale) && exact_log2(frame.scale);
+  possible_ = possible_ && !(frame.loss_scaled && half) && exact_log2(loss_scale) &&
+              exact_log2(frame.scale);
   if (!possible_) return;
   Tensor& tensor = tensors[frame.name];
   const StepClasses found = classes_of(frame, target_, loss_scale);

@@ -140,7 +140,7 @@ int top_exponent(const Tensors& tensors) {
 std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
   Tensors tensors;
   for (const TensorFindings& t : analysis.tensors()) {
-    if (t.counted) tensors.push_back(&t);
+    if (t.loss_scaled) tensors.push_back(&t);
   }
   return tensors;
 }

@@ -50,8 +50,8 @@ void judge_zeros(TensorFindings& t, bool zeros, Format target) {
 }
 
 void Bfloat16Run::add(const TensorFindings& tensor) {
-  half_ = half_ || (tensor.counted && tensor.computed_in_fp16());
-  bfloat16_ = bfloat16_ || (tensor.counted && tensor.computed_dtype == Dtype::bf16);
+  half_ = half_ || (tensor.loss_scaled && tensor.computed_in_fp16());
+  bfloat16_ = bfloat16_ || (tensor.loss_scaled && tensor.computed_dtype == Dtype::bf16);
 }
 
 bool runs_in_bfloat16(const Analysis& analysis) {
@@ -59,7 +59,7 @@ bool runs_in_bfloat16(const Analysis& analysis) {
   for (const LogFindings& log : analysis.logs) {
     Bfloat16Run run;
     for (const TensorFindings& t : log.tensors) run.add(t);
-    if (std::ranges::none_of(log.tensors, &TensorFindings::counted)) continue;
+    if (std::ranges::none_of(log.tensors, &TensorFindings::loss_scaled)) continue;
     if (!run.is_one()) return false;
     any = true;
   }

@@ -87,7 +87,7 @@ bool as_computed(const StepFindings& step) {
 std::optional<double> computed_scale(const TensorFindings& tensor, const StepFindings& step,
                                      const LogScalars& scalars, WithoutScalars without) {
   if (step.scale != 1.0) return step.scale;
-  if (!tensor.counted || before_scaling(tensor, step)) return 1.0;
+  if (!tensor.loss_scaled || before_scaling(tensor, step)) return 1.0;
   if (const auto known = scalars.loss_scale(step.step)) return known;
   const bool told = !scalars.empty() || without == WithoutScalars::as_recorded;
   return told && as_computed(step) ? std::optional(1.0) : std::nullopt;

@@ -81,7 +81,7 @@ std::optional<double> computed_scale(const TensorFindings& tensor, const StepFin
 /// The scale a step is seen at: the one its counts are for where a loss scale acts on the tensor,
 /// else 1.
 inline double scale_seen(const TensorFindings& tensor, const StepFindings& step) {
-  return tensor.counted ? step.loss_scale : 1.0;
+  return tensor.loss_scaled ? step.loss_scale : 1.0;
 }
 
 /// Whether the largest finite value of a step overflows in `format` at a loss scale. Exact.

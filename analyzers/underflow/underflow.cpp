@@ -151,7 +151,7 @@ struct Collector {
     tensor.name = first.name;
     tensor.role = first.role;
     tensor.role_source = first.role_source;
-    tensor.counted = first.counted;
+    tensor.loss_scaled = first.loss_scaled;
   }
 
   void add(const Frame& frame, const Target& target, double loss_scale) {

@@ -92,7 +92,7 @@ struct TensorFindings {
   /// A bucket of the log holds zero and values that FP16 keeps: what is flushed is not known, and
   /// underflow_identifiable is false.
   bool hidden_by_buckets = false;
-  bool counted = false;  ///< a loss scale acts on it; Frame::counted
+  bool loss_scaled = false;  ///< a loss scale acts on it; Frame::loss_scaled
   bool unscale_exact = true;
   std::vector<std::uint64_t> shape;  ///< of the last step
 

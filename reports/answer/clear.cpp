@@ -19,7 +19,7 @@ std::string clear_text(const analyzers::Study& study) {
     return "";
   }
   if (refused) return "";
-  if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.counted; })) {
+  if (std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.loss_scaled; })) {
     const bool bounds =
         study.advice.underflow_not_identifiable || study.advice.overflow_not_identifiable;
     return fmt::format("Nothing was found that harms training in {}.{}",

@@ -148,7 +148,7 @@ FarZeros far_zeros(const Comparison& c) {
   for (const analyzers::compare::ComparedTensor& t : c.tensors) {
     const bool a = t.far.a && t.lost.a.high != t.likely_lost.a.high;
     const bool b = t.far.b && t.lost.b.high != t.likely_lost.b.high;
-    if (!t.counted || (!a && !b)) continue;
+    if (!t.loss_scaled || (!a && !b)) continue;
     out.smallest_log2 =
         out.any() ? std::min(out.smallest_log2, *t.smallest_log2) : *t.smallest_log2;
     out.in_a = out.in_a || a;

@@ -113,7 +113,7 @@ void at_asked_scale(const Study& study, List& to) {
   if (study.analysis.loss_scale == 1 || !events_of(study, Cause::by_scale).empty()) return;
   Interval overflow(0);
   for (const auto& tensor : study.analysis.tensors()) {
-    if (tensor.counted) overflow += tensor.counts.classes.overflow;
+    if (tensor.loss_scaled) overflow += tensor.counts.classes.overflow;
   }
   if (overflow.high == 0) return;
   to.push_back(

@@ -103,8 +103,8 @@ std::size_t skipped_at_end(const Trace& run, const StepSeries& series) {
 std::string astray(const Trace& run, const StepSeries& series) {
   constexpr std::size_t kMany = 10;
   constexpr double kUseless = 0x1p-14;  // gradients are flushed that no scale was to touch
-  if (run.fate == replay::Fate::zero) return "The run's loss scale collapsed to 0.";
-  if (run.fate == replay::Fate::infinity) {
+  if (run.outcome == replay::TraceOutcome::zero) return "The run's loss scale collapsed to 0.";
+  if (run.outcome == replay::TraceOutcome::infinity) {
     return "The run's loss scale grew to infinity, where it stays.";
   }
   const std::size_t skipped = skipped_at_end(run, series);
@@ -132,9 +132,9 @@ void collapsed(const Trace& run, const StepSeries& series, List& to) {
                 Evidence::policies});
 }
 
-/// A trap the run itself stepped into; the rest is advice.
-void sprung(const replay::Trap& trap, List& to) {
-  to.push_back({Severity::warning, log::printable(trap.what), log::printable(trap.rest),
+/// A pitfall the run itself stepped into; the rest is advice.
+void sprung(const replay::Pitfall& pitfall, List& to) {
+  to.push_back({Severity::warning, log::printable(pitfall.what), log::printable(pitfall.rest),
                 Evidence::policies});
 }
 
@@ -160,10 +160,11 @@ void policies(const Study& study, List& to) {
       if (!said) lost_needlessly(replayed, *replayed.recorded, study.advice.asked, to);
     }
     const bool told = ended || to.size() != before;
-    for (const replay::Trap& trap : replayed.traps) {
-      if (trap.policy != "recorded" || (told && trap.kind == replay::TrapKind::nan_in_model))
+    for (const replay::Pitfall& pitfall : replayed.pitfalls) {
+      if (pitfall.policy != "recorded" ||
+          (told && pitfall.kind == replay::PitfallKind::nan_in_model))
         continue;
-      if (to.size() - before < kMostOfALog) sprung(trap, to);
+      if (to.size() - before < kMostOfALog) sprung(pitfall, to);
     }
   }
 }

@@ -29,7 +29,7 @@ Severity severity_of(double share, const analyzers::underflow::RecommendOptions&
 Share flushed_now(const Study& study) {
   Share out;
   for (const auto& tensor : study.analysis.tensors()) {
-    if (!tensor.counted) continue;
+    if (!tensor.loss_scaled) continue;
     out.count += tensor.counts.classes.flushed_to_zero;
     out.of += tensor.counts.finite_nonzero;
   }
@@ -179,7 +179,7 @@ namespace {
 std::string hiding_format(const Study& study) {
   const auto tensors = study.analysis.tensors();
   const auto hiding = std::ranges::find_if(tensors, [](const auto& t) {
-    return t.counted && !t.underflow_identifiable && t.counts.total != 0;
+    return t.loss_scaled && !t.underflow_identifiable && t.counts.total != 0;
   });
   return hiding == tensors.end() ? "16 bits" : computed_text(*hiding);
 }

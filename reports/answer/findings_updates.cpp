@@ -42,7 +42,7 @@ void unknown_updates(const Study& study, List& to) {
   const bool master = std::ranges::any_of(analysis.tensors(), [](const TensorFindings& t) {
     return t.role == log::Role::master_weight;
   });
-  const bool trained = std::ranges::any_of(analysis.tensors(), &TensorFindings::counted);
+  const bool trained = std::ranges::any_of(analysis.tensors(), &TensorFindings::loss_scaled);
   if (!narrow || master || !trained) return;
   to.push_back({Severity::note,
                 fmt::format("Weights are stored in {}, and the log has neither FP32 master weights "

@@ -39,10 +39,10 @@ struct View {
 
 View view_of(const Analysis& analysis, const LogFindings& log) {
   View view{analysis, log, {}, {}, {}, false};
-  view.gradients = std::ranges::any_of(log.tensors, &TensorFindings::counted);
+  view.gradients = std::ranges::any_of(log.tensors, &TensorFindings::loss_scaled);
   for (const TensorFindings& t : log.tensors) {
     for (const analyzers::underflow::StepFindings& step : t.per_step) view.steps.insert(step.step);
-    if (t.counted == view.gradients) view.tensors.push_back(&t);
+    if (t.loss_scaled == view.gradients) view.tensors.push_back(&t);
   }
   for (const StepPeak& peak : log.peaks) {
     if (peak.tensor.empty()) continue;  // of a role: made from these
@@ -192,10 +192,10 @@ std::string scalars_text(const View& view) {
   if (of_scale > 0) {
     return fmt::format("; the scalars of {} show what the loss scale did", plural(steps, "step"));
   }
-  const bool counted = std::ranges::any_of(
+  const bool has_counter = std::ranges::any_of(
       view.log.kinds, [](const auto& kind) { return kind.counted_from.has_value(); });
   if (!view.log.skips.empty() || steps == 0) return "";
-  if (counted) {
+  if (has_counter) {
     return fmt::format(
         "; the scalars of {} have no loss scale, and their counter shows no skipped step",
         plural(steps, "step"));

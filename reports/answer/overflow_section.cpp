@@ -123,7 +123,7 @@ Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
 
 /// Headroom at scale 1, seen at the scale to use where one acts on the tensor.
 double to_use(const Study& study, const Headroom& h, double at_1) {
-  const bool scaled = study.analysis.tensors()[h.tensor].counted && study.advice.static_log2;
+  const bool scaled = study.analysis.tensors()[h.tensor].loss_scaled && study.advice.static_log2;
   return at_1 - (scaled ? *study.advice.static_log2 : 0);
 }
 

@@ -111,12 +111,13 @@ std::vector<std::string> notes(const PolicyStudy& study) {
 }
 
 /// Whether it concerns the run, the policy that was tuned, or one that was asked for.
-bool concerns(const analyzers::replay::Trap& trap, const PolicyStudy& study, bool asked) {
-  return asked || trap.policy == "recorded" || (study.tuned && trap.policy == study.tuned->name);
+bool concerns(const analyzers::replay::Pitfall& pitfall, const PolicyStudy& study, bool asked) {
+  return asked || pitfall.policy == "recorded" ||
+         (study.tuned && pitfall.policy == study.tuned->name);
 }
 
-std::string policy_of(const analyzers::replay::Trap& trap, const PolicyStudy& study) {
-  if (trap.policy != "recorded") return trap.policy;
+std::string policy_of(const analyzers::replay::Pitfall& pitfall, const PolicyStudy& study) {
+  if (pitfall.policy != "recorded") return pitfall.policy;
   return study.series.from_magnitudes ? "this series" : "the run itself";
 }
 
@@ -153,9 +154,9 @@ std::string policies_digest(const analyzers::Study& study) {
 
 std::vector<PitfallWords> pitfalls(const PolicyStudy& study, bool asked) {
   std::vector<PitfallWords> out;
-  for (const analyzers::replay::Trap& trap : study.traps) {
-    const bool first = concerns(trap, study, asked);
-    const std::string name = policy_of(trap, study), text = trap.text();
+  for (const analyzers::replay::Pitfall& pitfall : study.pitfalls) {
+    const bool first = concerns(pitfall, study, asked);
+    const std::string name = policy_of(pitfall, study), text = pitfall.text();
     const auto same = std::ranges::find_if(out, [&](const PitfallWords& words) {
       return words.text == text && words.concerns == first;
     });

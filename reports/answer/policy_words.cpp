@@ -15,9 +15,9 @@ namespace halfscope::reports::answer {
 
 using namespace analyzers;
 
-using analyzers::replay::Fate;
 using analyzers::replay::PolicyStudy;
 using analyzers::replay::Trace;
+using analyzers::replay::TraceOutcome;
 using analyzers::replay::TunedPolicy;
 
 namespace {
@@ -88,13 +88,13 @@ std::string scales_text(const Trace& trace) {
 }
 
 std::string end_text(const Trace& trace, const replay::StepSeries& series) {
-  switch (trace.fate) {
-    case Fate::ran: break;
-    case Fate::error:
+  switch (trace.outcome) {
+    case TraceOutcome::ran: break;
+    case TraceOutcome::error:
       return fmt::format("ends at step {}", trace.error ? step_text(trace.error->step) : "?");
-    case Fate::floor: return short_scale(trace.final_scale) + ", its floor";
-    case Fate::zero: return "0: collapsed";
-    case Fate::infinity: return "infinite: stuck";
+    case TraceOutcome::floor: return short_scale(trace.final_scale) + ", its floor";
+    case TraceOutcome::zero: return "0: collapsed";
+    case TraceOutcome::infinity: return "infinite: stuck";
   }
   return series.steps.empty() ? "-" : short_scale(trace.final_scale);
 }
@@ -163,7 +163,7 @@ std::string run_text(const PolicyStudy& study) {
   if (!study.recorded) return out;
   const Trace& run = *study.recorded;
   out += fmt::format("The run itself: {}, loss scale {}", losses_sentence(run), scales_text(run));
-  if (run.fate != Fate::ran) out += ", " + end_text(run, study.series) + " in the end";
+  if (run.outcome != TraceOutcome::ran) out += ", " + end_text(run, study.series) + " in the end";
   const std::string flushed = study.series.in_bfloat16 ? "" : run_flushed_sentence(run);
   return out + flushed + ".\n" + check_text(study);
 }

@@ -99,12 +99,12 @@ Tensors of_role(const Tensors& tensors, log::Role role) {
 Tensors counted_of(const Tensors& tensors) {
   Tensors out;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
-               [](const TensorFindings* tensor) { return tensor->counted; });
+               [](const TensorFindings* tensor) { return tensor->loss_scaled; });
   return out;
 }
 
 Classes classes_of(const analyzers::underflow::Analysis& analysis, const TensorFindings& tensor) {
-  const bool as_counted = tensor.counted || analysis.loss_scale == 1;
+  const bool as_counted = tensor.loss_scaled || analysis.loss_scale == 1;
   return as_counted ? tensor.counts.classes : tensor.classes_at(analysis.target, 0);
 }
 
@@ -113,7 +113,7 @@ Tensors worst_first(const analyzers::underflow::Analysis& analysis) {
     int kind = 0;
     double overflow = 0, zero = 0;
     const TensorFindings* tensor = nullptr;
-    auto key() const { return std::tuple(kind, !tensor->counted, -overflow, -zero); }
+    auto key() const { return std::tuple(kind, !tensor->loss_scaled, -overflow, -zero); }
   };
   std::vector<Harm> all;
   for (const TensorFindings* tensor : all_tensors(analysis)) {
@@ -137,7 +137,7 @@ std::vector<log::Role> roles_in(const analyzers::underflow::Analysis& analysis) 
 
 bool is_counted(const analyzers::underflow::Analysis& analysis, log::Role role) {
   return std::ranges::any_of(analysis.tensors(), [role](const TensorFindings& tensor) {
-    return tensor.role == role && tensor.counted;
+    return tensor.role == role && tensor.loss_scaled;
   });
 }
 

@@ -66,14 +66,14 @@ std::string_view no_cure_text(const analyzers::overflow::OverflowEvent& event) {
 
 bool hides_underflow(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors(), [](const analyzers::underflow::TensorFindings& t) {
-    return t.counted && !t.underflow_identifiable && !t.hidden_by_buckets &&
+    return t.loss_scaled && !t.underflow_identifiable && !t.hidden_by_buckets &&
            t.counts.zero.high != 0;
   });
 }
 
 bool hidden_by_buckets(const Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors(), [](const analyzers::underflow::TensorFindings& t) {
-    return t.counted && t.hidden_by_buckets;
+    return t.loss_scaled && t.hidden_by_buckets;
   });
 }
 

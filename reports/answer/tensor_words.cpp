@@ -154,7 +154,7 @@ std::string sum_text(const Analysis& analysis, const Tensors& tensors, bool grad
 }
 
 bool has_gradients(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.tensors(), &TensorFindings::counted);
+  return std::ranges::any_of(analysis.tensors(), &TensorFindings::loss_scaled);
 }
 
 Cell class_cell(const TensorFindings& t, Interval Classes::*part) {
@@ -245,7 +245,8 @@ Table tensors_table(const Analysis& analysis) {
   Table table{Evidence::scales, "Tensors, worst first"};
   Tensors order = worst_first(analysis);
   if (analysis.loss_scale != 1 && has_gradients(analysis)) {
-    const std::size_t unscaled = std::erase_if(order, [](const auto* t) { return !t->counted; });
+    const std::size_t unscaled =
+        std::erase_if(order, [](const auto* t) { return !t->loss_scaled; });
     if (unscaled != 0) {
       table.note =
           fmt::format("Not shown: {} of other roles, which the loss scale does not change.",

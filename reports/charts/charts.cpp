@@ -85,7 +85,7 @@ Window window_of(const Analysis& analysis, const Recommendation& advice) {
 }
 
 Window gradient_window(const Analysis& analysis, const Recommendation& advice) {
-  return window_around(analysis, advice, [](const auto& tensor) { return tensor.counted; });
+  return window_around(analysis, advice, [](const auto& tensor) { return tensor.loss_scaled; });
 }
 
 Window unscaled(Window window) {

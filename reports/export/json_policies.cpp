@@ -139,7 +139,7 @@ void put_end(Json& to, const Trace& trace) {
   put_final(to, trace.final_scale);
   to["error"] = trace.error ? Json{{"message", trace.error->message}, {"step", trace.error->step}}
                             : Json(nullptr);
-  to["fate"] = replay::name_of(trace.fate);
+  to["fate"] = replay::name_of(trace.outcome);
   to["skipped_in_model"] = trace.model_nan_skips;
   to["lost_share"] = trace.lost_share();
   put_flushed(to, trace);
@@ -176,10 +176,10 @@ Json check_json(const replay::RunCheck& check) {
 void put_advice(Json& to, const Trace& trace, const PolicyStudy& study,
                 std::string_view framework) {
   Json found = Json::array();
-  for (const replay::Trap& trap : study.traps) {
-    if (trap.policy != trace.name) continue;
-    found.push_back({{"id", name_of(trap.kind)}, {"text", trap.text()}});
-    if (trap.step) found.back()["step"] = *trap.step;
+  for (const replay::Pitfall& pitfall : study.pitfalls) {
+    if (pitfall.policy != trace.name) continue;
+    found.push_back({{"id", name_of(pitfall.kind)}, {"text", pitfall.text()}});
+    if (pitfall.step) found.back()["step"] = *pitfall.step;
   }
   if (!found.empty()) to["traps"] = found;
   if (study.tuned && study.tuned->name == trace.name) {

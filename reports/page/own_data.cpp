@@ -102,7 +102,7 @@ void put_updates(const Analysis& analysis, json& to) {
 json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
-  const double limit = overflow - (tensor.counted ? study.advice.static_log2.value_or(0) : 0);
+  const double limit = overflow - (tensor.loss_scaled ? study.advice.static_log2.value_or(0) : 0);
   for (const analyzers::underflow::StepFindings& step : tensor.per_step) {
     if (!step.max_abs || *step.max_abs <= 0) continue;
     out.push_back({log::printable(tensor.name), step.step, limit - std::log2(*step.max_abs)});

@@ -60,14 +60,15 @@ std::string row(const Analysis& analysis, const Recommendation& advice,
   std::string out = fmt::format(
       "<tr data-tensor=\"{}\" data-kinds=\"{}{}\"><th scope=\"row\"><button>{}"
       "</button>{}</th>",
-      index, name_of(tensor.role), tensor.counted ? " gradients" : "", breakable_name(tensor.name),
+      index, name_of(tensor.role), tensor.loss_scaled ? " gradients" : "",
+      breakable_name(tensor.name),
       tensor.role_source == analyzers::frames::RoleSource::name
           ? ""
           : fmt::format(" <small>{}</small>", name_of(tensor.role)));
   if (analysis.logs.size() > 1) out += "<td>" + answer::html_name(tensor.log) + "</td>";
   out += number_cell(static_cast<double>(of.high), answer::count_text(of));
   out += class_cells(tensor, tensor.counts.classes);
-  if (advice.static_log2 && tensor.counted) {
+  if (advice.static_log2 && tensor.loss_scaled) {
     out += class_cells(tensor, tensor.classes_at(analysis.target, *advice.static_log2));
   } else if (advice.static_log2) {
     out += "<td class=\"nil\">not scaled</td><td></td><td></td>";
@@ -123,16 +124,17 @@ std::string worst_table_html(const Analysis& analysis, const Recommendation& adv
 std::size_t worst_tensor(const Analysis& analysis) {
   const answer::Tensors order = answer::worst_first(analysis);
   if (order.empty()) return 0;
-  const auto counted = std::ranges::find_if(order, &TensorFindings::counted);
+  const auto counted = std::ranges::find_if(order, &TensorFindings::loss_scaled);
   const answer::Tensors kept = kept_tensors(analysis);
   const auto at = std::ranges::find(kept, counted == order.end() ? order.front() : *counted);
   return at == kept.end() ? 0 : static_cast<std::size_t>(at - kept.begin());
 }
 
 std::string kind_options_html(const Analysis& analysis) {
-  const bool counted = std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
-                                   [](const TensorFindings& tensor) { return tensor.counted; });
-  std::string out = counted ? "<option value=\"gradients\">gradients</option>" : "";
+  const bool loss_scaled =
+      std::any_of(analysis.tensors().begin(), analysis.tensors().end(),
+                  [](const TensorFindings& tensor) { return tensor.loss_scaled; });
+  std::string out = loss_scaled ? "<option value=\"gradients\">gradients</option>" : "";
   out += "<option value=\"\">all</option>";
   for (const log::Role role : answer::roles_in(analysis)) {
     out += fmt::format("<option value=\"{0}\">{0}</option>", name_of(role));

@@ -104,7 +104,7 @@ inline hsa::underflow::TensorFindings foreign_tensor(const std::string& log,
   out.name = name;
   out.role = hs::log::Role::weight_grad;
   out.role_source = hsa::frames::RoleSource::name;
-  out.counted = true;
+  out.loss_scaled = true;
   return out;
 }
 

@@ -252,10 +252,10 @@ void Timeline::tensor(Frame&& frame) {
 }
 
 void Timeline::pass_on(Frame&& frame, bool scale_told) {
-  frame.counted = gradient_index(frame.role).has_value();
+  frame.loss_scaled = gradient_index(frame.role).has_value();
   if (frame.shape.empty()) frame.shape = {frame.table.total()};
   frame.run_scale = 1.0;
-  if (frame.counted) {
+  if (frame.loss_scaled) {
     const double told = state_->of_steps.at(frame.step).value_or(0);
     frame.run_scale = scale_told || !frames::usable_scale(told) ? frame.scale : told;
     add_extreme(frame.role, frame.step, extreme_of(frame.table, frame.scale));

@@ -43,7 +43,7 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 /// Another rank's gradients are not counted, but a scale must hold for them too.
 void tell_peak(const Frame& frame, const frames::PeakVisitor& peak) {
-  if (!peak || !frame.counted) return;
+  if (!peak || !frame.loss_scaled) return;
   const bool scaled = frame.scale != 1.0;
   peak({.role = frame.role,
         .step = frame.step,

@@ -171,8 +171,8 @@ void read_run_log(const log::RunLog& log, const Selection& s, const frames::Visi
     return frames::selects(s, name) && frames::in_steps(s, step);
   };
   const auto pass_on = [&](Frame&& frame, bool carried) {
-    frame.counted = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
-    if (frame.counted) {
+    frame.loss_scaled = is_gradient(frame.role) || (frame.role == Role::loss && half_loss);
+    if (frame.loss_scaled) {
       const auto of_step = run_scales.find(frame.step);
       frame.run_scale = carried || of_step == run_scales.end() ? frame.scale : of_step->second;
     }

@@ -62,11 +62,11 @@ Frame frame_of(const StepFile& file, const log::NamedTensor& tensor, const Selec
   Frame frame;
   frame.name = tensor.name;
   std::tie(frame.role, frame.role_source) = readers::common::role_of(s, frame.name, unnamed);
-  frame.counted = is_gradient(frame.role);
+  frame.loss_scaled = is_gradient(frame.role);
   frame.step = file.step;
   frame.source_dtype = tensor.view.dtype;
   frame.scale = scale_of(file, frame.role, s);
-  frame.run_scale = frame.counted ? frame.scale : 1.0;
+  frame.run_scale = frame.loss_scaled ? frame.scale : 1.0;
   frame.shape = tensor.shape;
   // For clipped.hpp, which compares steps.
   const bool compared = file.among_steps && frame.role == Role::weight_grad;

@@ -30,7 +30,7 @@ underflow::TensorFindings tensor_of(Role role, std::optional<Dtype> dtype) {
   tensor.name = log::name_of(role);
   tensor.role = role;
   tensor.source_dtype = dtype;
-  tensor.counted = is_gradient(role);
+  tensor.loss_scaled = is_gradient(role);
   return tensor;
 }
 

@@ -192,7 +192,7 @@ TEST_CASE("a run log of samples alone: its tables are made of them", "[table]") 
     const underflow::TensorFindings &of_made = made.logs[0].tensors[i],
                                     &of_recorded = recorded.logs[0].tensors[i];
     CHECK(of_made.name == of_recorded.name);
-    CHECK(of_made.counted == of_recorded.counted);
+    CHECK(of_made.loss_scaled == of_recorded.loss_scaled);
     CHECK(of_made.tables[0].table == of_recorded.tables[0].table);
     CHECK(of_made.per_step[0].scale == of_recorded.per_step[0].scale);
     CHECK(of_made.counts.classes == of_recorded.counts.classes);

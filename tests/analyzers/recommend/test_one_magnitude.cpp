@@ -169,7 +169,7 @@ TEST_CASE("One largest gradient, whoever asks", "[oracle]") {
 
     double least_room = INFINITY;
     for (const overflow::Headroom& h : found.overflow.headroom) {
-      if (found.analysis.tensors()[h.tensor].counted)
+      if (found.analysis.tensors()[h.tensor].loss_scaled)
         least_room = std::min(least_room, h.least_at_1);
     }
     CHECK(least_room == Approx(std::log2(65520 / largest)).margin(1e-12));

@@ -19,18 +19,18 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// The traps of one policy, by id.
-std::vector<replay::Trap> found(const replay::StepSeries& series, const std::string& policy,
-                                const char* id) {
+/// The pitfalls of one policy, by id.
+std::vector<replay::Pitfall> found(const replay::StepSeries& series, const std::string& policy,
+                                   const char* id) {
   std::vector<replay::Trace> traces;
   if (!policy.empty()) traces.push_back(replay::replay(policy::make(policy), series));
-  std::vector<replay::Trap> all = replay::traps(series, traces);
-  std::erase_if(all, [&](const replay::Trap& trap) { return name_of(trap.kind) != id; });
+  std::vector<replay::Pitfall> all = replay::pitfalls(series, traces);
+  std::erase_if(all, [&](const replay::Pitfall& pitfall) { return name_of(pitfall.kind) != id; });
   return all;
 }
 
-bool says(const std::vector<replay::Trap>& traps, std::string_view part) {
-  return traps.size() == 1 && traps[0].text().find(part) != std::string::npos;
+bool says(const std::vector<replay::Pitfall>& pitfalls, std::string_view part) {
+  return pitfalls.size() == 1 && pitfalls[0].text().find(part) != std::string::npos;
 }
 
 TEST_CASE("Trap: a floor above the scale that is needed") {
@@ -56,12 +56,12 @@ TEST_CASE("Trap: a floor counts no step that no scale cures") {
 TEST_CASE("Trap: infinities of the model drag the scale below what gradients need") {
   std::vector<double> magnitudes(100, 0.5);
   for (std::size_t i = 20; i < 60; ++i) magnitudes[i] = NAN;
-  const auto trap = found(series_of(magnitudes), "torch", "dragged");
-  CHECK(says(trap, "40 steps had infinities or NaN that no scale cures"));
-  CHECK(says(trap, "down to 2^-24 from 65536 at step 20"));
-  CHECK(says(trap, "At 40 steps after that"));
-  CHECK(says(trap, "at 40 of them every gradient is flushed to zero"));
-  CHECK(says(trap, "one with a floor"));
+  const auto pitfall = found(series_of(magnitudes), "torch", "dragged");
+  CHECK(says(pitfall, "40 steps had infinities or NaN that no scale cures"));
+  CHECK(says(pitfall, "down to 2^-24 from 65536 at step 20"));
+  CHECK(says(pitfall, "At 40 steps after that"));
+  CHECK(says(pitfall, "at 40 of them every gradient is flushed to zero"));
+  CHECK(says(pitfall, "one with a floor"));
   replay::StepSeries run = series_of(magnitudes);  // of the run itself too
   for (std::size_t i = 0; i < 100; ++i) {
     run.recorded_scale.emplace_back(i < 20   ? 65536
@@ -78,9 +78,9 @@ TEST_CASE("Trap: infinities of the model drag the scale below what gradients nee
 }
 
 TEST_CASE("Trap: an exception at the floor") {
-  const auto trap = found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception");
-  CHECK(says(trap, "Current loss scale already at minimum"));
-  CHECK(says(trap, "A scale of 2^-4 would have held"));
+  const auto pitfall = found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception");
+  CHECK(says(pitfall, "Current loss scale already at minimum"));
+  CHECK(says(pitfall, "A scale of 2^-4 would have held"));
   CHECK(says(found(series_of(std::vector<double>(60, NAN)), "fairseq", "exception"),
              "No scale would have helped"));
 }
@@ -103,19 +103,20 @@ TEST_CASE("Traps name no scale that nobody knows to hold, and rest on no unknown
 TEST_CASE("Trap: an exception without a floor names what there is") {
   std::vector<double> magnitudes(20, NAN);
   magnitudes.push_back(0.5);
-  const auto trap = found(series_of(magnitudes), "nnabla", "exception");
-  CHECK(says(trap, "Its scale was 0 by then"));
-  CHECK(says(trap, "that no scale cures"));
-  CHECK(trap.at(0).text().find("floor,") == std::string::npos);
+  const auto pitfall = found(series_of(magnitudes), "nnabla", "exception");
+  CHECK(says(pitfall, "Its scale was 0 by then"));
+  CHECK(says(pitfall, "that no scale cures"));
+  CHECK(pitfall.at(0).text().find("floor,") == std::string::npos);
   CHECK(says(found(series_of(std::vector<double>(60, 1e6)), "deepspeed", "exception"),
              "lower min_scale"));
 }
 
 TEST_CASE("Trap: hysteresis that refills only at growth") {
   const replay::StepSeries series = series_of(std::vector<double>(40, 0.5));
-  const auto trap = found(series, "megatron,initial_scale=65536,growth_interval=4", "hysteresis");
-  CHECK(says(trap, "Set hysteresis=1."));
-  CHECK(trap.at(0).step == 4);
+  const auto pitfall =
+      found(series, "megatron,initial_scale=65536,growth_interval=4", "hysteresis");
+  CHECK(says(pitfall, "Set hysteresis=1."));
+  CHECK(pitfall.at(0).step == 4);
   CHECK(found(series, "megatron,initial_scale=65536,growth_interval=4,hysteresis=1", "hysteresis")
             .empty());
   CHECK(found(series, "torch,growth_interval=4", "hysteresis").empty());
@@ -162,17 +163,17 @@ TEST_CASE("Trap: a run that applied what no scale cures is told to look for the 
 }
 
 TEST_CASE("Trap: NNabla's retries cost what no run wins back") {
-  const auto trap = found(series_of({0.5, NAN, 0.5}), "nnabla", "retries");
-  CHECK(says(trap, "it falls by 2^101"));
-  CHECK(trap.at(0).step == 1);
+  const auto pitfall = found(series_of({0.5, NAN, 0.5}), "nnabla", "retries");
+  CHECK(says(pitfall, "it falls by 2^101"));
+  CHECK(pitfall.at(0).step == 1);
   CHECK(found(series_of({0.5, 1e6, 0.5}), "nnabla", "retries").empty());
 }
 
 TEST_CASE("Trap: a scale that was not in the checkpoint") {
   replay::StepSeries series = series_of(std::vector<double>(6, 0.01));
   series.recorded_scale = {128.0, 256.0, 256.0, 65536.0, 65536.0, 131072.0};
-  const auto trap = found(series, "", "not_in_checkpoint");
-  CHECK(says(trap, "from 256 to 65536 at step 3"));
+  const auto pitfall = found(series, "", "not_in_checkpoint");
+  CHECK(says(pitfall, "from 256 to 65536 at step 3"));
   series.recorded_scale = {128.0, 256.0, 256.0, 512.0, 256.0, 128.0};
   CHECK(found(series, "", "not_in_checkpoint").empty());
 }
@@ -208,9 +209,9 @@ TEST_CASE("Trap: a scale that falls to its start without an overflow was not in 
   const char* const torch = R"({"policy":"torch","init_scale":65536.0})";
   const std::vector<double> scales = {0x1p18, 0x1p18, 0x1p18, 0x1p18, 0x1p16, 0x1p16};
   replay::StepSeries series = clean_run(scales, torch);
-  const auto trap = found(series, "", "not_in_checkpoint");
-  CHECK(says(trap, "falls from 262144 to 65536, where it starts, at step 4, although no step"));
-  CHECK(trap.at(0).step == 4);
+  const auto pitfall = found(series, "", "not_in_checkpoint");
+  CHECK(says(pitfall, "falls from 262144 to 65536, where it starts, at step 4, although no step"));
+  CHECK(pitfall.at(0).step == 4);
 
   series.recorded_skip[3] = true;  // by an overflow, the last two steps tell
   CHECK(found(series, "", "not_in_checkpoint").empty());
@@ -266,9 +267,9 @@ TEST_CASE("Trap: how much a scale may grow at once is a setting of its policy") 
 TEST_CASE("Trap: a scale at its floor is no sign of hysteresis") {
   std::vector<double> magnitudes(10, 0x1p20);
   magnitudes.resize(60, 0x1p10);
-  const auto trap =
+  const auto pitfall =
       found(series_of(magnitudes), "megatron,initial_scale=2,growth_interval=20", "hysteresis");
-  CHECK(says(trap, "1 of 10 skipped steps did not lower the scale, step 0 first"));
+  CHECK(says(pitfall, "1 of 10 skipped steps did not lower the scale, step 0 first"));
 }
 
 TEST_CASE("Trap: an overflow that no recorded gradient explains") {
@@ -276,9 +277,9 @@ TEST_CASE("Trap: an overflow that no recorded gradient explains") {
   series.seen[1].overflow_from = 1024;
   series.recorded_scale = {1024.0, 1024.0, 512.0};
   series.unexplained = {{1, 0.5}};
-  const auto trap = found(series, "", "norm_overflow");
-  CHECK(says(trap, "they reach 0.5 and 65520 over the scale is 63.98"));
-  CHECK(trap.at(0).step == 1);
+  const auto pitfall = found(series, "", "norm_overflow");
+  CHECK(says(pitfall, "they reach 0.5 and 65520 over the scale is 63.98"));
+  CHECK(pitfall.at(0).step == 1);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_CASE("torch over a short series, step by step") {
   CHECK(trace.scale_at(3) == 65536);
   CHECK(trace.scale_at(4) == 131072);
   CHECK(trace.model_nan_skips == 1);
-  CHECK(trace.fate == replay::Fate::ran);
+  CHECK(trace.outcome == replay::TraceOutcome::ran);
 }
 
 TEST_CASE("Below the scale an infinity was computed at, a step is unknown and leaves no trace") {
@@ -116,7 +116,7 @@ TEST_CASE("Unknown steps alone lower no scale, end no training and collapse noth
     const replay::Trace trace = replay::replay(known, series);
     CHECK(trace.unknown.size() == 599);
     CHECK(trace.skipped.size() + trace.overflow.size() <= 2);  // 0.5 at 2^24 overflows
-    CHECK(trace.fate == replay::Fate::ran);
+    CHECK(trace.outcome == replay::TraceOutcome::ran);
     CHECK(trace.scale.size() <= 2);
     CHECK(trace.lost_share() > 0.99);
   }
@@ -149,15 +149,16 @@ TEST_CASE("NNabla tries a step again, with what each attempt saw where the log s
 
 TEST_CASE("Fates") {
   const std::vector<double> nan(400, NAN), large(20, 1e6), zero(400, 0.0);
-  CHECK(replay_text("torch", nan).fate == replay::Fate::zero);
+  CHECK(replay_text("torch", nan).outcome == replay::TraceOutcome::zero);
   CHECK(replay_text("torch", nan).model_nan_skips == 400);
-  CHECK(replay_text("keras3,dynamic_growth_steps=1", zero).fate == replay::Fate::infinity);
-  CHECK(replay_text("megatron,growth_interval=1", zero).fate == replay::Fate::infinity);
-  CHECK(replay_text("keras2", std::vector<double>(40, 1e6)).fate == replay::Fate::floor);
-  CHECK(replay_text("tf1", std::vector<double>(40, 1e6)).fate == replay::Fate::floor);
-  CHECK(replay_text("static,scale=1024", large).fate == replay::Fate::ran);
+  CHECK(replay_text("keras3,dynamic_growth_steps=1", zero).outcome ==
+        replay::TraceOutcome::infinity);
+  CHECK(replay_text("megatron,growth_interval=1", zero).outcome == replay::TraceOutcome::infinity);
+  CHECK(replay_text("keras2", std::vector<double>(40, 1e6)).outcome == replay::TraceOutcome::floor);
+  CHECK(replay_text("tf1", std::vector<double>(40, 1e6)).outcome == replay::TraceOutcome::floor);
+  CHECK(replay_text("static,scale=1024", large).outcome == replay::TraceOutcome::ran);
   const replay::Trace ended = replay_text("deepspeed,init_scale=4", large);
-  CHECK(ended.fate == replay::Fate::error);
+  CHECK(ended.outcome == replay::TraceOutcome::error);
   REQUIRE(ended.error);
   CHECK(ended.error->step == 2);
   CHECK(ended.length == 3);

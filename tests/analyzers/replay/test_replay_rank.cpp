@@ -26,11 +26,11 @@ TEST_CASE("A floor is where steps are skipped for ever, not where overflow is ap
   for (const char* text : {"chainer,scale=128", "apex,loss_scale=128", "fastai1,dynamic=false",
                            "megatron,initial_scale=65536,hysteresis=100"}) {
     CAPTURE(text);
-    CHECK(replay::replay(policy::make(text), large).fate == replay::Fate::ran);
+    CHECK(replay::replay(policy::make(text), large).outcome == replay::TraceOutcome::ran);
   }
   CHECK(
       replay::replay(policy::make("tf1,initial_scale=64"), series_of(std::vector<double>(20, 1e6)))
-          .fate == replay::Fate::floor);
+          .outcome == replay::TraceOutcome::floor);
 }
 
 TEST_CASE("Rank: the smallest share lost, skipped steps whole, errors and unavailable last") {
@@ -111,11 +111,11 @@ TEST_CASE("A step whose largest gradient is flushed is lost, whatever is not kno
 TEST_CASE("A floor is where steps overflow at the end, not long before") {
   std::vector<double> magnitudes(20, 1e6);
   magnitudes.resize(400, 1e-3);
-  CHECK(replay::replay(policy::make("tf1,initial_scale=4"), series_of(magnitudes)).fate ==
-        replay::Fate::ran);
+  CHECK(replay::replay(policy::make("tf1,initial_scale=4"), series_of(magnitudes)).outcome ==
+        replay::TraceOutcome::ran);
   magnitudes[395] = 1e6;
-  CHECK(replay::replay(policy::make("tf1,initial_scale=4"), series_of(magnitudes)).fate ==
-        replay::Fate::floor);
+  CHECK(replay::replay(policy::make("tf1,initial_scale=4"), series_of(magnitudes)).outcome ==
+        replay::TraceOutcome::floor);
 }
 
 TEST_CASE("What is flushed at a step that is tried again is told by the last attempt's scale") {

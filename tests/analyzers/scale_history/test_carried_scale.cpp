@@ -16,7 +16,7 @@ underflow::LogFindings steps_of(double magnitude, double scale) {
   log.kinds.push_back(frames::LogKind{"TensorBoard histograms", {}});
   underflow::TensorFindings tensor;
   tensor.log = "run";
-  tensor.counted = true;
+  tensor.loss_scaled = true;
   for (std::int64_t step = 0; step < 10; ++step) {
     underflow::StepFindings findings;
     findings.step = step;

@@ -150,7 +150,7 @@ TEST_CASE("A step is seen at the loss scale of its counts where one acts on it, 
   underflow::StepFindings step = step_5(8, false, 1);
   step.loss_scale = 1024;
   CHECK(underflow::scale_seen(tensor, step) == 1);
-  tensor.counted = true;
+  tensor.loss_scaled = true;
   CHECK(underflow::scale_seen(tensor, step) == 1024);
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("The scale a tensor was computed at: its own, the scalars', or 1", "[t
   underflow::LogFindings log;
   log.scalars = row.scalars;
   underflow::TensorFindings tensor = tensor_of(row.role);
-  tensor.counted = row.role != Role::weight;
+  tensor.loss_scaled = row.role != Role::weight;
   const underflow::StepFindings step = step_5(row.scale, row.fits_as_is, row.finite);
   const underflow::LogScalars scalars(log);
   CHECK(underflow::computed_scale(tensor, step, scalars) == row.wanted);

@@ -29,7 +29,7 @@ analyzers::underflow::TensorFindings gradient(std::uint64_t tiny, std::uint64_t 
   analyzers::underflow::TensorFindings out;
   out.name = "weight_grad/a";
   out.role = log::Role::weight_grad;
-  out.counted = true;
+  out.loss_scaled = true;
   BinadeTable table;
   table.add({-30, 0}, false, tiny);
   table.add(magnitude_of(value), false, rest);

@@ -80,7 +80,7 @@ TEST_CASE("zeros and tiny values in one bucket are told with what follows", "[re
         "40 of 100 gradient values lie in a bucket with zero: they are zeros, or smaller than "
         "1e-12. If they are zeros, 16.7 % to 25.0 % of the others become zero in "
         "FP16 at scale 1; if none is, 55.0 % of all.");
-  analysis.logs[0].tensors[0].counted = false;
+  analysis.logs[0].tensors[0].loss_scaled = false;
   CHECK(said(analysis, Gap::zeros).starts_with("40 of 100 values lie"));
 }
 

@@ -11,10 +11,10 @@
 
 using namespace halfscope;
 using namespace halfscope::reports;
-using analyzers::replay::Fate;
 using analyzers::replay::PolicyStudy;
 using analyzers::replay::StepSeries;
 using analyzers::replay::Trace;
+using analyzers::replay::TraceOutcome;
 using test::has;
 using test::steps;
 
@@ -226,10 +226,10 @@ TEST_CASE("a trace's end is told in words", "[reports][policies]") {
   Trace trace;
   trace.final_scale = 1024;
   CHECK(answer::end_text(trace, series) == "2^10");
-  trace.fate = Fate::floor;
+  trace.outcome = TraceOutcome::floor;
   CHECK(answer::end_text(trace, series) == "2^10, its floor");
-  trace.fate = Fate::zero;
+  trace.outcome = TraceOutcome::zero;
   CHECK(has(answer::end_text(trace, series), "0"));
-  trace.fate = Fate::infinity;
+  trace.outcome = TraceOutcome::infinity;
   CHECK(has(answer::end_text(trace, series), "infin"));
 }

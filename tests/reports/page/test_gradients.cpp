@@ -21,7 +21,7 @@ analyzers::underflow::Analysis of_three_binades() {
   analyzers::underflow::TensorFindings tensor;
   tensor.name = "weight_grad/w";
   tensor.role = log::Role::weight_grad;
-  tensor.counted = true;
+  tensor.loss_scaled = true;
   tensor.binades = {{-30, std::uint64_t{100}}, {-20, std::uint64_t{300}}, {18, std::uint64_t{100}}};
   tensor.counts.total = 500;
   tensor.counts.finite_nonzero = 500;
@@ -65,7 +65,7 @@ TEST_CASE("without gradients there is no empty frame", "[reports][gradients]") {
   CHECK(page::gradients_html({}, {}).empty());
   analyzers::underflow::Analysis analysis = of_three_binades();
   analysis.logs.push_back(analysis.logs[0]);
-  analysis.logs[1].tensors[0].counted = false;
+  analysis.logs[1].tensors[0].loss_scaled = false;
   analysis.logs[0].name = "a";
   analysis.logs[1].name = "b";
   const std::string html = page::gradients_html(analysis, {});
@@ -95,7 +95,7 @@ TEST_CASE("its window is the gradients', whatever else is in the log", "[reports
   analyzers::underflow::Analysis analysis = of_three_binades();
   analysis.logs[0].tensors.push_back(analysis.logs[0].tensors[0]);
   analyzers::underflow::TensorFindings& weight = analysis.logs[0].tensors.back();
-  weight.counted = false;
+  weight.loss_scaled = false;
   weight.role = log::Role::weight;
   weight.binades = {{-90, std::uint64_t{100}}, {-10, std::uint64_t{100}}};
   CHECK(charts::gradient_window(analysis, {}).first_exponent == -30);

@@ -141,7 +141,7 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
   analyzers::Study study = sample::full_study(folder / "run");
   auto& tensors = study.analysis.logs[0].tensors;
   const auto gradient = std::find_if(tensors.begin(), tensors.end(),
-                                     [](const auto& tensor) { return tensor.counted; });
+                                     [](const auto& tensor) { return tensor.loss_scaled; });
   REQUIRE(gradient != tensors.end());
   study.advice.static_log2 = 10;
   analyzers::overflow::Headroom h;
@@ -290,7 +290,7 @@ TEST_CASE("where nothing was found no more is said than the log could have shown
   clear.analysis.logs.resize(1);
   clear.analysis.logs[0].tensors.emplace_back();
   CHECK(has(said(), "It holds no gradients"));
-  clear.analysis.logs[0].tensors.back().counted = true;
+  clear.analysis.logs[0].tensors.back().loss_scaled = true;
   CHECK(has(said(), "Nothing was found that harms training in FP16.<"));
   clear.advice.underflow_not_identifiable = true;
   CHECK(has(said(), "The log does not show how much"));

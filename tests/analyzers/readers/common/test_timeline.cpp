@@ -111,11 +111,11 @@ TEST_CASE("frames get roles, scales and the step's largest magnitude") {
     REQUIRE(told.frames.size() == 3);
     CHECK(told.frames[0].role == Role::weight_grad);
     CHECK(told.frames[0].role_source == RoleSource::name);
-    CHECK(told.frames[0].counted);
+    CHECK(told.frames[0].loss_scaled);
     CHECK(told.frames[0].scale == 1);
     CHECK(told.frames[0].run_scale == 1024);
     CHECK(told.frames[0].shape == std::vector<std::uint64_t>{1});
-    CHECK_FALSE(told.frames[2].counted);
+    CHECK_FALSE(told.frames[2].loss_scaled);
     CHECK(told.frames[2].run_scale == 1);
     REQUIRE(told.scalars.size() == 1);
     CHECK(told.scalars[0].max_abs_weight_grad == 8.0);

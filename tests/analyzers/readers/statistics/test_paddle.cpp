@@ -40,7 +40,7 @@ TEST_CASE("Paddle: specials are exact, the others between min and max") {
   const auto* const matmul = told.frame("matmul_grad/linear_0.w_0@GRAD", 0);
   REQUIRE(matmul != nullptr);
   CHECK(matmul->role == Role::weight_grad);
-  CHECK(matmul->counted);
+  CHECK(matmul->loss_scaled);
   CHECK(matmul->source_dtype == Dtype::f16);
   CHECK(matmul->table.zero() == Interval(3));
   CHECK(matmul->table.nan() == Interval(0));

@@ -34,7 +34,7 @@ TEST_CASE("W&B: a row's scalars and histograms, with the words Python writes for
   const auto* const gradient = told.frame("gradients/fc.weight", 7);
   REQUIRE(gradient != nullptr);
   CHECK(gradient->role == Role::weight_grad);
-  CHECK(gradient->counted);
+  CHECK(gradient->loss_scaled);
   CHECK(!gradient->source_dtype);
   CHECK(!gradient->table.nonfinite_known());
   CHECK(gradient->table.total() == 6);

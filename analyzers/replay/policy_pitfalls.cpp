@@ -30,7 +30,7 @@ std::vector<std::int64_t> stuck_steps(const Trace& trace, const StepSeries& seri
 
 class Finder {
  public:
-  Finder(const StepSeries& series, std::vector<Trap>& found) : series_(series), found_(found) {}
+  Finder(const StepSeries& series, std::vector<Pitfall>& found) : series_(series), found_(found) {}
 
   void of_run() {
     nan_in_model();
@@ -55,7 +55,7 @@ class Finder {
   }
 
  private:
-  void add(TrapKind kind, std::string_view policy, std::optional<std::int64_t> step,
+  void add(PitfallKind kind, std::string_view policy, std::optional<std::int64_t> step,
            std::string what, std::string rest) {
     found_.push_back({kind, std::string(policy), step, std::move(what), std::move(rest)});
   }
@@ -68,7 +68,7 @@ class Finder {
       if (n++ == 0) first = series_.steps[i];
     }
     if (n == 0) return;
-    add(TrapKind::nan_in_model, "recorded", first,
+    add(PitfallKind::nan_in_model, "recorded", first,
         fmt::format("From step {} on, {} {} infinities or NaN that no loss scale cures: they "
                     "are there at every scale.",
                     *first, steps_words(n), n == 1 ? "has" : "have"),
@@ -81,7 +81,7 @@ class Finder {
     if (series_.unexplained.empty()) return;
     const auto& [index, max_abs] = series_.unexplained.front();
     const double limit = kOverflow / series_.recorded_scale[index].value_or(NAN);
-    add(TrapKind::norm_overflow, "recorded", series_.steps[index],
+    add(PitfallKind::norm_overflow, "recorded", series_.steps[index],
         fmt::format(
             "The run skipped {} although every recorded gradient is finite and below what "
             "overflows: step {} is the first, where they reach {:.4g} and 65520 over the scale is "
@@ -94,7 +94,7 @@ class Finder {
   }
 
   void floor(const Trace& trace) {
-    if (trace.fate != Fate::floor) return;
+    if (trace.outcome != TraceOutcome::floor) return;
     const std::vector<std::int64_t> steps = stuck_steps(trace, series_);
     Holds needed;
     std::optional<std::int64_t> first;
@@ -112,7 +112,7 @@ class Finder {
         setting.empty() ? std::string("Its floor cannot be set: take a policy without one (torch)")
                         : fmt::format("Set {} to {}{}", setting_words(trace.policy, setting),
                                       scale_words(settable), settable == 0 ? "" : " or less");
-    add(TrapKind::floor, trace.name, first,
+    add(PitfallKind::floor, trace.name, first,
         fmt::format("The scale cannot fall below {}, and {} overflow{} there, from step {} on; a "
                     "scale of {} would hold them.",
                     scale_words(trace.final_scale), steps_words(steps.size()),
@@ -153,7 +153,7 @@ class Finder {
 
   void exception(const Trace& trace) {
     if (!trace.error) return;
-    add(TrapKind::exception, trace.name, trace.error->step,
+    add(PitfallKind::exception, trace.name, trace.error->step,
         fmt::format("The framework ends training at step {}: \"{}\".", trace.error->step,
                     trace.error->message),
         way_out(trace));
@@ -180,12 +180,13 @@ class Finder {
       if (!by_scale(series_, step) || !by_scale(series_, next)) continue;
       if (kept++ == 0) first = step;
     }
-    const bool stuck = trace.fate == Fate::floor || trace.fate == Fate::infinity;
-    if (kept == 0 || stuck || trace.fate == Fate::zero) return;
+    const bool stuck =
+        trace.outcome == TraceOutcome::floor || trace.outcome == TraceOutcome::infinity;
+    if (kept == 0 || stuck || trace.outcome == TraceOutcome::zero) return;
     const std::string way = trace.name == "deepspeed"
                                 ? "consecutive_hysteresis=true, or delayed_shift=1"
                                 : "hysteresis=1";
-    add(TrapKind::hysteresis, trace.name, first,
+    add(PitfallKind::hysteresis, trace.name, first,
         fmt::format("{} of {} skipped steps did not lower the scale, step {} first: {} lets "
                     "overflows pass before it does, and the next step overflowed too.",
                     kept, trace.skipped.size(), *first, setting_words(trace.policy, setting)),
@@ -227,13 +228,13 @@ class Finder {
 
   void dragged(const Trace& trace) {
     const Dragged found = dragged_by(trace);
-    if (found.subnormal == 0 || trace.fate == Fate::zero) return;
+    if (found.subnormal == 0 || trace.outcome == TraceOutcome::zero) return;
     const std::string_view others =
         found.least_magnitude >= kSmallestNormal
             ? "Another policy skips these steps too, but one with a floor (tf1, keras2 and paddle "
               "have 1) comes no lower than that. "
             : "";
-    add(TrapKind::dragged, trace.name, found.first,
+    add(PitfallKind::dragged, trace.name, found.first,
         fmt::format(
             "{} had infinities or NaN that no scale cures, and each lowered the scale in vain, "
             "down to {} from {} at step {}.",
@@ -249,8 +250,8 @@ class Finder {
 
   void ends(const Trace& trace) {
     const bool mostly_nan = trace.model_nan_skips * 2 > trace.skipped.size();
-    if (trace.fate == Fate::zero) {
-      add(TrapKind::zero, trace.name, std::nullopt,
+    if (trace.outcome == TraceOutcome::zero) {
+      add(PitfallKind::zero, trace.name, std::nullopt,
           fmt::format("The scale fell to 0, and every gradient is 0 from then on: {} of {} skipped "
                       "steps have infinities or NaN at every scale.",
                       trace.model_nan_skips, trace.skipped.size()),
@@ -258,8 +259,8 @@ class Finder {
                        "at the first of them, and look for their origin."
                      : "Set a floor, or take a policy that has one.");
     }
-    if (trace.fate == Fate::infinity) {
-      add(TrapKind::infinity, trace.name, std::nullopt,
+    if (trace.outcome == TraceOutcome::infinity) {
+      add(PitfallKind::infinity, trace.name, std::nullopt,
           "The scale grew to infinity and stays there: half of infinity is infinite, so every "
           "later step is skipped.",
           "The gradients are too small to ever overflow; set a largest "
@@ -281,7 +282,7 @@ class Finder {
         : trace.name == "recorded" ? "Use a policy that skips such steps, such as torch."
                                    : "It never checks: take a smaller scale, or a policy that "
                                      "skips such steps.";
-    add(TrapKind::applied, trace.name, trace.applied_nonfinite.front(),
+    add(PitfallKind::applied, trace.name, trace.applied_nonfinite.front(),
         fmt::format("Infinities or NaN go into the weights at {}, step {} first, and training is "
                     "lost from there on.",
                     steps_words(trace.applied_nonfinite.size()), trace.applied_nonfinite.front()),
@@ -294,7 +295,7 @@ class Finder {
         [](const auto& step) { return step.second > policy::Nnabla::max_recursive_count; });
     if (trace.name != "nnabla" || worst == trace.attempts.end()) return;
     const double interval = policy::number_of(trace.policy, "N").value_or(2000);
-    add(TrapKind::retries, trace.name, series_.steps[worst->first],
+    add(PitfallKind::retries, trace.name, series_.steps[worst->first],
         fmt::format("Step {} is tried {} times in vain, and each attempt halves the scale: it "
                     "falls by 2^{}.",
                     series_.steps[worst->first], worst->second, worst->second),
@@ -305,30 +306,30 @@ class Finder {
   }
 
   const StepSeries& series_;
-  std::vector<Trap>& found_;
+  std::vector<Pitfall>& found_;
 };
 
 }  // namespace
 
-std::string_view name_of(TrapKind kind) {
+std::string_view name_of(PitfallKind kind) {
   switch (kind) {
-    case TrapKind::nan_in_model: return "nan_in_model";
-    case TrapKind::norm_overflow: return "norm_overflow";
-    case TrapKind::not_in_checkpoint: return "not_in_checkpoint";
-    case TrapKind::floor: return "floor";
-    case TrapKind::exception: return "exception";
-    case TrapKind::hysteresis: return "hysteresis";
-    case TrapKind::dragged: return "dragged";
-    case TrapKind::zero: return "zero";
-    case TrapKind::infinity: return "infinity";
-    case TrapKind::applied: return "applied";
-    case TrapKind::retries: return "retries";
+    case PitfallKind::nan_in_model: return "nan_in_model";
+    case PitfallKind::norm_overflow: return "norm_overflow";
+    case PitfallKind::not_in_checkpoint: return "not_in_checkpoint";
+    case PitfallKind::floor: return "floor";
+    case PitfallKind::exception: return "exception";
+    case PitfallKind::hysteresis: return "hysteresis";
+    case PitfallKind::dragged: return "dragged";
+    case PitfallKind::zero: return "zero";
+    case PitfallKind::infinity: return "infinity";
+    case PitfallKind::applied: return "applied";
+    case PitfallKind::retries: return "retries";
   }
   return "";
 }
 
-std::vector<Trap> traps(const StepSeries& series, const std::vector<Trace>& traces) {
-  std::vector<Trap> found;
+std::vector<Pitfall> pitfalls(const StepSeries& series, const std::vector<Trace>& traces) {
+  std::vector<Pitfall> found;
   Finder finder(series, found);
   finder.of_run();
   for (const Trace& trace : traces) finder.of_policy(trace);
