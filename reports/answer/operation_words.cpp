@@ -119,7 +119,7 @@ Row row_of(const Operation& o) {
 
 Table operations_table(const Operations& operations, std::string_view run) {
   Table out{
-      .title = fmt::format("Operations of {}, worst first", run),
+      .title = fmt::format("Operations of {}, in each format worst first", run),
       .note =
           "The run's device computed each, and the CPU emulated it from the device's inputs. "
           "Relative error: Euclidean, of one call's results together. Zeros and the like: one "

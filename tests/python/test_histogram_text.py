@@ -176,3 +176,18 @@ def test_bounds_are_drawn_as_bounds(tmp_path):
         low = 0 if low.startswith("<") else float(low)
         assert low - 0.06 <= percent <= float(high) + 0.06
         assert re.fullmatch("#*-*", bar)
+
+
+def test_the_page_says_the_same_of_its_histogram(tmp_path):
+    """What bars stand for, and which zeros none stands for: float16 holds what it flushed as zeros."""
+    values = gradients(3000)
+    values[:200] = 0
+    tensors = {"weight_grad/a": values.astype(np.float16), "activation_grad/b": values}
+    save_file(tensors, tmp_path / "g.safetensors")
+    heading, _ = histogram(tmp_path / "g.safetensors")
+    page = tmp_path / "page.html"
+    subprocess.run([PROGRAM, "report", tmp_path / "g.safetensors", "--out", page], check=True)
+    caption = re.search(r'<figcaption class="note">(.*?)</figcaption>', page.read_text(), re.S)[1]
+    caption = re.sub(r"<[^>]*>", "", caption)
+    first, zeros = re.match(r"(Unscaled .*? up to 2\^\(e\+1\)\.) .* (Not drawn: .*)", heading).groups()
+    assert caption.startswith(first + " ") and zeros in caption
