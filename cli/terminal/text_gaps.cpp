@@ -35,9 +35,8 @@ text::Section section_of(const text::LogGaps& gaps, bool several_logs) {
 
 std::string recording_text(const text::Recording& recording) {
   constexpr std::size_t kColumns = 100;
-  std::string out = text::wrapped_text(recording.sentence(), kColumns, 2) + "  ";
-  for (const char c : recording.lines) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
-  return out + "\n";
+  return text::wrapped_text(recording.sentence(), kColumns, 2) +
+         text::indented_text(recording.lines, 2) + "\n";
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace halfscope::cli::terminal {
 
-/// Title, a line for each sentence, below a title as a list, tables; empty where the section is.
+/// Title, the sentences as a list, tables; empty where the section is.
 std::string section_text(const reports::answer::Section& section);
 /// One below the other.
 std::string sections_text(std::span<const reports::answer::Section> sections);

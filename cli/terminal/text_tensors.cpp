@@ -2,16 +2,21 @@
 #include "cli/terminal/text_tensors.hpp"
 
 #include "cli/terminal/text_histogram.hpp"
-#include "cli/terminal/text_section.hpp"
 #include "cli/terminal/text_table.hpp"
+#include "reports/answer/marks.hpp"
 #include "reports/answer/tensor_words.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::cli::terminal {
 
 std::string tensors_text(const analyzers::Findings& found) {
+  constexpr std::size_t kColumns = 100;
+  std::string out;
+  for (const std::string& sentence : reports::answer::tensors_sentences(found)) {
+    out += reports::answer::wrapped_text(reports::answer::plain(sentence), kColumns, 0);
+  }
   const std::string histogram = histogram_text(found.analysis);
-  return section_text({"", reports::answer::tensors_sentences(found)}) + "\n" + histogram +
-         (histogram.empty() ? "" : "\n") +
+  return out + "\n" + histogram + (histogram.empty() ? "" : "\n") +
          table_text(reports::answer::tensors_table(found.analysis));
 }
 

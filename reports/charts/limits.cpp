@@ -22,7 +22,8 @@ Limit power(int exponent, double scale) {
 }
 
 std::string divided(double value, double scale) {
-  const std::string digits = value < 1e7 ? fmt::format("{}", value) : fmt::format("{:.3g}", value);
+  const std::string digits =
+      value < 1e7 ? fmt::format("{:.7g}", value) : fmt::format("{:.3g}", value);
   if (scale == 1) return digits;
   const std::optional<int> log2 = exact_log2(scale);
   if (!log2) return fmt::format("{}/{}", digits, scale);

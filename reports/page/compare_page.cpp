@@ -26,8 +26,6 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr auto& facts = answer::tensor_facts;
-
 std::string about_html(const ComparisonAnswer& said) {
   return fmt::format("A: {}, B: {}. {}", marked_html(said.a), marked_html(said.b),
                      marked_html(said.counted_for));
@@ -143,7 +141,7 @@ std::size_t most_moved(const Comparison& c) {
 
 json charts(const Comparison& c) {
   json out = {{"facts", json::array()}, {"first_tensor", most_moved(c)}};
-  for (const ComparedTensor& t : c.tensors) out["facts"].push_back(facts(t));
+  for (const ComparedTensor& t : c.tensors) out["facts"].push_back(answer::tensor_facts(t));
   return out;
 }
 

@@ -171,7 +171,7 @@ def test_a_negligible_loss_never_leads():
 
 
 def test_a_serious_loss_is_not_below_a_negligible_one():
-    done = subprocess.run([PROGRAM, "recommend", str(DIGITS), "--negligible-loss", "0.1",
+    done = subprocess.run([PROGRAM, "recommend", str(ROOT / "data/digits-cnn/log"), "--negligible-loss", "0.1",
                            "--serious-loss", "1%"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "--serious-loss is 0.01, below --negligible-loss 0.1; make it at least that" in done.stderr

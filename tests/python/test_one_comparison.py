@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
-WIDEST, SHOWN, COLUMNS = 48, 12, 7  # of a table in a terminal
+WIDEST, SHOWN, COLUMNS = 48, 20, 7  # of a table in a terminal
 LONG = "weight_grad/" + "\u00fc\u4e0a" * 40  # characters of two and of three bytes
 HOSTILE = "weight_grad/<b>x</b>&\"'\x1b[2J\u202e|`"
 
