@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -345,14 +344,14 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   const std::string log = opened.path().string();
   std::vector<LogFindings> runs(1);
   runs.front().name = log;
-  std::deque<Collector> collectors;  // let go one by one: a log may have a million tensors
+  std::vector<std::unique_ptr<Collector>> collectors;  // let go one by one: may be a million
   std::map<std::string, std::size_t> index;
   Visitor visit = notes_into(runs, companion);
   visit.frame = [&](Frame&& frame) {
     const auto [at, is_new] = index.try_emplace(frame.name, collectors.size());
-    if (is_new) collectors.emplace_back(log, frame);
-    collectors[at->second].add(frame, analysis.target,
-                               selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
+    if (is_new) collectors.push_back(std::make_unique<Collector>(log, frame));
+    collectors[at->second]->add(frame, analysis.target,
+                                selection.at_run_scale ? frame.run_scale : analysis.loss_scale);
     if (companion.frame) companion.frame(std::move(frame));
   };
   readers::for_each_frame(opened, selection, visit, analysis.notes, progress);
@@ -360,11 +359,12 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
   const bool scalars = selection.scalars_suffice && !runs.back().scalars.empty();
   if (collectors.empty() && !something && !scalars) refuse_empty(opened, selection);
-  std::stable_sort(collectors.begin(), collectors.end(),
-                   [](const auto& a, const auto& b) { return a.tensor.role < b.tensor.role; });
+  std::ranges::stable_sort(collectors, {},
+                           [](const auto& collector) { return collector->tensor.role; });
   runs.back().tensors.reserve(collectors.size());
-  for (; !collectors.empty(); collectors.pop_front()) {
-    runs.back().tensors.push_back(finish(std::move(collectors.front()), analysis.target));
+  for (std::unique_ptr<Collector>& collector : collectors) {
+    runs.back().tensors.push_back(finish(std::move(*collector), analysis.target));
+    collector.reset();
   }
   for (LogFindings& run : runs) run.clipped = is_clipped(run);
   return runs;

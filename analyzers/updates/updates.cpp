@@ -125,7 +125,14 @@ UpdatePass::UpdatePass(Analysis& analysis, const frames::Selection& selection,
   }
 }
 
-bool UpdatePass::needs_steps() const { return analysis_.target.format.width == 16; }
+bool UpdatePass::needs_steps() const {
+  if (analysis_.target.format.width != 16) return false;
+  // A run log may have whole tensors without a histogram. Of any other log all tensors are known.
+  return analysis_.has_run_log() ||
+         std::ranges::any_of(analysis_.tensors(), [](const TensorFindings& tensor) {
+           return tensor.role == log::Role::weight || tensor.role == log::Role::master_weight;
+         });
+}
 
 void UpdatePass::begin(LogFindings& log) {
   log_ = &log;
