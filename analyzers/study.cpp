@@ -70,7 +70,7 @@ void add_lost(Findings& found) {
   const std::optional<int> log2 = exact_log2(found.analysis.loss_scale);
   const auto counted = underflow::counted_tensors(found.analysis);
   if (!log2 || counted.empty()) return;
-  found.lost = underflow::lost_mass(counted, found.analysis.target, *log2);
+  found.lost = underflow::LostMass(counted, found.analysis.target).at(*log2);
   found.worst_lost = underflow::worst_loss(counted, found.analysis.target, *log2);
 }
 
@@ -173,10 +173,11 @@ Study with_scales(Findings&& findings, const underflow::RecommendOptions& option
 
 /// Whether what becomes zero at a scale does no harm. Refers to its arguments.
 replay::Harmless harmless(const Analysis& analysis, const underflow::RecommendOptions& options) {
-  return [&analysis, &options](int log2) {
-    const auto counted = underflow::counted_tensors(analysis);
+  const auto counted = underflow::counted_tensors(analysis);
+  return [counted, lost = underflow::LostMass(counted, analysis.target), &analysis,
+          &options](int log2) {
     return !counted.empty() &&
-           underflow::is_negligible(underflow::lost_mass(counted, analysis.target, log2),
+           underflow::is_negligible(lost.at(log2),
                                     underflow::worst_loss(counted, analysis.target, log2), options);
   };
 }

@@ -19,7 +19,7 @@ namespace {
 void put_static(Recommendation& advice, const Analysis& analysis,
                 const std::vector<LogMaxima>& maxima) {
   const auto counted = underflow::counted_tensors(analysis);
-  advice.lost_at_1 = underflow::lost_mass(counted, analysis.target, 0);
+  advice.lost_at_1 = underflow::LostMass(counted, analysis.target).at(0);
   advice.worst_lost = underflow::worst_loss(counted, analysis.target, *advice.static_log2);
   for (const LogMaxima& log : maxima) advice.steps_left_out += log.left_out.size();
   for (const ScaleEvidence& scale : advice.scales) {

@@ -29,7 +29,7 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
                                           const Recommendation& advice,
                                           const std::vector<LogMaxima>& maxima) {
   if (!advice.static_log2) return {};
-  const auto counted = underflow::counted_tensors(analysis);
+  const underflow::LostMass lost(underflow::counted_tensors(analysis), analysis.target);
   std::vector<ScaleEvidence> scales;
   const auto [first, last] = shown(advice);
   for (int k = first; k <= last; ++k) {
@@ -38,7 +38,7 @@ std::vector<ScaleEvidence> scale_evidence(const underflow::Analysis& analysis,
     scale.log2_scale = k;
     scale.flushed = flushed.count;
     scale.of = flushed.of;
-    scale.lost = underflow::lost_mass(counted, analysis.target, k);
+    scale.lost = lost.at(k);
     scales.push_back(scale);
   }
   // Of several logs the one that overflows most easily.

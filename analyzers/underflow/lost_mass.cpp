@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "analyzers/underflow/step_facts.hpp"
 
@@ -135,6 +136,14 @@ int top_exponent(const Tensors& tensors) {
   return top == std::numeric_limits<int>::min() ? 0 : top;
 }
 
+bool has_exact_sums(const TensorFindings& t) { return t.sums && !is_censored(t); }
+
+MassShare bounds_of(const Tensors& tensors, const Target& target, int k) {
+  Masses masses(target, k, top_exponent(tensors));
+  for (const TensorFindings* t : tensors) masses.add(*t);
+  return masses.share();
+}
+
 }  // namespace
 
 std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
@@ -145,24 +154,21 @@ std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis) {
   return tensors;
 }
 
-MassShare lost_mass(const Tensors& tensors, const Target& target, int k) {
-  const bool exact = std::all_of(tensors.begin(), tensors.end(), [](const TensorFindings* t) {
-    return t->sums && !is_censored(*t);
-  });
-  if (!exact) {
-    Masses masses(target, k, top_exponent(tensors));
-    for (const TensorFindings* t : tensors) masses.add(*t);
-    return masses.share();
-  }
-  const Magnitude limit = kept_from(target, 1.0, k);
-  if (tensors.size() == 1) return tensors.front()->sums->share_below(limit);
-  MagnitudeSums all;
-  for (const TensorFindings* t : tensors) all.merge(*t->sums);
-  return all.share_below(limit);
+LostMass::LostMass(Tensors tensors, const Target& target)
+    : tensors_(std::move(tensors)), target_(target) {
+  if (!std::ranges::all_of(tensors_, [](const auto* t) { return has_exact_sums(*t); })) return;
+  exact_.emplace();
+  for (const TensorFindings* t : tensors_) exact_->merge(*t->sums);
+}
+
+MassShare LostMass::at(int k) const {
+  if (exact_) return exact_->share_below(kept_from(target_, 1.0, k));
+  return bounds_of(tensors_, target_, k);
 }
 
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k) {
-  return lost_mass(Tensors{&tensor}, target, k);
+  return has_exact_sums(tensor) ? tensor.sums->share_below(kept_from(target, 1.0, k))
+                                : bounds_of({&tensor}, target, k);
 }
 
 std::optional<WorstLoss> worst_loss(const Tensors& tensors, const Target& target, int k) {

@@ -20,8 +20,18 @@ std::vector<const TensorFindings*> counted_tensors(const Analysis& analysis);
 /// (TensorFindings::sums), bounds from the table otherwise.
 MassShare lost_mass(const TensorFindings& tensor, const Target& target, int k);
 
-/// The same over several tensors together.
-MassShare lost_mass(const std::vector<const TensorFindings*>& tensors, const Target& target, int k);
+/// The same over several tensors together, at any scale: exact sums are added up once. Refers to
+/// the target and the tensors.
+class LostMass {
+ public:
+  LostMass(std::vector<const TensorFindings*> tensors, const Target& target);
+  MassShare at(int k) const;
+
+ private:
+  std::vector<const TensorFindings*> tensors_;
+  const Target& target_;
+  std::optional<MagnitudeSums> exact_;  ///< of all of them; empty where some have bounds alone
+};
 
 /// The tensor that surely loses the largest share of its own sum of squares.
 struct WorstLoss {

@@ -66,7 +66,8 @@ std::vector<std::vector<StepFile>> groups_of(const std::vector<StepFile>& files,
   std::vector<std::vector<StepFile>> groups;
   for (auto& [step, of_step] : by_step) {
     StepTensors all;
-    if (std::all_of(of_step.begin(), of_step.end(), [&](const auto& f) { return all.add(f); })) {
+    const auto joins = [&](const StepFile& file) { return all.add(file); };
+    if (of_step.size() == 1 || std::ranges::all_of(of_step, joins)) {
       groups.push_back(std::move(of_step));
     } else {
       for (StepFile& file : of_step) groups.push_back({std::move(file)});

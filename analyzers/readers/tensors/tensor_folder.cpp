@@ -329,17 +329,19 @@ TensorFolder list_tensor_index(const log::OpenPath& path, std::optional<Dtype> a
   return all;
 }
 
-std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file) {
+std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file) {
+  if (file.opened) return file.opened;
   return seen_as(file, open_tensor_file({file.path, file.open}, file.as));
 }
 
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as) {
-  const auto opened = open_tensor_file(path, as);
+  std::shared_ptr<log::TensorFile> opened = open_tensor_file(path, as);
   TensorFolder alone;
   alone.folder = path.path;
   alone.roles_in_names = any_role_in(opened->names());
   alone.files.push_back(described(path, as, 0, *opened));
   alone.files.front().step = 0;
+  alone.files.front().opened = std::move(opened);
   return alone;
 }
 

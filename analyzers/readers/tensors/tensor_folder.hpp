@@ -32,6 +32,7 @@ struct StepFile {
   /// Of a shard of a checkpoint: it names the tensors to read.
   std::shared_ptr<const ShardIndex> index;
   std::optional<std::uint64_t> tensor_bytes;  ///< of a shard: what all its tensors take
+  std::shared_ptr<log::TensorFile> opened;    ///< of a log of one file: its header is read once
 };
 
 struct TensorFolder {
@@ -61,7 +62,7 @@ bool holds_torch_files(const log::OpenPath& folder);
 
 /// Opens a file: the tensors that are to be read, the one tensor of an NPY file under the name that
 /// its folder gives it.
-std::unique_ptr<log::TensorFile> open_step_file(const StepFile& file);
+std::shared_ptr<log::TensorFile> open_step_file(const StepFile& file);
 
 /// A single file as a folder that holds it alone; its step is 0 and its tensors keep their names.
 TensorFolder single_file(const log::OpenPath& path, std::optional<Dtype> as = std::nullopt);

@@ -98,8 +98,8 @@ TEST_CASE("many tiny values, little mass: below 2^-27 did not matter, 2^-27 to 2
     flushed_at_3 += t.classes_at({}, 3).flushed_to_zero.low;
   }
   const underflow::Target target;
-  const MassShare at_1 = underflow::lost_mass(all, target, 0),
-                  at_3 = underflow::lost_mass(all, target, 3);
+  const MassShare at_1 = underflow::LostMass(all, target).at(0),
+                  at_3 = underflow::LostMass(all, target).at(3);
   CHECK(flushed_at_1 > 9500);  // by count, 2^3 changes little
   CHECK(flushed_at_3 > 8900);
   CHECK(at_1.l1.low > 0.5);  // by mass, nearly all
@@ -149,7 +149,7 @@ TEST_CASE("exact and bounded tensors together", "[oracle]") {
   Mass wanted;
   wanted.add(a, 1);
   wanted.add(b, 1);
-  check_holds(underflow::lost_mass({&found.logs[0].tensors[0], &found.logs[0].tensors[1]}, {}, 1),
+  check_holds(underflow::LostMass({&found.logs[0].tensors[0], &found.logs[0].tensors[1]}, {}).at(1),
               wanted);
 }
 
