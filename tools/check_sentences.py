@@ -28,6 +28,7 @@ def literals(source):
 def sentences(source):
     for literal in literals(source):
         text = literal.replace('\\"', '"').replace("\\n", " ")
+        text = re.sub(r'\b(?:title|aria-label)="([^"]*)"', r"> \1 <", text)  # what people read
         text = re.sub(r"<[^>]*>|\{[^}]*\}", " ", text)
         if len(re.findall(r"[A-Za-z][a-z]+", text)) >= WORDS:
             yield " ".join(text.split())

@@ -19,9 +19,12 @@ double share(std::uint64_t count, std::uint64_t of) {
   return static_cast<double>(count) / static_cast<double>(of);
 }
 
+/// A share below which nothing is lost to speak of.
+constexpr double kNothing = 1e-4;
+
 /// Whether the shares, whatever they are within their bounds, make no real difference.
 bool are_similar(const Interval& a, std::uint64_t of_a, const Interval& b, std::uint64_t of_b) {
-  constexpr double kLeast = 1e-3, kLeastOfLarger = 0.1, kNothing = 1e-4;
+  constexpr double kLeast = 1e-3, kLeastOfLarger = 0.1;
   const double high_a = share(a.high, of_a), high_b = share(b.high, of_b);
   const double low_a = share(a.low, of_a), low_b = share(b.low, of_b);
   if (high_a < kNothing && high_b < kNothing) return true;
@@ -204,7 +207,11 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
                       std::uint64_t of_b) {
   const Change change = change_of(a, of_a, b, of_b);
   if (of_a == 0 || of_b == 0 || change == Change::same) return change;
-  return are_similar(a, of_a, b, of_b) ? Change::similar : change;
+  if (are_similar(a, of_a, b, of_b)) return Change::similar;
+  // Bounds that nearly touch show no difference: most of what they hold may be either run's.
+  const double surely =
+      std::max(share(b.low, of_b) - share(a.high, of_a), share(a.low, of_a) - share(b.high, of_b));
+  return surely < kNothing ? Change::unknown : change;
 }
 
 Interval RunTotals::lost_to_zero() const { return compare::lost_to_zero(gradients); }

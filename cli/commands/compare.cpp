@@ -11,6 +11,7 @@
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
+#include "cli/options/exit.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
 #include "reports/export/json.hpp"
@@ -62,6 +63,10 @@ int run(const Options& options) {
   options::require_no_input(options.json, options);
   options::require_no_input(options.out, options);
   gates::require_junit_sense(options.junit, options.fail_if, options);
+  if (options.out.ends_with(".md") || options.out.ends_with(".markdown")) {
+    throw options::BadUsage(
+        "compare writes a page, no Markdown: give --out a name ending in .html");
+  }
   if (!options.out.empty()) reports::page::require_charts();  // before the logs are read
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::comparison);

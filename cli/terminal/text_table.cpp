@@ -13,6 +13,7 @@
 namespace halfscope::cli::terminal {
 namespace {
 
+using reports::answer::plain;
 using reports::answer::Row;
 using reports::answer::Table;
 
@@ -48,6 +49,10 @@ Lines wrapped(const std::string& text, std::size_t columns) {
   return out;
 }
 
+std::size_t shown_rows(const Table& table) {
+  return table.whole ? table.rows.size() : std::min(kShown, table.rows.size());
+}
+
 struct Column {
   Lines heading;
   std::vector<Lines> cells;  ///< a list of names may take several lines
@@ -66,18 +71,17 @@ struct Column {
   }
 };
 
-/// What is too wide is broken where it is a list, and shortened where it is one name.
+/// What is too wide is broken at blanks, and one name is shortened.
 Lines cell_of(const std::string& text) {
   if (length(text) <= kWidestCell) return {text};
-  return text.find(", ") == text.npos ? Lines{shortened(text)} : wrapped(text, kWidestCell);
+  return text.find(' ') == text.npos ? Lines{shortened(text)} : wrapped(text, kWidestCell);
 }
 
 Column column_of(const Table& table, std::size_t index, bool last) {
   Column out{{table.headings[index]}, {}, index != 0 && table.is_number(index)};
-  for (std::size_t i = 0; i < std::min(kShown, table.rows.size()); ++i) {
+  for (std::size_t i = 0; i < shown_rows(table); ++i) {
     const Row& row = table.rows[i];
-    std::string text = reports::answer::plain(row.cells[index].text);
-    if (last && row.marked) text += "  <-";
+    std::string text = plain(row.cells[index].text);
     Lines cell = last ? Lines{std::move(text)} : cell_of(text);
     if (index == 0 && row.part) cell.front().insert(0, "  ");
     out.cells.push_back(std::move(cell));
@@ -149,13 +153,15 @@ std::string table_text(const Table& table) {
   const std::vector<Column> columns = columns_of(table);
   std::string out =
       table.note.empty()
-          ? table.title + ":\n"
+          ? plain(table.title) + ":\n"
           : reports::answer::wrapped_text(
-                fmt::format("{}. {}", table.title, reports::answer::plain(table.note)), kColumns,
-                0);
+                fmt::format("{}. {}", plain(table.title), plain(table.note)), kColumns, 0);
   out += headings_text(columns);
-  const std::size_t shown = std::min(kShown, table.rows.size());
-  for (std::size_t i = 0; i < shown; ++i) out += row_text(columns, i);
+  const std::size_t shown = shown_rows(table);
+  for (std::size_t i = 0; i < shown; ++i) {
+    out += row_text(columns, i);
+    if (table.rows[i].marked) out.insert(out.size() - 1, "  <-");
+  }
   const std::size_t left_out = table.rows.size() - shown + table.left_out;
   return left_out == 0 ? out : out + fmt::format("  and {} more: --json -\n", left_out);
 }

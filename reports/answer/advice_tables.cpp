@@ -48,6 +48,7 @@ Cell chance_cell(const ScaleEvidence& scale) {
 Table scales(const Recommendation& advice) {
   Table table{Evidence::scales, advice.no_step_held() ? "Scales around the upper bound"
                                                       : "Scales around the recommended one"};
+  table.whole = true;
   table.headings = {"loss scale", "become zero",         "of L1 norm",
                     "of L2 sum",  "steps that overflow", "chance of a skipped step"};
   std::uint64_t steps = 0;
@@ -154,6 +155,7 @@ std::vector<Table> tables(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   std::vector<Table> all = {scales(advice), layers(advice), keep(advice), dimensions(advice)};
   std::erase_if(all, &Table::empty);
+  for (Table& table : all) table.all_by = "recommend LOG --json FILE";
   return all;
 }
 

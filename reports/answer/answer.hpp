@@ -25,7 +25,7 @@ struct Number {
 std::string_view name_of(Number::Kind kind);
 
 /// Above Answer::details.
-inline constexpr std::string_view kDetailsTitle = "What the scale rests on";
+inline constexpr std::string_view kDetailsTitle = "Evidence for the scale";
 
 struct Answer {
   /// What harms most, where no loss scale brings it back, or where none can be recommended.

@@ -11,35 +11,28 @@
 
 namespace halfscope::reports::answer {
 
-namespace {
-
-std::string not_drawn(std::uint64_t updates, const std::string& which) {
-  return updates == 0 ? "" : fmt::format(" Not drawn: {} {}.", plural(updates, "update"), which);
+Caption update_map_caption(const analyzers::underflow::Target& target, bool left_out) {
+  return {
+      "By magnitude of weight and update",
+      fmt::format("Each cell is coloured by the share lost, and is faint where updates are "
+                  "few.{}",
+                  left_out ? " Updates of weights that are zero or far out are not drawn." : ""),
+      {{"advised", fmt::format("the rule of {}", rule_of_thumb(target))},
+       {"now", "at and below this line an update is zero"}}};
 }
 
-}  // namespace
-
-Caption update_map_caption(const analyzers::underflow::Target& target, std::uint64_t left_out) {
-  return {"By magnitude of weight and update",
-          "Each cell is coloured by the share lost, and is faint where updates are few." +
-              not_drawn(left_out, "of weights that are zero or far out"),
-          {{"advised", fmt::format("the rule of {}", rule_of_thumb(target))},
-           {"now", "at and below this line an update is zero"}}};
-}
-
-Caption update_ratios_caption(std::uint64_t left_out, int first) {
+Caption update_ratios_caption(int first) {
   return {"Size beside the weight",
-          "The lost part is coloured." + not_drawn(left_out, fmt::format("below 2^{}", first))};
+          fmt::format("The lost part is coloured. Updates below 2^{} are not drawn.", first)};
 }
 
 Caption update_errors_caption() {
   return {"Error of what is applied", "The change of the weight, against the change asked for."};
 }
 
-Caption outcomes_caption(std::size_t weights, std::size_t drawn) {
-  return {"Weight by weight",
-          weights > drawn ? fmt::format("The {} weights that lose most, of {}.", drawn, weights)
-                          : "Largest share lost first."};
+Caption outcomes_caption(std::size_t drawn) {
+  return {"Outcome of updates, by weight",
+          fmt::format("Largest share lost first, {} weights at most.", drawn)};
 }
 
 Caption headroom_caption(const analyzers::Study& study) {
@@ -69,6 +62,12 @@ Caption timeline_caption() {
   return {"Loss scale of the run", "Triangles are skipped steps whose number is known."};
 }
 
+Caption fits_caption() {
+  return {
+      "Narrowest format, tensors of each role",
+      "Each colour is a format. Point at a bar to see how many tensors need a scale of their own."};
+}
+
 std::string window_note(const analyzers::recommend::Recommendation& advice) {
   if (!advice.lowest_log2 || !advice.highest_log2 || *advice.lowest_log2 > *advice.highest_log2) {
     return "";
@@ -79,6 +78,12 @@ std::string window_note(const analyzers::recommend::Recommendation& advice) {
       power_text(*advice.lowest_log2), power_text(*advice.highest_log2));
 }
 
+std::string not_drawn_text(const Interval& values, std::string_view side, int exponent) {
+  if (values.high == 0) return "";
+  return fmt::format(" Not drawn: {} {} {} 2^{}.", count_text(values),
+                     values.high == 1 ? "value" : "values", side, exponent);
+}
+
 bool bounded(const analyzers::underflow::Analysis& analysis) {
   return std::ranges::any_of(analysis.tensors(), [](const auto& tensor) {
     return std::ranges::any_of(tensor.binades, [](const auto& b) { return !b.count.exact(); });
@@ -87,8 +92,8 @@ bool bounded(const analyzers::underflow::Analysis& analysis) {
 
 Caption bounds_caption() {
   return {"",
-          "Solid bars and cells are surely there. What may lie there, in a magnitude beside it or "
-          "at zero is",
+          "Solid bars and cells are surely there. Counts that may lie there, in a magnitude beside "
+          "it or at zero are",
           {{"perhaps", "paler and dashed"}}};
 }
 

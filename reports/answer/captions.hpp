@@ -2,7 +2,7 @@
 // What stands above a chart: its title, what it shows, and what its marks mean.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,20 +23,25 @@ struct Caption {
   std::vector<Key> keys = {};
 };
 
-/// left_out: updates that are not drawn.
-Caption update_map_caption(const analyzers::underflow::Target& target, std::uint64_t left_out);
+/// left_out: whether some updates are not drawn.
+Caption update_map_caption(const analyzers::underflow::Target& target, bool left_out);
 /// first: the smallest exponent of a ratio that is drawn.
-Caption update_ratios_caption(std::uint64_t left_out, int first);
+Caption update_ratios_caption(int first);
 Caption update_errors_caption();
-Caption outcomes_caption(std::size_t weights, std::size_t drawn);
+/// drawn: how many weights at most.
+Caption outcomes_caption(std::size_t drawn);
 Caption headroom_caption(const analyzers::Study& study);
 Caption headroom_steps_caption();
 Caption policy_scales_caption();
 Caption policy_flushed_caption();
 Caption timeline_caption();
+Caption fits_caption();
 
 /// Below the curves over scales: which range is shaded; empty where there is none.
 std::string window_note(const analyzers::recommend::Recommendation& advice);
+
+/// " Not drawn: 3 values below 2^-60."; empty where there are none. side: "below".
+std::string not_drawn_text(const Interval& values, std::string_view side, int exponent);
 
 /// Whether some counts are known between bounds only; how that is drawn.
 bool bounded(const analyzers::underflow::Analysis& analysis);

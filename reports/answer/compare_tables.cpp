@@ -136,7 +136,7 @@ Cell new_zeros_cell(const ComparedTensor& t) {
 Cell equal_cell(const ComparedTensor& t) {
   if (!t.elements) return {.text = "not whole", .muted = true};
   return {share_text(t.elements->equal, t.elements->elements),
-          static_cast<double>(t.elements->equal)};
+          static_cast<double>(t.elements->equal) / static_cast<double>(t.elements->elements)};
 }
 
 Row tensor_row(const ComparedTensor& t) {
@@ -191,7 +191,11 @@ Table tensors_table(const Comparison& c) {
                    "zero in B, not in A", "largest: B/A, 2^", "median: B/A, 2^", "subnormal: A",
                    "subnormal: B", "shift of shares", "equal elements"},
       .narrow = 7};
-  for (const ComparedTensor& t : c.tensors) out.rows.push_back(tensor_row(t));
+  out.all_by = "compare A B --json FILE";
+  out.left_out = c.tensors.size() - std::min(c.tensors.size(), kMostRows);
+  for (std::size_t i = 0; i < c.tensors.size() - out.left_out; ++i) {
+    out.rows.push_back(tensor_row(c.tensors[i]));
+  }
   return out;
 }
 

@@ -111,7 +111,7 @@ std::string tensor_facts(const ComparedTensor& t) {
                        magnitude_text(*t.max_abs.b));
   }
   if (t.elements) {
-    out += fmt::format(" Of {} in whole tensors: {}.", plural(t.elements->elements, "element"),
+    out += fmt::format(" Whole tensors, {}: {}.", plural(t.elements->elements, "element"),
                        changes_text(*t.elements));
     if (t.elements->largest_ulps) {
       out += fmt::format(" At most {:.4g} ulps apart.", *t.elements->largest_ulps);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyzers/recommend/recommend.hpp"
+#include "reports/answer/text.hpp"
 
 namespace halfscope::reports::answer {
 
@@ -60,8 +61,8 @@ std::string why_text(const KeepInFp32& keep, const analyzers::recommend::Recomme
 }
 
 std::string odd_extents_text(const Footprint::Odd& odd) {
-  const auto outputs = [&] { return fmt::format("{} outputs", odd.shape.at(0)); };
-  const auto inputs = [&] { return fmt::format("{} inputs", odd.shape.at(1)); };
+  const auto outputs = [&] { return plural(odd.shape.at(0), "output"); };
+  const auto inputs = [&] { return plural(odd.shape.at(1), "input"); };
   switch (odd.extents) {
     case Footprint::Extents::outputs: return outputs();
     case Footprint::Extents::inputs: return inputs();

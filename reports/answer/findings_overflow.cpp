@@ -136,12 +136,13 @@ void growing(const Study& study, List& to) {
   to.push_back(
       {Severity::warning,
        fmt::format(
-           "{} grew by {:.2g} binades over steps {} to {} and would overflow near step {}{}.",
+           "{} grew by {:.2g} binades over steps {} to {} and would overflow near step {} at loss "
+           "scale {}{}.",
            code(study.analysis.tensors()[soonest->tensor].name), soonest->growth().value_or(0),
            soonest->trend_from, soonest->trend_to,
            count_text(static_cast<std::uint64_t>(
                std::max<std::int64_t>(0, *soonest->overflow_expected_at))),
-           all > 1 ? fmt::format("; {} more grow too", all - 1) : ""),
+           scale_text(soonest->scale), all > 1 ? fmt::format("; {} more grow too", all - 1) : ""),
        "It may level off: record later steps, and lower the scale or keep it in FP32 if not.",
        Evidence::overflow});
 }

@@ -51,12 +51,23 @@ void unknown_updates(const Study& study, List& to) {
                 masters_text(study), Evidence::updates});
 }
 
+/// Of weights that do not change.
+void no_updates(const UpdateCounts& counts, List& to) {
+  if (counts.zero != counts.pairs) return;
+  to.push_back({Severity::serious,
+                fmt::format("All {} sampled weight updates are zero: the weights do not change.",
+                            count_text(counts.pairs)),
+                "Look at the learning rate, at skipped steps, and at updates computed in 16 bits.",
+                Evidence::updates});
+}
+
 }  // namespace
 
 void lost_updates(const Study& study, List& to) {
   const UpdateCounts counts = all_updates(study.analysis).table.counts;
   const std::uint64_t of = counts.updates(), lost = counts.half.lost();
-  if (of == 0) return unknown_updates(study, to);
+  if (counts.pairs == 0) return unknown_updates(study, to);
+  if (of == 0) return no_updates(counts, to);
   const double share = static_cast<double>(lost) / static_cast<double>(of);
   if (share < study.advice.asked.negligible_share) return;
   const std::string format = format_name(study.analysis);

@@ -58,7 +58,7 @@ std::string skipped_values_text(const Analysis& analysis) {
   }
   if (nan + inf == 0) return "";
   return fmt::format(
-      "{} {} of skipped steps left out: the loss scale made them, and they decide no format.",
+      "{} {} of skipped steps are left out: the loss scale made them, and they decide no format.",
       count_text(nan + inf), nonfinite_names(nan, inf));
 }
 

@@ -90,7 +90,7 @@ struct Worst {
     estimated = estimated || !noise->exact;
   }
   Cell cell() const {
-    if (!db) return {"", -1, "", true};
+    if (!db) return {"", -1000, "", true};
     if (std::isinf(*db)) return {"exact", 1e4};
     return {fmt::format("{}{:.0f}", estimated ? "~" : "", *db), *db};
   }
@@ -120,10 +120,11 @@ Row noise_row(const Analysis& analysis, log::Role role) {
 }
 
 Table noise_table(const Analysis& analysis) {
-  Table table{Evidence::formats, "Signal-to-quantisation-noise ratio by role, in dB",
-              "10 log10(sum x^2 / sum (rounded x - x)^2): higher is better, 6 dB are one bit. Of "
-              "the noisiest tensor of each role, at its best scale; ~ is partly estimated from "
-              "histograms, exact: nothing is rounded; MX: blocks of 32."};
+  Table table{
+      Evidence::formats, "Signal-to-quantisation-noise ratio by role, in dB",
+      "10 log10(sum x^2 / sum (rounded x - x)^2): higher is better, 6 dB are one bit. "
+      "Each number is of the role's noisiest tensor, at its best scale. ~: partly estimated "
+      "from histograms; exact: nothing is rounded; MX: blocks of 32."};
   table.headings = {"role"};
   for (const std::string_view format : analyzers::formats::kFitFormats) {
     table.headings.push_back(people_say(format));

@@ -21,6 +21,9 @@ using analyzers::underflow::TensorFindings;
 
 namespace {
 
+/// What sorts below all numbers.
+constexpr double kNoNumber = -1000;
+
 /// A column of the table: a format, and whether overflow saturates.
 struct FormatColumn {
   std::string_view format;
@@ -74,7 +77,7 @@ std::string classes_text(const Classes& classes, std::uint64_t of) {
 }
 
 Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
-  if (!fit || !fit->best_log2) return {"", -1, "", true};
+  if (!fit || !fit->best_log2) return {"", kNoNumber, "", true};
   const std::uint64_t of = tensor.counts.finite_nonzero.high;
   const std::string noise =
       fit->noise_at_best ? fmt::format(" ({})", decibels(*fit->noise_at_best)) : "";
@@ -106,7 +109,7 @@ Cell block_cell(const TensorFindings& tensor, std::string_view element) {
             fmt::format("{} of {} become zero, {} saturate", count_text(fit.flushed_to_zero),
                         count_text(fit.values), count_text(fit.saturated))};
   }
-  return {"", -1000, "", true};
+  return {"", kNoNumber, "", true};
 }
 
 std::vector<std::string_view> elements_of(const Tensors& tensors) {
@@ -147,6 +150,7 @@ Table formats_table(const Analysis& analysis) {
   const bool several_logs = analysis.logs.size() > 1;
   table.left_out = tensors.size() - std::min(tensors.size(), kMostRows);
   tensors.resize(tensors.size() - table.left_out);
+  table.all_by = "analyze LOG --formats --json FILE";
   table.headings = {"tensor"};
   if (several_logs) table.headings.emplace_back("log");
   table.headings.emplace_back("narrowest that serves");

@@ -107,7 +107,7 @@ std::vector<Number> numbers(const Study& study) {
   if (advice.no_step_held()) return out;
   out.push_back(use_number(study));
   if (advice.limited_by) {
-    out.push_back({Kind::limit, "What limits it", magnitude_text(advice.limited_by->max_abs),
+    out.push_back({Kind::limit, "Limited by", magnitude_text(advice.limited_by->max_abs),
                    limit_detail(study, *advice.limited_by)});
   }
   return out;

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
 
 #include "halfscope/log/error.hpp"
+#include "reports/answer/captions.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
@@ -28,6 +30,7 @@ namespace {
 constexpr std::size_t kInFull = 3;
 /// Steps of what led there, the last ones. The JSON has all.
 constexpr std::size_t kStepsOfLead = 3;
+constexpr std::string_view kRecommendJson = "recommend LOG --json FILE";
 /// What sorts below all numbers.
 constexpr double kNoNumber = -1e300;
 
@@ -77,7 +80,7 @@ Cell glimpse_cell(const Lead& lead, std::int64_t step) {
 
 /// Largest magnitudes: a row a tensor, a column a step.
 Table leads_table(const OverflowEvent& event) {
-  Table table{Evidence::overflow, "What led there, largest magnitudes"};
+  Table table{Evidence::overflow, "Largest magnitudes before it"};
   std::set<std::int64_t> steps;
   for (const Lead& lead : event.leads) {
     for (const Glimpse& glimpse : lead.glimpses) steps.insert(glimpse.step);
@@ -93,11 +96,17 @@ Table leads_table(const OverflowEvent& event) {
   return table;
 }
 
+/// "Not finite in step 40, first in weight_grad/x: 3 NaN"
+std::string title_of(const OverflowEvent& event, bool several_logs) {
+  const std::string values = bad_values_text(event.nan, event.inf, event.overflow);
+  return fmt::format("{} in {}, first in {}{}{}", event.what_if ? "Would overflow" : "Not finite",
+                     steps_text(event), code(event.tensor),
+                     several_logs ? " of " + code(event.log) : "",
+                     values.empty() ? "" : ": " + values);
+}
+
 Section event_section(const OverflowEvent& event, bool several_logs) {
-  Section section{fmt::format(
-      "{} in {}, first in {}: {}{}", event.what_if ? "Would overflow" : "Not finite",
-      steps_text(event), code(event.tensor), bad_values_text(event.nan, event.inf, event.overflow),
-      several_logs ? " (" + code(event.log) + ")" : "")};
+  Section section{title_of(event, several_logs)};
   section.sentences = {fmt::format("Cause: {}.{}", cause_text(event.cause), held_text(event)),
                        log::printable(event.why)};
   if (!event.leads.empty()) section.tables.push_back(leads_table(event));
@@ -109,7 +118,7 @@ Table later_table(std::span<const OverflowEvent> events, bool several_logs) {
   table.headings = {"at", "tensor", "values", "cause"};
   if (several_logs) table.headings.emplace_back("log");
   table.left_out = events.size() - std::min(events.size(), kMostRows);
-  table.all_by = "recommend LOG --json FILE";
+  table.all_by = kRecommendJson;
   for (const OverflowEvent& event : events.first(events.size() - table.left_out)) {
     Row row{{{steps_text(event), static_cast<double>(event.step)},
              {code(event.tensor)},
@@ -134,11 +143,14 @@ Cell growth_cell(const Headroom& h) {
   return {fmt::format("{:+.2f}", *growth), *growth};
 }
 
-Cell expected_cell(const Headroom& h) {
-  if (!h.overflow_expected_at) return {"", kNoNumber, "", true};
-  return {fmt::format("step {}", *h.overflow_expected_at),
-          -static_cast<double>(*h.overflow_expected_at),
-          h.scale == 1 ? "" : "at loss scale " + scale_text(h.scale)};
+/// The step near which it overflows at the scale to use, by its trend at the run's own scale.
+Cell expected_cell(const Study& study, const Headroom& h) {
+  if (!h.overflow_expected_at || !h.trend) return {"", kNoNumber, "", true};
+  const double fewer_binades = to_use(study, h, 0) + std::log2(h.scale);  // of headroom, negative
+  const double steps = std::floor(fewer_binades / (*h.trend / 1000));
+  const std::int64_t step =
+      std::max(h.trend_to, *h.overflow_expected_at + static_cast<std::int64_t>(steps));
+  return {fmt::format("step {}", step), -static_cast<double>(step)};
 }
 
 }  // namespace
@@ -176,8 +188,8 @@ Table headroom_table(const Study& study) {
   const auto tensors = study.analysis.tensors();
   const bool several_logs = study.analysis.logs.size() > 1;
   Table table{Evidence::overflow, "Headroom below overflow, tensor by tensor",
-              fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
-                          room_scale_text(study))};
+              headroom_caption(study).note};
+  table.all_by = kRecommendJson;
   table.headings = {"tensor"};
   if (several_logs) table.headings.emplace_back("log");
   for (const char* heading :
@@ -196,7 +208,7 @@ Table headroom_table(const Study& study) {
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});
     row.cells.push_back({fmt::format("{:.2f}", room.last), room.last});
     row.cells.push_back(growth_cell(h));
-    row.cells.push_back(expected_cell(h));
+    row.cells.push_back(expected_cell(study, h));
     table.rows.push_back(std::move(row));
   }
   return table;

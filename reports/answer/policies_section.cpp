@@ -63,6 +63,7 @@ std::string names_of(const PolicyStudy& study, const std::vector<std::size_t>& g
 
 Table policies_table(const PolicyStudy& study) {
   Table table{Evidence::policies, "Loss-scaling policies"};
+  table.whole = true;
   table.headings = {"policy",         "lost",       "steps skipped", "flushed, mean",
                     "flushed, worst", "loss scale", "at the end"};
   for (const auto& [name, trace] : references(study)) {

@@ -313,8 +313,8 @@ namespace {
 
 /// What policies choose their scale by that have no start and growth interval.
 constexpr std::pair<std::string_view, std::string_view> kOtherwise[] = {
-    {"static", "a constant scale has none, and what it should be is told above"},
-    {"mxnet-static", "a constant scale has none, and what it should be is told above"},
+    {"static", "a constant scale has none, and what it should be is shown above"},
+    {"mxnet-static", "a constant scale has none, and what it should be is shown above"},
     {"chainer",
      "it starts at 1 and grows at every clean step; there is no setting for where it starts"},
     {"os2s-logmax", "it computes the scale from the mean and deviation of the largest gradient"},

@@ -158,7 +158,7 @@ std::string run_flushed_sentence(const Trace& run) {
 std::string run_text(const PolicyStudy& study) {
   std::string out =
       study.series.in_bfloat16
-          ? "The run computed in BF16, which needs no loss scale. What follows is for FP16.\n"
+          ? "The run computed in BF16, which needs no loss scale. The numbers below are for FP16.\n"
           : "";
   if (!study.recorded) return out;
   const Trace& run = *study.recorded;
@@ -243,8 +243,8 @@ std::string target_text(const TunedPolicy& tuned, double target) {
 
 std::string tuned_text(const TunedPolicy& tuned, double target_underflow) {
   std::string out =
-      fmt::format("Of {} dynamic settings of {}, ", count_text(tuned.tried), tuned.name);
-  out += tuned.kept ? "none is worth a change from those it has: " : "best on these steps: ";
+      fmt::format("{} dynamic settings of {} were replayed. ", count_text(tuned.tried), tuned.name);
+  out += tuned.kept ? "None is worth a change from those it has: " : "Best on these steps: ";
   out += steps_sentence(tuned.trace) + flushed_sentence(tuned.trace) + ".\n";
   out += target_text(tuned, target_underflow);
   out += tuned.stopped_by;
@@ -298,8 +298,8 @@ std::vector<std::pair<std::string, const Trace*>> references(const PolicyStudy& 
 
 std::string unknown_steps_text() {
   return "Two numbers of skipped steps: at the steps between them, the run overflowed at a larger "
-         "scale, or not all gradients are recorded. Whether they overflow at this scale is "
-         "unknown.";
+         "scale, or not all gradients are recorded. It is unknown whether they overflow at "
+         "this scale.";
 }
 
 }  // namespace halfscope::reports::answer

@@ -36,6 +36,7 @@ struct Table {
   std::vector<Row> rows = {};                           ///< worst or first first
   std::size_t left_out = 0;                             ///< further rows
   std::string_view all_by = "analyze LOG --json FILE";  ///< what writes all, after "halfscope"
+  bool whole = false;                                   ///< a terminal shows all rows
   std::size_t narrow = 0;  ///< a terminal shows the first columns, so many; 0: all
 
   bool empty() const { return rows.empty(); }

@@ -48,7 +48,7 @@ int place_in_step(Role role) {
 
 std::optional<std::int64_t> first_nonfinite_step(const TensorFindings& t) {
   const auto at = std::ranges::find_if(
-      t.per_step, [](const auto& step) { return nonfinite(step.counts) != 0; });
+      t.per_step, [](const auto& step) { return nonfinite(step.counts).low != 0; });
   return at == t.per_step.end() ? std::nullopt : std::optional(at->step);
 }
 
@@ -167,6 +167,7 @@ Cell class_cell(const TensorFindings& t, Interval Classes::*part) {
 Cell largest_cell(const TensorFindings& t) {
   if (t.max_abs) return {fmt::format("2^{:.1f}", std::log2(*t.max_abs)), *t.max_abs};
   if (!t.max_abs_at_least) return {"none", -1, "", true};
+  if (*t.max_abs_at_least <= 0) return {"unknown", -1, "", true};
   return {fmt::format("> 2^{:.1f}", std::log2(*t.max_abs_at_least)), *t.max_abs_at_least};
 }
 
@@ -196,8 +197,8 @@ std::string zeros_doubt(const TensorFindings& tensor) {
   if (tensor.hidden_by_buckets) {
     const Bounds share = flushed_share(tensor.counts);
     return fmt::format(
-        "What becomes zero is not identifiable ({}): a bucket of the log holds zero and values "
-        "that are kept.",
+        "The share that becomes zero is not identifiable ({}): a bucket of the log holds zero and "
+        "values that are kept.",
         share_range_text(share.low, share.high));
   }
   if (tensor.underflow_identifiable || tensor.counts.zero.high == 0) return "";

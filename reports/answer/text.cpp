@@ -142,6 +142,7 @@ std::string wrapped_text(std::string_view text, std::size_t columns, std::size_t
     // The first line may begin with blanks of its own.
     const std::size_t first_word = text.find_first_not_of(' ');
     std::size_t end = text.rfind(' ', width);
+    if (text.substr(end + 1).starts_with('%')) end = text.rfind(' ', end - 1);  // "12 %" is whole
     if (end == std::string_view::npos || end < first_word) end = text.find(' ', width);
     if (end == std::string_view::npos) break;
     out += std::string(text.substr(0, end)) + margin;

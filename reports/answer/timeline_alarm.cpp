@@ -79,9 +79,11 @@ std::string in_vain_text(const TimelineFacts& facts) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
                        count_text(skips.skipped), skips.first, skips.last, scale);
   }
-  return fmt::format(
-      "Every step from {} to {} was skipped{}: no update was applied {}.", skips.first, skips.last,
-      scale, skips.first > 1 ? fmt::format("after step {}", skips.first - 1) : "in this log");
+  return fmt::format("Every step from {} to {} was skipped{}: no update was applied {}.",
+                     skips.first, skips.last, scale,
+                     facts.first && skips.first > *facts.first
+                         ? fmt::format("after step {}", skips.first - 1)
+                         : "in this log");
 }
 
 std::string_view action_of(const TimelineFacts& facts) {
@@ -98,7 +100,7 @@ std::string_view action_of(const TimelineFacts& facts) {
     return found.of != Quantity::evaluation_loss && found.at_skips < found.count;
   });
   if (!of_training) {
-    return "What is printed of training is finite: look at the data and the precision of the "
+    return "All printed training values are finite: look at the data and the precision of the "
            "evaluation.";
   }
   return "Later ones are finite: a dynamic loss scale skips such a step, without one the update "
@@ -161,7 +163,7 @@ AlarmWords many_words(const TimelineFacts& facts) {
   }
   return {
       share_of_steps(facts) + ".",
-      "A dynamic loss scale costs 2 % of the steps at the most. Where it grows and falls by turns, "
+      "A dynamic loss scale costs 2 % of the steps at the most. If it grows and falls by turns, "
       "let it grow less often (growth_interval, loss_scale_window); else look for NaN and "
       "infinities in the model, the data or the learning rate."};
 }

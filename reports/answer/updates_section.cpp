@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <span>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "reports/answer/formats.hpp"
@@ -47,8 +50,8 @@ std::string counts_text(const Analysis& analysis, const Tensors& weights, const 
     sources.insert(std::move(name));
   }
   return fmt::format(
-      "{} with {}, added to weights in {}: {} are zero, {} hold NaN or infinity, the other {} are "
-      "counted below. Source of the updates: {}.",
+      "{} with {}, added to weights in {}: {} are zero, {} hold NaN or infinity, {} are counted as "
+      "lost or not. Source of the updates: {}.",
       plural(weights.size(), "weight"), plural(counts.pairs, "update"),
       people_say(analysis.target.name), count_text(counts.zero), count_text(counts.nonfinite),
       count_text(counts.updates()), joined(sources));
@@ -64,13 +67,14 @@ std::string undetermined_text(const UpdateSum& sum) {
 
 /// An update held in FP16 that became zero looks like one that was zero.
 std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
+  std::set<std::pair<std::string_view, log::Role>> narrow;
+  for (const TensorFindings& t : analysis.tensors()) {
+    if (t.computed_in_fp16()) narrow.emplace(t.log, t.role);
+  }
   std::set<std::string> sources;
   for (const TensorFindings* weight : weights) {
     const log::Role role = source_role(*weight);
-    for (const TensorFindings& t : analysis.tensors()) {
-      const bool narrow = t.computed_in_fp16() && t.log == weight->log && t.role == role;
-      if (narrow) sources.insert(std::string(log::name_of(role)));
-    }
+    if (narrow.contains({weight->log, role})) sources.emplace(log::name_of(role));
   }
   if (sources.empty()) return "";
   return fmt::format(
@@ -80,22 +84,23 @@ std::string half_source_text(const Analysis& analysis, const Tensors& weights) {
 }
 
 /// Weights held in the other 16-bit format lose by its rules, not by the target's.
-std::string other_format_text(const Analysis& analysis, const Tensors& weights) {
+std::vector<std::string> other_format_texts(const Analysis& analysis, const Tensors& weights) {
   constexpr std::array kOthers = {std::tuple(Dtype::bf16, "BF16", "bfloat16"),
                                   std::tuple(Dtype::f16, "FP16", "binary16")};
-  std::string text;
+  std::vector<std::string> texts;
   for (const auto& other : kOthers) {
     const Dtype dtype = std::get<0>(other);
     if (analysis.target.format == format_of(dtype)) continue;
     const auto held = static_cast<std::size_t>(std::ranges::count_if(
         weights, [dtype](const auto* weight) { return weight->source_dtype == dtype; }));
     if (held == 0) continue;
-    text += fmt::format("{} held in {}: {} shows what that loses.",
-                        held == 1 ? "1 of these weights is"
-                                  : fmt::format("{} of these weights are", count_text(held)),
-                        std::get<1>(other), code(fmt::format("--format {}", std::get<2>(other))));
+    texts.push_back(
+        fmt::format("{} held in {}: {} shows what that loses.",
+                    held == 1 ? "1 of these weights is"
+                              : fmt::format("{} of these weights are", count_text(held)),
+                    std::get<1>(other), code(fmt::format("--format {}", std::get<2>(other)))));
   }
-  return text;
+  return texts;
 }
 
 Cell count_cell(std::uint64_t count, std::uint64_t of) {
@@ -132,11 +137,10 @@ Section updates_section(const Analysis& analysis, const Tensors& tensors) {
   if (weights.empty()) return {};
   const UpdateSum sum = sum_updates(weights);
   Section section{"Weight updates that are lost"};
-  for (std::string text :
-       {counts_text(analysis, weights, sum), undetermined_text(sum),
-        half_source_text(analysis, weights), other_format_text(analysis, weights)}) {
-    if (!text.empty()) section.sentences.push_back(std::move(text));
-  }
+  section.sentences = {counts_text(analysis, weights, sum), undetermined_text(sum),
+                       half_source_text(analysis, weights)};
+  std::ranges::move(other_format_texts(analysis, weights), std::back_inserter(section.sentences));
+  std::erase(section.sentences, "");
   if (sum.table.counts.updates() == 0) return section;
   section.tables = {what_if_table(analysis.target, sum), weights_table(analysis, weights)};
   return section;

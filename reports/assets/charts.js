@@ -10,7 +10,7 @@ const finiteNonzero = (s) => bounds(
 const percent = (p) => p === 0 ? '0 %' :
     p >= 100 ? '100 %' :
     p < 0.01 ? '< 0.01 %' :
-    p > 99.99 ? '> 99.99 %' : `${Number(p.toPrecision(3))} %`;
+    p > 99.99 ? '> 99.99 %' : `${p.toFixed(p >= 99.9 ? 2 : p >= 10 ? 1 : p >= 0.1 ? 2 : 3)} %`;
 const range = (low, high) => low === high ? low : `${low} to ${high}`;
 function counted([low, high], [least, most]) {
   const part = range(percent(least), percent(most));
@@ -21,7 +21,7 @@ const row = ([e, count], [of_low, of], more) => {
   const shares = [100 * low / of, 100 * high / Math.max(high, of_low)];
   return {e, low, high, values: counted([low, high], shares), ...more};
 };
-// Shares of the values that a class holds, [low, high]: as reports/shares.hpp has them.
+// Shares of the values that a class holds, [low, high]: as reports/answer/shares.hpp has them.
 const classes = ['flushed_to_zero', 'subnormal', 'normal', 'overflow'];
 const ratio = (part, rest) => part && part / (part + rest);
 function shares(r, [least, most]) {

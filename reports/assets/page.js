@@ -13,7 +13,7 @@ function choose(page, index) {
 function chooseLog(page, log) {
   state.log = log;
   state.weight = 'all';
-  for (const block of document.querySelectorAll('div[data-log]')) {
+  for (const block of document.querySelectorAll('[data-log]:not(option)')) {
     block.hidden = block.dataset.log !== log;
   }
   const weight = byId('weight');

@@ -62,7 +62,7 @@ function hinted(box) {
   box.addEventListener('scroll', show, {passive: true});
 }
 
-// A table as reports/data_table.cpp writes it: its button follows the box it scrolls in.
+// A table as reports/page/data_table.cpp writes it: its button follows the box it scrolls in.
 function limitedTable(table) {
   const button = table.parentElement.nextElementSibling;
   sortable(table, limited(table.tBodies[0], button, 12));

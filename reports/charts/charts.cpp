@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "reports/answer/captions.hpp"
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/charts/limits.hpp"
@@ -101,16 +102,8 @@ std::string left_out(const Window& window,
     if (exponent < window.first_exponent) below += count;
     if (exponent >= window.last_exponent) above += count;
   }
-  std::string out;
-  const auto tell = [&](const Interval& count, const char* side, int exponent) {
-    if (count.high == 0) return;
-    out += fmt::format(" Not drawn: {} {} 2^{}.",
-                       answer::count_text(count) + (count.high == 1 ? " value" : " values"), side,
-                       exponent);
-  };
-  tell(below, "below", window.first_exponent);
-  tell(above, "at or above", window.last_exponent);
-  return out;
+  return answer::not_drawn_text(below, "below", window.first_exponent) +
+         answer::not_drawn_text(above, "at or above", window.last_exponent);
 }
 
 std::vector<Scale> scales_of(const Window& window) {

@@ -8,9 +8,13 @@
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/answer.hpp"
+#include "reports/answer/formats_section.hpp"
 #include "reports/answer/marks.hpp"
+#include "reports/answer/overflow_section.hpp"
+#include "reports/answer/policies_section.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
+#include "reports/answer/updates_section.hpp"
 
 namespace halfscope::reports::markdown {
 namespace {
@@ -71,15 +75,16 @@ std::string row_text(const std::vector<std::string>& cells) {
 }
 
 std::string table_text(const Table& table) {
-  std::string out = fmt::format("### {}\n\n", escaped(table.title));
+  std::string out = fmt::format("### {}\n\n", sentence(table.title));
   if (!table.note.empty()) out += sentence(table.note) + "\n\n";
   std::vector<std::string> headings, rule;
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
     headings.push_back(escaped(table.headings[i]));
-    rule.emplace_back(table.rows.front().cells.at(i).key ? "---:" : "---");
+    rule.emplace_back(table.is_number(i) ? "---:" : "---");
   }
   out += row_text(headings) + row_text(rule);
-  for (std::size_t i = 0; i < std::min(kRows, table.rows.size()); ++i) {
+  const std::size_t shown = table.whole ? table.rows.size() : std::min(kRows, table.rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
     const Row& row = table.rows[i];
     std::vector<std::string> cells;
     for (const Cell& cell : row.cells) {
@@ -88,10 +93,12 @@ std::string table_text(const Table& table) {
     }
     out += row_text(cells);
   }
-  return table.rows.size() <= kRows
-             ? out + "\n"
-             : out + fmt::format("\nand {}, in the JSON\n\n",
-                                 answer::plural(table.rows.size() - kRows, "more row"));
+  const std::size_t left_out = table.rows.size() - shown + table.left_out;
+  if (left_out == 0) return out + "\n";
+  return out + "\n" +
+         sentence(answer::left_out_text(left_out,
+                                        answer::code(fmt::format("halfscope {}", table.all_by)))) +
+         "\n\n";
 }
 
 std::string paste_text(const Answer& answer, const Study& study) {
@@ -118,14 +125,27 @@ std::vector<std::string> findings_of(const Answer& answer) {
   return items;
 }
 
-std::string history_text(const Study& study) {
+std::string section_text(const answer::Section& section) {
   std::string out;
-  for (const answer::Section& section : answer::timeline_sections(study)) {
-    std::vector<std::string> lines;
-    for (const std::string& line : section.sentences) lines.push_back(sentence(line));
-    out += list_text(escaped(section.title), lines);
-  }
+  if (!section.title.empty()) out += fmt::format("## {}\n\n", sentence(section.title));
+  for (const std::string& line : section.sentences) out += "* " + sentence(line) + "\n";
+  if (!section.sentences.empty()) out += "\n";
+  for (const Table& table : section.tables) out += table_text(table);
   return out;
+}
+
+/// What the answer rests on, in the order of the page.
+std::string evidence_text(const Study& study) {
+  std::string out;
+  for (const answer::Section& log : answer::timeline_sections(study)) out += section_text(log);
+  out += section_text(answer::updates_section(study.analysis, answer::all_tensors(study.analysis)));
+  for (const answer::Section& event : answer::event_sections(study)) out += section_text(event);
+  const Table headroom = answer::headroom_table(study);
+  if (!headroom.empty()) out += table_text(headroom);
+  for (const auto& replayed : study.policies) {
+    out += section_text(answer::policies_section(replayed));
+  }
+  return out + section_text(answer::formats_section(study));
 }
 
 }  // namespace
@@ -145,9 +165,9 @@ std::string report_markdown(const Study& study, std::string_view title) {
   for (const std::string& detail : answer.details) details.push_back(sentence(detail));
   out += list_text("Key numbers", numbers) +
          list_text("Findings, worst first", findings_of(answer)) +
-         list_text(answer::kDetailsTitle, details) + history_text(study);
+         list_text(answer::kDetailsTitle, details);
   for (const Table& table : answer.tables) out += table_text(table);
-  return out;
+  return out + evidence_text(study);
 }
 
 }  // namespace halfscope::reports::markdown

@@ -39,6 +39,7 @@ std::string row_html(const Row& row) {
 }  // namespace
 
 std::string sort_key(double value) {
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return std::trunc(value) == value ? fmt::format("{}", value) : fmt::format("{:.7g}", value);
 }
 
@@ -92,7 +93,7 @@ std::vector<Row> rows_of(const answer::Table& table) {
 }
 
 std::string table_html(const answer::Table& table) {
-  std::string out = "<h3>" + answer::html_escape(table.title) + "</h3>\n";
+  std::string out = "<h3>" + marked_html(table.title) + "</h3>\n";
   if (!table.note.empty()) out += "<p class=\"note\">" + marked_html(table.note) + "</p>\n";
   return out +
          data_table(table.title, table.headings, rows_of(table), table.left_out, table.all_by);

@@ -42,21 +42,28 @@ std::string logs_html(const Analysis& analysis) {
   return out + "</select></label>";
 }
 
+/// How much of a role each log has, of which the page shows the chosen one's.
+std::string role_counts(const Analysis& analysis, const charts::Window& window, log::Role role) {
+  std::string out;
+  for (std::size_t i = 0; i < analysis.logs.size(); ++i) {
+    const answer::Series series =
+        answer::sum(answer::of_role(answer::of_log(analysis.logs[i]), role));
+    out += fmt::format(
+        "<small data-log=\"{}\">{}, {}, {}.{}</small>", i, answer::plural(series.tensors, "tensor"),
+        answer::plural(series.recorded_steps, "step"), answer::plural(series.counts.total, "value"),
+        charts::left_out(window, series.binades));
+  }
+  return out;
+}
+
 std::string roles_html(const Analysis& analysis, const charts::Window& window) {
   std::string out;
   for (const log::Role role : answer::roles_in(analysis)) {
-    answer::Tensors tensors;
-    for (const auto& tensor : analysis.tensors()) {
-      if (tensor.role == role) tensors.push_back(&tensor);
-    }
-    const answer::Series series = answer::sum(tensors);
     out += fmt::format(
-        "<div class=\"role\"><h3>{0} <small>{1}, {2}, {3}.{4}</small></h3>\n<div class=\"pair\">"
+        "<div class=\"role\"><h3>{0} {1}</h3>\n<div class=\"pair\">"
         "<figure class=\"chart\" data-chart=\"histogram\" data-series=\"{0}\"></figure>"
         "<figure class=\"chart\" data-chart=\"heat\" data-series=\"{0}\"></figure></div></div>\n",
-        name_of(role), answer::plural(series.tensors, "tensor"),
-        answer::plural(series.recorded_steps, "step"), answer::plural(series.counts.total, "value"),
-        charts::left_out(window, series.binades));
+        name_of(role), role_counts(analysis, window, role));
   }
   return out;
 }

@@ -53,22 +53,19 @@ std::string weight_options_html(const Analysis& analysis) {
 
 std::string updates_charts(const Study& study, const answer::UpdateSum& sum) {
   const analyzers::underflow::Target& target = study.analysis.target;
-  const int first_ratio = charts::first_ratio(target);
-  std::uint64_t far_out = 0;
-  for (const auto& [e, cell] : sum.table.ratios) far_out += e < first_ratio ? cell.count : 0;
   constexpr std::string_view kByWeight = " data-key=\"weight\"";
   return fmt::format(
              "<div class=\"bar\"><div class=\"controls\"><label>Weight <select id=\"weight\">{}"
              "</select></label></div></div>\n",
              weight_options_html(study.analysis)) +
-         chart_html(
-             answer::update_map_caption(target, charts::update_window(sum.table, target).left_out),
-             "update-map", kByWeight) +
+         chart_html(answer::update_map_caption(
+                        target, charts::update_window(sum.table, target).left_out > 0),
+                    "update-map", kByWeight) +
          "<div class=\"pair\">" +
-         chart_html(answer::update_ratios_caption(far_out, first_ratio), "update-ratios",
+         chart_html(answer::update_ratios_caption(charts::first_ratio(target)), "update-ratios",
                     kByWeight) +
          chart_html(answer::update_errors_caption(), "update-errors", kByWeight) + "</div>\n" +
-         chart_html(answer::outcomes_caption(sum.weights, charts::kBarsDrawn), "outcomes");
+         chart_html(answer::outcomes_caption(charts::kBarsDrawn), "outcomes");
 }
 
 std::string updates_section(const Study& study) {
@@ -140,7 +137,7 @@ std::string formats_section(const Study& study) {
   formats.title.clear();  // the details element has it
   return section(answer::name_of(Evidence::formats), "Which formats fit",
                  answer::formats_digest(study.analysis),
-                 section_html(formats) + chart_html({"Narrowest format by role"}, "fits") +
+                 section_html(formats) + chart_html(answer::fits_caption(), "fits") +
                      table_html(answer::formats_table(study.analysis)));
 }
 

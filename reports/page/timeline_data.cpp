@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "reports/page/own_chart.hpp"
@@ -23,6 +24,19 @@ void add_row(Rows& rows, std::int64_t step, std::optional<double> scale, bool sk
   rows.emplace(step, json::array({step, *scale, std::log2(*scale), skipped}));
 }
 
+/// The rows that differ from one beside them: a line is the same without the others.
+json changes(const Rows& rows) {
+  const auto same = [](const json& a, const json& b) { return a[1] == b[1] && a[3] == b[3]; };
+  json list = json::array();
+  for (auto at = rows.begin(); at != rows.end(); ++at) {
+    const bool inner = at != rows.begin() && std::next(at) != rows.end();
+    const bool needless = inner && !at->second[3] && same(std::prev(at)->second, at->second) &&
+                          same(std::next(at)->second, at->second);
+    if (!needless) list.push_back(at->second);
+  }
+  return list;
+}
+
 /// A step without a scale has the one before. Of skipped steps that are not told apart, the scales
 /// before and after them.
 json rows_of(const analyzers::underflow::LogFindings& log) {
@@ -37,9 +51,7 @@ json rows_of(const analyzers::underflow::LogFindings& log) {
     add_row(rows, range.first, range.scale_from, false);
     if (range.last) add_row(rows, *range.last + 1, range.scale_to, false);
   }
-  json list = json::array();
-  for (const auto& [step, row] : rows) list.push_back(row);
-  return list;
+  return changes(rows);
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <vector>
 
 #include "reports/answer/no_scale.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/shares.hpp"
+#include "reports/answer/tensor_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/kept.hpp"
@@ -41,11 +41,9 @@ std::string zero_cell(const TensorFindings& tensor, const Classes& classes) {
   const Interval of = tensor.counts.finite_nonzero;
   if (!tensor.hidden_by_buckets) return share_cell(classes, &Classes::flushed_to_zero, of);
   const Bounds share = answer::class_share(classes, &Classes::flushed_to_zero, of);
-  return fmt::format(
-      "<td data-v=\"{}\" title=\"{} of {}: a bucket holds zero and values that are "
-      "kept\">not identifiable ({})</td>",
-      sort_key(share.high), answer::count_text(classes.flushed_to_zero), answer::count_text(of),
-      answer::html_escape(answer::share_range_text(share.low, share.high)));
+  return fmt::format("<td data-v=\"{}\" title=\"{}\">not identifiable ({})</td>",
+                     sort_key(share.high), answer::html_escape(answer::zeros_doubt(tensor)),
+                     answer::html_escape(answer::share_range_text(share.low, share.high)));
 }
 
 std::string class_cells(const TensorFindings& tensor, const Classes& classes) {

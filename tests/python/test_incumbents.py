@@ -282,4 +282,4 @@ def test_overflow_by_scale_and_nan_in_the_model_are_told_apart(tmp_path):
     assert "it is in the model: no loss scale and no format helps" in texts["in_model"]
     assert "it overflows at scale 1: no smaller loss scale helps" in texts["at_scale_1"]
     for name, text in texts.items():
-        assert text.count("What led there") == 1, name
+        assert text.count("Largest magnitudes before it") == 1, name

@@ -133,7 +133,7 @@ def test_one_message_of_apex_alone_is_valid_json(tmp_path):
     (tmp_path / "train.out").write_text(line)
     schema = json.loads((ROOT / "docs/schema/recommend.schema.json").read_text())
     jsonschema.validate(recommended(tmp_path), schema)
-    assert "What led there" not in run("recommend", tmp_path)
+    assert "Largest magnitudes before it" not in run("recommend", tmp_path)
 
 
 def test_every_rank_printing_does_not_overrule_the_counter(tmp_path):

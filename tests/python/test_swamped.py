@@ -285,7 +285,7 @@ def test_gate_on_all_that_is_lost():
 def test_text():
     out, _ = run(DIGITS, "--what-if")
     total = sum(t["updates"] for t in weights_of(DIGITS).values())
-    assert f"the other {total:,} are counted below" in out and "added to weights in FP16" in out
+    assert f"{total:,} are counted as" in out and "added to weights in FP16" in out
     for words in ("rule of 2048", "FP32 master weights", "BF16 weights", "stochastic rounding", "Kahan"):
         assert words in out
     out, _ = run(DIGITS)
