@@ -81,7 +81,7 @@ std::string in_vain_text(const TimelineFacts& facts) {
   }
   return fmt::format("Every step from {} to {} was skipped{}: no update was applied {}.",
                      skips.first, skips.last, scale,
-                     facts.first && skips.first > *facts.first
+                     skips.first > 1 || (facts.first && skips.first > *facts.first)
                          ? fmt::format("after step {}", skips.first - 1)
                          : "in this log");
 }

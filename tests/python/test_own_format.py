@@ -124,7 +124,8 @@ def test_fp32_lost_nothing_to_fp16(runs):
     assert found["a"]["lost"] == 0
     lost = found["b"]["lost"]
     assert (lost[0] if isinstance(lost, list) else lost) > 0
-    assert found["underflow"] == "more"
+    assert lost[1] > 0.1 * found["b"]["total"]  # zeros that may be flushed values, or zeros
+    assert found["underflow"] == "unknown"  # what is surely lost is next to nothing
     told = text("compare", runs / "fp32", runs / "fp16")
     first = told.split("\n\n")[1]
     assert first.startswith("B computed in FP16, A in FP32: A lost nothing to FP16")
@@ -174,10 +175,10 @@ def test_infinities_of_skipped_steps_decide_no_format(runs, tmp_path):
         assert fits["bfloat16"] and fits["tf32"]
     told = text("analyze", log, "--formats")
     count = sum(t["inf"] + t["nan"] for t in found if t["role"].endswith("_grad"))
-    assert f"{count:,} " in told and "of skipped steps left out" in told
+    assert f"{count:,} " in told and "of skipped steps are left out" in told
     page = tmp_path / "page.html"
     text("report", log, "--out", page)
-    assert "of skipped steps left out" in page.read_text()
+    assert "of skipped steps are left out" in page.read_text()
 
 
 def test_infinities_that_nobody_skipped_still_do(tmp_path):

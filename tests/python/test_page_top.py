@@ -218,8 +218,10 @@ def test_of_very_many_tensors_the_worst_are_kept(browser, tmp_path):
     assert row.find_element(By.TAG_NAME, "th").text == held["tensors"][index]["name"]
     notes = [note.text for note in browser.find_elements(By.CLASS_NAME, "left-out")]
     assert len(notes) >= 3  # worst tensors, headroom, formats
-    assert all(note.startswith("234 more rows are left out here. halfscope analyze LOG --")
-               for note in notes)
+    assert all(note.startswith("234 more rows are left out here. halfscope ") for note in notes)
+    commands = " ".join(notes)
+    assert "recommend LOG --json FILE" in commands  # headroom
+    assert "analyze LOG --formats --json FILE" in commands
     assert [note for note in notes if note.endswith("--csv FILE or --json FILE writes all.")] == \
         notes[-1:]
     assert browser.find_element(By.ID, "save-csv").text == "CSV (worst 1,000 of 1,234 tensors)"
