@@ -23,17 +23,20 @@
 #include <string_view>
 #include <vector>
 
+#include "halfscope/device/vector_target.hpp"
+
 namespace bench {
 
 using Json = nlohmann::ordered_json;
 
-/// --json FILE, and one option with a number.
+/// --json FILE, and one option with a number. The vector target: of the environment.
 struct Arguments {
   std::string json;
   std::size_t number;
 };
 
 inline Arguments arguments(int argc, char** argv, std::string_view option, std::size_t number) {
+  halfscope::use_vector_target_of_environment();
   Arguments given{"", number};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string_view(argv[i]) == "--json") given.json = argv[i + 1];

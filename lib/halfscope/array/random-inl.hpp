@@ -35,12 +35,22 @@ HWY_INLINE PhiloxLanes philox_round(const PhiloxLanes& x, WideVector key0, WideV
   const WideVector product1 = multiply_low(x.word[2], kPhiloxMultiplier1);
   const WideVector high0 = hn::ShiftRight<32>(product0);
   const WideVector high1 = hn::ShiftRight<32>(product1);
-  return {{hn::Xor(hn::Xor(high1, x.word[1]), key0), product1,
-           hn::Xor(hn::Xor(high0, x.word[3]), key1), product0}};
+  // The keys first: they need not wait for the products.
+  return {{hn::Xor(high1, hn::Xor(x.word[1], key0)), product1,
+           hn::Xor(high0, hn::Xor(x.word[3], key1)), product0}};
+}
+
+/// The lanes' blocks, in the order of their counters.
+HWY_INLINE void store_blocks(const PhiloxLanes& x, std::uint32_t* to) {
+  const Wide d;
+  const WideVector low = hn::Set(d, 0xFFFFFFFFu);
+  const WideVector first = hn::Or(hn::And(x.word[0], low), hn::ShiftLeft<32>(x.word[1]));
+  const WideVector second = hn::Or(hn::And(x.word[2], low), hn::ShiftLeft<32>(x.word[3]));
+  hn::StoreInterleaved2(first, second, d, reinterpret_cast<std::uint64_t*>(to));
 }
 
 constexpr std::size_t kRandomSlack = 64;
-static_assert(4 * hn::MaxLanes(Wide()) <= kRandomSlack);
+static_assert(8 * hn::MaxLanes(Wide()) <= kRandomSlack);
 
 /// Writes the words of whole blocks from `block` on, as many as cover `count` words; `to` has room
 /// for kRandomSlack more. Blocks are those of 64-bit indices: 2^62 of them, then the first again.
@@ -57,17 +67,20 @@ HWY_INLINE void fill_random(std::uint64_t seed, std::uint64_t block, std::size_t
     key0 += kPhiloxWeyl0;
     key1 += kPhiloxWeyl1;
   }
-  for (std::size_t done = 0; done < count; done += 4 * lanes, block += lanes) {
-    const WideVector counter = hn::And(hn::Add(hn::Set(d, block), hn::Iota(d, std::uint64_t{0})),
+  const auto start = [&](std::uint64_t first) HWY_ATTR {
+    const WideVector counter = hn::And(hn::Add(hn::Set(d, first), hn::Iota(d, std::uint64_t{0})),
                                        hn::Set(d, ~std::uint64_t{0} >> 2));
-    PhiloxLanes x = {{counter, hn::ShiftRight<32>(counter), hn::Zero(d), hn::Zero(d)}};
+    return PhiloxLanes{{counter, hn::ShiftRight<32>(counter), hn::Zero(d), hn::Zero(d)}};
+  };
+  // A round has to wait for the one before: two at a time keep the processor busy.
+  for (std::size_t done = 0; done < count; done += 8 * lanes, block += 2 * lanes) {
+    PhiloxLanes x = start(block), y = start(block + lanes);
     for (int round = 0; round < kPhiloxRounds; ++round) {
       x = philox_round(x, keys0[round], keys1[round]);
+      y = philox_round(y, keys0[round], keys1[round]);
     }
-    const WideVector low = hn::Set(d, 0xFFFFFFFFu);
-    const WideVector first = hn::Or(hn::And(x.word[0], low), hn::ShiftLeft<32>(x.word[1]));
-    const WideVector second = hn::Or(hn::And(x.word[2], low), hn::ShiftLeft<32>(x.word[3]));
-    hn::StoreInterleaved2(first, second, d, reinterpret_cast<std::uint64_t*>(to + done));
+    store_blocks(x, to + done);
+    store_blocks(y, to + done + 4 * lanes);
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "catch.hpp"
 #include "halfscope/number/convert.hpp"
+#include "halfscope/table/count/filler.hpp"
 #include "tests/vector_target.hpp"
 
 using namespace halfscope;
@@ -69,6 +70,25 @@ const std::vector<Pattern>& patterns() {
       {"one binade", [](Random r, Index) { return with_field(r(), 117); }},
       {"every binade alike", [](Random r, Index) { return static_cast<std::uint32_t>(r()); }},
       {"every binade by turns", [](Random r, Index i) { return with_field(r(), i % 256); }},
+      {"one value", [](Random, Index) { return 0x3FC00000u; }},
+      {"one value of both signs",
+       [](Random, Index i) { return i % 2 == 0 ? 0x3FC00000u : 0xBFC00000u; }},
+      {"the least and the largest normal binade",
+       [](Random r, Index) { return with_field(r(), r() % 2 == 0 ? 1 : 254); }},
+      {"one power of two in 64, at each place",
+       [](Random r, Index i) {
+         return with_field(r() | 1, 100) & (i % 64 == i / 64 % 64 ? ~0x7FFFFFu : ~0u);
+       }},
+      {"two powers of two in 64, one of them last",
+       [](Random r, Index i) {
+         const bool power = i % 64 == 63 || i % 64 == i / 64 % 64;
+         return with_field(r() | 1, 100) & (power ? ~0x7FFFFFu : ~0u);
+       }},
+      {"infinities of each sign at even and odd places",
+       [](Random r, Index i) {
+         return i % 5 == 0 ? static_cast<std::uint32_t>(r() & 0x80000000) | 0x7F800000u
+                           : log_normal(r, -5, 2);
+       }},
       {"zeros", [](Random, Index) { return 0u; }},
       {"zeros of both signs",
        [](Random r, Index) { return static_cast<std::uint32_t>(r() % 2) << 31; }},
@@ -151,10 +171,33 @@ TEST_CASE("lengths around a step and a block", "[table]") {
   std::mt19937_64 random(2);
   Words words(4200);
   for (std::uint32_t& w : words) w = log_normal(random, -100, 20);
-  for (const std::size_t around : {512u, 576u, 2048u, 4096u}) {
-    for (std::size_t n = around - 2; n <= around + 66; n += 1 + n % 3) {
-      const Words some(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n));
-      for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) check(some, dtype, 0);
+  for (const std::string& set : targets()) {
+    CAPTURE(set);
+    const OnTarget on(set);
+    for (const std::size_t around : {512u, 576u, 2048u, 4096u}) {
+      for (std::size_t n = around - 2; n <= around + 66; n += 1 + n % 3) {
+        const Words some(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n));
+        for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) check(some, dtype, 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("counters emptied within a tensor, as after 2^28 elements", "[table]") {
+  for (const Pattern& pattern : patterns()) {
+    std::mt19937_64 random(5);
+    Words words(20011);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = pattern.at(random, i);
+    const Tensor tensor(words, Dtype::f32, 0);
+    CAPTURE(pattern.name);
+    for (const std::string& set : targets()) {
+      CAPTURE(set);
+      const OnTarget on(set);
+      const BinadeTable want = count_binades_scalar(tensor.view(), standard_cuts());
+      for (const std::size_t chunk : {64u, 2048u, 8192u + 64u}) {
+        CAPTURE(chunk);
+        CHECK(count_by_blocks(tensor.view(), chunk) == want);
+      }
     }
   }
 }

@@ -4,8 +4,8 @@
 // Where count_hot.cpp's kernel runs, the binades that were frequent in the blocks before are
 // counted in registers; elements of other binades, and those whose segment 7 bits of fraction do
 // not tell, are gathered and counted one by one. Which binades those are decides the speed and
-// nothing else. Elsewhere, binary32 elements index a coarse table, 16 bins a binade, and only the
-// rarer side of a bin with a cut inside is gathered.
+// nothing else. Elsewhere, binary32 elements index two coarse tables, 16 bins a binade, and only
+// the rarer side of a bin with a cut inside is gathered.
 #include "halfscope/table/count/count_blocks.hpp"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class HotChoice {
   int age_ = kOld, patience_ = kPatience;
 };
 
-/// Counts one tensor of at most 2^28 elements into a table; 32-bit counts surely hold it.
+/// Counts a chunk of a tensor into a table; 32-bit counts surely hold it.
 class BlockCounter {
  public:
   BlockCounter(Dtype dtype, const Plan& plan, Scratch& scratch, BinadeTable& table)
@@ -109,7 +109,7 @@ class BlockCounter {
     if (with_hot_) {
       add_hot(block, next);
     } else {
-      count_coarse(block.data, block.count, plan_, scratch_);
+      count_coarse(block.data, block.count, significant_bits() < precision_, plan_, scratch_);
     }
     count_gathered();
     see(block);
@@ -256,15 +256,20 @@ void BlockCounter::fold_single() {
 }
 
 void BlockCounter::fold_coarse() {
+  constexpr std::uint32_t kToField = kToRow >> 23;
   for (const std::size_t sign : {0u, 1u}) {
-    std::uint32_t* const fields = &scratch_.coarse[sign << (8 + kCoarseBits)];
-    const std::uint64_t zeros = take(fields[0]);
+    const auto take_both = [&](std::size_t field, std::size_t bin) {
+      const std::size_t i = (sign << 8 | field) << kCoarseBits | bin;
+      return take(scratch_.coarse[0][i]) + take(scratch_.coarse[1][i]);
+    };
+    const std::uint64_t zeros = take_both(0, 0);
     filler_.add_specials({.zero = zeros, .negative_zero = sign != 0 ? zeros : 0});
-    for (std::size_t field = 1; any_ && field < 255; ++field) {
-      const int exponent = static_cast<int>(field) - 127;
+    if (!any_) continue;
+    for (std::uint32_t row = std::max(smallest_ >> 23, kToField + 1); row <= largest_ >> 23;
+         ++row) {
+      const int exponent = static_cast<int>(row) - kRowBias;
       for (std::size_t bin = 0; bin < kCoarseBins; ++bin) {
-        const std::uint32_t n = take(fields[field << kCoarseBits | bin]);
-        if (n == 0) continue;
+        const std::uint32_t n = take_both(row - kToField, bin);
         filler_.add_segment(exponent, plan_.coarse_segment[bin], n);
         if (sign != 0) filler_.add_negative(exponent, n);
       }
@@ -289,19 +294,18 @@ bool counts_by_blocks(Dtype dtype) {
   return (dtype == Dtype::f16 || dtype == Dtype::bf16) && has_hot_kernel();
 }
 
-BinadeTable count_by_blocks(const TensorView& tensor) {
+BinadeTable count_by_blocks(const TensorView& tensor, std::size_t chunk) {
   static const Plan plan = make_plan(standard_cuts());
   thread_local const auto scratch = std::make_unique<Scratch>();
-  constexpr std::size_t kChunk = std::size_t{1} << 28;
   const std::size_t width = tensor.bytes() / std::max<std::size_t>(1, tensor.count);
   const auto part = [&](std::size_t first, std::size_t count) {
     return TensorView{tensor.dtype, tensor.data + width * first, count};
   };
   BinadeTable table;
   const std::size_t whole = tensor.count - tensor.count % kStep;
-  for (std::size_t start = 0; start < whole; start += kChunk) {
+  for (std::size_t start = 0; start < whole; start += chunk) {
     BlockCounter counter(tensor.dtype, plan, *scratch, table);
-    const std::size_t end = std::min(start + kChunk, whole);
+    const std::size_t end = std::min(start + chunk, whole);
     for (std::size_t i = start; i < end; i += kBlock) {
       const std::size_t count = std::min(kBlock, end - i);
       counter.add(part(i, count), tensor.data + width * (i + count));

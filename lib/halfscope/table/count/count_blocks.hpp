@@ -44,16 +44,21 @@ struct FineBins {
   std::array<std::size_t, kMaxThresholds + 1> segment{};  ///< by number of thresholds reached
 };
 
-// The kernel for all other processors counts every element by 4 bits of its fraction.
+// The kernel for all other processors counts every element by 4 bits of its fraction. Bins with a
+// cut inside have rare fractions, which are gathered: 0, all from `rare_top` on, and one more.
 inline constexpr int kCoarseBits = 4;
 inline constexpr std::size_t kCoarseBins = std::size_t{1} << kCoarseBits;
-inline constexpr std::size_t kMaxRare = 3;
+/// By sign, exponent field and bin, with room: in both tables frequent counters would otherwise
+/// have the same places in the cache.
+inline constexpr std::size_t kCoarseRoom = 592;
+using CoarseCounts =
+    std::array<std::array<std::uint32_t, (1u << (9 + kCoarseBits)) + kCoarseRoom>, 2>;
 
 struct Plan {
   std::array<std::uint32_t, kMaxSegments> cuts{};  ///< first fraction at or above each
   std::size_t cut_count = 0;
   FineBins f32, f16, bf16;
-  std::array<FractionInterval, kMaxRare> rare{};          ///< gathered, and counted one by one
+  std::uint32_t rare_top = std::uint32_t{1} << 23, rare_single = 0;
   std::array<std::size_t, kCoarseBins> coarse_segment{};  ///< of a bin's other elements
 };
 /// Throws std::logic_error for cuts the kernels cannot serve. The first must be the least: every
@@ -95,14 +100,15 @@ struct Scratch {
   alignas(64) std::array<std::array<std::array<std::uint64_t, 8>, kCounters>, kMaxGroups> hot{};
   std::uint64_t zeros = 0, negative_zeros = 0;                   ///< beside those in zero's row
   std::array<std::uint32_t, 2 * kRows * kMaxSegments> single{};  ///< by sign, row, segment
-  std::array<std::uint32_t, 1 << (9 + kCoarseBits)> coarse{};    ///< by sign, field, coarse bin
+  CoarseCounts coarse{};  ///< of elements at even and at odd places
 
   // One block's. Room for one vector more, and the gather on a page of its own: it stores a whole
   // vector each time, and stores that straddle two pages halved the speed of the pass.
   alignas(4096) std::array<std::uint32_t, kBlock + 64> gathered{};
   alignas(4096) std::array<std::uint16_t, kBlock + 64> positions{};
   std::array<MaskRow, kBlock / kStep> masks{};
-  std::array<std::uint32_t, kBlock> wide{};  ///< 16-bit elements as binary32
+  std::array<std::uint8_t, kBlock / 8> marks{};  ///< a bit an element: gather it
+  std::array<std::uint32_t, kBlock> wide{};      ///< 16-bit elements as binary32
   std::size_t gathered_count = 0;
   Seen seen;
 };
@@ -110,8 +116,9 @@ struct Scratch {
 // --- One block of n elements, a multiple of kStep and at most kBlock. count_simd.cpp.
 
 /// Counts binary32 elements into scratch.coarse, and gathers what the plan calls rare and what is
-/// not normal (zeros excepted).
-void count_coarse(const std::byte* data, std::size_t n, const Plan& plan, Scratch& scratch);
+/// not normal (zeros excepted). with_fractions: sees also those.
+void count_coarse(const std::byte* data, std::size_t n, bool with_fractions, const Plan& plan,
+                  Scratch& scratch);
 
 /// Turns n gathered elements into indices of Scratch::single.
 void make_keys(std::uint32_t* gathered, std::size_t n, const Plan& plan);

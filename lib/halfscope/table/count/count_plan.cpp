@@ -49,26 +49,33 @@ FineBins make_fine_bins(const Plan& plan, BinOf bin_of) {
 }
 
 /// A bin with cuts inside: its rarer side is gathered.
+void make_rare(Plan& plan, FractionInterval rare) {
+  if (rare.first == 0 && rare.length == 1) return;  // always gathered
+  if (rare.first + rare.length == kFractions) {
+    plan.rare_top = rare.first;
+  } else if (rare.length == 1 && plan.rare_single == 0) {
+    plan.rare_single = rare.first;
+  } else {
+    throw std::logic_error("binade table: cuts that the coarse bins cannot serve");
+  }
+}
+
 void make_coarse_bins(Plan& plan) {
-  std::size_t rare_bins = 0;
+  const auto cuts_end = plan.cuts.begin() + static_cast<std::ptrdiff_t>(plan.cut_count);
   for (std::uint32_t bin = 0; bin < kCoarseBins; ++bin) {
     const std::uint32_t start = bin * kCoarseLength;
     const std::uint32_t end = start + kCoarseLength;
     plan.coarse_segment[bin] = segment_at(plan, start);
-    const auto cuts_end = plan.cuts.begin() + static_cast<std::ptrdiff_t>(plan.cut_count);
     const auto first = std::upper_bound(plan.cuts.begin(), cuts_end, start);
     const auto last = std::lower_bound(first, cuts_end, end);
     if (first == last) continue;
-    if (rare_bins == kMaxRare)
-      throw std::logic_error("binade table: cuts in more bins than kMaxRare");
     const std::uint32_t lowest = *first, highest = *(last - 1);
     if (highest - start <= end - lowest) {
-      plan.rare[rare_bins] = {start, highest - start};
+      make_rare(plan, {start, highest - start});
       plan.coarse_segment[bin] = segment_at(plan, highest);
     } else {
-      plan.rare[rare_bins] = {lowest, end - lowest};
+      make_rare(plan, {lowest, end - lowest});
     }
-    ++rare_bins;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -62,21 +64,6 @@ HWY_INLINE hn::Mask<Words> is_finite_nonzero(Vector row_and_fraction) {
   return hn::Lt(row_and_fraction, hn::Set(Words(), kSpecialRow << 23));
 }
 
-/// The plan's rare fractions, in registers: in memory they might alias what a scan writes.
-struct Rare {
-  Vector first[kMaxRare], length[kMaxRare];
-  HWY_INLINE Rare() {}  // g++'s own would lack the target's instructions: an error on aarch64
-};
-
-HWY_INLINE Rare rare_of(const Plan& plan) {
-  Rare rare;
-  for (std::size_t k = 0; k < kMaxRare; ++k) {
-    rare.first[k] = hn::Set(Words(), plan.rare[k].first);
-    rare.length[k] = hn::Set(Words(), plan.rare[k].length);
-  }
-  return rare;
-}
-
 HWY_INLINE std::uint32_t or_of_lanes(Vector x) {
   alignas(64) std::array<std::uint32_t, 64> each{};
   hn::Store(x, Words(), each.data());
@@ -104,72 +91,136 @@ HWY_INLINE SeenLanes nothing_seen() {
   return {hn::Zero(Words()), hn::Set(Words(), 0xFFFFFFFFu), hn::Zero(Words())};
 }
 
-/// One vector: gathers its rare elements at `to`, returns how many. kAnything: elements may be
-/// subnormal, infinite or NaN, and are gathered then.
-template <bool kAnything>
-HWY_INLINE std::size_t gather(Vector bits, const Rare& rare, std::uint32_t* to) {
-  const Words d;
-  const Vector magnitude = magnitude_of(bits);
-  const Vector fraction = fraction_of(bits);
-  auto wanted = within(fraction, rare.first[0], rare.length[0]);
-  for (std::size_t k = 1; k < kMaxRare; ++k) {
-    wanted = hn::Or(wanted, within(fraction, rare.first[k], rare.length[k]));
+constexpr std::size_t kLine = 16;  // elements: 64 bytes, a line of the cache
+
+/// The fraction alone, one less: fraction 0 becomes the highest. Zeros, all ones in less_one, keep
+/// the bit of the sign.
+HWY_INLINE Vector fraction_less_one(Vector less_one) {
+  return hn::And(less_one, hn::Set(Words(), 0x807FFFFFu));
+}
+
+/// Tells the rare fractions of a plan: as signed numbers, zeros lie below all of them.
+class Rare {
+ public:
+  HWY_INLINE explicit Rare(const Plan& plan)
+      : below_top_(hn::Set(Integers(), static_cast<std::int32_t>(plan.rare_top) - 2)),
+        single_(hn::Set(Words(), plan.rare_single - 1)) {}
+  HWY_INLINE hn::Mask<Words> operator()(Vector less_one) const {
+    const Vector fraction = fraction_less_one(less_one);
+    const auto top = hn::Gt(hn::BitCast(Integers(), fraction), below_top_);
+    return hn::Or(hn::RebindMask(Words(), top), hn::Eq(fraction, single_));
   }
-  if constexpr (kAnything) wanted = hn::Or(wanted, hn::Not(is_normal(magnitude)));
-  wanted = hn::And(wanted, hn::Ne(magnitude, hn::Zero(d)));
-  hn::StoreU(hn::Compress(bits, wanted), d, to);
-  return hn::CountTrue(d, wanted);
+
+ private:
+  hn::Vec<Integers> below_top_;
+  Vector single_;
+};
+
+/// 64 bytes' counters: neighbours in different tables, so that an increment rarely waits for
+/// the one before, of the same counter.
+HWY_INLINE void increment_line(const std::uint8_t* data, CoarseCounts& counts) {
+  for (std::size_t k = 0; k < 4 * kLine; k += 8) {
+    std::uint64_t two;
+    std::memcpy(&two, data + k, sizeof two);
+    ++counts[0][static_cast<std::uint32_t>(two) >> (23 - kCoarseBits)];
+    ++counts[1][two >> (32 + 23 - kCoarseBits)];
+  }
+}
+
+/// Stores what mask_of says of each vector, a bit an element, and calls per_line for each kLine.
+template <typename MaskOf, typename PerLine>
+HWY_INLINE void mark(const std::uint8_t* data, std::size_t n, std::uint8_t* marks, MaskOf mask_of,
+                     PerLine per_line) {
+  const Words d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t step = std::max(kLine, lanes);
+  for (std::size_t i = 0; i < n; i += step) {
+    unsigned part = 0;  // of a byte: from fewer than eight lanes
+    for (std::size_t k = 0; k < step; k += lanes) {
+      std::uint8_t* const to = marks + (i + k) / 8;
+      hn::StoreMaskBits(d, mask_of(load(data + 4 * (i + k))), to);
+      if (lanes >= 8) continue;
+      part = (k % 8 == 0 ? 0 : part) | unsigned{*to} << k % 8;
+      *to = static_cast<std::uint8_t>(part);
+    }
+    for (std::size_t k = 0; k < step; k += kLine) per_line(data + 4 * (i + k));
+  }
 }
 
 /// Vector and scalar work in one loop, so that the processor does both at the same time.
-HWY_INLINE std::size_t scan_normal(const std::uint8_t* data, std::size_t n, const Rare& intervals,
-                                   Scratch& scratch) {
-  constexpr int kShift = 23 - kCoarseBits;
+template <bool kFractions>
+HWY_INLINE Seen scan_normal(const std::uint8_t* data, std::size_t n, const Plan& plan,
+                            Scratch& scratch) {
+  constexpr std::size_t kAhead = 2048;  // bytes; without fetching, a tenth slower
   const Words d;
-  const std::size_t lanes = hn::Lanes(d);
+  const Rare rare(plan);
   SeenLanes seen = nothing_seen();
-  std::size_t rare = 0;
-  for (std::size_t i = 0; i + lanes <= n; i += lanes) {
-    const Vector bits = load(data + 4 * i);
+  const auto see = [&](Vector bits) HWY_ATTR {
     const Vector magnitude = magnitude_of(bits);
-    seen.see(magnitude, hn::Sub(magnitude, hn::Set(d, 1u)), fraction_of(bits));
-    rare += gather<false>(bits, intervals, scratch.gathered.data() + rare);
-#if HWY_TARGET == HWY_SCALAR
-    ++scratch.coarse[bits.raw >> kShift];
-#else
-    for (std::size_t lane = 0; lane < lanes; lane += 2) {
-      std::uint64_t two;
-      std::memcpy(&two, data + 4 * (i + lane), sizeof two);
-      ++scratch.coarse[static_cast<std::uint32_t>(two) >> kShift];
-      ++scratch.coarse[two >> (32 + kShift)];
+    const Vector less_one = hn::Sub(magnitude, hn::Set(d, 1u));
+    seen.see(magnitude, less_one, kFractions ? bits : seen.fractions);
+    return rare(less_one);
+  };
+  const auto count = [&](const std::uint8_t* line) HWY_ATTR {
+    hwy::Prefetch(line + kAhead);
+    increment_line(line, scratch.coarse);
+  };
+  mark(data, n, scratch.marks.data(), see, count);
+  Seen total = seen.total();
+  total.fractions &= 0x007FFFFFu;
+  return total;
+}
+
+/// Also marks what is neither normal nor zero.
+HWY_INLINE void mark_anything(const std::uint8_t* data, std::size_t n, const Plan& plan,
+                              Scratch& scratch) {
+  const Words d;
+  const Rare rare(plan);
+  const auto wanted = [&](Vector bits) HWY_ATTR {
+    const Vector magnitude = magnitude_of(bits);
+    const auto zero = hn::Eq(magnitude, hn::Zero(d));
+    return hn::Or(rare(hn::Sub(magnitude, hn::Set(d, 1u))),
+                  hn::Not(hn::Or(is_normal(magnitude), zero)));
+  };
+  mark(data, n, scratch.marks.data(), wanted, [](const std::uint8_t*) HWY_ATTR {});
+}
+
+/// The places of the marked elements; returns how many. 64 elements often have one, and more
+/// seldom: the first takes no branch.
+HWY_INLINE std::size_t places_of_marks(const std::uint8_t* marks, std::size_t n,
+                                       std::uint16_t* places) {
+  std::size_t count = 0;
+  const auto put = [&](std::size_t i, std::uint64_t set) {
+    places[count] = static_cast<std::uint16_t>(i + hwy::Num0BitsBelowLS1Bit_Nonzero64(set));
+  };
+  for (std::size_t i = 0; i < n; i += 64) {
+    std::uint64_t set;
+    std::memcpy(&set, marks + i / 8, sizeof set);
+    put(i, set | std::uint64_t{1} << 63);
+    count += set != 0 ? 1 : 0;
+    for (set &= set - 1; HWY_UNLIKELY(set != 0); set &= set - 1) {
+      put(i, set);
+      ++count;
     }
-#endif
   }
-  scratch.seen = seen.total();
-  return rare;
+  return count;
 }
 
-HWY_INLINE std::size_t gather_anything(const std::uint8_t* data, std::size_t n,
-                                       const Rare& intervals, Scratch& scratch) {
-  const std::size_t lanes = hn::Lanes(Words());
-  std::size_t rare = 0;
-  for (std::size_t i = 0; i + lanes <= n; i += lanes) {
-    rare += gather<true>(load(data + 4 * i), intervals, scratch.gathered.data() + rare);
-  }
-  return rare;
-}
-
-void count_coarse(const std::uint8_t* data, std::size_t n, const Plan& plan, Scratch& scratch) {
-  const Rare intervals = rare_of(plan);
-  std::size_t rare = scan_normal(data, n, intervals, scratch);
+void count_coarse(const std::uint8_t* data, std::size_t n, bool with_fractions, const Plan& plan,
+                  Scratch& scratch) {
+  scratch.seen = with_fractions ? scan_normal<true>(data, n, plan, scratch)
+                                : scan_normal<false>(data, n, plan, scratch);
   const bool only_normal_or_zero =
       scratch.seen.largest < 0x7F800000u && scratch.seen.smallest_less_one >= 0x007FFFFFu;
-  if (!only_normal_or_zero) {  // rare in real tensors: look at the block again, with care
-    rare = gather_anything(data, n, intervals, scratch);
-  }
-  scratch.gathered_count = rare;
-  for (std::size_t i = 0; i < rare; ++i) {  // to be counted one by one
-    --scratch.coarse[scratch.gathered[i] >> (23 - kCoarseBits)];
+  // Rare in real tensors: look at the block again, with care.
+  if (!only_normal_or_zero) mark_anything(data, n, plan, scratch);
+  const std::uint16_t* const places = scratch.positions.data();
+  scratch.gathered_count = places_of_marks(scratch.marks.data(), n, scratch.positions.data());
+  for (std::size_t i = 0; i < scratch.gathered_count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, data + 4 * std::size_t{places[i]}, sizeof bits);
+    scratch.gathered[i] = bits;  // to be counted one by one
+    --scratch.coarse[places[i] % 2][bits >> (23 - kCoarseBits)];
   }
 }
 
@@ -244,8 +295,9 @@ const std::uint8_t* octets(const std::byte* data) {
 
 }  // namespace
 
-void count_coarse(const std::byte* data, std::size_t n, const Plan& plan, Scratch& scratch) {
-  HWY_DYNAMIC_DISPATCH(count_coarse)(octets(data), n, plan, scratch);
+void count_coarse(const std::byte* data, std::size_t n, bool with_fractions, const Plan& plan,
+                  Scratch& scratch) {
+  HWY_DYNAMIC_DISPATCH(count_coarse)(octets(data), n, with_fractions, plan, scratch);
 }
 
 void make_keys(std::uint32_t* gathered, std::size_t n, const Plan& plan) {

@@ -62,8 +62,9 @@ class TableFiller {
 };
 
 /// Elements of one of those dtypes for which counts_by_blocks() is true on this processor, with the
-/// standard cuts. count_blocks.cpp.
+/// standard cuts. count_blocks.cpp. chunk: so many elements surely fit 32-bit counters; a multiple
+/// of 64.
 bool counts_by_blocks(Dtype dtype);
-BinadeTable count_by_blocks(const TensorView& tensor);
+BinadeTable count_by_blocks(const TensorView& tensor, std::size_t chunk = std::size_t{1} << 28);
 
 }  // namespace halfscope
