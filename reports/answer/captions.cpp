@@ -38,7 +38,7 @@ Caption outcomes_caption(std::size_t drawn) {
 Caption headroom_caption(const analyzers::Study& study) {
   return {"Headroom below overflow",
           fmt::format("Binades between the largest magnitude and overflow, of gradients at {}.",
-                      room_scale_text(study))};
+                      headroom_scale_text(study))};
 }
 
 Caption headroom_steps_caption() {

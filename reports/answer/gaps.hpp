@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log of another tool could not tell, what that means for the answers, and how to record
-// it. Plain text; names from logs are printable.
+// What the log of another tool does not show, what that means for the answers, and how to record
+// it. Names from logs are printable.
 #pragma once
 
 #include <fmt/format.h>

@@ -169,16 +169,16 @@ std::vector<Section> event_sections(const Study& study) {
   return sections;
 }
 
-std::vector<Room> rooms_to_use(const Study& study) {
-  std::vector<Room> out;
+std::vector<HeadroomToUse> headroom_to_use(const Study& study) {
+  std::vector<HeadroomToUse> out;
   for (const Headroom& h : study.overflow.headroom) {
     out.push_back({&h, to_use(study, h, h.least_at_1), to_use(study, h, h.last_at_1)});
   }
-  std::ranges::stable_sort(out, {}, &Room::least);
+  std::ranges::stable_sort(out, {}, &HeadroomToUse::least);
   return out;
 }
 
-std::string room_scale_text(const Study& study) {
+std::string headroom_scale_text(const Study& study) {
   return study.advice.static_log2 ? fmt::format("the {} {}", advised_word(study.advice),
                                                 power_text(*study.advice.static_log2))
                                   : "loss scale 1";
@@ -196,17 +196,17 @@ Table headroom_table(const Study& study) {
        {"least headroom", "at step", "at the last step", "growth", "overflow if it grows on"}) {
     table.headings.emplace_back(heading);
   }
-  std::vector<Room> rooms = rooms_to_use(study);
-  table.left_out = rooms.size() - std::min(rooms.size(), kMostRows);
-  rooms.resize(rooms.size() - table.left_out);
-  for (const Room& room : rooms) {
-    const Headroom& h = *room.headroom;
+  std::vector<HeadroomToUse> tensors_by_headroom = headroom_to_use(study);
+  table.left_out = tensors_by_headroom.size() - std::min(tensors_by_headroom.size(), kMostRows);
+  tensors_by_headroom.resize(tensors_by_headroom.size() - table.left_out);
+  for (const HeadroomToUse& at_scale : tensors_by_headroom) {
+    const Headroom& h = *at_scale.headroom;
     Row row{{{code(tensors[h.tensor].name)}}};
     if (several_logs) row.cells.push_back({code(tensors[h.tensor].log)});
     row.cells.push_back(
-        {fmt::format("{}{:.2f}", h.censored ? "at most " : "", room.least), room.least});
+        {fmt::format("{}{:.2f}", h.censored ? "at most " : "", at_scale.least), at_scale.least});
     row.cells.push_back({std::to_string(h.least_at), static_cast<double>(h.least_at)});
-    row.cells.push_back({fmt::format("{:.2f}", room.last), room.last});
+    row.cells.push_back({fmt::format("{:.2f}", at_scale.last), at_scale.last});
     row.cells.push_back(growth_cell(h));
     row.cells.push_back(expected_cell(study, h));
     table.rows.push_back(std::move(row));
@@ -218,10 +218,10 @@ std::string overflow_digest(const Study& study) {
   const auto& events = study.overflow.events;
   std::string digest = events.empty() ? "no event" : plural(events.size(), "event");
   if (study.overflow.headroom.empty()) return digest;
-  const Room least = rooms_to_use(study).front();
+  const HeadroomToUse least = headroom_to_use(study).front();
   return digest + fmt::format("; least headroom {}{:.1f} binades at {}",
                               least.headroom->censored ? "at most " : "", least.least,
-                              room_scale_text(study));
+                              headroom_scale_text(study));
 }
 
 }  // namespace halfscope::reports::answer

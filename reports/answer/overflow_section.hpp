@@ -15,13 +15,13 @@ namespace halfscope::reports::answer {
 std::vector<Section> event_sections(const analyzers::Study& study);
 
 /// A tensor's headroom: of gradients at the scale to use, at 1 where there is none.
-struct Room {
+struct HeadroomToUse {
   const analyzers::overflow::Headroom* headroom = nullptr;
   double least = 0, last = 0;  ///< binades
 };
-std::vector<Room> rooms_to_use(const analyzers::Study& study);  ///< least first
+std::vector<HeadroomToUse> headroom_to_use(const analyzers::Study& study);  ///< least first
 /// The scale that gradients are seen at: "the recommended 65536 (2^16)".
-std::string room_scale_text(const analyzers::Study& study);
+std::string headroom_scale_text(const analyzers::Study& study);
 
 /// The headroom of every tensor, least first.
 Table headroom_table(const analyzers::Study& study);

@@ -7,7 +7,8 @@
 
 namespace halfscope::reports::answer {
 
-/// "An update below weight / 2048 is lost", as people say of FP16: 2048, in the target format.
+/// "An update below weight / 2048 is lost", as people say of FP16: this number for the target
+/// format, 2^p with p bits of precision.
 std::uint64_t rule_of_thumb(const analyzers::underflow::Target& target);
 
 Table what_if_table(const analyzers::underflow::Target& target, const UpdateSum& sum);

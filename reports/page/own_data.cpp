@@ -98,7 +98,7 @@ void put_updates(const Analysis& analysis, json& to) {
   }
 }
 
-/// Headroom below overflow at every step, at the scale of answer::rooms_to_use().
+/// Headroom below overflow at every step, at the scale of answer::headroom_to_use().
 json trend_rows(const Study& study, const TensorFindings& tensor) {
   json out = json::array();
   const double overflow = std::log2(to_double(study.analysis.target.boundaries(1, 1).overflow));
@@ -112,14 +112,14 @@ json trend_rows(const Study& study, const TensorFindings& tensor) {
 
 void put_rooms(const Study& study, json& to) {
   const Analysis& analysis = study.analysis;
-  const std::vector<answer::Room> all = answer::rooms_to_use(study);
+  const std::vector<answer::HeadroomToUse> all = answer::headroom_to_use(study);
   if (all.empty()) return;
   to["rooms"] = own_chart({"name", "room", "step", "last"});
   to["trends"] = own_chart({"name", "step", "room"});
   for (std::size_t log = 0; log < analysis.logs.size(); ++log) {
     json rooms = json::array(), trends = json::array();
     std::size_t lines = 0;
-    for (const answer::Room& room : all) {
+    for (const answer::HeadroomToUse& room : all) {
       const analyzers::overflow::Headroom& h = *room.headroom;
       const TensorFindings& tensor = analysis.tensors()[h.tensor];
       if (tensor.log != analysis.logs[log].name) continue;

@@ -19,7 +19,8 @@ struct Sections {
     return what == answer::Evidence::scales || evidence.contains(what);
   }
 };
-/// Swamped updates, overflow, formats, and more of the recommendation.
+/// Magnitudes without counts, the loss scale's history, weight updates, overflow, policies,
+/// formats, and more of the recommendation: those that the study has.
 Sections sections_of(const analyzers::Study& study, const answer::Answer& answer);
 
 /// The tables of one section, one below the other.

@@ -149,7 +149,7 @@ TEST_CASE("room is told at the recommended scale where a scale acts", "[reports]
   h.least = h.least_at_1 = 8;
   h.last = h.last_at_1 = 9;
   study.overflow.headroom.push_back(h);
-  const auto rooms = answer::rooms_to_use(study);
+  const auto rooms = answer::headroom_to_use(study);
   CHECK(rooms.front().headroom->tensor == h.tensor);  // though it has the most room at scale 1
   CHECK(rooms.front().least == -2);
   CHECK(rooms.front().last == -1);
