@@ -167,7 +167,8 @@ std::vector<PitfallWords> pitfalls(const PolicyStudy& study, bool asked) {
       same->names.push_back(name);
     }
   }
-  std::ranges::stable_partition(out, &PitfallWords::concerns);
+  std::stable_partition(out.begin(), out.end(),
+                        [](const PitfallWords& words) { return words.concerns; });
   return out;
 }
 
