@@ -208,6 +208,7 @@ Change real_change_of(const Interval& a, std::uint64_t of_a, const Interval& b,
   const Change change = change_of(a, of_a, b, of_b);
   if (of_a == 0 || of_b == 0 || change == Change::same) return change;
   if (are_similar(a, of_a, b, of_b)) return Change::similar;
+  if (a.exact() && b.exact()) return change;
   // Bounds that nearly touch show no difference: most of what they hold may be either run's.
   const double surely =
       std::max(share(b.low, of_b) - share(a.high, of_a), share(a.low, of_a) - share(b.high, of_b));

@@ -262,6 +262,10 @@ TEST_CASE("compare: what makes no real difference is said to be similar") {
   CHECK(compare::real_change_of(0, 1000000, 100, 1000000) == compare::Change::more);
   CHECK(compare::real_change_of(630, 10000, Interval(628, 631), 10000) == compare::Change::similar);
   CHECK(compare::real_change_of(630, 10000, Interval(600, 631), 10000) == compare::Change::unknown);
+  // Bounds that surely are apart by next to nothing, and by a real part.
+  CHECK(compare::real_change_of(0, 100000, Interval(9, 20000), 100000) == compare::Change::unknown);
+  CHECK(compare::real_change_of(0, 100000, Interval(11, 20000), 100000) == compare::Change::more);
+  CHECK(compare::real_change_of(Interval(9, 20000), 100000, 0, 100000) == compare::Change::unknown);
   CHECK(compare::real_change_of(5, 10, 5, 10) == compare::Change::same);
   CHECK(compare::real_change_of(0, 0, 5, 10) == compare::Change::unknown);
 }
