@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_table.hpp"
 #include "reports/answer/gaps.hpp"
 #include "reports/answer/text.hpp"
 
@@ -34,8 +35,7 @@ text::Section section_of(const text::LogGaps& gaps, bool several_logs) {
 }
 
 std::string recording_text(const text::Recording& recording) {
-  constexpr std::size_t kColumns = 100;
-  return text::wrapped_text(recording.sentence(), kColumns, 2) +
+  return text::wrapped_text(recording.sentence(), kTextColumns, 2) +
          text::indented_text(recording.lines, 2) + "\n";
 }
 

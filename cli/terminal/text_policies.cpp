@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/terminal/text_section.hpp"
+#include "cli/terminal/text_table.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/policies_section.hpp"
 #include "reports/answer/policy_words.hpp"
@@ -17,14 +18,12 @@ namespace {
 namespace text = reports::answer;
 using analyzers::replay::PolicyStudy;
 
-constexpr std::size_t kColumns = 100;
-
 /// Lines that are too long are broken, those to paste left as they are.
 std::string paragraphs(std::vector<text::AnswerLine> lines) {
   while (!lines.empty() && lines.back().text.empty()) lines.pop_back();
   std::string out;
   for (const text::AnswerLine& line : lines) {
-    out += line.paste ? "  " + line.text + "\n" : text::wrapped_text(line.text, kColumns, 2);
+    out += line.paste ? "  " + line.text + "\n" : text::wrapped_text(line.text, kTextColumns, 2);
   }
   return out;
 }
@@ -38,7 +37,8 @@ std::string pitfalls_text(const PolicyStudy& study, bool asked) {
   }
   std::string out = section.empty() ? "" : "\n" + section_text(section);
   const std::string others = text::other_pitfalls_text(pitfalls);
-  return others.empty() ? out : out + "\n" + text::wrapped_text(text::plain(others), kColumns, 0);
+  return others.empty() ? out
+                        : out + "\n" + text::wrapped_text(text::plain(others), kTextColumns, 0);
 }
 
 std::string value_text(const policy::Policy& policy) {

@@ -11,10 +11,9 @@ using reports::answer::plain;
 using reports::answer::Section;
 
 std::string section_text(const Section& section) {
-  constexpr std::size_t kColumns = 100;
   std::string out = section.title.empty() ? "" : plain(section.title) + ":\n";
   for (const std::string& sentence : section.sentences) {
-    out += reports::answer::wrapped_text("* " + plain(sentence), kColumns, 2);
+    out += reports::answer::wrapped_text("* " + plain(sentence), kTextColumns, 2);
   }
   for (const reports::answer::Table& table : section.tables) {
     out += (out.empty() ? "" : "\n") + table_text(table);

@@ -19,7 +19,6 @@ using reports::answer::Table;
 
 constexpr std::size_t kShown = 20;  // the JSON has all
 constexpr std::size_t kWidestCell = 48, kNarrowestHeading = 9;
-constexpr std::size_t kColumns = 100;
 constexpr std::string_view kBetween = "  ";
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80; }
@@ -93,7 +92,7 @@ Column column_of(const Table& table, std::size_t index, bool last) {
 void fold_headings(std::vector<Column>& columns) {
   std::size_t width = 0;
   for (const Column& column : columns) width += kBetween.size() + column.width();
-  if (width <= kColumns) return;
+  if (width <= kTextColumns) return;
   for (Column& column : columns) {
     column.heading =
         wrapped(column.heading.front(), std::max(kNarrowestHeading, column.widest_cell()));
@@ -155,7 +154,7 @@ std::string table_text(const Table& table) {
       table.note.empty()
           ? plain(table.title) + ":\n"
           : reports::answer::wrapped_text(
-                fmt::format("{}. {}", plain(table.title), plain(table.note)), kColumns, 0);
+                fmt::format("{}. {}", plain(table.title), plain(table.note)), kTextColumns, 0);
   out += headings_text(columns);
   const std::size_t shown = shown_rows(table);
   for (std::size_t i = 0; i < shown; ++i) {

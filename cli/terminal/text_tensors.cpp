@@ -10,10 +10,9 @@
 namespace halfscope::cli::terminal {
 
 std::string tensors_text(const analyzers::Findings& found) {
-  constexpr std::size_t kColumns = 100;
   std::string out;
   for (const std::string& sentence : reports::answer::tensors_sentences(found)) {
-    out += reports::answer::wrapped_text(reports::answer::plain(sentence), kColumns, 0);
+    out += reports::answer::wrapped_text(reports::answer::plain(sentence), kTextColumns, 0);
   }
   const std::string histogram = histogram_text(found.analysis);
   return out + "\n" + histogram + (histogram.empty() ? "" : "\n") +

@@ -155,7 +155,7 @@ std::vector<Table> tables(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   std::vector<Table> all = {scales(advice), layers(advice), keep(advice), dimensions(advice)};
   std::erase_if(all, &Table::empty);
-  for (Table& table : all) table.all_by = "recommend LOG --json FILE";
+  for (Table& table : all) table.all_by = kRecommendJson;
   return all;
 }
 

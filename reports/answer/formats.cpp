@@ -26,6 +26,14 @@ std::string people_say(std::string_view format) {
   return out;
 }
 
+const analyzers::underflow::FormatFit* find_fit(const TensorFindings& tensor,
+                                                std::string_view format, bool saturating) {
+  const auto at = std::ranges::find_if(tensor.fits, [&](const auto& fit) {
+    return fit.format == format && fit.saturating == saturating;
+  });
+  return at == tensor.fits.end() ? nullptr : &*at;
+}
+
 std::string mx_name(std::string_view element) {
   const NamedFormat* const format = find_format(element);
   return fmt::format("MXFP{} {}", format ? format->format.width : 0, people_say(element));

@@ -14,6 +14,11 @@ namespace halfscope::reports::answer {
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
 
+/// What was found of a tensor in a format; null where it was not tested. saturating: where overflow
+/// gives the largest value.
+const analyzers::underflow::FormatFit* find_fit(const analyzers::underflow::TensorFindings& tensor,
+                                                std::string_view format, bool saturating = false);
+
 /// Of an MX format with elements of such a format: "MXFP8 E4M3".
 std::string mx_name(std::string_view element);
 

@@ -31,12 +31,6 @@ struct Group {
   std::optional<int> lowest, highest;  ///< log2 of their own scales
 };
 
-const FormatFit* find_fit(const TensorFindings& t, std::string_view format) {
-  const auto at = std::ranges::find_if(
-      t.fits, [format](const FormatFit& fit) { return fit.format == format && !fit.saturating; });
-  return at == t.fits.end() ? nullptr : &*at;
-}
-
 /// By role, then width and name of the format, then whether it needs a scale.
 using Key = std::tuple<log::Role, int, std::string, bool>;
 

@@ -31,13 +31,6 @@ struct FormatColumn {
   friend bool operator==(const FormatColumn&, const FormatColumn&) = default;
 };
 
-const FormatFit* find(const TensorFindings& tensor, const FormatColumn& column) {
-  for (const FormatFit& fit : tensor.fits) {
-    if (fit.format == column.format && fit.saturating == column.saturating) return &fit;
-  }
-  return nullptr;
-}
-
 bool same(const FormatFit& a, const FormatFit& b) {
   return a.best_log2 == b.best_log2 && a.fits_at_1 == b.fits_at_1 &&
          a.fits_at_best == b.fits_at_best && a.at_best == b.at_best && a.at_1 == b.at_1;
@@ -50,7 +43,7 @@ std::vector<FormatColumn> columns_of(const Analysis& analysis) {
     for (const FormatFit& fit : tensor.fits) {
       const FormatColumn column = {fit.format, fit.saturating};
       if (std::find(out.begin(), out.end(), column) != out.end()) continue;
-      const FormatFit* plain = find(tensor, {fit.format, false});
+      const FormatFit* plain = find_fit(tensor, fit.format);
       if (fit.saturating && plain && same(*plain, fit)) continue;
       out.push_back(column);
     }
@@ -163,7 +156,7 @@ Table formats_table(const Analysis& analysis) {
     if (several_logs) row.cells.push_back({code(tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
     for (const FormatColumn& column : columns) {
-      row.cells.push_back(fit_cell(*tensor, find(*tensor, column)));
+      row.cells.push_back(fit_cell(*tensor, find_fit(*tensor, column.format, column.saturating)));
     }
     for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
     table.rows.push_back(std::move(row));

@@ -30,7 +30,6 @@ namespace {
 constexpr std::size_t kInFull = 3;
 /// Steps of what led there, the last ones. The JSON has all.
 constexpr std::size_t kStepsOfLead = 3;
-constexpr std::string_view kRecommendJson = "recommend LOG --json FILE";
 /// What sorts below all numbers.
 constexpr double kNoNumber = -1e300;
 

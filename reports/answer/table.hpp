@@ -28,6 +28,9 @@ struct Row {
 /// Most rows of a table: nobody reads more of them one by one.
 inline constexpr std::size_t kMostRows = 1000;
 
+/// What writes the tables of a recommendation, after "halfscope".
+inline constexpr std::string_view kRecommendJson = "recommend LOG --json FILE";
+
 struct Table {
   Evidence section = Evidence::advice;
   std::string title;

@@ -125,12 +125,6 @@ std::string listed(const std::vector<std::string>& words, std::size_t most) {
   return words.size() > most ? fmt::format("{} and {} more", shown, words.size() - most) : shown;
 }
 
-std::string listed_names(const std::vector<std::string>& names, std::size_t most) {
-  std::vector<std::string> safe;
-  for (const std::string& name : names) safe.push_back(log::printable(name));
-  return listed(safe, most);
-}
-
 std::string plural(std::uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
 }

@@ -45,8 +45,6 @@ std::string extents_text(const std::vector<std::uint64_t>& shape);
 
 /// "a, b and 3 more"; the words as they are.
 std::string listed(const std::vector<std::string>& words, std::size_t most);
-/// The same of names, made safe to print.
-std::string listed_names(const std::vector<std::string>& names, std::size_t most);
 
 /// "1 step", "2 steps".
 std::string plural(std::uint64_t count, std::string_view noun);
