@@ -47,11 +47,6 @@ bool is_taken(const WholeStep& step, log::Role role) {
   return step.rank == 0 || step.is_sharded(role);
 }
 
-std::filesystem::path file_of(const WholeStep& step, const std::string& name) {
-  const auto file = step.files.find(name);
-  return file == step.files.end() ? step.file : file->second;
-}
-
 Places places_of(const readers::Log& log, const frames::Selection& selection, frames::Notes& notes,
                  const frames::Progress& progress) {
   Places places;
@@ -60,7 +55,7 @@ Places places_of(const readers::Log& log, const frames::Selection& selection, fr
       const log::Role role = step.role_of(selection, name);
       if (!frames::selects(selection, name) || !is_taken(step, role)) continue;
       places[{step.step, step.rank, meeting_name(role, name)}].push_back(
-          {file_of(step, name), name, step.scale_of(selection, name)});
+          {step.file_of ? step.file_of(name) : step.file, name, step.scale_of(selection, name)});
     }
   };
   readers::for_each_whole_step(log, selection, visit, notes, progress);

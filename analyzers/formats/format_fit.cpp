@@ -53,16 +53,12 @@ bool hides_its_largest(const TensorFindings& t) {
 FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target, double enough_db) {
   FormatFit fit;
   fit.format = target.name;
-  fit.at_1 = tensor.classes_at(target, 0);
   fit.best_log2 = best_log2(tensor, target.format);
-  if (fit.best_log2) {
-    fit.at_best = tensor.classes_at(target, *fit.best_log2);
-    fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
-  }
+  if (fit.best_log2) fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
   judge_at_best(fit, tensor, enough_db);
   const bool known = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor);
-  fit.fits_at_1 =
-      known && fit.at_1.overflow.high == 0 && enough(estimate_noise(tensor, target, 0), enough_db);
+  fit.fits_at_1 = known && tensor.classes_at(target, 0).overflow.high == 0 &&
+                  enough(estimate_noise(tensor, target, 0), enough_db);
   return fit;
 }
 
@@ -96,6 +92,12 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
   }
 }
 
+Classes classes_at(const FormatFit& fit, const TensorFindings& tensor, Subnormals subnormals,
+                   int k) {
+  const NamedFormat& row = *find_format(fit.format);
+  return tensor.classes_at({row.name, row.format, subnormals}, k);
+}
+
 void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double enough_db) {
   fit.fits_at_best = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor) &&
                      fit.best_log2 && enough(fit.noise_at_best, enough_db);
@@ -115,8 +117,8 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
     FormatFit saturating = all.back();
     saturating.saturating = true;
     const std::uint64_t n = tensor.counts.finite_nonzero.low;
-    saturating.fits_at_1 =
-        saturating.fits_at_1 || (!hides_its_largest(tensor) && clamps_few(saturating.at_1, n));
+    saturating.fits_at_1 = saturating.fits_at_1 || (!hides_its_largest(tensor) &&
+                                                    clamps_few(tensor.classes_at(target, 0), n));
     all.push_back(saturating);
   }
   return all;

@@ -59,6 +59,11 @@ void set_skipped_nonfinite(underflow::Analysis& analysis);
 std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindings& tensor,
                                                    Subnormals subnormals, double enough_db);
 
+/// What the format makes of the tensor's values at scale 2^k. Not kept, since a log may have a
+/// million tensors.
+Classes classes_at(const underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
+                   Subnormals subnormals, int k);
+
 /// Judges the fit at the best scale by its noise ratio; whole tensors give a better one.
 void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
                    double enough_db);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/formats/whole_fits.hpp"
 
+#include <tbb/parallel_for_each.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "analyzers/formats/whole_noise.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
@@ -43,14 +46,61 @@ ProgressCallback part_of(const ProgressCallback& whole, double first, double las
   return [&whole, first, last](double part) { whole(first + part * (last - first)); };
 }
 
+/// What rounding whole tensors of one name to every format leaves.
+class FitCollector {
+ public:
+  FitCollector(const TensorFindings& tensor, double enough_db) : enough_db_(enough_db) {
+    rounding_.reference = reference_of(tensor);
+    for (BlockSums& block : blocks_) block.reference = rounding_.reference;
+  }
+
+  void take(const WholeTensor& whole, int log2_recorded, const TensorFindings& tensor,
+            Subnormals subnormals, int threads, const ProgressCallback& tell) {
+    constexpr double kRounded = 0.4;  // of the time, roughly
+    if (jobs_.empty()) plan(tensor, subnormals);
+    add_rounding(rounding_, jobs_, whole, log2_recorded, threads, part_of(tell, 0, kRounded));
+    add_blocks(blocks_, whole, log2_recorded, threads, part_of(tell, kRounded, 1));
+  }
+
+  void finish(TensorFindings& tensor) const {
+    for (FormatFit& fit : tensor.fits) set_noise(fit, tensor);
+    tensor.narrowest = narrowest(tensor);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      underflow::BlockFit fit = blocks_[i].counts;
+      fit.element = kMxElements[i];
+      fit.noise = noise_of(blocks_[i]);
+      tensor.block_fits.push_back(fit);
+    }
+  }
+
+ private:
+  void plan(const TensorFindings& tensor, Subnormals subnormals) {
+    for (const FormatFit& fit : tensor.fits) {
+      if (fit.saturating || !fit.best_log2) continue;
+      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, subnormals});
+    }
+  }
+
+  void set_noise(FormatFit& fit, const TensorFindings& tensor) const {
+    const Format format = find_format(fit.format)->format;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, i);
+    }
+    judge_at_best(fit, tensor, enough_db_);
+  }
+
+  double enough_db_;
+  std::vector<RoundingJob> jobs_;
+  RoundingSums rounding_;
+  std::array<BlockSums, kMxElements.size()> blocks_;
+};
+
 /// Collects the whole tensors of one name.
 class Collector {
  public:
   /// enough_db: of fits; without it sums alone are collected.
-  Collector(TensorFindings& tensor, std::optional<double> enough_db)
-      : tensor_(tensor), enough_db_(enough_db) {
-    rounding_.reference = reference_of(tensor);
-    for (BlockSums& block : blocks_) block.reference = rounding_.reference;
+  Collector(TensorFindings& tensor, std::optional<double> enough_db) : tensor_(tensor) {
+    if (enough_db) fits_ = std::make_unique<FitCollector>(tensor, *enough_db);
   }
 
   /// subnormals is a property of the analysis' target.
@@ -62,14 +112,11 @@ class Collector {
       complete_ = false;
       return;
     }
+    const double summed = fits_ ? 0.05 : 1.0;  // of the time, roughly
     elements_[whole.step] += whole.view.count;
-    // Shares of the time, roughly.
-    const double summed = enough_db_ ? 0.05 : 1.0, rounded = 0.4;
     add_sums(whole, *recorded, threads, part_of(whole.tell, 0, summed));
-    if (!enough_db_) return;
-    if (jobs_.empty()) plan(subnormals);
-    add_rounding(rounding_, jobs_, whole, *recorded, threads, part_of(whole.tell, summed, rounded));
-    add_blocks(blocks_, whole, *recorded, threads, part_of(whole.tell, rounded, 1));
+    if (!fits_) return;
+    fits_->take(whole, *recorded, tensor_, subnormals, threads, part_of(whole.tell, summed, 1));
   }
 
   void finish() {
@@ -80,16 +127,9 @@ class Collector {
           const auto found = elements_.find(step.step);
           return found != elements_.end() && found->second == step.counts.total;
         });
-    if (complete_ && all_steps) tensor_.sums = std::move(sums_);
-    if (!enough_db_) return;
-    for (FormatFit& fit : tensor_.fits) set_noise(fit);
-    tensor_.narrowest = narrowest(tensor_);
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      underflow::BlockFit fit = blocks_[i].counts;
-      fit.element = kMxElements[i];
-      fit.noise = noise_of(blocks_[i]);
-      tensor_.block_fits.push_back(fit);
-    }
+    if (complete_ && all_steps)
+      tensor_.sums = std::make_shared<const MagnitudeSums>(std::move(sums_));
+    if (fits_) fits_->finish(tensor_);
   }
 
  private:
@@ -106,52 +146,38 @@ class Collector {
     sums_.merge(sums, -log2_recorded);
   }
 
-  void plan(Subnormals subnormals) {
-    for (const FormatFit& fit : tensor_.fits) {
-      if (fit.saturating || !fit.best_log2) continue;
-      jobs_.push_back({find_format(fit.format)->format, *fit.best_log2, subnormals});
-    }
-  }
-
-  void set_noise(FormatFit& fit) const {
-    const Format format = find_format(fit.format)->format;
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-      if (jobs_[i].format == format) fit.noise_at_best = noise_of(rounding_, i);
-    }
-    judge_at_best(fit, tensor_, *enough_db_);
-  }
-
   TensorFindings& tensor_;
-  std::optional<double> enough_db_;
   bool complete_ = true;
   std::map<std::int64_t, std::uint64_t> elements_;  // by step, over ranks
   MagnitudeSums sums_;
-  std::vector<RoundingJob> jobs_;
-  RoundingSums rounding_;
-  std::array<BlockSums, kMxElements.size()> blocks_;
+  std::unique_ptr<FitCollector> fits_;
 };
+
+/// In parallel.
+template <class Visit>
+void for_each_tensor(Analysis& analysis, const Visit& visit) {
+  for (underflow::LogFindings& log : analysis.logs) {
+    tbb::parallel_for_each(log.tensors, visit);
+  }
+}
 
 /// What the tables tell, before whole tensors do.
 void set_fits(Analysis& analysis, double enough_db) {
   set_skipped_nonfinite(analysis);
-  for (underflow::LogFindings& log : analysis.logs) {
-    for (TensorFindings& t : log.tensors) {
-      t.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
-      t.block_fits.clear();
-      t.narrowest = narrowest(t);
-    }
-  }
+  for_each_tensor(analysis, [&](TensorFindings& t) {
+    t.fits = fits_from_tables(t, analysis.target.subnormals, enough_db);
+    t.block_fits.clear();
+    t.narrowest = narrowest(t);
+  });
 }
 
 void set_lost(Analysis& analysis) {
   const std::optional<int> log2 = exact_log2(analysis.loss_scale);
-  for (underflow::LogFindings& log : analysis.logs) {
-    for (TensorFindings& t : log.tensors) {
-      if (t.fits.empty()) continue;
-      t.lost_at_1 = underflow::lost_mass(t, analysis.target, 0);
-      if (log2) t.lost = underflow::lost_mass(t, analysis.target, *log2);
-    }
-  }
+  for_each_tensor(analysis, [&](TensorFindings& t) {
+    if (t.fits.empty()) return;
+    t.lost_at_1 = underflow::lost_mass(t, analysis.target, 0);
+    if (log2) t.lost = underflow::lost_mass(t, analysis.target, *log2);
+  });
 }
 
 }  // namespace
@@ -164,7 +190,7 @@ WholePass::WholePass(Analysis& analysis, const Selection& selection,
 
 struct WholePass::OfLog {
   underflow::LogFindings& log;
-  std::map<std::string, Collector> collectors = {};
+  std::map<std::string_view, Collector> collectors = {};
   std::optional<frames::TensorsOfSteps> tensors = {};
 };
 

@@ -37,16 +37,17 @@ struct WholeStep {
   int rank = 0;
   std::vector<log::Role> sharded;  ///< roles of which each rank has a part
   const log::TensorFile* tensors = nullptr;
-  std::map<std::string, std::string> metadata;         ///< of a sampled step's file
-  const log::RunLog* run = nullptr;                    ///< null for a tensor file
-  const log::StepScalars* scalars = nullptr;           ///< null where the log has none of this step
-  std::map<std::string, std::filesystem::path> files;  ///< of tensor files: where each tensor lies
-  std::uint64_t bytes = 0;                             ///< of its files
-  ProgressCallback tell;  ///< for visitors that take long over one step
+  std::map<std::string, std::string> metadata;  ///< of a sampled step's file
+  const log::RunLog* run = nullptr;             ///< null for a tensor file
+  const log::StepScalars* scalars = nullptr;    ///< null where the log has none of this step
+  std::uint64_t bytes = 0;                      ///< of its files
+  ProgressCallback tell;                        ///< for visitors that take long over one step
 
   /// How the step's tensor records say they are scaled, by name; without their tables.
   std::map<std::string, log::TensorRecord> records;
 
+  /// Of tensor files: where each tensor lies.
+  std::function<std::filesystem::path(const std::string& name)> file_of;
   std::function<log::Role(const Selection&, const std::string& name)> role_of;
   /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else
   /// the manifest. Throws log::BadInput where it carries one that nobody knows.

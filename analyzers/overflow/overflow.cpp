@@ -60,9 +60,10 @@ std::vector<std::int64_t> recorded_steps(const underflow::LogFindings& log) {
 
 /// Adds the recorded steps of the log's events that no scale cured, or that FP16 may have made.
 void add_steps(const underflow::LogFindings& log, OverflowFindings& to) {
-  const std::vector<std::int64_t> steps = recorded_steps(log);
+  std::vector<std::int64_t> steps;
   for (const OverflowEvent& event : to.events) {
     if (event.log != log.name || !(event.not_scale_related || event.maybe_rounded)) continue;
+    if (steps.empty()) steps = recorded_steps(log);
     const auto end = std::ranges::upper_bound(steps, event.last_step);
     for (auto at = std::ranges::lower_bound(steps, event.step); at != end; ++at) {
       if (event.not_scale_related) to.not_scale_related.emplace(log.name, *at);

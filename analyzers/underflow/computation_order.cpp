@@ -15,8 +15,8 @@ using log::Role;
 constexpr double kBeside = 1e-6;
 
 /// "conv1" of "conv1.weight"; a path without a part is its own module.
-std::string module_of_parameter(std::string_view path) {
-  return std::string(path.substr(0, path.find_last_of("./")));
+std::string_view module_of_parameter(std::string_view path) {
+  return path.substr(0, path.find_last_of("./"));
 }
 
 bool is_number(std::string_view text) {
@@ -59,7 +59,8 @@ Phase phase_of(Role role) {
   return Phase::unknown;
 }
 
-ComputationOrder::ComputationOrder(const LogFindings& log) : log_(log) {
+ComputationOrder::ComputationOrder(const LogFindings& log)
+    : log_(log), module_(log.tensors.size(), kNone) {
   std::vector<std::size_t> activations, parameters, gradients;
   for (std::size_t i = 0; i < log.tensors.size(); ++i) {
     const TensorFindings& t = log.tensors[i];
@@ -77,7 +78,7 @@ ComputationOrder::ComputationOrder(const LogFindings& log) : log_(log) {
 }
 
 /// The module of that path, made where there is none.
-std::size_t ComputationOrder::module_at(const std::string& path, double position) {
+std::size_t ComputationOrder::module_at(std::string_view path, double position) {
   const auto [at, is_new] = paths_.try_emplace(path, modules_.size());
   if (is_new) {
     modules_.emplace_back();
@@ -89,7 +90,7 @@ std::size_t ComputationOrder::module_at(const std::string& path, double position
 void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) {
   double position = 0;
   for (const std::size_t i : tensors) {
-    const std::size_t module = module_at(std::string(path_of(log_.tensors[i])), position += 1.0);
+    const std::size_t module = module_at(path_of(log_.tensors[i]), position += 1.0);
     modules_[module].activation = i;
     module_[i] = module;
   }
@@ -98,7 +99,7 @@ void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) 
     const std::string_view path = path_of(log_.tensors[i]);
     const std::size_t dot = path.rfind('.');
     if (dot != std::string_view::npos && is_number(path.substr(dot + 1))) {
-      paths_.try_emplace(std::string(path.substr(0, dot)), module_[i]);
+      paths_.try_emplace(path.substr(0, dot), module_[i]);
     }
   }
 }
@@ -106,7 +107,7 @@ void ComputationOrder::add_activations(const std::vector<std::size_t>& tensors) 
 void ComputationOrder::add_weights(const std::vector<std::size_t>& tensors) {
   double position = 0;
   for (const std::size_t i : tensors) {
-    const std::string path = module_of_parameter(path_of(log_.tensors[i]));
+    const std::string_view path = module_of_parameter(path_of(log_.tensors[i]));
     const std::size_t module = module_at(path, position + kBeside);
     position = modules_[module].position;
     if (is_weight(log_.tensors[i].role)) modules_[module].weights.push_back(i);
@@ -120,7 +121,7 @@ void ComputationOrder::add_gradients(const std::vector<std::size_t>& tensors) {
   for (const Module& module : modules_) position = std::max(position, module.position);
   position += kBeside * static_cast<double>(tensors.size() + 1);
   for (const std::size_t i : tensors) {
-    const std::size_t module = module_at(std::string(path_of(log_.tensors[i])), position - kBeside);
+    const std::size_t module = module_at(path_of(log_.tensors[i]), position - kBeside);
     position = modules_[module].position;
     modules_[module].activation_grad = i;
     module_[i] = module;
@@ -139,16 +140,16 @@ void ComputationOrder::sort_modules() {
     sorted.push_back(std::move(modules_[i]));
   }
   modules_ = std::move(sorted);
-  for (auto& [tensor, module] : module_) module = place[module];
+  for (std::size_t& module : module_) {
+    if (module != kNone) module = place[module];
+  }
   for (auto& [path, module] : paths_) module = place[module];
 }
 
 void ComputationOrder::sort_tensors() {
   const auto key = [&](std::size_t i) {
     const Role role = log_.tensors[i].role;
-    const auto module = module_.find(i);
-    const auto at =
-        module == module_.end() ? std::ptrdiff_t{0} : static_cast<std::ptrdiff_t>(module->second);
+    const auto at = module_[i] == kNone ? 0 : static_cast<std::ptrdiff_t>(module_[i]);
     const bool backward = phase_of(role) == Phase::backward;
     // The optimizer makes the update and its state before the next weight; a weight's gradient is
     // the sum of local ones.
@@ -182,11 +183,11 @@ std::optional<std::size_t> ComputationOrder::gradient_after(std::size_t module) 
 }
 
 std::optional<std::size_t> ComputationOrder::incoming_gradient(std::size_t tensor) const {
-  const auto module = module_.find(tensor);
-  if (module == module_.end()) return std::nullopt;
-  const auto own = modules_[module->second].activation_grad;
+  const std::size_t module = module_[tensor];
+  if (module == kNone) return std::nullopt;
+  const auto own = modules_[module].activation_grad;
   if (own && *own != tensor) return own;
-  return gradient_after(module->second);
+  return gradient_after(module);
 }
 
 std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
@@ -199,8 +200,7 @@ std::vector<Origin> ComputationOrder::origins(std::size_t tensor) const {
     for (const std::size_t weight : modules_[module].weights) add(weight, "weight");
   };
   const TensorFindings& t = log_.tensors[tensor];
-  const auto found = module_.find(tensor);
-  const std::size_t module = found == module_.end() ? 0 : found->second;
+  const std::size_t module = module_[tensor] == kNone ? 0 : module_[tensor];
   switch (phase_of(t.role)) {
     case Phase::weights:
       add(find("weight_grad", path_of(t)), "gradient");

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -35,6 +35,7 @@ struct Origin {
 /// makes. A weight whose module has no activation keeps its place among the weights.
 class ComputationOrder {
  public:
+  /// Refers to the log.
   explicit ComputationOrder(const LogFindings& log);
 
   /// Indices into LogFindings::tensors, what is computed first first.
@@ -55,18 +56,20 @@ class ComputationOrder {
   void add_activations(const std::vector<std::size_t>& tensors);
   void add_weights(const std::vector<std::size_t>& tensors);
   void add_gradients(const std::vector<std::size_t>& tensors);
-  std::size_t module_at(const std::string& path, double position);
+  std::size_t module_at(std::string_view path, double position);
   void sort_modules();
   void sort_tensors();
   std::optional<std::size_t> activation_before(std::size_t module) const;
   std::optional<std::size_t> gradient_after(std::size_t module) const;
 
   const LogFindings& log_;
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> tensors_;
-  std::vector<Module> modules_;                          ///< in the forward order
-  std::unordered_map<std::string, std::size_t> paths_;   ///< module path -> module
-  std::unordered_map<std::size_t, std::size_t> module_;  ///< tensor -> module
-  std::unordered_map<std::string, std::size_t> names_;   ///< tensor's name -> tensor
+  std::vector<Module> modules_;  ///< in the forward order
+  // By parts of the names in log_.
+  std::unordered_map<std::string_view, std::size_t> paths_;  ///< module path -> module
+  std::unordered_map<std::string_view, std::size_t> names_;  ///< tensor's name -> tensor
+  std::vector<std::size_t> module_;                          ///< of each tensor, or kNone
 };
 
 }  // namespace halfscope::analyzers::underflow

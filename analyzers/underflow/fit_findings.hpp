@@ -25,7 +25,6 @@ struct FormatFit {
   /// The largest 2^k at which nothing overflows; empty where no value is finite and nonzero, or no
   /// scale of its own is small enough.
   std::optional<int> best_log2;
-  Classes at_1, at_best;  ///< at scale 1, and at 2^best_log2
   /// Nothing overflows and the noise ratio is enough (formats::FitOptions); of a saturating cast at
   /// scale 1, few values are clamped or flushed. False where infinities of values computed in
   /// binary16 hide how large they were, but for those of skipped steps; and of no value.

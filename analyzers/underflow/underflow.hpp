@@ -2,9 +2,11 @@
 // What rounding to a format would do to every tensor of a log: `halfscope analyze`.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -105,7 +107,7 @@ struct TensorFindings {
   std::vector<ScaledTable> tables;     ///< all steps; what the numbers above come from
 
   /// What becomes of a weight's updates, where pairs were sampled; updates::UpdatePass.
-  std::optional<UpdateFindings> updates;
+  std::shared_ptr<const UpdateFindings> updates;
   /// NaN and infinities of a gradient at steps that the log says were skipped: the scale made them,
   /// no format is judged by them; formats::WholePass.
   std::uint64_t skipped_nan = 0, skipped_inf = 0;
@@ -117,7 +119,7 @@ struct TensorFindings {
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
-  std::optional<MagnitudeSums> sums;
+  std::shared_ptr<const MagnitudeSums> sums;
 
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
@@ -136,12 +138,18 @@ using LogSteps = std::set<std::pair<std::string, std::int64_t>>;
 
 /// What one log holds.
 struct LogFindings {
+  LogFindings() = default;
+  LogFindings(const LogFindings&) = default;
+  LogFindings(LogFindings&&) noexcept = default;  // else vectors of them copy where they grow
+  LogFindings& operator=(const LogFindings&) = default;
+  LogFindings& operator=(LogFindings&&) = default;
+
   std::string name;
   std::optional<log::Manifest> manifest;  ///< of a run log
   /// Of every selected step of a run log, rank 0's where there are ranks; of another tool's log
   /// what it tells.
-  std::vector<log::StepScalars> scalars;
-  /// Of every step that has scalars: also of steps that have no tables.
+  std::deque<log::StepScalars> scalars;
+  /// Also of steps that have no tables; of roles those that are not 0.
   std::vector<frames::StepPeak> peaks;
   /// Of what is neither a run log nor tensors: what it cannot tell. Empty of these.
   std::vector<frames::LogKind> kinds;

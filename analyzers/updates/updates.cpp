@@ -173,14 +173,15 @@ void UpdatePass::take(const WholeStep& step, const frames::ProgressCallback& tel
 
 void UpdatePass::finish_log() {
   for (auto& [weight, by_source] : found_) {
-    tensors_.at(weight)->updates = preferred(weight, std::move(by_source), analysis_.notes);
+    tensors_.at(weight)->updates = std::make_shared<const UpdateFindings>(
+        preferred(weight, std::move(by_source), analysis_.notes));
   }
   found_.clear();
 }
 
 void UpdatePass::finish() {
   const bool any = std::ranges::any_of(
-      analysis_.tensors(), [](const TensorFindings& t) { return t.updates.has_value(); });
+      analysis_.tensors(), [](const TensorFindings& t) { return t.updates != nullptr; });
   if (any && analysis_.target.subnormals != Subnormals::keep) {
     analysis_.notes.push_back(frames::Message(frames::Option::subnormals, "flush", "'flush'") +
                               " is not applied to weight updates: subnormals are kept there");

@@ -78,8 +78,10 @@ int run(const Options& options) {
   if (!options.csv.empty())
     options::write_output(options.csv, reports::exports::to_csv(found.analysis));
   if (!options.json.empty()) {
-    options::write_output(options.json,
-                          reports::exports::json_text(reports::exports::to_json(found)) + "\n");
+    options::write_pieces(options.json, [&found](const options::WriteText& write) {
+      reports::exports::write_findings(found, write);
+      write("\n");
+    });
   }
   gates::write_junit(options.junit, "analyze", gate);
   if (options.json != "-" && options.csv != "-") print(found, options);

@@ -14,7 +14,6 @@
 #include "cli/options/exit.hpp"
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/output_file.hpp"
 #include "reports/answer/policy_words.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_policies.hpp"
@@ -97,17 +96,10 @@ void write_json(const Options& options, const std::vector<PolicyStudy>& studies)
   if (options.json.empty()) return;
   const reports::exports::TracesOptions traces = {.with_recorded = options.policies.empty(),
                                                   .framework = options.framework};
-  if (options.json == "-") {
-    say_what_is_missing(options, studies);
-    reports::exports::write_traces(studies, traces, [](std::string_view text) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-    });
-    return;
-  }
-  log::OutputFile file{std::filesystem::path(options.json)};
-  reports::exports::write_traces(studies, traces,
-                                 [&file](std::string_view text) { file.write(text); });
-  file.commit();
+  if (options.json == "-") say_what_is_missing(options, studies);
+  options::write_pieces(options.json, [&](const options::WriteText& write) {
+    reports::exports::write_traces(studies, traces, write);
+  });
 }
 
 int list(const Options& options) {

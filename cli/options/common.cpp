@@ -355,12 +355,16 @@ void require_no_input(const std::string& output, const LogOptions& options) {
 }
 
 void write_output(const std::string& path, std::string_view text) {
+  write_pieces(path, [text](const WriteText& write) { write(text); });
+}
+
+void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces) {
   if (path == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    pieces([](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
     return;
   }
   log::OutputFile file{std::filesystem::path(path)};
-  file.write(text);
+  pieces([&file](std::string_view text) { file.write(text); });
   file.commit();
 }
 

@@ -90,16 +90,17 @@ std::string update_text(const Settings& settings, const Analysis& analysis) {
 Section lost_section(const Settings& settings, const RunSummary& summary) {
   analyzers::Passes passes;
   passes.updates = true;
-  const auto analysis_in = [&](const analyzers::underflow::Target& target) {
-    return analyzers::analyze({summary.folder}, target, {}, passes, {}).analysis;
+  const auto found_in = [&](const analyzers::underflow::Target& target) {
+    return analyzers::analyze({summary.folder}, target, {}, passes, {});
   };
-  const Analysis analysis = analysis_in({});
+  const analyzers::Findings found = found_in({});
+  const Analysis& analysis = found.analysis;
+  const bool bfloat16 = settings.precision.tensors == Dtype::bf16;
   Section out{"In the recorded steps"};
   out.sentences = {flushed_text(settings, analysis, Role::weight_grad, "weight gradients"),
                    flushed_text(settings, analysis, Role::activation_grad, "activation gradients"),
-                   update_text(settings, settings.precision.tensors == Dtype::bf16
-                                             ? analysis_in({"bfloat16", kBfloat16})
-                                             : analysis)};
+                   bfloat16 ? update_text(settings, found_in({"bfloat16", kBfloat16}).analysis)
+                            : update_text(settings, analysis)};
   std::erase(out.sentences, "");
   return out;
 }

@@ -95,8 +95,9 @@ TextAndNotes analyze_logs(const Paths& logs, const std::string& format,
   nb::gil_scoped_release release;
   const analyzers::Passes passes = {.updates = true, .what_if = what_if, .formats = formats};
   const auto found = analyzers::analyze(logs, target, selection, passes, every_phase);
-  return {reports::exports::json_text(reports::exports::to_json(found)),
-          in_python(found.analysis.notes)};
+  std::string text;
+  reports::exports::write_findings(found, [&text](std::string_view piece) { text += piece; });
+  return {std::move(text), in_python(found.analysis.notes)};
 }
 
 TextAndNotes recommend_for_logs(const Paths& logs, const analyzers::frames::Selection& selection,

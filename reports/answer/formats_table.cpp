@@ -31,9 +31,9 @@ struct FormatColumn {
   friend bool operator==(const FormatColumn&, const FormatColumn&) = default;
 };
 
+/// Of one tensor and format.
 bool same(const FormatFit& a, const FormatFit& b) {
-  return a.best_log2 == b.best_log2 && a.fits_at_1 == b.fits_at_1 &&
-         a.fits_at_best == b.fits_at_best && a.at_best == b.at_best && a.at_1 == b.at_1;
+  return a.fits_at_1 == b.fits_at_1 && a.fits_at_best == b.fits_at_best;
 }
 
 /// Formats in the order of the fits. A saturating one only where it says something else.
@@ -69,18 +69,21 @@ std::string classes_text(const Classes& classes, std::uint64_t of) {
   return out;
 }
 
-Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit) {
+Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit, Subnormals subnormals) {
   if (!fit || !fit->best_log2) return {"", kNoNumber, "", true};
   const std::uint64_t of = tensor.counts.finite_nonzero.high;
   const std::string noise =
       fit->noise_at_best ? fmt::format(" ({})", decibels(*fit->noise_at_best)) : "";
   if (fit->fits_at_1) return {"fits" + noise, 2};
-  const std::string more = "At scale 1 " + classes_text(fit->at_1, of) + "; at its own " +
-                           classes_text(fit->at_best, of);
+  const auto classes_at = [&](int k) {
+    return analyzers::formats::classes_at(*fit, tensor, subnormals, k);
+  };
+  const Classes at_best = classes_at(*fit->best_log2);
+  const std::string more =
+      "At scale 1 " + classes_text(classes_at(0), of) + "; at its own " + classes_text(at_best, of);
   if (fit->fits_at_best) return {fmt::format("at 2^{}{}", *fit->best_log2, noise), 1, more};
   const double flushed =
-      of == 0 ? 0
-              : static_cast<double>(fit->at_best.flushed_to_zero.high) / static_cast<double>(of);
+      of == 0 ? 0 : static_cast<double>(at_best.flushed_to_zero.high) / static_cast<double>(of);
   return {"no", -flushed, more};
 }
 
@@ -156,7 +159,8 @@ Table formats_table(const Analysis& analysis) {
     if (several_logs) row.cells.push_back({code(tensor->log)});
     row.cells.push_back(narrowest_cell(*tensor));
     for (const FormatColumn& column : columns) {
-      row.cells.push_back(fit_cell(*tensor, find_fit(*tensor, column.format, column.saturating)));
+      const FormatFit* const fit = find_fit(*tensor, column.format, column.saturating);
+      row.cells.push_back(fit_cell(*tensor, fit, analysis.target.subnormals));
     }
     for (const auto element : elements) row.cells.push_back(block_cell(*tensor, element));
     table.rows.push_back(std::move(row));

@@ -59,7 +59,7 @@ bool loses_updates(const analyzers::Findings& found, double share) {
 Tensors with_updates(const Tensors& tensors) {
   Tensors out;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(out),
-               [](const TensorFindings* tensor) { return tensor->updates.has_value(); });
+               [](const TensorFindings* tensor) { return tensor->updates != nullptr; });
   std::stable_sort(out.begin(), out.end(),
                    [](const auto* a, const auto* b) { return lost_share(a) > lost_share(b); });
   return out;

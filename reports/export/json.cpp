@@ -9,79 +9,9 @@
 
 namespace halfscope::reports::exports {
 
-using analyzers::underflow::StepFindings;
-
 namespace {
 
 using namespace analyzers;
-
-void put_classes(Json& to, const Classes& c) {
-  to["flushed_to_zero"] = to_json(c.flushed_to_zero);
-  to["subnormal"] = to_json(c.subnormal);
-  to["normal"] = to_json(c.normal);
-  to["overflow"] = to_json(c.overflow);
-}
-
-Json by_scale_json(const std::vector<Classes>& by_scale) {
-  Json list = Json::array();
-  int k = underflow::kFirstLog2Scale;
-  for (const Classes& classes : by_scale) {
-    Json entry = {{"log2_scale", k++}};
-    put_classes(entry, classes);
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json per_step_json(const std::vector<StepFindings>& steps) {
-  Json list = Json::array();
-  for (const StepFindings& step : steps) {
-    Json entry = {{"step", step.step}};
-    put_counts(entry, step.counts);
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json steps_json(const std::vector<StepFindings>& steps) {
-  Json list = Json::array();
-  for (const StepFindings& step : steps) list.push_back(step.step);
-  return list;
-}
-
-/// The least and the most that a number can be; null where it has no bound.
-Json bounds_json(std::optional<double> low, std::optional<double> high) {
-  return Json::array({number_json(low), number_json(high)});
-}
-
-Json tensor_json(const underflow::TensorFindings& t, const underflow::Target& target) {
-  Json to;
-  to["log"] = t.log;
-  to["name"] = t.name;
-  to["role"] = log::name_of(t.role);
-  to["role_source"] = frames::name_of(t.role_source);
-  if (t.source_dtype) to["source_dtype"] = halfscope::name_of(*t.source_dtype);
-  if (t.computed_dtype) to["computed_dtype"] = halfscope::name_of(*t.computed_dtype);
-  if (t.suspected_fp16) {
-    to["computed_dtype"] = "suspected_fp16";
-    to["suspected_fp16"] = true;
-  }
-  to["underflow_identifiable"] = t.underflow_identifiable;
-  to["unscale"] = t.unscale_exact ? "exact" : "interval";
-  to["steps"] = steps_json(t.per_step);
-  to["shape"] = t.shape;
-  put_counts(to, t.counts);
-  to["max_abs"] =
-      t.max_abs_at_least ? bounds_json(t.max_abs_at_least, t.max_abs) : number_json(t.max_abs);
-  to["min_abs_nonzero"] = t.min_abs_at_most ? bounds_json(t.min_abs_nonzero, t.min_abs_at_most)
-                                            : number_json(t.min_abs_nonzero);
-  if (t.hidden_by_buckets) to["hidden_by_buckets"] = true;
-  to["binades"] = binades_json(t.binades);
-  to["by_scale"] = by_scale_json(t.by_scale(target));
-  to["per_step"] = per_step_json(t.per_step);
-  if (t.updates) put_updates(to, *t.updates);
-  return to;
-}
 
 Json share_json(const underflow::Share& share) {
   Json to = {{"count", to_json(share.count)}, {"of", to_json(share.of)}};
@@ -104,25 +34,6 @@ Json limit_json(const recommend::Limit& limit, bool several_logs) {
 
 }  // namespace
 
-void put_counts(Json& to, const underflow::Counts& c) {
-  to["total"] = c.total;
-  to["zero"] = to_json(c.zero);
-  if (c.nonfinite_known) {
-    to["nan"] = to_json(c.nan);
-    to["inf"] = to_json(c.inf);
-  }
-  if (!c.finite_nonzero.exact()) to["finite_nonzero"] = to_json(c.finite_nonzero);
-  put_classes(to, c.classes);
-}
-
-Json binades_json(const std::vector<underflow::BinadeCount>& binades) {
-  Json list = Json::array();
-  for (const underflow::BinadeCount& b : binades) {
-    list.push_back(Json::array({b.exponent, to_json(b.count)}));
-  }
-  return list;
-}
-
 Json to_json(const Interval& count) {
   return count.exact() ? Json(count.low) : Json::array({count.low, count.high});
 }
@@ -137,42 +48,6 @@ Json power_json(std::optional<int> log2) {
 
 std::string json_text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Json to_json(const Findings& found) {
-  Part all = {{}, found.peaks};
-  for (const underflow::TensorFindings& t : found.analysis.tensors()) all.tensors.push_back(&t);
-  return to_json(found, all);
-}
-
-Json to_json(const Findings& found, const Part& part) {
-  const underflow::Analysis& analysis = found.analysis;
-  Json to;
-  to["schema"] = kJsonSchema;
-  to["halfscope"] = kVersion;
-  to["logs"] = analysis.names();
-  to["format"] = analysis.target.name;
-  to["loss_scale"] = analysis.loss_scale;
-  if (analysis.target.subnormals != Subnormals::keep) {
-    to["subnormals"] = name_of(analysis.target.subnormals);
-  }
-  to["tensors"] = Json::array();
-  std::vector<std::size_t> indices;
-  for (const underflow::TensorFindings* t : part.tensors) {
-    to["tensors"].push_back(tensor_json(*t, analysis.target));
-    put_formats(to["tensors"].back(), *t);
-    indices.push_back(analysis.tensors().index_of(*t));
-  }
-  const auto left_out = [&](const char* name, std::size_t all, std::size_t here) {
-    if (here < all) to[name] = all - here;
-  };
-  left_out("tensors_left_out", analysis.tensors().size(), part.tensors.size());
-  put_headroom(to["tensors"], found.overflow, indices);
-  put_peaks(to, part.peaks);
-  left_out("peaks_left_out", found.peaks.size(), part.peaks.size());
-  put_timeline(to, found);
-  put_gaps(to, found);
-  return to;
 }
 
 namespace {

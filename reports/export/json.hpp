@@ -2,8 +2,10 @@
 // Findings as JSON. Fields: docs/json.md; schemas: docs/schema/.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzers/compare/compare.hpp"
@@ -17,8 +19,11 @@ inline constexpr int kJsonSchema = 1;
 /// An integer, or [low, high] where only bounds are known.
 nlohmann::ordered_json to_json(const Interval& count);
 
-/// `analyze --json`, Python's analyze().
-nlohmann::ordered_json to_json(const analyzers::Findings& found);
+using WriteText = std::function<void(std::string_view)>;
+
+/// `analyze --json`, Python's analyze(): handed on piece by piece, a log may have a million
+/// tensors.
+void write_findings(const analyzers::Findings& found, const WriteText& write);
 
 /// Some of what was found, where all would be too much.
 struct Part {

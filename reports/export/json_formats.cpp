@@ -2,6 +2,7 @@
 // Which formats a tensor fits, and how much of its mass is lost.
 #include <cmath>
 
+#include "analyzers/formats/format_fit.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -26,16 +27,21 @@ Json classes_json(const Classes& c) {
           {"overflow", to_json(c.overflow)}};
 }
 
-/// `any`: some value is finite and nonzero; of none nothing is known to fit.
-Json fit_json(const underflow::FormatFit& fit, bool any) {
+/// Where no value is finite and nonzero, nothing is known to fit.
+Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
+              Subnormals subnormals) {
+  const bool any = tensor.counts.finite_nonzero.high > 0;
+  const auto classes_at = [&](int k) {
+    return classes_json(formats::classes_at(fit, tensor, subnormals, k));
+  };
   Json to = {{"format", fit.format}};
   if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;
   if (any) to["fits_at_1"] = fit.fits_at_1;
-  to["at_1"] = classes_json(fit.at_1);
+  to["at_1"] = classes_at(0);
   if (!fit.best_log2) return to;
   to["best_log2_scale"] = *fit.best_log2;
   to["fits_at_best"] = fit.fits_at_best;
-  to["at_best"] = classes_json(fit.at_best);
+  to["at_best"] = classes_at(*fit.best_log2);
   put_noise(to, fit.noise_at_best);
   return to;
 }
@@ -55,10 +61,11 @@ Json block_fit_json(const underflow::BlockFit& fit) {
 
 }  // namespace
 
-void put_formats(Json& to, const underflow::TensorFindings& tensor) {
+void put_formats(Json& to, const underflow::TensorFindings& tensor, Subnormals subnormals) {
   if (tensor.fits.empty()) return;
-  const bool any = tensor.counts.finite_nonzero.high > 0;
-  for (const underflow::FormatFit& fit : tensor.fits) to["formats"].push_back(fit_json(fit, any));
+  for (const underflow::FormatFit& fit : tensor.fits) {
+    to["formats"].push_back(fit_json(fit, tensor, subnormals));
+  }
   if (const auto& narrow = tensor.narrowest) {
     to["narrowest"] = {{"format", narrow->format}, {"needs_scale", narrow->needs_scale}};
   }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headroom and overflow events as JSON: docs/json.md.
-#include <algorithm>
-
 #include "analyzers/overflow/overflow.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
@@ -13,15 +11,6 @@ using analyzers::overflow::Headroom;
 namespace {
 
 using namespace analyzers;
-
-Json headroom_json(const Headroom& h) {
-  Json to = {{"bits", number_json(h.least)}, {"step", h.least_at}, {"at_scale", h.scale}};
-  if (h.censored) to["censored"] = true;
-  to["last"] = number_json(h.last);
-  if (h.trend) to["trend"] = number_json(h.trend);
-  if (h.overflow_expected_at) to["overflow_expected_at"] = *h.overflow_expected_at;
-  return to;
-}
 
 Json lead_json(const overflow::Lead& lead) {
   Json to = {{"name", lead.name}, {"relation", lead.relation}, {"steps", Json::array()}};
@@ -62,13 +51,13 @@ Json event_json(const overflow::OverflowEvent& event, bool several_logs) {
 
 }  // namespace
 
-void put_headroom(Json& tensors, const overflow::OverflowFindings& found,
-                  const std::vector<std::size_t>& indices) {
-  for (const Headroom& h : found.headroom) {
-    const auto at = std::ranges::lower_bound(indices, h.tensor);
-    if (at == indices.end() || *at != h.tensor) continue;
-    tensors[static_cast<std::size_t>(at - indices.begin())]["headroom"] = headroom_json(h);
-  }
+Json headroom_json(const Headroom& h) {
+  Json to = {{"bits", number_json(h.least)}, {"step", h.least_at}, {"at_scale", h.scale}};
+  if (h.censored) to["censored"] = true;
+  to["last"] = number_json(h.last);
+  if (h.trend) to["trend"] = number_json(h.trend);
+  if (h.overflow_expected_at) to["overflow_expected_at"] = *h.overflow_expected_at;
+  return to;
 }
 
 void put_overflow(Json& to, const underflow::Analysis& analysis,

@@ -22,9 +22,10 @@ Json power_json(std::optional<int> log2);
 /// {l1, l2}, each a number, or [low, high] where only bounds are known; json_advice.cpp.
 Json mass_json(const MassShare& lost);
 
-/// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json.cpp.
+/// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`;
+/// json_findings.cpp.
 void put_counts(Json& to, const analyzers::underflow::Counts& counts);
-/// [e, count], ascending; json.cpp.
+/// [e, count], ascending; json_findings.cpp.
 Json binades_json(const std::vector<analyzers::underflow::BinadeCount>& binades);
 
 /// `lost_mass`, `scales`, `skip`, `dynamic`, `ranks`; json_advice.cpp.
@@ -37,15 +38,14 @@ Json operations_json(const analyzers::compare::Operations& operations);
 void put_cures(Json& to, const analyzers::Study& study);
 
 /// `formats`, `narrowest`, `mx_formats`, `lost_mass`, where fits are known; json_formats.cpp.
-void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor);
+void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
+                 Subnormals subnormals);
 
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
-/// `headroom` of every tensor that has one, into `tensors`, whose places in the analysis are
-/// `indices`, ascending; json_overflow.cpp.
-void put_headroom(Json& tensors, const analyzers::overflow::OverflowFindings& found,
-                  const std::vector<std::size_t>& indices);
+/// A tensor's `headroom`; json_overflow.cpp.
+Json headroom_json(const analyzers::overflow::Headroom& headroom);
 /// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.
 void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
                   const analyzers::overflow::OverflowFindings& found);

@@ -12,6 +12,7 @@
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 #include "reports/export/json_policies.hpp"
+#include "reports/export/pieces.hpp"
 
 namespace halfscope::reports::exports {
 
@@ -38,56 +39,18 @@ Json settings_json(const policy::Policy& policy) {
   return to;
 }
 
-/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole,
-/// nor as JSON values.
-class Pieces {
- public:
-  explicit Pieces(const WriteText& write) : write_(write) {}
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-  ~Pieces() = default;
-
-  void add(std::string_view text) {
-    constexpr std::size_t kPiece = 1 << 16;
-    text_ += text;
-    if (text_.size() >= kPiece) flush();
-  }
-  void flush() {
-    write_(text_);
-    text_.clear();
-  }
-  /// `"name":[...]`, `fill` adding its numbers with add_number().
-  template <class Fill>
-  void array(std::string_view name, const Fill& fill) {
-    add(fmt::format(",\"{}\":[", name));
-    first_ = true;
-    fill();
-    add("]");
-  }
-  void add_number(std::string_view text) {
-    if (!first_) text_ += ',';
-    first_ = false;
-    add(text);
-  }
-
- private:
-  const WriteText& write_;
-  std::string text_;
-  bool first_ = true;
-};
-
 /// One number a step.
 void add_scales(Pieces& to, const replay::ScaleRuns& runs, std::size_t length) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const std::size_t end = r + 1 < runs.size() ? runs[r + 1].first : length;
     const std::string text = json_text(number_json(runs[r].second));
-    for (std::size_t i = runs[r].first; i < end; ++i) to.add_number(text);
+    for (std::size_t i = runs[r].first; i < end; ++i) to.add_element(text);
   }
 }
 
 void add_steps(Pieces& to, std::string_view name, const std::vector<std::int64_t>& steps) {
   to.array(name, [&] {
-    for (const std::int64_t step : steps) to.add_number(fmt::format_int(step).c_str());
+    for (const std::int64_t step : steps) to.add_element(fmt::format_int(step).c_str());
   });
 }
 
@@ -96,7 +59,7 @@ void add_attempts(Pieces& to, const Trace& trace) {
     auto next = trace.attempts.begin();
     for (std::size_t i = 0; i < trace.length; ++i) {
       const bool several = next != trace.attempts.end() && next->first == i;
-      to.add_number(several ? fmt::format_int(next->second).c_str() : "1");
+      to.add_element(several ? fmt::format_int(next->second).c_str() : "1");
       if (several) ++next;
     }
   });
@@ -111,12 +74,6 @@ void add_parts(Pieces& to, const Trace& trace) {
     before = ",";
   }
   if (!trace.parts.empty()) to.add("]");
-}
-
-/// The fields of an object that is open, behind others.
-void add_fields(Pieces& to, const Json& fields) {
-  const std::string text = json_text(fields);
-  if (!fields.empty()) to.add("," + text.substr(1, text.size() - 2));
 }
 
 void put_flushed(Json& to, const Trace& trace) {
@@ -199,9 +156,7 @@ void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study,
     return;
   }
   if (!study.series.steps.empty()) about["first_step"] = study.series.steps.front();
-  std::string head = json_text(about);
-  head.pop_back();  // the object goes on
-  to.add(head);
+  to.open(about);
   to.array("scale", [&] { add_scales(to, trace.scale, trace.length); });
   add_steps(to, "skipped", trace.skipped);
   add_steps(to, "overflow", trace.overflow);
@@ -210,11 +165,11 @@ void add_trace(Pieces& to, const Trace& trace, const PolicyStudy& study,
   add_attempts(to, trace);
   Json end;
   put_end(end, trace);
-  add_fields(to, end);
+  to.fields(end);
   add_parts(to, trace);
   Json advice = Json::object();
   put_advice(advice, trace, study, framework);
-  add_fields(to, advice);
+  to.fields(advice);
   to.add("}");
 }
 

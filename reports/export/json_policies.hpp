@@ -2,17 +2,14 @@
 // Replays of loss-scaling policies, as JSON. Fields: docs/json.md.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analyzers/replay/policy_study.hpp"
+#include "reports/export/json.hpp"
 
 namespace halfscope::reports::exports {
-
-using WriteText = std::function<void(std::string_view)>;
 
 struct TracesOptions {
   bool with_recorded = false;  ///< also what the runs themselves did, where that is known

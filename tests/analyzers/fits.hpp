@@ -56,7 +56,7 @@ inline analyzers::underflow::TensorFindings fitted(const std::filesystem::path& 
   analyzers::underflow::Analysis a =
       analyzers::underflow::analyze({log}, {"binary16", kBinary16, rule}, selection);
   analyzers::add_whole_steps(a, selection, {.formats = true}, how.options);
-  return a.logs[0].tensors.at(0);
+  return std::move(a.logs[0].tensors.at(0));
 }
 
 inline const analyzers::underflow::FormatFit& fit_in(const analyzers::underflow::TensorFindings& t,

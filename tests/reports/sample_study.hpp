@@ -70,11 +70,12 @@ inline void add_updates(hsa::Study& study) {
   std::uint64_t n = 100;
   for (hsa::underflow::TensorFindings& tensor : study.analysis.logs[0].tensors) {
     if (tensor.role != hs::log::Role::weight) continue;
-    tensor.updates.emplace();
-    tensor.updates->table = update_table(n);
-    tensor.updates->what_if = what_ifs(n);
-    tensor.updates->undetermined = 3;
-    tensor.updates->per_step = {{0, tensor.updates->table.counts}};
+    hsa::underflow::UpdateFindings found;
+    found.table = update_table(n);
+    found.what_if = what_ifs(n);
+    found.undetermined = 3;
+    found.per_step = {{0, found.table.counts}};
+    tensor.updates = std::make_shared<const hsa::underflow::UpdateFindings>(std::move(found));
     n += 50;
   }
 }
@@ -128,8 +129,6 @@ inline hsa::underflow::FormatFit fit(std::string_view format, bool at_1, bool at
   out.best_log2 = log2;
   out.fits_at_1 = at_1;
   out.fits_at_best = at_best;
-  out.at_1.flushed_to_zero = at_1 ? 0 : 100;
-  out.at_best.flushed_to_zero = at_best ? 0 : 50;
   out.noise_at_best = hsa::underflow::NoiseRatio{db, db - 1, db + 1, false};
   return out;
 }

@@ -358,8 +358,9 @@ void Timeline::finish(Notes& notes) {
     if (!peak.loss_scale) peak.loss_scale = state_->of_steps.at(peak.step);
     if (visit_.peak) visit_.peak(peak);
   }
-  for (const auto& [step, scalars] : state_->scalars) {
-    if (visit_.scalars) visit_.scalars(scalars);
+  for (auto at = state_->scalars.begin(); at != state_->scalars.end();) {
+    if (visit_.scalars) visit_.scalars(at->second);
+    at = state_->scalars.erase(at);  // whoever keeps them has a copy
   }
   std::stable_sort(state_->skips.begin(), state_->skips.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console/console_survey.hpp"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -109,23 +112,51 @@ void for_each_part(std::string_view line, const std::function<void(std::string_v
   }
 }
 
+namespace {
+
+/// A part of a line, and what it says.
+struct ReadPart {
+  std::string_view text = {};
+  std::uint64_t number = 0;
+  bool cut = false;
+  std::string plain = {};  ///< the text without colours, where it had some
+  std::vector<ConsoleLine> lines = {};
+
+  void read() {
+    const std::string_view shown = without_colours(text, plain);
+    lines = {console_line(shown)};
+    if (!lines.front().overflow) return;
+    lines.clear();
+    for (const std::string_view message : messages_in(shown)) {
+      lines.push_back(console_line(message));
+    }
+  }
+};
+
+}  // namespace
+
 void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
                            std::uint64_t in_all) {
+  constexpr std::size_t kBatch = 4096;  // parts that are read in parallel, and then seen in order
   common::TextLines lines(file, progress, before, in_all);
-  std::string buffer;
+  std::vector<ReadPart> parts;
+  const auto see_all = [&] {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, parts.size(), 64), [&](const auto& range) {
+      for (std::size_t i = range.begin(); i < range.end(); ++i) parts[i].read();
+    });
+    for (const ReadPart& part : parts) {
+      for (const ConsoleLine& line : part.lines) see(line, part.number, part.cut);
+    }
+    parts.clear();
+  };
   while (const auto line = lines.next()) {
     for_each_part(*line, [&](std::string_view part) {
-      if (is_blank(part)) return;
-      const std::string_view plain = without_colours(part, buffer);
-      const ConsoleLine found = console_line(plain);
-      const bool cut = lines.cut();
-      if (!found.overflow) return see(found, lines.number(), cut);
-      for (const std::string_view message : messages_in(plain)) {
-        see(console_line(message), lines.number(), cut);
-      }
+      if (!is_blank(part)) parts.push_back({part, lines.number(), lines.cut()});
     });
+    if (parts.size() >= kBatch) see_all();
   }
+  see_all();
 }
 
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks) {

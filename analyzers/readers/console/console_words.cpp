@@ -82,14 +82,16 @@ std::optional<std::int64_t> count_in(std::string_view text) {
 }  // namespace
 
 std::string_view without_colours(std::string_view line, std::string& buffer) {
-  if (line.find('[') == std::string_view::npos) return line;
-  std::size_t at = line.find_first_of("\x1b\\");
-  if (at == std::string_view::npos) return line;
+  // Two searches for one character each are some ten times as fast as one for either.
+  const auto begin_from = [line](std::size_t at) {
+    return std::min({line.find('\x1b', at), line.find('\\', at), line.size()});
+  };
+  std::size_t at = begin_from(0);
+  if (at == line.size()) return line;
   buffer.assign(line.substr(0, at));
   while (at < line.size()) {
     const std::size_t length = escape_at(line.substr(at));
-    const std::size_t next =
-        std::min(line.find_first_of("\x1b\\", at + std::max<std::size_t>(1, length)), line.size());
+    const std::size_t next = begin_from(at + std::max<std::size_t>(1, length));
     buffer.append(line.substr(at + length, next - at - length));
     at = next;
   }

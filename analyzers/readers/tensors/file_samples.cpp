@@ -18,41 +18,48 @@ namespace {
 
 using log::Role;
 
-/// Tensors of a step that lie in several files, as one file.
+/// Tensors of a step that lie in several files, as one file. Refers to what it is given.
 class StepTensors final : public log::TensorFile {
  public:
   /// False where a name of the file is there already: files hold parts of one tensor then.
   bool add(const StepFile& file) {
-    const std::shared_ptr<log::TensorFile> opened = open_step_file(file);
+    const std::shared_ptr<const log::TensorFile> opened = open_step_file(file);
     std::vector<std::string> names = opened->names();
-    for (const std::string& name : names) {
-      if (places_.contains(name)) return false;
-    }
+    const auto is_there = [&](const std::string& name) { return places_.contains(name); };
+    if (std::ranges::any_of(names, is_there)) return false;
+    opened_.push_back(opened);
     for (std::string& name : names) {
-      places_.emplace(name, opened);
-      names_.push_back(std::move(name));
+      const Place place{opened.get(), &file};
+      order_.push_back(places_.emplace(std::move(name), place).first->first);
     }
     return true;
   }
 
   void for_each(const std::function<void(const log::NamedTensor&)>& visit) const override {
-    for (const std::string& name : names_) visit(*tensor(name));
+    for (const std::string_view name : order_) visit(*tensor(name));
   }
   const std::vector<log::SkippedTensor>& skipped() const override { return skipped_; }
-  std::vector<std::string> names() const override { return names_; }
+  std::vector<std::string> names() const override { return {order_.begin(), order_.end()}; }
 
   std::shared_ptr<const log::NamedTensor> tensor(std::string_view name) const override {
     const auto place = places_.find(name);
-    return place == places_.end() ? nullptr : place->second->tensor(name);
+    return place == places_.end() ? nullptr : place->second.opened->tensor(name);
   }
   std::optional<log::NamedTensor> outline(std::string_view name) const override {
     const auto place = places_.find(name);
-    return place == places_.end() ? std::nullopt : place->second->outline(name);
+    return place == places_.end() ? std::nullopt : place->second.opened->outline(name);
   }
+  const StepFile& file_of(const std::string& name) const { return *places_.at(name).file; }
 
  private:
-  std::map<std::string, std::shared_ptr<const log::TensorFile>, std::less<>> places_;
-  std::vector<std::string> names_;
+  struct Place {
+    const log::TensorFile* opened;
+    const StepFile* file;
+  };
+
+  std::vector<std::shared_ptr<const log::TensorFile>> opened_;
+  std::map<std::string, Place, std::less<>> places_;
+  std::vector<std::string_view> order_;      ///< keys of places_
   std::vector<log::SkippedTensor> skipped_;  ///< for_each_frame has named them
 };
 
@@ -81,31 +88,24 @@ TensorFolder folder_of(const log::OpenPath& log, std::optional<Dtype> as) {
   return readers::tensors::is_shard_index(log) ? list_tensor_index(log, as) : single_file(log, as);
 }
 
-using Files = std::map<std::string, StepFile>;  // where each tensor lies
-
-/// What the files of one step hold. The step looks at `files` later, too.
+/// What the files of one step hold. The step looks at its arguments later, too.
 WholeStep step_of(const TensorFolder& folder, const std::vector<StepFile>& group,
-                  StepTensors& tensors, Files& files) {
+                  StepTensors& tensors) {
   WholeStep step;
   for (const StepFile& file : group) {
-    const std::size_t before = tensors.names().size();
     tensors.add(file);
-    const std::vector<std::string> names = tensors.names();
-    for (std::size_t i = before; i < names.size(); ++i) {
-      files.emplace(names[i], file);
-      step.files.emplace(names[i], file.path);
-    }
     step.bytes += file.bytes;
   }
   step.log = folder.folder;
   step.file = group.size() == 1 ? group.front().path : folder.folder;
   step.step = group.front().step;
   step.tensors = &tensors;
+  step.file_of = [&](const std::string& name) { return tensors.file_of(name).path; };
   step.role_of = [&](const Selection& s, const std::string& name) {
-    return readers::common::role_of(s, name, unnamed_in(folder, files.at(name))).first;
+    return readers::common::role_of(s, name, unnamed_in(folder, tensors.file_of(name))).first;
   };
-  step.scale_of = [&files, role_of = step.role_of](const Selection& s, const std::string& name) {
-    return scale_of(files.at(name), role_of(s, name), s);
+  step.scale_of = [&tensors, role_of = step.role_of](const Selection& s, const std::string& name) {
+    return scale_of(tensors.file_of(name), role_of(s, name), s);
   };
   return step;
 }
@@ -122,8 +122,7 @@ void visit_file_samples(const log::OpenPath& log, const Selection& selection,
   }
   for (const auto& group : groups) {
     StepTensors tensors;
-    Files files;
-    WholeStep step = step_of(folder, group, tensors, files);
+    WholeStep step = step_of(folder, group, tensors);
     step.tell = frames::within(progress, done, step.bytes, all);
     visit(step);
     done += step.bytes;

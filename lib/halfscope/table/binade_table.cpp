@@ -16,12 +16,18 @@ std::uint64_t sum(std::span<const std::uint64_t> counts) {
 
 }  // namespace
 
-BinadeTable::BinadeTable(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {
-  const bool ascending =
-      std::adjacent_find(cuts_.begin(), cuts_.end(), std::greater_equal<>()) == cuts_.end();
-  if (!ascending || (!cuts_.empty() && (cuts_.front() == 0 || cuts_.back() >= kFractionUnit))) {
+BinadeTable::BinadeTable() {
+  static const Cuts standard = std::make_shared<const std::vector<std::uint64_t>>(standard_cuts());
+  cuts_ = standard;
+}
+
+BinadeTable::BinadeTable(std::vector<std::uint64_t> cuts) : BinadeTable() {
+  if (cuts == *cuts_) return;
+  const bool ascending = std::ranges::adjacent_find(cuts, std::greater_equal<>()) == cuts.end();
+  if (!ascending || (!cuts.empty() && (cuts.front() == 0 || cuts.back() >= kFractionUnit))) {
     throw std::invalid_argument("binade table: cuts must ascend strictly within (0, 2^52)");
   }
+  cuts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(cuts));
 }
 
 std::span<std::uint64_t> BinadeTable::row_at(int exponent) {
@@ -52,7 +58,7 @@ void BinadeTable::widen(int significant_bits, std::optional<int> lowest_bit) {
 void BinadeTable::add(Magnitude m, bool negative, std::uint64_t times) {
   if (times == 0) return;
   const auto segment = static_cast<std::size_t>(
-      std::upper_bound(cuts_.begin(), cuts_.end(), m.fraction) - cuts_.begin());
+      std::upper_bound(cuts().begin(), cuts().end(), m.fraction) - cuts().begin());
   const std::span<std::uint64_t> row = row_at(m.exponent);
   row[segment] += times;
   if (negative) row.back() += times;
@@ -70,13 +76,13 @@ void BinadeTable::add_specials(const SpecialCounts& counts) {
   specials_.negative_infinity += counts.negative_infinity;
 }
 
-void BinadeTable::keep_only(const std::vector<std::uint64_t>& cuts) {
-  BinadeTable coarse(cuts);
+void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
+  BinadeTable coarse(wanted);
   for (const Row& row : rows()) {
     const std::span<std::uint64_t> to = coarse.row_at(row.exponent);
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
-      const std::uint64_t start = i == 0 ? 0 : cuts_[i - 1];
-      const auto segment = std::upper_bound(cuts.begin(), cuts.end(), start) - cuts.begin();
+      const std::uint64_t start = i == 0 ? 0 : cuts()[i - 1];
+      const auto segment = std::upper_bound(wanted.begin(), wanted.end(), start) - wanted.begin();
       to[static_cast<std::size_t>(segment)] += row.segments[i];
     }
     to.back() = row.negative;
@@ -87,10 +93,9 @@ void BinadeTable::keep_only(const std::vector<std::uint64_t>& cuts) {
 }
 
 void BinadeTable::merge(const BinadeTable& other) {
-  if (cuts_ != other.cuts_) {
+  if (cuts_ != other.cuts_ && cuts() != other.cuts()) {
     std::vector<std::uint64_t> common;
-    std::set_intersection(cuts_.begin(), cuts_.end(), other.cuts_.begin(), other.cuts_.end(),
-                          std::back_inserter(common));
+    std::ranges::set_intersection(cuts(), other.cuts(), std::back_inserter(common));
     BinadeTable coarse = other;
     coarse.keep_only(common);
     keep_only(common);
@@ -150,10 +155,10 @@ std::uint64_t BinadeTable::total() const {
 Interval BinadeTable::at_or_above(const Row& row, std::uint64_t fraction) const {
   if (fraction == 0) return row.count();
   // Segments from the first cut at or above the fraction surely count; the one before may.
-  const auto cut = std::lower_bound(cuts_.begin(), cuts_.end(), fraction);
-  const auto first = static_cast<std::size_t>(cut - cuts_.begin()) + 1;
+  const auto cut = std::ranges::lower_bound(cuts(), fraction);
+  const auto first = static_cast<std::size_t>(cut - cuts().begin()) + 1;
   const std::uint64_t sure = sum(row.segments.subspan(first));
-  if (cut != cuts_.end() && *cut == fraction) return sure;
+  if (cut != cuts().end() && *cut == fraction) return sure;
   return {sure, sure + row.segments[first - 1]};
 }
 

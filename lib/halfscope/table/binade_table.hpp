@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,8 +39,9 @@ inline constexpr int kNarrowBits = kBinary16.precision;
 /// docs/numerics/counting.md. Layout on disk: docs/run-log.md.
 class BinadeTable {
  public:
+  BinadeTable();  ///< with the standard cuts
   /// cuts: ascending, in (0, 2^52). Throws std::invalid_argument otherwise.
-  explicit BinadeTable(std::vector<std::uint64_t> cuts = standard_cuts());
+  explicit BinadeTable(std::vector<std::uint64_t> cuts);
 
   /// Adds `times` finite nonzero values of one magnitude.
   void add(Magnitude magnitude, bool negative, std::uint64_t times = 1);
@@ -71,7 +73,7 @@ class BinadeTable {
   /// Occupied rows only, ascending.
   std::vector<Row> rows() const;
 
-  const std::vector<std::uint64_t>& cuts() const { return cuts_; }
+  const std::vector<std::uint64_t>& cuts() const { return *cuts_; }
 
   /// Largest and smallest finite nonzero magnitude; empty when there is none.
   std::optional<Magnitude> largest() const { return largest_; }
@@ -100,17 +102,19 @@ class BinadeTable {
  private:
   friend class TableFiller;
   friend Classes classify(const BinadeTable& table, const Boundaries& limits);
-  std::size_t stride() const { return cuts_.size() + 2; }              // segments, then negative
+  std::size_t stride() const { return cuts().size() + 2; }             // segments, then negative
   std::size_t row_count() const { return counts_.size() / stride(); }  // with empty ones
   Row row(std::size_t index) const;
   Interval at_or_above(const Row& row, std::uint64_t fraction) const;
   bool none_reaches(Magnitude m) const { return !largest_ || *largest_ < m; }
   bool all_reach(Magnitude m) const { return smallest_ && *smallest_ >= m; }
   std::span<std::uint64_t> row_at(int exponent);  // makes room for it
-  void keep_only(const std::vector<std::uint64_t>& cuts);
+  void keep_only(const std::vector<std::uint64_t>& wanted);
   void widen(int significant_bits, std::optional<int> lowest_bit);
 
-  std::vector<std::uint64_t> cuts_;
+  /// Tables of the same cuts share them: a log may have a million.
+  using Cuts = std::shared_ptr<const std::vector<std::uint64_t>>;
+  Cuts cuts_;
   SpecialCounts specials_;
   int first_exponent_ = 0;
   std::vector<std::uint64_t> counts_;  // shape (rows, stride())

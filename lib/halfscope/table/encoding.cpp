@@ -122,8 +122,8 @@ std::uint64_t take_row(Words& words, std::span<std::uint64_t> row) {
 std::vector<std::int64_t> BinadeTable::encode() const {
   std::vector<std::int64_t> words{kLayout};
   const auto put = [&](auto word) { words.push_back(static_cast<std::int64_t>(word)); };
-  put(cuts_.size());
-  for (const std::uint64_t cut : cuts_) put(cut);
+  put(cuts().size());
+  for (const std::uint64_t cut : cuts()) put(cut);
   put(specials_.zero);
   put(specials_.negative_zero);
   put(specials_.nan);

@@ -243,7 +243,7 @@ TEST_CASE("The scale a tensor was computed at: its own, the scalars', or 1", "[t
   }));
   CAPTURE(row.what);
   underflow::LogFindings log;
-  log.scalars = row.scalars;
+  log.scalars.assign(row.scalars.begin(), row.scalars.end());
   underflow::TensorFindings tensor = tensor_of(row.role);
   tensor.loss_scaled = row.role != Role::weight;
   const underflow::StepFindings step = step_5(row.scale, row.fits_as_is, row.finite);

@@ -59,6 +59,12 @@ UpdateTable lost_updates(std::uint64_t lost, std::uint64_t of) {
   return out;
 }
 
+std::shared_ptr<const analyzers::underflow::UpdateFindings> updates_of(const UpdateTable& table) {
+  analyzers::underflow::UpdateFindings found;
+  found.table = table;
+  return std::make_shared<const analyzers::underflow::UpdateFindings>(std::move(found));
+}
+
 /// A study with every finding in it.
 Study everything() {
   Study out = with_gradients(500, 500, 0x1p-26);
@@ -72,8 +78,7 @@ Study everything() {
   analyzers::underflow::TensorFindings weight;
   weight.name = "weight/w";
   weight.role = log::Role::weight;
-  weight.updates.emplace();
-  weight.updates->table = lost_updates(610, 1000);
+  weight.updates = updates_of(lost_updates(610, 1000));
   out.analysis.logs[0].tensors.push_back(weight);
   analyzers::recommend::LayerScale layer;
   layer.layer = "conv1";
@@ -129,8 +134,7 @@ TEST_CASE("nothing is told of what was not found", "[reports][findings]") {
   Study weights;
   weights.analysis.logs.resize(1);
   weights.analysis.logs[0].tensors.resize(1);
-  weights.analysis.logs[0].tensors[0].updates.emplace();
-  weights.analysis.logs[0].tensors[0].updates->table = lost_updates(0, 1000);
+  weights.analysis.logs[0].tensors[0].updates = updates_of(lost_updates(0, 1000));
   CHECK(answer::findings(weights).empty());
 }
 
@@ -163,9 +167,8 @@ TEST_CASE("a few lost updates are no finding, many break a run in FP16", "[repor
   study.weights_kept_in = Dtype::f16;
   study.analysis.logs.resize(1);
   study.analysis.logs[0].tensors.resize(1);
-  study.analysis.logs[0].tensors[0].updates.emplace();
   const auto severity_at = [&](std::uint64_t lost) {
-    study.analysis.logs[0].tensors[0].updates->table = lost_updates(lost, 100000);
+    study.analysis.logs[0].tensors[0].updates = updates_of(lost_updates(lost, 100000));
     const auto all = answer::findings(study);
     return all.empty() ? "none" : std::string(answer::name_of(all[0].severity));
   };

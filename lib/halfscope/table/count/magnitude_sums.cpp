@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "halfscope/table/count/wide_sum.hpp"
 
@@ -31,10 +32,12 @@ MagnitudeSums::MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(
   }
 }
 
-std::vector<MagnitudeSums::Sums>& MagnitudeSums::row_at(int exponent) {
-  std::vector<Sums>& row = rows_[exponent];
-  if (row.empty()) row.resize(cuts_.size() + 1);
-  return row;
+MagnitudeSums::Part& MagnitudeSums::part_at(int exponent, std::size_t segment) {
+  const Part wanted{exponent, static_cast<std::uint32_t>(segment), {}, {}};
+  const auto place = [](const Part& part) { return std::pair(part.exponent, part.segment); };
+  const auto at = std::ranges::lower_bound(parts_, place(wanted), {}, place);
+  if (at != parts_.end() && place(*at) == place(wanted)) return *at;
+  return *parts_.insert(at, wanted);
 }
 
 void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
@@ -46,7 +49,7 @@ void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
   const Wide square = Wide{significand} * significand;
   const Wide low = Wide{static_cast<std::uint64_t>(square)} * times;
   const Wide high = (square >> 64) * times + (low >> 64);  // 42 + 64 bits and a carry
-  Sums& sums = row_at(m.exponent)[segment];
+  Part& sums = part_at(m.exponent, segment);
   add_limbs<2>(sums.magnitudes,
                {static_cast<std::uint64_t>(sum), static_cast<std::uint64_t>(sum >> 64)});
   add_limbs<3>(sums.squares, {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
@@ -57,12 +60,10 @@ void MagnitudeSums::merge(const MagnitudeSums& other, int log2_factor) {
   if (cuts_ != other.cuts_) {
     throw std::invalid_argument("magnitude sums: sums of different cuts do not merge");
   }
-  for (const auto& [exponent, segments] : other.rows_) {
-    std::vector<Sums>& row = row_at(exponent + log2_factor);
-    for (std::size_t i = 0; i < segments.size(); ++i) {
-      add_limbs(row[i].magnitudes, segments[i].magnitudes);
-      add_limbs(row[i].squares, segments[i].squares);
-    }
+  for (const Part& part : other.parts_) {
+    Part& sums = part_at(part.exponent + log2_factor, part.segment);
+    add_limbs(sums.magnitudes, part.magnitudes);
+    add_limbs(sums.squares, part.squares);
   }
 }
 
@@ -72,22 +73,22 @@ struct MagnitudeSums::Totals {
 };
 
 MagnitudeSums::Totals MagnitudeSums::totals(Magnitude m) const {
-  const int base = rows_.empty() ? 0 : rows_.begin()->first;
+  const int base = parts_.empty() ? 0 : parts_.front().exponent;
   Totals t;
   for (int part = 0; part < 3; ++part) {
     t.l1[part] = detail::WideSum(base - 52);
     t.l2[part] = detail::WideSum(2 * base - 104);
   }
-  for (const auto& [exponent, segments] : rows_) {
-    for (std::size_t i = 0; i < segments.size(); ++i) {
-      const std::uint64_t start = i == 0 ? 0 : cuts_[i - 1];
-      const std::uint64_t end = i < cuts_.size() ? cuts_[i] : kFractionUnit;
-      const bool below = exponent < m.exponent || (exponent == m.exponent && end <= m.fraction);
-      const bool above = exponent > m.exponent || (exponent == m.exponent && start >= m.fraction);
-      const int part = below ? 0 : above ? 1 : 2;
-      t.l1[part].add(segments[i].magnitudes, exponent - 52);
-      t.l2[part].add(segments[i].squares, 2 * exponent - 104);
-    }
+  for (const Part& sums : parts_) {
+    const std::size_t i = sums.segment;
+    const std::uint64_t start = i == 0 ? 0 : cuts_[i - 1];
+    const std::uint64_t end = i < cuts_.size() ? cuts_[i] : kFractionUnit;
+    const int exponent = sums.exponent;
+    const bool below = exponent < m.exponent || (exponent == m.exponent && end <= m.fraction);
+    const bool above = exponent > m.exponent || (exponent == m.exponent && start >= m.fraction);
+    const int part = below ? 0 : above ? 1 : 2;
+    t.l1[part].add(sums.magnitudes, exponent - 52);
+    t.l2[part].add(sums.squares, 2 * exponent - 104);
   }
   return t;
 }
@@ -123,7 +124,8 @@ MassSplit MagnitudeSums::split_at(Magnitude m, int reference) const {
 }
 
 std::optional<int> MagnitudeSums::top_exponent() const {
-  return rows_.empty() ? std::nullopt : std::optional(rows_.rbegin()->first);
+  if (parts_.empty()) return std::nullopt;
+  return parts_.back().exponent;
 }
 
 }  // namespace halfscope

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -61,17 +60,20 @@ class MagnitudeSums {
 
  private:
   friend class SumsFiller;
-  struct Sums {
+  /// The sums of one segment of one binade.
+  struct Part {
+    std::int32_t exponent = 0;
+    std::uint32_t segment = 0;
     std::array<std::uint64_t, 2> magnitudes{};  ///< 128 bits, in units of 2^(exponent - 52)
     std::array<std::uint64_t, 3> squares{};     ///< 192 bits, in units of 2^(2 * exponent - 104)
-    friend bool operator==(const Sums&, const Sums&) = default;
+    friend bool operator==(const Part&, const Part&) = default;
   };
   struct Totals;
   Totals totals(Magnitude m) const;
-  std::vector<Sums>& row_at(int exponent);
+  Part& part_at(int exponent, std::size_t segment);
 
   std::vector<std::uint64_t> cuts_;
-  std::map<int, std::vector<Sums>> rows_;  ///< by exponent; one a segment
+  std::vector<Part> parts_;  ///< those with values, ascending by exponent and segment
 };
 
 }  // namespace halfscope

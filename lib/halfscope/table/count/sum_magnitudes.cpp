@@ -34,9 +34,12 @@ struct SegmentOf {
   }
 };
 
-/// Empty when some cut lies elsewhere.
-std::optional<SegmentOf> segments_of(const std::vector<std::uint64_t>& cuts) {
-  if (cuts.size() >= kLanes) return std::nullopt;
+// Below these sizes the fixed cost of dense cells is more than that of single additions.
+constexpr std::size_t kSmall32 = 512, kSmall16 = 8192, kSmall8 = 64;
+
+/// For `count` elements. Empty where they are few, and when some cut lies elsewhere.
+std::optional<SegmentOf> segments_of(const std::vector<std::uint64_t>& cuts, std::size_t count) {
+  if (count < kSmall32 || cuts.size() >= kLanes) return std::nullopt;
   SegmentOf table;
   for (const std::uint64_t cut : cuts) {
     const std::uint64_t first = (cut + (std::uint64_t{1} << kDropped) - 1) >> kDropped;
@@ -124,13 +127,11 @@ class SumsFiller {
 
   void spill(std::vector<Cell>& cells) {
     for (std::size_t row = 0; row < kRows; ++row) {
-      std::vector<MagnitudeSums::Sums>* to = nullptr;
       for (std::size_t segment = 0; segment < kLanes; ++segment) {
         Cell& a = cells[row * kLanes + segment];
         Cell& b = cells[(kRows + row) * kLanes + segment];
         if ((a.magnitudes | b.magnitudes) == 0) continue;
-        if (to == nullptr) to = &sums_.row_at(static_cast<int>(row) + kLowest32);
-        MagnitudeSums::Sums& sums = (*to)[segment];
+        MagnitudeSums::Part& sums = sums_.part_at(static_cast<int>(row) + kLowest32, segment);
         const Wide magnitudes = (Wide{a.magnitudes} + b.magnitudes) << kDropped;
         const Wide squares = (Wide{a.squares} + b.squares) << (2 * kDropped);
         carry_into(sums.magnitudes, magnitudes);
@@ -157,8 +158,6 @@ class SumsFiller {
 namespace {
 
 void add_serial(MagnitudeSums& sums, const TensorView& t, const std::optional<SegmentOf>& table) {
-  // Below these sizes the fixed cost of dense cells is more than that of single additions.
-  constexpr std::size_t kSmall32 = 512, kSmall16 = 8192, kSmall8 = 64;
   SumsFiller filler(sums);
   switch (format_of(t.dtype).width) {
     case 8:
@@ -168,7 +167,7 @@ void add_serial(MagnitudeSums& sums, const TensorView& t, const std::optional<Se
       if (t.count >= kSmall16) return filler.add_by_encoding<std::uint16_t>(t);
       break;
     case 32:
-      if (table && t.count >= kSmall32) return filler.add_binary32(t.data, t.count, *table);
+      if (table) return filler.add_binary32(t.data, t.count, *table);
       break;
     default: break;
   }
@@ -179,7 +178,7 @@ void add_serial(MagnitudeSums& sums, const TensorView& t, const std::optional<Se
 
 void MagnitudeSums::add(const TensorView& tensor, int threads) {
   constexpr std::size_t kGrain = std::size_t{1} << 20;  // elements; amortises a partial sum
-  const std::optional<SegmentOf> table = segments_of(cuts_);
+  const std::optional<SegmentOf> table = segments_of(cuts_, tensor.count);
   if (threads == 1 || tensor.count < 2 * kGrain) return add_serial(*this, tensor, table);
   const auto width = static_cast<std::size_t>(format_of(tensor.dtype).width / 8);
   using Range = tbb::blocked_range<std::size_t>;

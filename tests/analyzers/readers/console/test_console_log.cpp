@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/console/console_log.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_survey.hpp"
+#include "analyzers/readers/console/console_words.hpp"
 #include "analyzers/readers/console/deepspeed_csv.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "catch.hpp"
@@ -48,6 +52,46 @@ fs::path write(const fs::path& file, const std::string& text) {
   fs::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << text;
   return file;
+}
+
+TEST_CASE("many lines are seen one after the other, each as it reads alone") {
+  // More than two batches; colours, progress bars' parts and messages of two ranks in one line.
+  std::vector<std::string> texts;
+  for (int i = 1; i <= 10'000; ++i) {
+    texts.push_back(fmt::format("iteration {:8d}/ 20000 | loss scale: {} |", i, 1024 * (i % 5)));
+    if (i % 7 == 0) texts.back() = "\x1b[32m[INFO]\x1b[0m " + texts.back();
+    if (i % 11 == 0) texts.back() += "\r" + texts.back();
+    if (i % 13 == 0)
+      texts.back() =
+          "Gradient overflow.  Skipping step, loss scaler 0 reducing "
+          "loss scale to 32768.0Gradient overflow.  Skipping step, loss "
+          "scaler 0 reducing loss scale to 16384.0";
+  }
+  const test::TempFolder folder;
+  const fs::path file = write(folder / "out.log", fmt::format("{}", fmt::join(texts, "\n")));
+  std::vector<std::string> seen, wanted;
+  const auto shown = [](const console::ConsoleLine& line, std::uint64_t number, bool cut) {
+    return fmt::format("{} {} {} {} {}", number, cut, line.periodic ? line.periodic->steps : -1,
+                       line.scalars.loss_scale.value_or(-1),
+                       line.overflow ? line.overflow->next.value_or(-1) : -1);
+  };
+  console::for_each_console_line(
+      log::OpenPath(file),
+      [&](const console::ConsoleLine& line, std::uint64_t number, bool cut) {
+        seen.push_back(shown(line, number, cut));
+      },
+      {}, 0, 0);
+  std::string buffer;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    console::for_each_part(texts[i], [&](std::string_view part) {
+      const std::string plain(console::without_colours(part, buffer));
+      for (const std::string_view message : console::messages_in(plain)) {
+        wanted.push_back(shown(console::console_line(message), i + 1, i + 1 == texts.size()));
+      }
+    });
+  }
+  CHECK(seen.size() > 10'000);
+  CHECK(seen == wanted);
 }
 
 TEST_CASE("overflow lines of each program") {

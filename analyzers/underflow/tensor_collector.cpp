@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/underflow/tensor_collector.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "analyzers/underflow/in_bfloat16.hpp"
+
+namespace halfscope::analyzers::underflow {
+
+using frames::Frame;
+
+namespace {
+
+/// scale = significand * 2^exponent, significand in [1, 2).
+std::pair<double, int> normalised(double scale) {
+  int exponent = 0;
+  const double half = std::frexp(scale, &exponent);
+  return {2 * half, exponent - 1};
+}
+
+/// The first and the last binade that values may lie in. A bucket with zero has no lowest one: it
+/// is followed down to where its smallest values matter to nobody.
+std::pair<int, int> binades_of(const BoundedTable& table) {
+  constexpr int kLowest = -40;
+  int first = std::numeric_limits<int>::max(), last = std::numeric_limits<int>::min();
+  const auto reach = [&](int from, int to) {
+    first = std::min(first, from);
+    last = std::max(last, to);
+  };
+  const auto see = [&](const auto& from, const auto& to, const Interval&) {
+    if (!from && !to) return;
+    const int high = to ? to->exponent : from->exponent;
+    const int low = from ? from->exponent : std::min(kLowest, high);
+    // Of a bucket beside zero, too, which begins at the least number there is.
+    reach(low == high ? low : std::max(low, std::min(kLowest, high)), high);
+  };
+  table.for_each_part(see);
+  return {first, last};
+}
+
+/// Unscaled binades of a table whose values carry `scale` in [1, 2).
+void add_binades(std::map<int, Interval>& sum, const BoundedTable& table, double scale) {
+  if (table.is_exact() && scale == 1.0) {
+    for (const BinadeTable::Row& row : table.exact().rows()) sum[row.exponent] += row.count();
+    return;
+  }
+  const auto [first, last] = binades_of(table);
+  if (first > last) return;
+  std::vector<Magnitude> starts;
+  for (int e = first - 1; e <= last + 1; ++e) starts.push_back(unscaled_binade(e, scale));
+  const std::vector<Interval> from = table.at_or_above(starts);
+  for (std::size_t i = 0; i + 1 < from.size(); ++i) {
+    const Interval count = without(from[i], from[i + 1]);
+    if (count.high != 0) sum[first - 1 + static_cast<int>(i)] += count;
+  }
+}
+
+std::vector<BinadeCount> to_vector(const std::map<int, Interval>& sum) {
+  std::vector<BinadeCount> binades;
+  binades.reserve(sum.size());
+  for (const auto& [exponent, count] : sum) binades.push_back({exponent, count});
+  return binades;
+}
+
+/// All but the classes.
+Counts counts_of(const BoundedTable& table) {
+  return {
+      table.total(),          table.zero(), table.nan(), table.inf(), table.finite_nonzero(), {},
+      table.nonfinite_known()};
+}
+
+/// Whether the table has the cuts that unscaling by this scale asks for.
+bool unscales_exactly(const BoundedTable& bounded, double scale) {
+  const BinadeTable& table = bounded.exact();
+  const std::uint64_t fraction = unscaled_binade(0, scale).fraction;
+  return fraction == 0 || std::binary_search(table.cuts().begin(), table.cuts().end(), fraction);
+}
+
+/// A frame's table after taking out the power of two of its scale, and what is left of the scale.
+struct Normalised {
+  double scale;
+  std::optional<BoundedTable> moved;  ///< empty where there is nothing to take out
+  const BoundedTable& table;
+
+  explicit Normalised(const Frame& frame) : Normalised(frame, normalised(frame.scale)) {}
+  Normalised(const Normalised&) = delete;
+
+ private:
+  Normalised(const Frame& frame, const std::pair<double, int>& parts)
+      : scale(parts.first),
+        table(parts.second == 0
+                  ? frame.table
+                  : moved.emplace(frame.table.scaled_by_power_of_two(-parts.second))) {}
+};
+
+StepFindings find_step(const Frame& frame, const Normalised& normal, const Target& target,
+                       double loss_scale) {
+  StepFindings step;
+  step.step = frame.step;
+  step.scale = frame.scale;
+  step.loss_scale = loss_scale;
+  step.counts = counts_of(frame.table);
+  const StepClasses found = classes_of(frame, target, loss_scale);
+  step.counts.classes = found.classes;
+  step.overflow_at_1 = found.overflow_at_1;
+  std::map<int, Interval> binades;
+  add_binades(binades, normal.table, normal.scale);
+  step.binades = to_vector(binades);
+  step.moments = frame.moments;
+  step.fits_as_is = underflow::fits_as_is(frame.table);
+  step.largest = frame.table.largest();
+  if (step.largest) step.max_abs = to_double(*step.largest) / frame.scale;
+  const auto least = frame.table.largest_at_least();
+  if (least && least != step.largest) step.max_abs_at_least = to_double(*least) / frame.scale;
+  return step;
+}
+
+void add_table(TensorFindings& tensor, const Normalised& normal) {
+  for (ScaledTable& sum : tensor.tables) {
+    if (sum.scale == normal.scale) {
+      sum.table.merge(normal.table);
+      return;
+    }
+  }
+  tensor.tables.push_back({normal.scale, normal.table});
+}
+
+TensorFindings begun(const std::string& log, const Frame& first) {
+  TensorFindings tensor;
+  tensor.log = log;
+  tensor.name = first.name;
+  tensor.role = first.role;
+  tensor.role_source = first.role_source;
+  tensor.loss_scaled = first.loss_scaled;
+  return tensor;
+}
+
+/// Of tables that carry scales. An empty magnitude of a table with values is one without a bound.
+class Extremes {
+ public:
+  void add(const BoundedTable& table, double scale) {
+    if (table.finite_nonzero().high == 0) return;
+    const auto unscaled = [&](const auto& m) {
+      return m ? std::optional(to_double(*m) / scale) : std::nullopt;
+    };
+    keep(max_abs_, unscaled(table.largest()), kInfinity, larger_of);
+    keep(max_abs_at_least_, unscaled(table.largest_at_least()), 0, larger_of);
+    keep(min_abs_, unscaled(table.smallest()), 0, smaller_of);
+    keep(min_abs_at_most_, unscaled(table.smallest_at_most()), kInfinity, smaller_of);
+  }
+
+  void tell(TensorFindings& t) const {
+    if (!max_abs_) return;
+    if (std::isfinite(*max_abs_)) t.max_abs = max_abs_;
+    t.min_abs_nonzero = min_abs_;
+    if (max_abs_at_least_ != max_abs_) t.max_abs_at_least = max_abs_at_least_;
+    if (min_abs_at_most_ != min_abs_) t.min_abs_at_most = min_abs_at_most_;
+  }
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  using Chooses = double (*)(double, double);
+  static double larger_of(double a, double b) { return std::max(a, b); }
+  static double smaller_of(double a, double b) { return std::min(a, b); }
+  static void keep(std::optional<double>& kept, std::optional<double> x, double unbounded,
+                   Chooses choose) {
+    const double value = x.value_or(unbounded);
+    kept = choose(kept.value_or(value), value);
+  }
+
+  std::optional<double> max_abs_, max_abs_at_least_, min_abs_, min_abs_at_most_;
+};
+
+void set_extremes(TensorFindings& t) {
+  Extremes extremes;
+  for (const ScaledTable& sum : t.tables) extremes.add(sum.table, sum.scale);
+  extremes.tell(t);
+}
+
+}  // namespace
+
+std::size_t TensorCollector::place_of(const Frame& frame) {
+  const auto at = places_.find(std::string_view(frame.name));
+  if (at != places_.end()) return *at;
+  tensors_.push_back(begun(log_, frame));
+  beside_.emplace_back();
+  return *places_.insert(tensors_.size() - 1).first;
+}
+
+void TensorCollector::add(const Frame& frame, double loss_scale) {
+  const std::size_t place = place_of(frame);
+  TensorFindings& tensor = tensors_[place];
+  Beside& beside = beside_[place];
+  if (tensor.per_step.empty() || frame.step >= beside.last_step) {
+    tensor.shape = frame.shape;
+    beside.last_step = frame.step;
+  }
+  beside.provenance.add(frame, target_.format);
+  tensor.unscale_exact = tensor.unscale_exact && unscales_exactly(frame.table, frame.scale);
+  const Normalised normal(frame);
+  add_table(tensor, normal);
+  tensor.per_step.push_back(find_step(frame, normal, target_, loss_scale));
+}
+
+void TensorCollector::finish(std::size_t place) {
+  TensorFindings& t = tensors_[place];
+  std::ranges::stable_sort(t.per_step, {}, &StepFindings::step);
+  std::map<int, Interval> binades;
+  for (const StepFindings& step : t.per_step) {
+    t.counts += step.counts;
+    for (const BinadeCount& b : step.binades) binades[b.exponent] += b.count;
+  }
+  t.binades = to_vector(binades);
+  set_extremes(t);
+  beside_[place].provenance.tell(t, target_.format);
+}
+
+std::vector<TensorFindings> TensorCollector::finish() && {
+  places_.clear();
+  for (std::size_t i = 0; i < tensors_.size(); ++i) finish(i);
+  beside_ = {};
+  if (!std::ranges::is_sorted(tensors_, {}, &TensorFindings::role)) {
+    std::ranges::stable_sort(tensors_, {}, &TensorFindings::role);
+  }
+  return std::move(tensors_);
+}
+
+}  // namespace halfscope::analyzers::underflow

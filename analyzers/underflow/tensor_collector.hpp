@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The findings of one log's tensors, from its frames.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "analyzers/underflow/provenance.hpp"
+#include "analyzers/underflow/underflow.hpp"
+
+namespace halfscope::analyzers::underflow {
+
+/// Takes the frames of one log. May hold a million tensors: nothing stands twice.
+class TensorCollector {
+ public:
+  /// Refers to the target.
+  TensorCollector(std::string log, const Target& target) : log_(std::move(log)), target_(target) {}
+  TensorCollector(const TensorCollector&) = delete;
+  TensorCollector& operator=(const TensorCollector&) = delete;
+  ~TensorCollector() = default;
+
+  bool empty() const { return tensors_.empty(); }
+  /// loss_scale: the one that the counts are for.
+  void add(const frames::Frame& frame, double loss_scale);
+  /// By role, then first appearance.
+  std::vector<TensorFindings> finish() &&;
+
+ private:
+  /// What is known of a tensor so far, beside its findings.
+  struct Beside {
+    std::int64_t last_step = 0;
+    Provenance provenance = {};
+  };
+  /// Finds a tensor's place by its name, which stands in the tensor alone.
+  struct Name {
+    using is_transparent = void;
+    const std::vector<TensorFindings>* tensors;
+    std::string_view of(std::string_view name) const { return name; }
+    std::string_view of(std::size_t place) const { return (*tensors)[place].name; }
+    std::size_t operator()(const auto& a) const { return std::hash<std::string_view>()(of(a)); }
+    bool operator()(const auto& a, const auto& b) const { return of(a) == of(b); }
+  };
+
+  std::size_t place_of(const frames::Frame& frame);
+  void finish(std::size_t place);
+
+  std::string log_;
+  const Target& target_;
+  std::vector<TensorFindings> tensors_;
+  std::vector<Beside> beside_;
+  std::unordered_set<std::size_t, Name, Name> places_{0, Name{&tensors_}, Name{&tensors_}};
+};
+
+}  // namespace halfscope::analyzers::underflow

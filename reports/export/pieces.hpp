@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON as a stream; for the files that write it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "reports/export/json.hpp"
+
+namespace halfscope::reports::exports {
+
+/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole,
+/// nor as JSON values.
+class Pieces {
+ public:
+  explicit Pieces(const WriteText& write) : write_(write) {}
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  ~Pieces() = default;
+
+  void add(std::string_view text) {
+    constexpr std::size_t kPiece = 1 << 16;
+    text_ += text;
+    if (text_.size() >= kPiece) flush();
+  }
+  void flush() {
+    write_(text_);
+    text_.clear();
+  }
+  /// `"name":[...]`, `fill` adding its elements with add_element().
+  template <class Fill>
+  void array(std::string_view name, const Fill& fill) {
+    add(fmt::format(",\"{}\":[", name));
+    first_ = true;
+    fill();
+    add("]");
+  }
+  void add_element(std::string_view text) {
+    if (!first_) text_ += ',';
+    first_ = false;
+    add(text);
+  }
+  /// An object that goes on.
+  void open(const nlohmann::ordered_json& object) {
+    std::string text = json_text(object);
+    text.pop_back();
+    add(text);
+  }
+  /// Further fields of it.
+  void fields(const nlohmann::ordered_json& object) {
+    const std::string text = json_text(object);
+    if (!object.empty()) add("," + text.substr(1, text.size() - 2));
+  }
+
+ private:
+  const WriteText& write_;
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace halfscope::reports::exports
