@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over a block with AVX-512 and GFNI: memory's speed, instead of an increment an element.
+// The pass over a block with AVX-512 and GFNI: without an increment an element.
 //
 // 64 elements become two vectors of bytes: sign and upper exponent, lowest exponent bit and 7 bits
 // of fraction. Tables in registers turn them into flags; a bit-matrix transposition turns the flags
