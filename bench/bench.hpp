@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the benchmarks share: their arguments, the best of several runs, what reading memory costs,
-// and the figures as a table and as JSON. These machines are noisy, so only ratios to reading the
-// same memory in the same run mean something.
+// and the figures as a table and as JSON, with the processor and the vector target. These machines
+// are noisy, so only ratios to reading the same memory in the same run mean something.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -35,7 +36,12 @@ struct Arguments {
   std::size_t number;
 };
 
+/// With --targets alone the program prints this machine's vector targets, the best first, and ends.
 inline Arguments arguments(int argc, char** argv, std::string_view option, std::size_t number) {
+  if (argc == 2 && std::string_view(argv[1]) == "--targets") {
+    for (const std::string& name : halfscope::vector_targets()) fmt::print("{}\n", name);
+    std::exit(0);
+  }
   halfscope::use_vector_target_of_environment();
   Arguments given{"", number};
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -54,11 +60,29 @@ struct Result {
   double ratio_to_read = 0;
 };
 
+/// As Linux names it: "AMD EPYC, family 25, model 17". Many names of virtual machines need the
+/// numbers to tell a kind of processor.
+inline std::string processor() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string name, family, model;
+  for (std::string line; std::getline(info, line) && !line.empty();) {  // of the first core
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || colon + 2 > line.size()) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) name = value;
+    if (line.starts_with("cpu family")) family = ", family " + value;
+    if (line.starts_with("model\t")) model = ", model " + value;
+  }
+  return (name.empty() ? "unknown processor" : name) + family + model;
+}
+
 inline Json to_json(const std::vector<Result>& results) {
   Json list = Json::array();
   for (const Result& r : results) {
     list.push_back(
         {{"name", r.name}, {"threads", r.threads}, {"value", r.value}, {"unit", r.unit}});
+    list.back()["processor"] = processor();
+    list.back()["target"] = halfscope::vector_target();
     if (r.ratio_to_read != 0) list.back()["ratio_to_read"] = r.ratio_to_read;
   }
   return list;
@@ -66,6 +90,7 @@ inline Json to_json(const std::vector<Result>& results) {
 
 /// Prints the figures, and writes them where --json says.
 inline void report(const std::vector<Result>& results, const std::string& json) {
+  fmt::print("{}; vector target {}\n", processor(), halfscope::vector_target());
   fmt::print("{:<58} {:>7} {:>15} {:>14}\n", "", "threads", "", "ratio to read");
   for (const Result& r : results) {
     const std::string ratio = r.ratio_to_read == 0 ? "" : fmt::format("{:.2f}", r.ratio_to_read);

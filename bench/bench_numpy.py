@@ -45,6 +45,7 @@ def ways(x):
     )
     yield "F32: NumPy, astype(float16) == 0, one scale", x.nbytes, flushed_by_numpy
     yield "F32: PyTorch, exponent bits and bincount", x.nbytes, lambda: exponents_by_torch(bits, 23, 0xFF)
+    yield "F32: PyTorch, histc of the values, 256 bins", x.nbytes, lambda: torch.histc(tensor, bins=256)
     yield "F32: PyTorch, half() == 0, one scale", x.nbytes, flushed_by_torch
     yield "F16: NumPy, exponent bits and bincount", half.nbytes, lambda: np.bincount(
         (half.view(np.uint16) >> 10) & 0x1F, minlength=32

@@ -18,7 +18,7 @@ int main() {
   std::printf("next to 1 upward is %s, inexact: %d\n", to_text(kBinary16, up.bits).c_str(),
               up.flags.inexact);
 
-  // Arrays: element by element the same, at the speed of memory.
+  // Arrays: element by element the same, near the speed of memory.
   std::vector<float> gradients = {1e-8f, 1e-5f, 0.1f, 1e5f};
   const Flags flags = quantise(kBinary16, gradients, {.modes = {.saturate = true}});
   std::printf("gradients in binary16:");

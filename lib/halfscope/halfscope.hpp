@@ -15,7 +15,7 @@
 //     half x = 0.1_h + half(2.5f);       // also bfloat16, tf32, float8_e4m3, ..., Float<a format>
 //     std::uint16_t bits = x.bits();  // of a whole vector: bits_of(values)
 //
-// Or as arrays (array/array.hpp), which give what the scalar functions give, at memory's speed:
+// Or as arrays (array/array.hpp), which give what the scalar functions give, near memory's speed:
 //
 //     Flags flags = quantise(kBinary16, values, {.modes = {.saturate = true}});
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator on arrays, at the speed of memory where the processor can: element by element the
+// The emulator on arrays, near the speed of memory where the processor can: element by element the
 // results of the scalar functions, bit for bit, with all modes and NaN policies.
 #pragma once
 

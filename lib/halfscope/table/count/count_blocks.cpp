@@ -60,7 +60,7 @@ class HotChoice {
     hot_.entry.fill(kColdPair);
     std::copy_n(order.begin(), hot_.pairs.size(), hot_.pairs.begin());
     hot_.groups = groups_worth_it();
-    for (std::size_t i = 0; i < std::size_t{4} * static_cast<std::size_t>(hot_.groups); ++i) {
+    for (std::size_t i = 0; i < 4 * hot_.groups; ++i) {
       if (seen_[hot_.pairs[i]] == 0) break;
       hot_.entry[hot_.pairs[i]] = static_cast<std::uint8_t>(i % 4 | std::size_t{4} << i / 4);
     }
@@ -74,13 +74,13 @@ class HotChoice {
   static constexpr int kPatience = 8, kOld = 1024;  // blocks
 
   /// A group takes as long as counting a thirtieth of the elements one by one.
-  int groups_worth_it() const {
+  std::size_t groups_worth_it() const {
     const auto all = std::accumulate(seen_.begin(), seen_.end(), std::uint64_t{0});
-    int groups = 1;
+    std::size_t groups = 1;
     for (; groups < kMaxGroups; ++groups) {
       std::uint64_t more = 0;
       for (std::size_t i = 0; i < 4; ++i) {
-        more += seen_[hot_.pairs[static_cast<std::size_t>(4 * groups) + i]];
+        more += seen_[hot_.pairs[4 * groups + i]];
       }
       if (more * 30 < all) break;
     }
@@ -208,7 +208,7 @@ void BlockCounter::see(const TensorView& block) {
 
 void BlockCounter::fold_hot() {
   const HotBinades& hot = choice_.binades();
-  for (std::size_t g = 0; g < static_cast<std::size_t>(hot.groups); ++g) {
+  for (std::size_t g = 0; g < hot.groups; ++g) {
     for (std::size_t lane = 0; lane < 8; ++lane) {
       const auto counter = [&](std::size_t k) -> std::uint64_t& {
         return scratch_.hot[g][k][lane];

@@ -67,14 +67,14 @@ Plan make_plan(const std::vector<std::uint64_t>& cuts);
 
 // --- Hot binades: those frequent of late, counted in registers.
 
-inline constexpr std::size_t kPairs = 128;  ///< of binades: exponent fields 2p and 2p + 1
-inline constexpr int kMaxGroups = 4;        ///< of 4 pairs
+inline constexpr std::size_t kPairs = 128;    ///< of binades: exponent fields 2p and 2p + 1
+inline constexpr std::size_t kMaxGroups = 4;  ///< of 4 pairs
 // An entry's bits 0 and 1: the pair's place in its group; bits 2 to 5: one for each group.
 inline constexpr std::uint8_t kZeroPair = 0x40, kColdPair = 0x80;
 struct HotBinades {
   alignas(64) std::array<std::uint8_t, kPairs> entry{};
-  int groups = 1;
-  std::array<std::uint8_t, std::size_t{4} * kMaxGroups> pairs{};  ///< by group, then place
+  std::size_t groups = 1;
+  std::array<std::uint8_t, 4 * kMaxGroups> pairs{};  ///< by group, then place
 };
 
 // --- What a thread counts. All counts are left zero between uses.
@@ -142,7 +142,7 @@ void find_masks(const TensorView& block, const FineBins& bins, const HotBinades&
                 bool with_fractions, Scratch& scratch);
 
 /// Counts the masks of n elements, and fetches `next` meanwhile.
-void count_masks(std::size_t n, int groups, std::size_t thresholds, const std::byte* next,
+void count_masks(std::size_t n, std::size_t groups, std::size_t thresholds, const std::byte* next,
                  std::size_t next_bytes, Scratch& scratch);
 
 /// Adds up how often each pair occurs.

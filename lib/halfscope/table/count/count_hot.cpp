@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over a block with AVX-512 and GFNI: memory's speed, instead of an increment an element.
+// The pass over a block with AVX-512 and GFNI: without an increment an element.
 //
 // 64 elements become two vectors of bytes: sign and upper exponent, lowest exponent bit and 7 bits
 // of fraction. Tables in registers turn them into flags; a bit-matrix transposition turns the flags
@@ -39,13 +39,24 @@ namespace {
 HALFSCOPE_INLINE std::size_t store_positions(__mmask64 mask, V base, std::uint16_t* to) {
   const V packed = _mm512_maskz_compress_epi8(mask, vector_of(kEach));
   const auto count = static_cast<std::size_t>(__builtin_popcountll(mask));
-  const V low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(packed));
-  _mm512_storeu_si512(to, _mm512_add_epi16(base, low));
-  if (count > 32) [[unlikely]] {
+  const __m256i first = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(packed));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_add_epi16(_mm512_castsi512_si256(base), first));
+  if (count > 16) [[unlikely]] {
+    const V low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(packed));
     const V high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(packed, 1));
+    _mm512_storeu_si512(to, _mm512_add_epi16(base, low));
     _mm512_storeu_si512(to + 32, _mm512_add_epi16(base, high));
   }
   return count;
+}
+
+/// Of the block after this one: half while masks are found, half while they are counted. Memory
+/// would be idle in the meantime.
+HALFSCOPE_INLINE void fetch_ahead(const std::byte* data, std::size_t bytes) {
+  for (std::size_t line = 0; line < bytes; line += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(data + line), _MM_HINT_T0);
+  }
 }
 
 template <Dtype kDtype, bool kFractions>
@@ -60,6 +71,7 @@ void find(const std::byte* data, std::size_t n, const FineBins& bins, const HotB
   MaskRow* row = scratch.masks.data();
   for (std::size_t i = 0; i < n; i += kStep, ++row) {
     const Halves halves = From::template take<kFractions>(data + i * From::kBytes, seen);
+    fetch_ahead(data + (n + i / 2) * From::kBytes, kStep * From::kBytes / 2);
     const V upper = _mm512_permutex2var_epi8(halves.low, vector_of(kOdd), halves.high);
     const V lower = _mm512_permutex2var_epi8(halves.low, vector_of(kEven), halves.high);
     const V pair = pair_table[upper];
@@ -101,55 +113,59 @@ HALFSCOPE_INLINE V broadcast(std::uint64_t x) {
   return _mm512_set1_epi64(static_cast<long long>(x));
 }
 
-template <int kGroups, int kThresholds>
-void count(std::size_t rows, const std::byte* next, std::size_t stride, Scratch& scratch) {
-  constexpr int kCounters = 2 + kThresholds;
+/// Of lane l: the elements whose three bits are l's.
+HALFSCOPE_INLINE V lanes_of(const MaskRow& row) {
   const V bit_0 = _mm512_setr_epi64(0, -1, 0, -1, 0, -1, 0, -1);
   const V bit_1 = _mm512_setr_epi64(0, 0, -1, -1, 0, 0, -1, -1);
   const V bit_2 = _mm512_setr_epi64(0, 0, 0, 0, -1, -1, -1, -1);
-  V sum[kGroups][kCounters];
-  HALFSCOPE_UNROLL
-  for (auto& group : sum) {
+  V lanes = where_equal(_mm512_set1_epi64(-1), broadcast(row.field_bit_0), bit_0);
+  lanes = where_equal(lanes, broadcast(row.pair_bit_0), bit_1);
+  return where_equal(lanes, broadcast(row.pair_bit_1), bit_2);
+}
+
+HALFSCOPE_INLINE void count_zeros(const MaskRow& row, Scratch& scratch) {
+  scratch.zeros += static_cast<std::uint64_t>(__builtin_popcountll(row.zero));
+  scratch.negative_zeros +=
+      static_cast<std::uint64_t>(__builtin_popcountll(row.zero & row.negative));
+}
+
+/// Of kGroups groups from the first one on; zeros with the group 0.
+template <std::size_t kGroups, std::size_t kThresholds>
+void count(std::size_t first, std::size_t rows, const std::byte* next, std::size_t stride,
+           Scratch& scratch) {
+  V sum[kGroups][2 + kThresholds];
+  const auto each = [&](auto what) {
     HALFSCOPE_UNROLL
-    for (V& counter : group) counter = _mm512_setzero_si512();
-  }
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      HALFSCOPE_UNROLL
+      for (std::size_t k = 0; k < 2 + kThresholds; ++k) {
+        what(sum[g][k], scratch.hot[first + g][k].data());
+      }
+    }
+  };
+  each([](V& counter, const void* from) { counter = _mm512_load_si512(from); });
   for (std::size_t r = 0; r < rows; ++r) {
     const MaskRow& row = scratch.masks[r];
-    for (std::size_t line = 0; line < stride; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(next) + r * stride + line, _MM_HINT_T0);
+    if (first == 0) {
+      fetch_ahead(next + r * stride, stride);
+      count_zeros(row, scratch);
     }
-    scratch.zeros += static_cast<std::uint64_t>(__builtin_popcountll(row.zero));
-    scratch.negative_zeros +=
-        static_cast<std::uint64_t>(__builtin_popcountll(row.zero & row.negative));
-    // Of lane l: the elements whose three bits are l's.
-    V lanes = where_equal(_mm512_set1_epi64(-1), broadcast(row.field_bit_0), bit_0);
-    lanes = where_equal(lanes, broadcast(row.pair_bit_0), bit_1);
-    lanes = where_equal(lanes, broadcast(row.pair_bit_1), bit_2);
-    V asked[kCounters];
-    asked[0] = lanes;
-    asked[1] = _mm512_and_si512(lanes, broadcast(row.negative));
+    const V lanes = lanes_of(row);
     HALFSCOPE_UNROLL
-    for (int k = 2; k < kCounters; ++k) {
-      asked[k] = _mm512_and_si512(lanes, broadcast(row.reached[k - 2]));
-    }
-    HALFSCOPE_UNROLL
-    for (int g = 0; g < kGroups; ++g) {
-      const V group = broadcast(row.group[g]);
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      const V group = _mm512_and_si512(lanes, broadcast(row.group[first + g]));
+      const auto add = [&](std::size_t k, V which) {
+        sum[g][k] = _mm512_add_epi64(sum[g][k], _mm512_popcnt_epi64(which));
+      };
+      add(0, group);
+      add(1, _mm512_and_si512(group, broadcast(row.negative)));
       HALFSCOPE_UNROLL
-      for (int k = 0; k < kCounters; ++k) {
-        sum[g][k] =
-            _mm512_add_epi64(sum[g][k], _mm512_popcnt_epi64(_mm512_and_si512(asked[k], group)));
+      for (std::size_t k = 0; k < kThresholds; ++k) {
+        add(2 + k, _mm512_and_si512(group, broadcast(row.reached[k])));
       }
     }
   }
-  HALFSCOPE_UNROLL
-  for (int g = 0; g < kGroups; ++g) {
-    HALFSCOPE_UNROLL
-    for (int k = 0; k < kCounters; ++k) {
-      void* const to = scratch.hot[static_cast<std::size_t>(g)][static_cast<std::size_t>(k)].data();
-      _mm512_store_si512(to, _mm512_add_epi64(_mm512_load_si512(to), sum[g][k]));
-    }
-  }
+  each([](V counter, void* to) { _mm512_store_si512(to, counter); });
 }
 
 template <Dtype kDtype>
@@ -192,13 +208,19 @@ void find_masks(const TensorView& block, const FineBins& bins, const HotBinades&
   }
 }
 
-void count_masks(std::size_t n, int groups, std::size_t thresholds, const std::byte* next,
+void count_masks(std::size_t n, std::size_t groups, std::size_t thresholds, const std::byte* next,
                  std::size_t next_bytes, Scratch& scratch) {
-  static constexpr decltype(&count<1, 3>) kCount[2][kMaxGroups] = {
-      {count<1, 3>, count<2, 3>, count<3, 3>, count<4, 3>},
-      {count<1, 4>, count<2, 4>, count<3, 4>, count<4, 4>}};
-  const std::size_t rows = n / kStep;
-  kCount[thresholds > 3 ? 1 : 0][groups - 1](rows, next, next_bytes / rows, scratch);
+  using Count = decltype(&count<1, 3>);
+  static constexpr Count kCount[2][kMaxGroups] = {
+      {count<1, 3>, count<2, 3>, count<3, 3>, count<4, 3>}, {count<1, 4>, count<2, 4>}};
+  // More groups with four thresholds need more counters than there are registers: a tenth slower.
+  const std::size_t kind = thresholds > 3 ? 1 : 0, at_once = kind == 0 ? kMaxGroups : 2;
+  const std::size_t rows = n / kStep, half = next_bytes / 2;
+  for (std::size_t first = 0; first < groups; first += at_once) {
+    const std::size_t left = groups - first;
+    kCount[kind][(left < at_once ? left : at_once) - 1](first, rows, next + half, half / rows,
+                                                        scratch);
+  }
 }
 
 void count_pairs(const TensorView& block, std::array<std::uint32_t, kPairs>& counts) {
@@ -236,7 +258,7 @@ namespace halfscope {
 
 bool has_hot_kernel() { return false; }
 void find_masks(const TensorView&, const FineBins&, const HotBinades&, bool, Scratch&) {}
-void count_masks(std::size_t, int, std::size_t, const std::byte*, std::size_t, Scratch&) {}
+void count_masks(std::size_t, std::size_t, std::size_t, const std::byte*, std::size_t, Scratch&) {}
 void count_pairs(const TensorView&, std::array<std::uint32_t, kPairs>&) {}
 void widen(const TensorView&, std::uint32_t*) {}
 

@@ -52,11 +52,12 @@ HALFSCOPE_INLINE V from_bfloat16(__m256i x) {
   return _mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16);
 }
 
-/// The upper halves of the 32-bit lanes of two vectors.
-HALFSCOPE_INLINE V upper_halves(V low, V high) {
+/// The halves of the 32-bit lanes of two vectors: the lower (0) or the upper ones (1).
+template <std::size_t kWhich>
+HALFSCOPE_INLINE V halves_of(V low, V high) {
   alignas(64) static constexpr auto kIndex = [] {
     std::array<std::uint16_t, 32> index{};
-    for (std::size_t i = 0; i < 32; ++i) index[i] = static_cast<std::uint16_t>(2 * i + 1);
+    for (std::size_t i = 0; i < 32; ++i) index[i] = static_cast<std::uint16_t>(2 * i + kWhich);
     return index;
   }();
   return _mm512_permutex2var_epi16(low, _mm512_load_si512(kIndex.data()), high);
@@ -107,34 +108,64 @@ struct Seen32 {
   }
 };
 
-/// Those of bfloat16 elements, doubled: without their sign.
-struct SeenBfloat16 {
-  V largest, smallest_less_one, fractions;
+/// Those of 16-bit elements, doubled: without their sign.
+struct Seen16 {
+  V largest, smallest_less_one;
 
-  HALFSCOPE_INLINE SeenBfloat16()  // not by default: that would be compiled for any processor
-      : largest(_mm512_setzero_si512()),
-        smallest_less_one(_mm512_set1_epi32(-1)),
-        fractions(_mm512_setzero_si512()) {}
-  template <bool kFractions>
+  HALFSCOPE_INLINE Seen16()  // not by default: that would be compiled for any processor
+      : largest(_mm512_setzero_si512()), smallest_less_one(_mm512_set1_epi32(-1)) {}
   HALFSCOPE_INLINE void see(V bits) {
     const V doubled = _mm512_add_epi16(bits, bits);
     largest = _mm512_max_epu16(largest, doubled);
     smallest_less_one =
         _mm512_min_epu16(smallest_less_one, _mm512_sub_epi16(doubled, _mm512_set1_epi16(1)));
-    if constexpr (kFractions) fractions = _mm512_or_si512(fractions, bits);
   }
-  HALFSCOPE_INLINE Seen total() const {
+  /// to_binary32: of a magnitude's bits.
+  template <typename ToBinary32>
+  HALFSCOPE_INLINE Seen total(V fractions, ToBinary32 to_binary32) const {
     const V low = _mm512_set1_epi32(0xFFFF);
     const auto largest_of_both = _mm512_reduce_max_epu32(
         _mm512_max_epu32(_mm512_and_si512(largest, low), _mm512_srli_epi32(largest, 16)));
     const auto smallest_of_both = _mm512_reduce_min_epu32(_mm512_min_epu32(
         _mm512_and_si512(smallest_less_one, low), _mm512_srli_epi32(smallest_less_one, 16)));
-    const auto bits = static_cast<std::uint32_t>(_mm512_reduce_or_epi32(fractions));
     Seen seen;
-    seen.largest = largest_of_both << 15;
-    if (smallest_of_both != 0xFFFFu) seen.smallest_less_one = ((smallest_of_both + 1) << 15) - 1;
-    seen.fractions = ((bits | bits >> 16) & 0x7Fu) << 16;
+    seen.largest = to_binary32(largest_of_both / 2);
+    if (smallest_of_both != 0xFFFFu) {
+      seen.smallest_less_one = to_binary32((smallest_of_both + 1) / 2) - 1;
+    }
+    seen.fractions = static_cast<std::uint32_t>(_mm512_reduce_or_epi32(fractions)) & 0x007FFFFFu;
     return seen;
+  }
+};
+
+struct SeenBfloat16 {
+  Seen16 magnitudes;
+  V fractions = _mm512_setzero_si512();
+
+  HALFSCOPE_INLINE SeenBfloat16() {}
+  template <bool kFractions>
+  HALFSCOPE_INLINE void see(V bits) {
+    magnitudes.see(bits);
+    if constexpr (kFractions) {
+      fractions = _mm512_or_si512(fractions, _mm512_or_si512(bits, _mm512_slli_epi32(bits, 16)));
+    }
+  }
+  HALFSCOPE_INLINE Seen total() const {
+    const V upper = _mm512_and_si512(fractions, _mm512_set1_epi32(-0x10000));
+    return magnitudes.total(upper, [](std::uint32_t bits) { return bits << 16; });
+  }
+};
+
+struct SeenBinary16 {
+  Seen16 magnitudes;
+  V fractions = _mm512_setzero_si512();  ///< of the elements as binary32
+
+  HALFSCOPE_INLINE SeenBinary16() {}
+  HALFSCOPE_INLINE Seen total() const {
+    return magnitudes.total(fractions, [](std::uint32_t bits) {
+      const V wide = from_binary16(_mm256_set1_epi16(static_cast<short>(bits)));
+      return static_cast<std::uint32_t>(_mm512_cvtsi512_si32(wide));
+    });
   }
 };
 
@@ -156,7 +187,7 @@ struct Source<Dtype::f32> {
     seen.template see<kFractions>(b);
     seen.template see<kFractions>(c);
     seen.template see<kFractions>(d);
-    return {upper_halves(a, b), upper_halves(c, d)};
+    return {halves_of<1>(a, b), halves_of<1>(c, d)};
   }
 };
 
@@ -176,21 +207,27 @@ struct Source<Dtype::bf16> {
 
 template <>
 struct Source<Dtype::f16> {
-  using See = Seen32;
+  using See = SeenBinary16;
   static constexpr std::size_t kBytes = 2;
   static HALFSCOPE_INLINE V widen(__m256i x) { return from_binary16(x); }
   template <bool kFractions>
   static HALFSCOPE_INLINE Halves take(const std::byte* p, See& seen) {
+    seen.magnitudes.see(load(p));
+    seen.magnitudes.see(load(p + 64));
     V v[4];
     HALFSCOPE_UNROLL
     for (std::size_t k = 0; k < 4; ++k) {
       v[k] = widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * k)));
-      seen.template see<kFractions>(v[k]);
-      // Rounds the upper half to odd: a carry reaches its lowest bit where the rest is not 0.
-      const V rest = _mm512_and_si512(v[k], _mm512_set1_epi32(0xFFFF));
-      v[k] = _mm512_or_si512(v[k], _mm512_add_epi32(rest, _mm512_set1_epi32(0xFFFF)));
+      if constexpr (kFractions) seen.fractions = _mm512_or_si512(seen.fractions, v[k]);
     }
-    return {upper_halves(v[0], v[1]), upper_halves(v[2], v[3])};
+    return {rounded_to_odd(v[0], v[1]), rounded_to_odd(v[2], v[3])};
+  }
+
+ private:
+  /// The upper halves; their lowest bit is set, too, where the lower half is not 0.
+  static HALFSCOPE_INLINE V rounded_to_odd(V a, V b) {
+    const V rest = _mm512_min_epu16(halves_of<0>(a, b), _mm512_set1_epi16(1));
+    return _mm512_or_si512(halves_of<1>(a, b), rest);
   }
 };
 
