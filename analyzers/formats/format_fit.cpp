@@ -92,12 +92,6 @@ void set_skipped_nonfinite(underflow::Analysis& analysis) {
   }
 }
 
-Classes classes_at(const FormatFit& fit, const TensorFindings& tensor, Subnormals subnormals,
-                   int k) {
-  const NamedFormat& row = *find_format(fit.format);
-  return tensor.classes_at({row.name, row.format, subnormals}, k);
-}
-
 void judge_at_best(FormatFit& fit, const TensorFindings& tensor, double enough_db) {
   fit.fits_at_best = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor) &&
                      fit.best_log2 && enough(fit.noise_at_best, enough_db);

@@ -48,7 +48,7 @@ inline constexpr double kEnoughDb = 20;
 
 struct FitOptions {
   double enough_db = kEnoughDb;
-  int threads = 0;  ///< 0 takes all the machine has; results are the same
+  int threads = 0;  ///< for large tensors; 0 takes all the machine has; results are the same
 };
 
 /// Sets skipped_nan and skipped_inf of every tensor.
@@ -58,11 +58,6 @@ void set_skipped_nonfinite(underflow::Analysis& analysis);
 /// known that leave open what is flushed.
 std::vector<underflow::FormatFit> fits_from_tables(const underflow::TensorFindings& tensor,
                                                    Subnormals subnormals, double enough_db);
-
-/// What the format makes of the tensor's values at scale 2^k. Not kept, since a log may have a
-/// million tensors.
-Classes classes_at(const underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
-                   Subnormals subnormals, int k);
 
 /// Judges the fit at the best scale by its noise ratio; whole tensors give a better one.
 void judge_at_best(underflow::FormatFit& fit, const underflow::TensorFindings& tensor,

@@ -4,8 +4,10 @@
 #include <tbb/parallel_for_each.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 #include <string_view>
 
@@ -127,8 +129,7 @@ class Collector {
           const auto found = elements_.find(step.step);
           return found != elements_.end() && found->second == step.counts.total;
         });
-    if (complete_ && all_steps)
-      tensor_.sums = std::make_shared<const MagnitudeSums>(std::move(sums_));
+    if (complete_ && all_steps) tensor_.sums = std::move(sums_);
     if (fits_) fits_->finish(tensor_);
   }
 

@@ -46,7 +46,7 @@ struct WholeStep {
   /// How the step's tensor records say they are scaled, by name; without their tables.
   std::map<std::string, log::TensorRecord> records;
 
-  /// Of tensor files: where each tensor lies.
+  /// Of tensor files: where each tensor lies. Empty of a run: in `file`.
   std::function<std::filesystem::path(const std::string& name)> file_of;
   std::function<log::Role(const Selection&, const std::string& name)> role_of;
   /// The loss scale a tensor carries: as its record says, else the sampled file's metadata, else

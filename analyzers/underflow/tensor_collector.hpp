@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyzers/underflow/provenance.hpp"
@@ -13,7 +16,7 @@
 
 namespace halfscope::analyzers::underflow {
 
-/// Takes the frames of one log. May hold a million tensors: nothing stands twice.
+/// Takes the frames of one log. May hold a million tensors: a name stands in its tensor alone.
 class TensorCollector {
  public:
   /// Refers to the target.
@@ -43,6 +46,8 @@ class TensorCollector {
     std::size_t operator()(const auto& a) const { return std::hash<std::string_view>()(of(a)); }
     bool operator()(const auto& a, const auto& b) const { return of(a) == of(b); }
   };
+
+  static_assert(std::is_nothrow_move_constructible_v<TensorFindings>, "else growth copies");
 
   std::size_t place_of(const frames::Frame& frame);
   void finish(std::size_t place);

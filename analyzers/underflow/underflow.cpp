@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
+#include <functional>
+#include <iterator>
 #include <stdexcept>
-#include <string_view>
-#include <unordered_set>
 
 #include "analyzers/readers/kinds.hpp"
 #include "analyzers/underflow/nothing_found.hpp"
@@ -90,6 +87,11 @@ std::vector<Classes> TensorFindings::by_scale(const Target& target) const {
   return classes;
 }
 
+Classes TensorFindings::classes_at(const FormatFit& fit, Subnormals subnormals, int k) const {
+  const NamedFormat& row = *find_format(fit.format);
+  return classes_at({row.name, row.format, subnormals}, k);
+}
+
 Classes TensorFindings::classes_at(const Target& target, int k) const {
   Classes sum;
   for (const ScaledTable& t : tables) {
@@ -105,7 +107,8 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   Visitor visit;
   visit.peak = [&](const frames::StepPeak& peak) {
     if (companion.peak) companion.peak(peak);
-    if (!peak.tensor.empty() || peak.max_abs != 0) runs.back().peaks.push_back(peak);
+    const bool tells = !peak.tensor.empty() || peak.max_abs != 0 || runs.back().manifest;
+    if (tells) runs.back().peaks.push_back(peak);
   };
   visit.scalars = [&](const log::StepScalars& scalars) {
     if (companion.scalars) companion.scalars(scalars);

@@ -5,7 +5,6 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -119,7 +118,7 @@ struct TensorFindings {
   std::vector<BlockFit> block_fits;       ///< MX formats, where whole tensors are in the log
   std::vector<std::int64_t> whole_steps;  ///< whose whole tensors the exact noise is of; ascending
   /// Exact sums of the unscaled values, where every step's whole tensor is in the log.
-  std::shared_ptr<const MagnitudeSums> sums;
+  std::optional<MagnitudeSums> sums;
 
   /// Whether its values were computed in binary16, as far as the log or the values tell: then a
   /// zero may stand for a value of at most 2^-25 over the scale, an infinity for one of 65520 or
@@ -127,6 +126,8 @@ struct TensorFindings {
   bool computed_in_fp16() const;
   /// The classes that rounding to `target` makes of its values at loss scale 2^k, any k.
   Classes classes_at(const Target& target, int k) const;
+  /// The same in a fit's format.
+  Classes classes_at(const FormatFit& fit, Subnormals subnormals, int k) const;
   /// Entry k - kFirstLog2Scale: those at 2^k. Not kept, since a log may have a million tensors.
   std::vector<Classes> by_scale(const Target& target) const;
 };
@@ -149,7 +150,8 @@ struct LogFindings {
   /// Of every selected step of a run log, rank 0's where there are ranks; of another tool's log
   /// what it tells.
   std::deque<log::StepScalars> scalars;
-  /// Also of steps that have no tables; of roles those that are not 0.
+  /// Also of steps without tables. Of another tool's log those of whole roles that are 0 are left
+  /// out: they tell no more than the scalars.
   std::vector<frames::StepPeak> peaks;
   /// Of what is neither a run log nor tensors: what it cannot tell. Empty of these.
   std::vector<frames::LogKind> kinds;

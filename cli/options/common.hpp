@@ -79,8 +79,8 @@ void require_no_input(const std::string& output, const LogOptions& options);
 /// Writes text to a file, or to stdout for "-", through a temporary file beside it.
 /// Throws log::BadInput naming the path.
 void write_output(const std::string& path, std::string_view text);
-/// The same of text that comes piece by piece.
 using WriteText = std::function<void(std::string_view)>;
+/// The same of text that comes piece by piece.
 void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces);
 
 }  // namespace halfscope::cli::options

@@ -75,9 +75,7 @@ Cell fit_cell(const TensorFindings& tensor, const FormatFit* fit, Subnormals sub
   const std::string noise =
       fit->noise_at_best ? fmt::format(" ({})", decibels(*fit->noise_at_best)) : "";
   if (fit->fits_at_1) return {"fits" + noise, 2};
-  const auto classes_at = [&](int k) {
-    return analyzers::formats::classes_at(*fit, tensor, subnormals, k);
-  };
+  const auto classes_at = [&](int k) { return tensor.classes_at(*fit, subnormals, k); };
   const Classes at_best = classes_at(*fit->best_log2);
   const std::string more =
       "At scale 1 " + classes_text(classes_at(0), of) + "; at its own " + classes_text(at_best, of);

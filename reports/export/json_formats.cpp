@@ -2,7 +2,6 @@
 // Which formats a tensor fits, and how much of its mass is lost.
 #include <cmath>
 
-#include "analyzers/formats/format_fit.hpp"
 #include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
@@ -32,7 +31,7 @@ Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& 
               Subnormals subnormals) {
   const bool any = tensor.counts.finite_nonzero.high > 0;
   const auto classes_at = [&](int k) {
-    return classes_json(formats::classes_at(fit, tensor, subnormals, k));
+    return classes_json(tensor.classes_at(fit, subnormals, k));
   };
   Json to = {{"format", fit.format}};
   if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;

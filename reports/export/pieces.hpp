@@ -12,8 +12,9 @@
 
 namespace halfscope::reports::exports {
 
-/// Appends to a text and hands it on in pieces: the arrays of a long run are never held whole,
-/// nor as JSON values.
+/// Appends to a text and hands it on in pieces: long arrays are never held whole, nor as JSON
+/// values. An object that is opened has a field already, so that arrays and fields begin with a
+/// comma. flush() ends the text.
 class Pieces {
  public:
   explicit Pieces(const WriteText& write) : write_(write) {}

@@ -316,3 +316,18 @@ def test_an_empty_file_and_a_folder_with_a_file_name(extension, tmp_path):
     folder = tmp_path / f"folder{extension}"
     folder.mkdir()
     refused(folder)
+
+
+def test_a_line_of_backslashes_costs_no_more_than_its_length(tmp_path):
+    log = tmp_path / "out.log"
+    step = " iteration        {}/ 20 | loss scale: 1024.0 | number of skipped iterations:   0 |\n"
+    log.write_text(step.format(1) + "[" + "\\" * (8 << 20) + "\n" + step.format(2))
+    answered(log, seconds=20)
+
+
+def test_a_line_of_many_parts_is_not_held_whole(tmp_path):
+    """A progress bar writes its run as one line whose parts end in carriage returns."""
+    log = tmp_path / "out.log"
+    part = "step {}/300000 loss_scale=1024.0 loss=2.5"
+    log.write_text("\r".join(part.format(i) for i in range(300_000)) + "\n")
+    settled(log, memory=192 * MEBIBYTE)

@@ -362,6 +362,7 @@ void Timeline::finish(Notes& notes) {
     if (visit_.scalars) visit_.scalars(at->second);
     at = state_->scalars.erase(at);  // whoever keeps them has a copy
   }
+  state_->last_told = state_->scalars.end();
   std::stable_sort(state_->skips.begin(), state_->skips.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const SkippedSteps& steps : state_->skips) {

@@ -124,7 +124,7 @@ struct ReadPart {
 
   void read() {
     const std::string_view shown = without_colours(text, plain);
-    lines = {console_line(shown)};
+    lines.push_back(console_line(shown));
     if (!lines.front().overflow) return;
     lines.clear();
     for (const std::string_view message : messages_in(shown)) {
@@ -152,9 +152,10 @@ void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
   };
   while (const auto line = lines.next()) {
     for_each_part(*line, [&](std::string_view part) {
-      if (!is_blank(part)) parts.push_back({part, lines.number(), lines.cut()});
+      if (is_blank(part)) return;
+      parts.push_back({part, lines.number(), lines.cut()});
+      if (parts.size() >= kBatch) see_all();
     });
-    if (parts.size() >= kBatch) see_all();
   }
   see_all();
 }

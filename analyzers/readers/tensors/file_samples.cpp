@@ -21,6 +21,9 @@ using log::Role;
 /// Tensors of a step that lie in several files, as one file. Refers to what it is given.
 class StepTensors final : public log::TensorFile {
  public:
+  StepTensors() = default;
+  StepTensors(const StepTensors&) = delete;
+  StepTensors& operator=(const StepTensors&) = delete;
   /// False where a name of the file is there already: files hold parts of one tensor then.
   bool add(const StepFile& file) {
     const std::shared_ptr<const log::TensorFile> opened = open_step_file(file);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +14,9 @@
 
 namespace halfscope::log {
 namespace fs = std::filesystem;
+
+/// Where Linux has the files that a process has open.
+static constexpr const char* kOpenFiles = "/proc/self/fd";
 
 OutputFile::OutputFile(const fs::path& target) : target_(target) {
   std::error_code ignored;
@@ -34,19 +38,39 @@ OutputFile::~OutputFile() {
   if (!partial_.empty()) ::unlink(partial_.c_str());
 }
 
-// The name is new every time, so that two writers never share one and a leftover is never opened.
-void OutputFile::open_partial() {
+/// Makes the partial file by `make`, which returns what is negative where it cannot. The name is
+/// new every time, so that two writers never share one and a leftover is never opened.
+template <class Make>
+int OutputFile::make_partial(const Make& make) {
   static std::atomic<unsigned> serial{0};
+  int made = -1;
   do {
     partial_ = target_;
-    partial_.replace_filename(
-        fmt::format(".{}.{}-{}.partial", target_.filename().string(), ::getpid(), serial++));
-    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (descriptor_ < 0 && errno == EEXIST);
-  if (descriptor_ < 0) {
+    partial_.replace_filename(fmt::format(".halfscope-{}-{}.partial", ::getpid(), serial++));
+    made = make(partial_.c_str());
+  } while (made < 0 && errno == EEXIST);
+  if (made < 0) {
     partial_.clear();  // not ours to remove
     fail(errno);
   }
+  return made;
+}
+
+// A file without a name goes with the process, however that ends. Not every file system has them.
+void OutputFile::open_partial() {
+  struct stat before = {};
+  const bool is_there = ::stat(target_.c_str(), &before) == 0;
+  if (is_there && ::access(target_.c_str(), W_OK) != 0) fail(errno);
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : ".";
+  if (::access(kOpenFiles, X_OK) == 0) {
+    descriptor_ = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  }
+  if (descriptor_ < 0) {
+    descriptor_ = make_partial([](const char* name) {
+      return ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    });
+  }
+  if (is_there) ::fchmod(descriptor_, before.st_mode & 07777U);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -59,6 +83,12 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::commit() {
+  if (partial_.empty()) {
+    const std::string open = fmt::format("{}/{}", kOpenFiles, descriptor_);
+    make_partial([&open](const char* name) {
+      return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+    });
+  }
   const int closed = ::close(descriptor_);  // network file systems report a full disk here
   descriptor_ = -1;
   if (closed != 0) fail(errno);

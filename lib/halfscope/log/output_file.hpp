@@ -9,9 +9,10 @@
 
 namespace halfscope::log {
 
-/// Written beside its target and renamed onto it by `commit`; without `commit` it is removed and a
-/// target that was there stays as it was. Throws BadInput, naming the target, when it cannot be
-/// made or written.
+/// Written beside its target and renamed onto it by `commit`, with the permissions of a target that
+/// was there; without `commit`, or where the process ends before, nothing is left of it and the
+/// target stays as it was. (A file system without unnamed files keeps a `.partial` file of a
+/// process that is killed.) Throws BadInput, naming the target, when it cannot be made or written.
 class OutputFile {
  public:
   explicit OutputFile(const std::filesystem::path& target);
@@ -24,11 +25,13 @@ class OutputFile {
   void commit();
 
  private:
+  template <class Make>
+  int make_partial(const Make& make);
   void open_partial();
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path target_;
-  std::filesystem::path partial_;
+  std::filesystem::path partial_;  ///< empty as long as the file has no name
   int descriptor_ = -1;
 };
 

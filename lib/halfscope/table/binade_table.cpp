@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <numeric>
-#include <stdexcept>
 
 namespace halfscope {
 namespace {
@@ -15,20 +14,6 @@ std::uint64_t sum(std::span<const std::uint64_t> counts) {
 }
 
 }  // namespace
-
-BinadeTable::BinadeTable() {
-  static const Cuts standard = std::make_shared<const std::vector<std::uint64_t>>(standard_cuts());
-  cuts_ = standard;
-}
-
-BinadeTable::BinadeTable(std::vector<std::uint64_t> cuts) : BinadeTable() {
-  if (cuts == *cuts_) return;
-  const bool ascending = std::ranges::adjacent_find(cuts, std::greater_equal<>()) == cuts.end();
-  if (!ascending || (!cuts.empty() && (cuts.front() == 0 || cuts.back() >= kFractionUnit))) {
-    throw std::invalid_argument("binade table: cuts must ascend strictly within (0, 2^52)");
-  }
-  cuts_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(cuts));
-}
 
 std::span<std::uint64_t> BinadeTable::row_at(int exponent) {
   const std::size_t width = stride();
@@ -57,8 +42,7 @@ void BinadeTable::widen(int significant_bits, std::optional<int> lowest_bit) {
 
 void BinadeTable::add(Magnitude m, bool negative, std::uint64_t times) {
   if (times == 0) return;
-  const auto segment = static_cast<std::size_t>(
-      std::upper_bound(cuts().begin(), cuts().end(), m.fraction) - cuts().begin());
+  const std::size_t segment = cuts_.segment_of(m.fraction);
   const std::span<std::uint64_t> row = row_at(m.exponent);
   row[segment] += times;
   if (negative) row.back() += times;
@@ -82,8 +66,7 @@ void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
     const std::span<std::uint64_t> to = coarse.row_at(row.exponent);
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
       const std::uint64_t start = i == 0 ? 0 : cuts()[i - 1];
-      const auto segment = std::upper_bound(wanted.begin(), wanted.end(), start) - wanted.begin();
-      to[static_cast<std::size_t>(segment)] += row.segments[i];
+      to[coarse.cuts_.segment_of(start)] += row.segments[i];
     }
     to.back() = row.negative;
   }
@@ -93,7 +76,7 @@ void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
 }
 
 void BinadeTable::merge(const BinadeTable& other) {
-  if (cuts_ != other.cuts_ && cuts() != other.cuts()) {
+  if (cuts_ != other.cuts_) {
     std::vector<std::uint64_t> common;
     std::ranges::set_intersection(cuts(), other.cuts(), std::back_inserter(common));
     BinadeTable coarse = other;

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "halfscope/table/boundary.hpp"
+#include "halfscope/table/cuts.hpp"
 #include "halfscope/table/interval.hpp"
 
 namespace halfscope {
@@ -39,9 +40,9 @@ inline constexpr int kNarrowBits = kBinary16.precision;
 /// docs/numerics/counting.md. Layout on disk: docs/run-log.md.
 class BinadeTable {
  public:
-  BinadeTable();  ///< with the standard cuts
-  /// cuts: ascending, in (0, 2^52). Throws std::invalid_argument otherwise.
-  explicit BinadeTable(std::vector<std::uint64_t> cuts);
+  BinadeTable() = default;  ///< with the standard cuts
+  /// Throws std::invalid_argument as Cuts does.
+  explicit BinadeTable(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {}
 
   /// Adds `times` finite nonzero values of one magnitude.
   void add(Magnitude magnitude, bool negative, std::uint64_t times = 1);
@@ -73,7 +74,7 @@ class BinadeTable {
   /// Occupied rows only, ascending.
   std::vector<Row> rows() const;
 
-  const std::vector<std::uint64_t>& cuts() const { return *cuts_; }
+  const std::vector<std::uint64_t>& cuts() const { return cuts_.list(); }
 
   /// Largest and smallest finite nonzero magnitude; empty when there is none.
   std::optional<Magnitude> largest() const { return largest_; }
@@ -112,8 +113,6 @@ class BinadeTable {
   void keep_only(const std::vector<std::uint64_t>& wanted);
   void widen(int significant_bits, std::optional<int> lowest_bit);
 
-  /// Tables of the same cuts share them: a log may have a million.
-  using Cuts = std::shared_ptr<const std::vector<std::uint64_t>>;
   Cuts cuts_;
   SpecialCounts specials_;
   int first_exponent_ = 0;

@@ -18,7 +18,7 @@ using namespace halfscope::test;
 namespace {
 
 Classes at_1(const underflow::TensorFindings& t, std::string_view format, bool saturating = false) {
-  return formats::classes_at(fit_in(t, format, saturating), t, Subnormals::keep, 0);
+  return t.classes_at(fit_in(t, format, saturating), Subnormals::keep, 0);
 }
 
 void check_fit(const underflow::TensorFindings& t, const std::vector<double>& values,
@@ -26,13 +26,13 @@ void check_fit(const underflow::TensorFindings& t, const std::vector<double>& va
   CAPTURE(format, flush);
   const underflow::FormatFit& fit = fit_in(t, format);
   const Subnormals subnormals = flush ? Subnormals::flush_result : Subnormals::keep;
-  REQUIRE(formats::classes_at(fit, t, subnormals, 0) == judge(values, format, 0, flush).classes);
+  REQUIRE(t.classes_at(fit, subnormals, 0) == judge(values, format, 0, flush).classes);
   REQUIRE(fit.best_log2);
   const bool is_most = *fit.best_log2 == formats::kLastOwnLog2;
   REQUIRE((is_most || judge(values, format, *fit.best_log2 + 1).classes.overflow.low != 0));
   const Judged best = judge(values, format, *fit.best_log2, flush);
   REQUIRE(best.classes.overflow == Interval(0));
-  REQUIRE(formats::classes_at(fit, t, subnormals, *fit.best_log2) == best.classes);
+  REQUIRE(t.classes_at(fit, subnormals, *fit.best_log2) == best.classes);
   REQUIRE(fit.noise_at_best);
   REQUIRE(fit.noise_at_best->exact);
   REQUIRE(fit.noise_at_best->low_db <= best.db());
@@ -287,7 +287,7 @@ TEST_CASE("sums want the whole tensor of every step", "[table]") {
       }
     }
     const underflow::TensorFindings t = fitted(run);
-    CHECK((t.sums != nullptr) == both);
+    CHECK(t.sums.has_value() == both);
     CHECK(t.whole_steps.size() == (both ? 2u : 1u));
     CHECK(fit_in(t, "e5m2").noise_at_best->exact);
     underflow::Analysis a = underflow::analyze({run}, {}, {});

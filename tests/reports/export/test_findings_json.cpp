@@ -2,6 +2,8 @@
 // The JSON of many tensors as a stream: the bytes of the document that holds them all.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analyzers/study.hpp"

@@ -137,7 +137,8 @@ std::int32_t lowest_bit_row(const std::byte* data, std::size_t n);
 bool has_hot_kernel();
 
 /// Finds the masks of a block, gathers what is not hot or not to be told by its bin, and sees the
-/// magnitudes. with_fractions: also those.
+/// magnitudes. with_fractions: also those. Fetches what follows the block in memory meanwhile;
+/// where nothing does, nothing is read.
 void find_masks(const TensorView& block, const FineBins& bins, const HotBinades& hot,
                 bool with_fractions, Scratch& scratch);
 

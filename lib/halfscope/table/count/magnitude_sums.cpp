@@ -24,14 +24,6 @@ void add_limbs(std::array<std::uint64_t, N>& to, const std::array<std::uint64_t,
 
 }  // namespace
 
-MagnitudeSums::MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {
-  const bool ascending =
-      std::adjacent_find(cuts_.begin(), cuts_.end(), std::greater_equal<>()) == cuts_.end();
-  if (!ascending || (!cuts_.empty() && (cuts_.front() == 0 || cuts_.back() >= kFractionUnit))) {
-    throw std::invalid_argument("magnitude sums: cuts must ascend strictly within (0, 2^52)");
-  }
-}
-
 MagnitudeSums::Part& MagnitudeSums::part_at(int exponent, std::size_t segment) {
   const Part wanted{exponent, static_cast<std::uint32_t>(segment), {}, {}};
   const auto place = [](const Part& part) { return std::pair(part.exponent, part.segment); };
@@ -42,14 +34,12 @@ MagnitudeSums::Part& MagnitudeSums::part_at(int exponent, std::size_t segment) {
 
 void MagnitudeSums::add(Magnitude m, std::uint64_t times) {
   if (times == 0) return;
-  const auto segment = static_cast<std::size_t>(
-      std::upper_bound(cuts_.begin(), cuts_.end(), m.fraction) - cuts_.begin());
   const std::uint64_t significand = m.fraction + kFractionUnit;
   const Wide sum = Wide{significand} * times;
   const Wide square = Wide{significand} * significand;
   const Wide low = Wide{static_cast<std::uint64_t>(square)} * times;
   const Wide high = (square >> 64) * times + (low >> 64);  // 42 + 64 bits and a carry
-  Part& sums = part_at(m.exponent, segment);
+  Part& sums = part_at(m.exponent, cuts_.segment_of(m.fraction));
   add_limbs<2>(sums.magnitudes,
                {static_cast<std::uint64_t>(sum), static_cast<std::uint64_t>(sum >> 64)});
   add_limbs<3>(sums.squares, {static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high),
@@ -81,8 +71,8 @@ MagnitudeSums::Totals MagnitudeSums::totals(Magnitude m) const {
   }
   for (const Part& sums : parts_) {
     const std::size_t i = sums.segment;
-    const std::uint64_t start = i == 0 ? 0 : cuts_[i - 1];
-    const std::uint64_t end = i < cuts_.size() ? cuts_[i] : kFractionUnit;
+    const std::uint64_t start = i == 0 ? 0 : cuts()[i - 1];
+    const std::uint64_t end = i < cuts().size() ? cuts()[i] : kFractionUnit;
     const int exponent = sums.exponent;
     const bool below = exponent < m.exponent || (exponent == m.exponent && end <= m.fraction);
     const bool above = exponent > m.exponent || (exponent == m.exponent && start >= m.fraction);

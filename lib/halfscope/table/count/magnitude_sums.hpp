@@ -6,10 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "halfscope/table/boundary.hpp"
 #include "halfscope/table/count/count.hpp"
+#include "halfscope/table/cuts.hpp"
 
 namespace halfscope {
 
@@ -36,8 +38,9 @@ struct MassSplit {
 /// significand has 53 bits, its square 106, and 64 bits count the values (117 and 170 bits in all).
 class MagnitudeSums {
  public:
-  /// cuts: as BinadeTable's. Throws std::invalid_argument when they do not ascend in (0, 2^52).
-  explicit MagnitudeSums(std::vector<std::uint64_t> cuts = standard_cuts());
+  /// Throws std::invalid_argument as Cuts does.
+  explicit MagnitudeSums(std::vector<std::uint64_t> cuts) : cuts_(std::move(cuts)) {}
+  MagnitudeSums() = default;  ///< with the standard cuts
 
   /// threads: 0 takes all the machine has. The sums are the same for every number of threads.
   void add(const TensorView& tensor, int threads = 0);
@@ -55,7 +58,7 @@ class MagnitudeSums {
   /// The highest binade with values; empty where there are none.
   std::optional<int> top_exponent() const;
 
-  const std::vector<std::uint64_t>& cuts() const { return cuts_; }
+  const std::vector<std::uint64_t>& cuts() const { return cuts_.list(); }
   friend bool operator==(const MagnitudeSums&, const MagnitudeSums&) = default;
 
  private:
@@ -72,7 +75,7 @@ class MagnitudeSums {
   Totals totals(Magnitude m) const;
   Part& part_at(int exponent, std::size_t segment);
 
-  std::vector<std::uint64_t> cuts_;
+  Cuts cuts_;
   std::vector<Part> parts_;  ///< those with values, ascending by exponent and segment
 };
 

@@ -178,7 +178,7 @@ void add_serial(MagnitudeSums& sums, const TensorView& t, const std::optional<Se
 
 void MagnitudeSums::add(const TensorView& tensor, int threads) {
   constexpr std::size_t kGrain = std::size_t{1} << 20;  // elements; amortises a partial sum
-  const std::optional<SegmentOf> table = segments_of(cuts_, tensor.count);
+  const std::optional<SegmentOf> table = segments_of(cuts(), tensor.count);
   if (threads == 1 || tensor.count < 2 * kGrain) return add_serial(*this, tensor, table);
   const auto width = static_cast<std::size_t>(format_of(tensor.dtype).width / 8);
   using Range = tbb::blocked_range<std::size_t>;
@@ -190,14 +190,14 @@ void MagnitudeSums::add(const TensorView& tensor, int threads) {
     a.merge(b);
     return a;
   };
+  MagnitudeSums empty;
+  empty.cuts_ = cuts_;
   // oneTBB complains on standard error of more threads than it may start.
   using Control = tbb::global_control;
   const auto allowed = static_cast<int>(Control::active_value(Control::max_allowed_parallelism));
   tbb::task_arena arena(threads <= 0 ? tbb::task_arena::automatic : std::min(threads, allowed));
-  arena.execute([&] {
-    merge(tbb::parallel_reduce(Range(0, tensor.count, kGrain), MagnitudeSums(cuts_), add_range,
-                               join));
-  });
+  arena.execute(
+      [&] { merge(tbb::parallel_reduce(Range(0, tensor.count, kGrain), empty, add_range, join)); });
 }
 
 }  // namespace halfscope

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the binades of a table are divided.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace halfscope {
+
+/// Fractions in units of 2^-52, ascending: segment i of a binade holds those in [cut(i), cut(i+1)),
+/// with cut(0) = 0. Copies share the list, since a log may have a million tables.
+class Cuts {
+ public:
+  Cuts();  ///< standard_cuts()
+  /// In (0, 2^52). Throws std::invalid_argument otherwise.
+  explicit Cuts(std::vector<std::uint64_t> cuts);
+  // A move copies the pointer too: there is a list always.
+  Cuts(const Cuts&) = default;
+  Cuts& operator=(const Cuts&) = default;
+
+  const std::vector<std::uint64_t>& list() const { return *list_; }
+  std::size_t segment_of(std::uint64_t fraction) const;
+
+  friend bool operator==(const Cuts& a, const Cuts& b) {
+    return a.list_ == b.list_ || *a.list_ == *b.list_;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<std::uint64_t>> list_;
+};
+
+}  // namespace halfscope
