@@ -6,8 +6,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,14 @@ static struct File files[kFiles];
 static struct Map maps[kMaps];
 static char* held[kMostHeld];
 static size_t file_count, map_count, held_next, held_most = 1024;
-static pthread_spinlock_t lock;
+// Ready before any constructor: allocators map memory before this library is started.
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+static void lock(void) {
+  while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
+  }
+}
+static void unlock(void) { atomic_flag_clear_explicit(&busy, memory_order_release); }
 
 static void* real_mmap(void* at, size_t bytes, int rights, int flags, int fd, off_t offset) {
   static void* (*real)(void*, size_t, int, int, int, off_t);
@@ -60,14 +67,15 @@ static struct File* file_of(int fd) {
 }
 
 void* mmap(void* at, size_t bytes, int rights, int flags, int fd, off_t offset) {
-  pthread_spin_lock(&lock);
-  struct File* file = rights == PROT_READ ? file_of(fd) : NULL;
+  if (rights != PROT_READ) return real_mmap(at, bytes, rights, flags, fd, offset);
+  lock();
+  struct File* file = file_of(fd);
   void* got = real_mmap(at, bytes, file ? PROT_NONE : rights, flags, fd, offset);
   if (file && got != MAP_FAILED) {
     if (map_count == kMaps) abort();
     maps[map_count++] = (struct Map){got, bytes, (size_t)offset / kPage, file};
   }
-  pthread_spin_unlock(&lock);
+  unlock();
   return got;
 }
 void* mmap64(void* at, size_t bytes, int rights, int flags, int fd, off_t offset) {
@@ -77,7 +85,7 @@ void* mmap64(void* at, size_t bytes, int rights, int flags, int fd, off_t offset
 int munmap(void* start, size_t bytes) {
   static int (*real)(void*, size_t);
   if (!real) real = (int (*)(void*, size_t))dlsym(RTLD_NEXT, "munmap");
-  pthread_spin_lock(&lock);
+  lock();
   for (size_t i = 0; i < map_count; ++i) {
     if (maps[i].start != start) continue;
     for (size_t k = 0; k < held_most; ++k) {
@@ -87,7 +95,7 @@ int munmap(void* start, size_t bytes) {
     break;
   }
   const int done = real(start, bytes);
-  pthread_spin_unlock(&lock);
+  unlock();
   return done;
 }
 
@@ -112,14 +120,13 @@ static int bring(char* address) {
 
 static void on_fault(int signal_number, siginfo_t* info, void* context) {
   (void)context;
-  pthread_spin_lock(&lock);
+  lock();
   const int known = bring(info->si_addr);
-  pthread_spin_unlock(&lock);
+  unlock();
   if (!known) signal(signal_number, SIG_DFL);
 }
 
 __attribute__((constructor)) static void start(void) {
-  pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE);
   const char* most = getenv("PAGE_READS_HELD");
   if (most) held_most = strtoul(most, NULL, 10);
   if (held_most == 0 || held_most > kMostHeld) abort();
