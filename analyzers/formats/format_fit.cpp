@@ -50,15 +50,17 @@ bool hides_its_largest(const TensorFindings& t) {
   return t.counts.inf.high > t.skipped_inf && t.computed_in_fp16();
 }
 
-FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target, double enough_db) {
+/// at_1: what the target makes of the values at scale 1.
+FormatFit fit_of(const TensorFindings& tensor, const underflow::Target& target, const Classes& at_1,
+                 double enough_db) {
   FormatFit fit;
   fit.format = target.name;
   fit.best_log2 = best_log2(tensor, target.format);
   if (fit.best_log2) fit.noise_at_best = estimate_noise(tensor, target, *fit.best_log2);
   judge_at_best(fit, tensor, enough_db);
   const bool known = tensor.counts.finite_nonzero.low != 0 && !hides_its_largest(tensor);
-  fit.fits_at_1 = known && tensor.classes_at(target, 0).overflow.high == 0 &&
-                  enough(estimate_noise(tensor, target, 0), enough_db);
+  fit.fits_at_1 =
+      known && at_1.overflow.high == 0 && enough(estimate_noise(tensor, target, 0), enough_db);
   return fit;
 }
 
@@ -106,13 +108,14 @@ std::vector<FormatFit> fits_from_tables(const TensorFindings& tensor, Subnormals
   for (const std::string_view name : kFitFormats) {
     const NamedFormat& row = *find_format(name);
     const underflow::Target target{row.name, row.format, subnormals};
-    all.push_back(fit_of(tensor, target, enough_db));
+    const Classes at_1 = tensor.classes_at(target, 0);
+    all.push_back(fit_of(tensor, target, at_1, enough_db));
     if (!is_narrow(row.format)) continue;
     FormatFit saturating = all.back();
     saturating.saturating = true;
     const std::uint64_t n = tensor.counts.finite_nonzero.low;
-    saturating.fits_at_1 = saturating.fits_at_1 || (!hides_its_largest(tensor) &&
-                                                    clamps_few(tensor.classes_at(target, 0), n));
+    saturating.fits_at_1 =
+        saturating.fits_at_1 || (!hides_its_largest(tensor) && clamps_few(at_1, n));
     all.push_back(saturating);
   }
   return all;

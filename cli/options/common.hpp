@@ -12,6 +12,7 @@
 
 #include "analyzers/study.hpp"
 #include "cli/options/parser.hpp"
+#include "reports/export/json.hpp"
 
 namespace halfscope::cli::options {
 
@@ -79,7 +80,7 @@ void require_no_input(const std::string& output, const LogOptions& options);
 /// Writes text to a file, or to stdout for "-", through a temporary file beside it.
 /// Throws log::BadInput naming the path.
 void write_output(const std::string& path, std::string_view text);
-using WriteText = std::function<void(std::string_view)>;
+using reports::exports::WriteText;
 /// The same of text that comes piece by piece.
 void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces);
 

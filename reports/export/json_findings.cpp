@@ -17,13 +17,6 @@ namespace {
 
 using namespace analyzers;
 
-void put_classes(Json& to, const Classes& c) {
-  to["flushed_to_zero"] = to_json(c.flushed_to_zero);
-  to["subnormal"] = to_json(c.subnormal);
-  to["normal"] = to_json(c.normal);
-  to["overflow"] = to_json(c.overflow);
-}
-
 Json by_scale_json(const std::vector<Classes>& by_scale) {
   Json list = Json::array();
   int k = underflow::kFirstLog2Scale;
@@ -118,6 +111,13 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
 }
 
 }  // namespace
+
+void put_classes(Json& to, const Classes& c) {
+  to["flushed_to_zero"] = to_json(c.flushed_to_zero);
+  to["subnormal"] = to_json(c.subnormal);
+  to["normal"] = to_json(c.normal);
+  to["overflow"] = to_json(c.overflow);
+}
 
 void put_counts(Json& to, const underflow::Counts& c) {
   to["total"] = c.total;

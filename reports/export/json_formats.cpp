@@ -19,28 +19,21 @@ void put_noise(Json& to, const std::optional<underflow::NoiseRatio>& noise) {
   to["snr_db_bounds"] = Json::array({number_json(noise->low_db), number_json(noise->high_db)});
 }
 
-Json classes_json(const Classes& c) {
-  return {{"flushed_to_zero", to_json(c.flushed_to_zero)},
-          {"subnormal", to_json(c.subnormal)},
-          {"normal", to_json(c.normal)},
-          {"overflow", to_json(c.overflow)}};
-}
-
 /// Where no value is finite and nonzero, nothing is known to fit.
 Json fit_json(const underflow::FormatFit& fit, const underflow::TensorFindings& tensor,
               Subnormals subnormals) {
   const bool any = tensor.counts.finite_nonzero.high > 0;
-  const auto classes_at = [&](int k) {
-    return classes_json(tensor.classes_at(fit, subnormals, k));
+  const auto put_classes_at = [&](Json& at, int k) {
+    put_classes(at, tensor.classes_at(fit, subnormals, k));
   };
   Json to = {{"format", fit.format}};
   if (find_format(fit.format)->format.width <= 8) to["saturating"] = fit.saturating;
   if (any) to["fits_at_1"] = fit.fits_at_1;
-  to["at_1"] = classes_at(0);
+  put_classes_at(to["at_1"], 0);
   if (!fit.best_log2) return to;
   to["best_log2_scale"] = *fit.best_log2;
   to["fits_at_best"] = fit.fits_at_best;
-  to["at_best"] = classes_at(*fit.best_log2);
+  put_classes_at(to["at_best"], *fit.best_log2);
   put_noise(to, fit.noise_at_best);
   return to;
 }

@@ -22,6 +22,8 @@ Json power_json(std::optional<int> log2);
 /// {l1, l2}, each a number, or [low, high] where only bounds are known; json_advice.cpp.
 Json mass_json(const MassShare& lost);
 
+/// `flushed_to_zero`, `subnormal`, `normal`, `overflow`; json_findings.cpp.
+void put_classes(Json& to, const Classes& classes);
 /// `total`, `zero`, `nan`, `inf`, `flushed_to_zero`, `subnormal`, `normal`, `overflow`;
 /// json_findings.cpp.
 void put_counts(Json& to, const analyzers::underflow::Counts& counts);
