@@ -77,13 +77,10 @@ class TableNoise {
 
   void add(const ScaledTable& t) {
     const BinadeTable& table = t.table.exact();
-    const std::vector<std::uint64_t>& cuts = table.cuts();
     for (const BinadeTable::Row& row : table.rows()) {
       for (std::size_t i = 0; i < row.segments.size(); ++i) {
         if (row.segments[i] == 0) continue;
-        const Magnitude first{row.exponent, i == 0 ? 0 : cuts[i - 1]};
-        // The last one in the segment; the next one, where one segment is one number, is not.
-        const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
+        const auto [first, last] = table.ends_of(row, i);
         // The largest value is known by itself, and may weigh more than all others.
         const Magnitude largest = *table.largest();
         const bool has_largest = first <= largest && largest <= last;

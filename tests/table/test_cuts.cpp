@@ -42,6 +42,10 @@ TEST_CASE("a fraction lies in the segment that begins at or below it", "[table]"
   CHECK(cuts.segment_of(8) == 1);
   CHECK(cuts.segment_of(9) == 2);
   CHECK(Cuts(List{}).segment_of(77) == 0);
+  CHECK(cuts.first_of(0) == 0);
+  CHECK(cuts.last_of(0) == 2);
+  CHECK(cuts.first_of(2) == 9);
+  CHECK(cuts.last_of(2) == (std::uint64_t{1} << 52) - 1);
 }
 
 TEST_CASE("tables whose cuts are built apart merge without loss", "[table]") {

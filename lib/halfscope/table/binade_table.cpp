@@ -65,8 +65,7 @@ void BinadeTable::keep_only(const std::vector<std::uint64_t>& wanted) {
   for (const Row& row : rows()) {
     const std::span<std::uint64_t> to = coarse.row_at(row.exponent);
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
-      const std::uint64_t start = i == 0 ? 0 : cuts()[i - 1];
-      to[coarse.cuts_.segment_of(start)] += row.segments[i];
+      to[coarse.cuts_.segment_of(cuts_.first_of(i))] += row.segments[i];
     }
     to.back() = row.negative;
   }

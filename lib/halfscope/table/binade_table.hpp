@@ -73,6 +73,10 @@ class BinadeTable {
   };
   /// Occupied rows only, ascending.
   std::vector<Row> rows() const;
+  /// The least and the largest magnitude that a segment of a row may hold.
+  std::pair<Magnitude, Magnitude> ends_of(const Row& row, std::size_t segment) const {
+    return {{row.exponent, cuts_.first_of(segment)}, {row.exponent, cuts_.last_of(segment)}};
+  }
 
   const std::vector<std::uint64_t>& cuts() const { return cuts_.list(); }
 

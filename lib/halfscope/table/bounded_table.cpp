@@ -235,13 +235,11 @@ std::optional<Magnitude> BoundedTable::smallest_at_most() const {
 }
 
 void BoundedTable::for_each_part(const PartVisitor& visit) const {
-  const std::vector<std::uint64_t>& cuts = exact_.cuts();
   for (const BinadeTable::Row& row : exact_.rows()) {
     for (std::size_t i = 0; i < row.segments.size(); ++i) {
       if (row.segments[i] == 0) continue;
-      const Magnitude start{row.exponent, i == 0 ? 0 : cuts[i - 1]};
-      const Magnitude last{row.exponent, (i < cuts.size() ? cuts[i] : kFractionUnit) - 1};
-      visit(std::max(start, *exact_.smallest()), std::min(last, *exact_.largest()),
+      const auto [first, last] = exact_.ends_of(row, i);
+      visit(std::max(first, *exact_.smallest()), std::min(last, *exact_.largest()),
             row.segments[i]);
     }
   }

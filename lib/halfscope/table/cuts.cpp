@@ -30,4 +30,12 @@ std::size_t Cuts::segment_of(std::uint64_t fraction) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(*list_, fraction) - list_->begin());
 }
 
+std::uint64_t Cuts::first_of(std::size_t segment) const {
+  return segment == 0 ? 0 : (*list_)[segment - 1];
+}
+
+std::uint64_t Cuts::last_of(std::size_t segment) const {
+  return (segment < list_->size() ? (*list_)[segment] : kFractionUnit) - 1;
+}
+
 }  // namespace halfscope

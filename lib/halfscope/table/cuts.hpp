@@ -22,6 +22,9 @@ class Cuts {
 
   const std::vector<std::uint64_t>& list() const { return *list_; }
   std::size_t segment_of(std::uint64_t fraction) const;
+  /// The first and the last fraction of a segment.
+  std::uint64_t first_of(std::size_t segment) const;
+  std::uint64_t last_of(std::size_t segment) const;
 
   friend bool operator==(const Cuts& a, const Cuts& b) {
     return a.list_ == b.list_ || *a.list_ == *b.list_;

@@ -70,12 +70,9 @@ MagnitudeSums::Totals MagnitudeSums::totals(Magnitude m) const {
     t.l2[part] = detail::WideSum(2 * base - 104);
   }
   for (const Part& sums : parts_) {
-    const std::size_t i = sums.segment;
-    const std::uint64_t start = i == 0 ? 0 : cuts()[i - 1];
-    const std::uint64_t end = i < cuts().size() ? cuts()[i] : kFractionUnit;
     const int exponent = sums.exponent;
-    const bool below = exponent < m.exponent || (exponent == m.exponent && end <= m.fraction);
-    const bool above = exponent > m.exponent || (exponent == m.exponent && start >= m.fraction);
+    const bool below = Magnitude{exponent, cuts_.last_of(sums.segment)} < m;
+    const bool above = Magnitude{exponent, cuts_.first_of(sums.segment)} >= m;
     const int part = below ? 0 : above ? 1 : 2;
     t.l1[part].add(sums.magnitudes, exponent - 52);
     t.l2[part].add(sums.squares, 2 * exponent - 104);
