@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyzers/readers/logs.hpp"
+#include "analyzers/replay/scale_series.hpp"
 #include "analyzers/scale_history/run_log_facts.hpp"
 #include "analyzers/underflow/in_bfloat16.hpp"
 #include "analyzers/underflow/kept_weights.hpp"
@@ -152,6 +153,25 @@ void close_gaps(LogSeries& runs, const Analysis& analysis, bool assume_constant)
   runs.series = std::move(whole);
 }
 
+/// Of logs without gradients: their own scales and skipped steps.
+void add_scale_series(Study& all) {
+  for (const scale_history::TimelineFacts& facts : all.timelines) {
+    const auto log =
+        std::ranges::find(all.analysis.logs, facts.log, &underflow::LogFindings::name);
+    if (log == all.analysis.logs.end() || !log->tensors.empty() || !log->peaks.empty()) continue;
+    std::erase_if(all.not_replayed, [&](const auto& none) { return none.first == facts.log; });
+    if (auto series = replay::scale_series(*log, facts)) {
+      all.series.series.push_back(std::move(*series));
+    } else {
+      all.not_replayed.emplace_back(
+          facts.log, log::printable(facts.log) +
+                         ": has no gradients, and does not tell which steps were skipped at which "
+                         "loss scale, so no policy can be replayed; record the run "
+                         "(docs/recording.md)");
+    }
+  }
+}
+
 /// Whether there is a series of every log.
 bool every_log(const std::vector<replay::StepSeries>& runs, const Analysis& analysis) {
   return std::ranges::all_of(analysis.logs, [&](const underflow::LogFindings& log) {
@@ -221,6 +241,7 @@ Study study(Findings&& findings, const Selection& selection,
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
   recommend::add_dynamic(all.advice, basis, replayed, harmless(all.analysis, options));
+  recommend::add_own_scale(all.advice, all.timelines);
   recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;
   replay::PolicyOptions replays = *policies;
@@ -239,6 +260,7 @@ Study recommendation(Findings&& findings, const Selection& selection,
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies) {
   Study all = with_scales(std::move(findings), policies.targets, policies.assume_constant);
+  add_scale_series(all);
   add_replays(all, policies);
   if (all.policies.empty()) refuse_replays(all);
   return std::move(all.policies);

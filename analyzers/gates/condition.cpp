@@ -2,15 +2,19 @@
 #include "analyzers/gates/condition.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <regex>
 #include <span>
 #include <stdexcept>
+
+#include "analyzers/gates/condition_timeline.hpp"
 
 namespace halfscope::analyzers::gates {
 
@@ -73,25 +77,35 @@ constexpr Field kComparisonFields[] = {
     {"largest_ulps", Base::none},
 };
 
+constexpr Field kTimelineFields[] = {
+    {"state", Base::none},           {"skipped", Base::none},         {"skipped_share", Base::itself},
+    {"collapsed_since", Base::none}, {"nonfinite_since", Base::none}, {"last_scale", Base::none},
+};
+
 std::span<const Field> fields_of(Subject subject) {
   if (subject == Subject::tensor) return kTensorFields;
   if (subject == Subject::comparison) return kComparisonFields;
   return kRecommendationFields;
 }
 
-const Field* find_field(Subject subject, std::string_view name) {
-  const auto fields = fields_of(subject);
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [&](const Field& field) { return field.name == name; });
+const Field* find_field(std::span<const Field> fields, std::string_view name) {
+  const auto found = std::ranges::find(fields, name, &Field::name);
   return found == fields.end() ? nullptr : &*found;
 }
 
+const Field* find_field(Subject subject, std::string_view name) {
+  const Field* const own = find_field(fields_of(subject), name);
+  if (own != nullptr || subject == Subject::comparison) return own;
+  return find_field(kTimelineFields, name);
+}
+
 std::string names_of(Subject subject) {
-  std::string names;
-  for (const Field& field : fields_of(subject)) {
-    names += (names.empty() ? "" : ", ") + std::string(field.name);
+  std::vector<std::string_view> names;
+  for (const Field& field : fields_of(subject)) names.push_back(field.name);
+  if (subject != Subject::comparison) {
+    for (const Field& field : kTimelineFields) names.push_back(field.name);
   }
-  return names;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 Relation relation_of(const std::string& text) {
@@ -211,12 +225,17 @@ void require_sense(const Condition& c, Subject subject) {
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));
   }
+  if (c.field == "state") return require_state(c);
+  if (std::isalpha(static_cast<unsigned char>(c.limit.front()))) {
+    reject(fmt::format("'{}' is not a number", c.limit));
+  }
   const std::optional<double> limit = nearest(c.limit);
   if (!limit || !std::isfinite(*limit)) {
     reject(fmt::format("number {} is out of the range of binary64, {:.3g} to {:.3g}", c.limit,
                        std::numeric_limits<double>::denorm_min(),
                        std::numeric_limits<double>::max()));
   }
+  if (!c.only.empty() && is_of_timeline(c)) reject("a field of the log is not of tensors; remove 'for'");
   if (!c.only.empty() && subject == Subject::recommendation) {
     reject("a recommendation is for all tensors; select some with --tensor instead of 'for'");
   }
@@ -226,7 +245,7 @@ void require_sense(const Condition& c, Subject subject) {
 
 Condition parse_condition(std::string_view text, Subject subject) {
   static const std::regex form(
-      R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*(2\^-?\d{1,3}|-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?))"
+      R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*(2\^-?\d{1,3}|-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|[a-z_]+))"
       R"(\s*(%?)(?:\s+for\s+(\S.*?))?\s*)");
   constexpr std::size_t kLongest = 1000;  // std::regex recurses
   const std::string typed(text);
@@ -240,6 +259,10 @@ Condition parse_condition(std::string_view text, Subject subject) {
   Condition c{typed, parts[1], relation_of(parts[2]), parts[3], parts[4].length() != 0, parts[5]};
   require_sense(c, subject);
   return c;
+}
+
+bool is_of_timeline(const Condition& condition) {
+  return find_field(kTimelineFields, condition.field) != nullptr;
 }
 
 bool is_of_updates(const Condition& condition) {
@@ -282,7 +305,12 @@ bool applies(const Condition& condition, const TensorFindings& tensor) {
 }
 
 Verdict test(const Condition& condition, const Measured& value) {
+  if (const auto* state = std::get_if<scale_history::RunState>(&value)) {
+    const bool same = *state == state_named(condition.limit);
+    return same == (condition.relation == Relation::equal) ? Verdict::holds : Verdict::fails;
+  }
   if (const auto* number = std::get_if<double>(&value)) {
+    if (std::isnan(*number)) return Verdict::fails;  // there is no such step
     return decide(condition.relation, *number, *number, *nearest(condition.limit));
   }
   Exact limit = exact(condition.limit);

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 
 namespace halfscope::analyzers::compare {
 struct ComparedTensor;
@@ -18,14 +19,15 @@ namespace halfscope::analyzers::gates {
 enum class Relation { less, less_equal, greater, greater_equal, equal, not_equal };
 
 /// What a condition is tested on: every tensor of an analysis, a recommendation, or every tensor of
-/// two runs compared.
+/// two runs compared. Beside the first two fields of the timeline, on every log.
 enum class Subject { tensor, recommendation, comparison };
 
 struct Condition {
   std::string text;  ///< as typed
   std::string field;
   Relation relation = Relation::greater;
-  std::string limit;     ///< a decimal, or 2^K; kept as text because it is compared exactly
+  /// A decimal, or 2^K, kept as text because it is compared exactly; of `state`, one of its names.
+  std::string limit;
   bool percent = false;  ///< the field is taken as a share of its base
   std::string only;      ///< a role or a glob over tensor names; empty for all tensors
 };
@@ -33,11 +35,14 @@ struct Condition {
 /// Throws std::invalid_argument saying what was found and what is wanted.
 Condition parse_condition(std::string_view text, Subject subject);
 
+/// Whether it is about a log's loss scale and skipped steps.
+bool is_of_timeline(const Condition& condition);
+
 /// Whether it is about weight updates, which only weights have.
 bool is_of_updates(const Condition& condition);
 
 /// What a field holds: a count, a share, or a number.
-using Measured = std::variant<Interval, underflow::Share, double>;
+using Measured = std::variant<Interval, underflow::Share, double, scale_history::RunState>;
 
 /// Empty where the field has no value: no finite value, no scale, or a share of no values.
 std::optional<Measured> measure(const Condition& condition,
@@ -45,6 +50,9 @@ std::optional<Measured> measure(const Condition& condition,
 std::optional<Measured> measure(const Condition& condition,
                                 const recommend::Recommendation& advice);
 std::optional<Measured> measure(const Condition& condition, const compare::ComparedTensor& tensor);
+/// Empty too where the log does not tell; NaN of a step since which something is so that is not.
+std::optional<Measured> measure(const Condition& condition,
+                                const scale_history::TimelineFacts& facts);
 
 /// Whether the condition is meant for this tensor.
 bool applies(const Condition& condition, const underflow::TensorFindings& tensor);

@@ -46,7 +46,8 @@ struct ReplayedSkips {
 };
 
 /// Settings for dynamic loss scaling by one policy: of one run that can be replayed those that
-/// serve it best, else twice the static scale and the framework's interval.
+/// serve it best, else twice the static scale and the framework's interval; of a run without
+/// gradients where its own scale settled.
 struct DynamicAdvice {
   policy::Policy policy;  ///< with these settings
   double init = 1;
@@ -54,6 +55,7 @@ struct DynamicAdvice {
   std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
   std::uint64_t tried = 0;                ///< settings; 0: twice the static scale
   bool kept = false;  ///< no setting that was tried does better than those it had
+  bool of_own_scale = false;  ///< ScaleSettings: the run's own scale tells them
 };
 
 /// What a sum over data-parallel ranks does in the format. unknown where the log has one rank.

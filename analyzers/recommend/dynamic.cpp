@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings for dynamic loss scaling, and how many of the recorded steps they skip.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "analyzers/recommend/recommend.hpp"
@@ -12,8 +13,9 @@ namespace halfscope::analyzers::recommend {
 namespace {
 
 /// The policies of the frameworks that there are lines to paste for.
-constexpr std::string_view kPolicies[] = {"torch", "keras2", "keras3", "deepspeed,hysteresis=1",
-                                          "apex",  "mxnet",  "nnabla"};
+constexpr std::string_view kPolicies[] = {"torch",    "keras2",  "keras3", "deepspeed,hysteresis=1",
+                                          "megatron", "fairseq", "apex",   "mxnet",
+                                          "nnabla"};
 
 /// What settings skip: of each run a trace.
 ReplayedSkips skips_of(std::span<const replay::Trace> traces) {
@@ -72,7 +74,48 @@ std::vector<policy::Policy> policies_for(std::span<const replay::StepSeries> run
   return all;
 }
 
+using scale_history::ScaleSettings;
+using scale_history::TimelineFacts;
+
+/// What all logs allow: the smallest start, the longest window. Empty where one of them ended in
+/// what no scale helps, or tells of no settings.
+std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs) {
+  std::optional<ScaleSettings> all;
+  for (const TimelineFacts& log : logs) {
+    const bool lost = log.state == scale_history::RunState::broken || log.collapse() != nullptr;
+    if (lost || !log.settings) return std::nullopt;
+    if (!all) all = log.settings;
+    all->init = std::min(all->init, log.settings->init);
+    all->longer = std::max(all->longer, log.settings->longer);
+  }
+  return all;
+}
+
+/// A policy that starts where the run's scale settled.
+std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSettings& settings) {
+  const auto usual = policy::number_of(policy, policy::info_of(policy).interval);
+  if (!usual) return std::nullopt;
+  const double interval = settings.longer ? static_cast<double>(*settings.longer) : *usual;
+  const int log2 = std::ilogb(settings.init);
+  const auto with = replay::with_settings(policy, log2, interval);
+  if (!with) return std::nullopt;
+  DynamicAdvice advice{*with, policy::scale_of(*with), static_cast<std::uint64_t>(interval), {}};
+  advice.of_own_scale = true;
+  return advice;
+}
+
 }  // namespace
+
+void add_own_scale(Recommendation& advice, std::span<const TimelineFacts> logs) {
+  if (advice.no_scale != NoScale::no_gradients) return;
+  const auto settings = common_settings(logs);
+  if (!settings) return;
+  for (const std::string_view text : kPolicies) {
+    if (auto found = settled(policy::make(text), *settings)) {
+      advice.dynamic.push_back(std::move(*found));
+    }
+  }
+}
 
 void add_dynamic(Recommendation& advice, const Basis& basis,
                  std::span<const replay::StepSeries> runs, const replay::Harmless& harmless) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzers/recommend/advice.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/static_advice.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
@@ -160,6 +161,10 @@ void add_scales(Recommendation& advice, const Basis& basis);
 /// dynamic.cpp.
 void add_dynamic(Recommendation& advice, const Basis& basis,
                  std::span<const replay::StepSeries> runs, const replay::Harmless& harmless);
+
+/// Adds settings for dynamic scaling of logs without gradients, by what their own scales did;
+/// dynamic.cpp.
+void add_own_scale(Recommendation& advice, std::span<const scale_history::TimelineFacts> logs);
 
 /// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
 /// of several ranks again.

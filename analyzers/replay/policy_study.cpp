@@ -101,8 +101,10 @@ PolicyStudy study_policies(StepSeries&& series, const PolicyOptions& options,
     const std::string fixed = "static,scale=2^" + std::to_string(*advised.log2);
     study.fixed = replay(policy::make(fixed), study.series);
   }
-  study.tuned =
-      tune(to_tune(options, study.series), study.series, options.targets, options.harmless);
+  if (!study.series.from_scale) {  // what is not known of gradients would decide
+    study.tuned =
+        tune(to_tune(options, study.series), study.series, options.targets, options.harmless);
+  }
   study.target_underflow = options.targets.target_underflow;
   study.pitfalls = pitfalls(study.series, study.traces);
   if (study.check && !study.check->first_difference) {  // the policy explains every jump

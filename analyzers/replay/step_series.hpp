@@ -94,6 +94,7 @@ struct StepSeries {
   std::vector<TensorSeries> tensors;
   std::optional<log::Manifest> manifest;
   bool from_magnitudes = false;  ///< a plain series: one tensor, nothing else known
+  bool from_scale = false;       ///< scale_series(): nothing is known of gradients
   bool from_buckets = false;     ///< some counts are known between bounds alone
   bool in_bfloat16 = false;      ///< gradients were computed in bfloat16, and none in binary16
   frames::Notes notes;           ///< what no replay of it can know

@@ -271,10 +271,30 @@ TimelineFacts facts_of(const LogFindings& log) {
 }  // namespace
 
 const ScaleFall* TimelineFacts::collapse() const {
+  constexpr double kDeep = 1024;  // gradients that grew so far go on to
   const auto found = std::ranges::find_if(falls, [&](const ScaleFall& fall) {
-    return fall.to <= 1 && scale_last.value_or(fall.to) * kCollapse <= fall.from;
+    const bool deep = fall.to <= 1 || (!at_start(fall) && fall.from / fall.to >= kDeep);
+    return deep && scale_last.value_or(fall.to) * kCollapse <= fall.from;
   });
   return found == falls.end() ? nullptr : &*found;
+}
+
+std::string_view name_of(RunState state) {
+  switch (state) {
+    case RunState::not_needed: return "not_needed";
+    case RunState::normal: return "normal";
+    case RunState::slow_start: return "slow_start";
+    case RunState::skipping: return "skipping";
+    case RunState::collapsed: return "collapsed";
+    case RunState::broken: return "broken";
+    case RunState::unknown: break;
+  }
+  return "unknown";
+}
+
+bool TimelineFacts::at_start(const ScaleFall& fall) const {
+  constexpr std::int64_t kSoon = 20;
+  return fall.first == changes.front().after && first && fall.first - *first <= kSoon;
 }
 
 std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {

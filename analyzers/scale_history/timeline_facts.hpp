@@ -3,11 +3,14 @@
 // the scale went, where it collapsed, and which tensor drove that.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "analyzers/scale_history/scale_settings.hpp"
 #include "analyzers/underflow/underflow.hpp"
 #include "halfscope/table/interval.hpp"
 
@@ -67,19 +70,32 @@ enum class RunState : std::uint8_t {
   collapsed,   ///< TimelineFacts::collapse()
   broken       ///< steps are skipped in vain, or NaN or infinities last to the end
 };
+inline constexpr std::array kRunStates = {RunState::unknown,  RunState::not_needed, RunState::normal,
+                                          RunState::slow_start, RunState::skipping,
+                                          RunState::collapsed,  RunState::broken};
+std::string_view name_of(RunState state);  ///< as JSON has it
 
 /// Most or all steps were skipped, and lowering the scale did not help.
 struct SkippedInVain {
-  std::int64_t first = 0, last = 0;  ///< among these steps, the log's last ones
+  std::int64_t first = 0, last = 0;  ///< among these steps, or entries, the log's last ones
   Interval skipped;                  ///< of them
   bool all = false;                  ///< every one was
 };
 
 /// The first steps, skipped while the scale came down.
 struct SlowStart {
-  std::uint64_t skipped = 0;
+  std::uint64_t skipped = 0;          ///< where the scale alone tells them: its halvings
   std::int64_t last = 0;              ///< the step until which they are
   std::optional<double> from, scale;  ///< before and after them
+};
+
+/// The scale rose further than growth takes it: a scaler that begins anew, as where its state was
+/// not in the checkpoint.
+struct ScaleJump {
+  std::int64_t after = 0, by = 0;
+  double from = 0, to = 0;
+  bool to_start = false;  ///< to where the run began
+  Interval lost;          ///< steps skipped from then on until it was back, or the log ends
 };
 
 struct TimelineFacts {
@@ -100,6 +116,9 @@ struct TimelineFacts {
   std::vector<frames::OtherScaler> other_scalers;
   /// The steps that the log tells of, and how many they are; empty where it does not say.
   std::optional<std::uint64_t> attempts;
+  /// As far as step numbers show, or growth of the scale between skipped steps; 0: nothing does.
+  std::uint64_t steps_at_least = 0;
+  std::uint64_t halvings = 0;        ///< where nothing but the scale tells of skipped steps
   std::int64_t first_attempt = 0, last_attempt = 0;
   frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
@@ -110,6 +129,11 @@ struct TimelineFacts {
   std::vector<Nonfinite> nonfinite;
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
+  std::optional<ScaleJump> jump;  ///< the first
+  /// Skipped steps after which the learning rate was another one, of those where it is known on both
+  /// sides: the schedule went on without an update.
+  std::uint64_t schedule_ahead = 0, schedule_known = 0;
+  std::optional<ScaleSettings> settings;
   RunState state = RunState::unknown;
 
   /// Whether something is wrong that the first line has to say.
@@ -117,16 +141,17 @@ struct TimelineFacts {
   /// The first step with a NaN or infinity that no skipped step accounts for, of those that last
   /// to the end where some do. Evaluations apart.
   std::optional<std::int64_t> nonfinite_since() const;
-  /// Whether more steps were skipped, at the least or at the most, than growth of a dynamic scale
-  /// and its start cost: more than 5 %, and three. Growth skips one step in a window, of 100 to
-  /// 2000 steps with the frameworks' settings, two with a hysteresis of 2: 2 % at the most.
+  /// Whether more steps were surely skipped than growth of a dynamic scale and its start cost: more
+  /// than 5 %, and three. Growth skips one step in a window, of 100 to 2000 steps with the
+  /// frameworks' settings, two with a hysteresis of 2: 2 % at the most.
   bool many_skipped() const;
-  bool perhaps_many_skipped() const;
-  /// Whether the skipped steps and the loss scale are known to be as they should.
-  bool clear() const;
-  /// The deepest fall to a scale of 1 or less, which scales nothing any more, and from which it did
-  /// not come back; null where there is none.
+  /// Whether surely no more than 5 % were.
+  bool few_skipped() const;
+  /// The deepest fall to a scale of 1 or less, which scales nothing any more, or to a thousandth in
+  /// the course of the run, and from which it did not come back; null where there is none.
   const ScaleFall* collapse() const;
+  /// Whether the scale fell from the first one told on, or some steps later.
+  bool at_start(const ScaleFall& fall) const;
   /// Whether a static loss scale above 1 skipped the last steps one and all, or most: a smaller one
   /// may help.
   bool skips_at_static_scale() const;

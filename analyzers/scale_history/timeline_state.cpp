@@ -5,6 +5,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "analyzers/scale_history/scale_jump.hpp"
+#include "analyzers/scale_history/slow_start.hpp"
+
 namespace halfscope::analyzers::scale_history {
 
 using frames::SkippedSteps;
@@ -14,11 +17,18 @@ namespace {
 
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
-constexpr std::uint64_t kLeastAtStart = 3;
+constexpr std::uint64_t kMany = 3;
+constexpr std::uint64_t kShortestWindow = 100;  // of clean steps before growth, as frameworks have it
 constexpr double kFew = 0.05;  // of the steps: TimelineFacts::many_skipped()
 
-/// Whether the step, or some of those that it is printed for, was skipped.
+/// Whether the step, or some of those that it is printed for, was skipped: where the scale alone
+/// tells, it fell there.
 bool was_skipped(const TimelineFacts& facts, std::int64_t step) {
+  if (!facts.skips_told) {
+    return std::ranges::any_of(facts.changes, [&](const ScaleChange& change) {
+      return change.to < change.from && change.after <= step && step <= change.by.value_or(step);
+    });
+  }
   if (std::ranges::binary_search(facts.skipped, step)) return true;
   const auto after = std::ranges::upper_bound(facts.ranges, step, {}, &SkippedSteps::first);
   return after != facts.ranges.begin() && step <= std::prev(after)->last.value_or(step);
@@ -159,6 +169,26 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   }
 }
 
+/// Of skipped steps that the log numbers alone: the last ones halved a scale of 1 or less, each that
+/// of the one before. A scale that had grown between would have come down less often.
+void set_in_vain_untold(const LogFindings& log, TimelineFacts& facts) {
+  std::uint64_t in_a_row = 0;
+  std::int64_t first = 0;
+  std::optional<double> before;
+  for (const log::StepScalars& scalars : log.scalars) {
+    const bool at_one = scalars.loss_scale.value_or(2) <= 1;
+    if (!at_one || !before || *before <= *scalars.loss_scale) {
+      in_a_row = 0;
+    } else if (in_a_row++ == 0) {
+      first = scalars.step - 1;
+    }
+    before = scalars.loss_scale;
+  }
+  if (in_a_row >= kLeastInVain) {
+    facts.in_vain = SkippedInVain{first, *facts.last, Interval(in_a_row), true};
+  }
+}
+
 /// Whether NaN or infinities of training last to the end, as far as scalars tell.
 bool lasts(const TimelineFacts& facts) {
   return std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
@@ -166,49 +196,42 @@ bool lasts(const TimelineFacts& facts) {
   });
 }
 
-bool is_full(const SkippedSteps& range) {
-  return range.last && range.count.low == static_cast<std::uint64_t>(*range.last - range.first + 1);
+/// How often the scale was halved, at least.
+std::uint64_t halvings(const TimelineFacts& facts) {
+  double all = 0;
+  for (const ScaleChange& change : facts.changes) {
+    if (change.to > 0 && change.to < change.from) all += std::log2(change.from / change.to);
+  }
+  return static_cast<std::uint64_t>(all);
 }
 
-/// The scale that the log tells at a step.
-std::optional<double> scale_of_step(const LogFindings& log, std::int64_t step) {
+/// How often the scale grew between skipped steps that are numbered alone. A scale that comes back
+/// to the same after each of them may be at its floor: none is as high as kHighestFloor.
+std::uint64_t growths_between(const LogFindings& log, const TimelineFacts& facts) {
+  constexpr double kHighestFloor = 1024;
+  std::uint64_t growths = 0;
+  std::optional<double> before;
   for (const log::StepScalars& scalars : log.scalars) {
-    if (scalars.step == step) return scalars.loss_scale;
+    if (!scalars.loss_scale) continue;
+    const double scale = *scalars.loss_scale;
+    const bool at_floor = scale <= kHighestFloor && scale == facts.scale_least;
+    if (before && scale >= *before && !at_floor) ++growths;
+    before = scale;
   }
-  return std::nullopt;
+  return growths;
 }
 
-/// The steps skipped from the first one on: one and all, or, of steps that are not told apart,
-/// while the scale came down.
-SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
-  SlowStart start;
-  for (std::int64_t step = first;;) {
-    if (std::ranges::binary_search(facts.skipped, step)) {
-      ++start.skipped;
-      start.last = step++;
-      start.scale.reset();
-      continue;
+/// A schedule that waits for an update leaves the learning rate of a skipped step to the next one.
+void set_schedule(const LogFindings& log, TimelineFacts& facts) {
+  const log::StepScalars* before = nullptr;
+  for (const log::StepScalars& scalars : log.scalars) {
+    const bool next = before != nullptr && before->step + 1 == scalars.step;
+    if (next && before->found_inf.value_or(false) && before->learning_rate && scalars.learning_rate) {
+      ++facts.schedule_known;
+      if (*before->learning_rate != *scalars.learning_rate) ++facts.schedule_ahead;
     }
-    const auto range = std::ranges::lower_bound(facts.ranges, step, {}, &SkippedSteps::first);
-    if (range == facts.ranges.end() || range->first != step || !range->last) return start;
-    const bool falls = range->scale_from && range->scale_to < range->scale_from;
-    if (!falls && !(is_full(*range) && range->scale_to)) return start;
-    start.skipped += range->count.low;
-    start.last = *range->last;
-    start.scale = range->scale_to;
-    if (range->first == first) start.from = range->scale_from;
-    if (!is_full(*range)) return start;
-    step = start.last + 1;
+    before = &scalars;
   }
-}
-
-/// Whether most skipped steps are the first ones.
-void set_slow_start(const LogFindings& log, TimelineFacts& facts, std::int64_t first) {
-  SlowStart start = skipped_at_start(facts, first);
-  if (start.skipped < kLeastAtStart || 2 * start.skipped < facts.skipped_in_all.high) return;
-  if (!start.scale) start.scale = scale_of_step(log, start.last + 1);
-  if (!start.from) start.from = scale_of_step(log, first);
-  facts.slow_start = start;
 }
 
 RunState state_of(const TimelineFacts& facts) {
@@ -220,14 +243,22 @@ RunState state_of(const TimelineFacts& facts) {
   if (none && facts.scale_least == 1 && facts.scale_most == 1) return RunState::not_needed;
   if (facts.skipped_at_one > 0) return RunState::skipping;
   if (facts.slow_start) return RunState::slow_start;
-  if (!none && !facts.attempts) return RunState::unknown;
+  if (!none && facts.steps_at_least == 0) return RunState::unknown;
   if (facts.many_skipped()) return RunState::skipping;
-  return facts.perhaps_many_skipped() ? RunState::unknown : RunState::normal;
+  return facts.few_skipped() ? RunState::normal : RunState::unknown;
 }
 
-bool are_many(std::uint64_t skipped, const TimelineFacts& facts) {
-  return facts.attempts && skipped >= kLeastAtStart &&
-         static_cast<double>(skipped) > kFew * static_cast<double>(*facts.attempts);
+/// Skipped steps, at the least or at the most, as far as the log tells of them.
+std::uint64_t least_skipped(const TimelineFacts& facts) {
+  return facts.skips_told ? facts.skipped_in_all.low : facts.halvings;
+}
+
+std::uint64_t most_skipped(const TimelineFacts& facts) {
+  return facts.skips_told ? facts.skipped_in_all.high : facts.halvings;
+}
+
+bool more_than_few(std::uint64_t skipped, std::uint64_t of) {
+  return static_cast<double>(skipped) > kFew * static_cast<double>(of);
 }
 
 }  // namespace
@@ -235,14 +266,21 @@ bool are_many(std::uint64_t skipped, const TimelineFacts& facts) {
 void set_state(const LogFindings& log, TimelineFacts& facts) {
   set_nonfinite(log, facts);
   const auto steps = steps_of(facts);
+  if (steps) facts.steps_at_least = static_cast<std::uint64_t>(steps->last - steps->first) + 1;
   if (steps && tells_steps(log)) {
     facts.first_attempt = steps->first;
     facts.last_attempt = steps->last;
-    facts.attempts = static_cast<std::uint64_t>(steps->last - steps->first) + 1;
+    facts.attempts = facts.steps_at_least;
   }
-  if (steps) set_slow_start(log, facts, steps->first);
+  if (facts.numbered) facts.steps_at_least = kShortestWindow * growths_between(log, facts);
+  if (!facts.skips_told) facts.halvings = halvings(facts);
+  set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);
+  if (facts.numbered) set_in_vain_untold(log, facts);
+  set_schedule(log, facts);
   facts.state = state_of(facts);
+  facts.settings = scale_settings(facts);
+  facts.jump = scale_jump(facts);
 }
 
 std::optional<std::int64_t> TimelineFacts::nonfinite_since() const {
@@ -260,19 +298,17 @@ bool TimelineFacts::alarming() const {
          std::ranges::any_of(nonfinite, [](const Nonfinite& f) { return f.at_skips < f.count; });
 }
 
-bool TimelineFacts::many_skipped() const { return are_many(skipped_in_all.low, *this); }
+bool TimelineFacts::many_skipped() const {
+  const std::uint64_t least = least_skipped(*this);
+  return attempts && least >= kMany && more_than_few(least, *attempts);
+}
 
-bool TimelineFacts::perhaps_many_skipped() const { return are_many(skipped_in_all.high, *this); }
+bool TimelineFacts::few_skipped() const {
+  return !more_than_few(most_skipped(*this), steps_at_least);
+}
 
 bool TimelineFacts::skips_at_static_scale() const {
   return in_vain && changes.empty() && scale_last.value_or(1) > 1 && !ended_at_minimum;
-}
-
-bool TimelineFacts::clear() const {
-  if (state != RunState::normal && state != RunState::not_needed) return false;
-  const double most = kFew * static_cast<double>(attempts.value_or(0));
-  const bool few = static_cast<double>(skipped_in_all.high) <= most;
-  return few && skips_told && !alarming() && other_scalers.empty();
 }
 
 }  // namespace halfscope::analyzers::scale_history

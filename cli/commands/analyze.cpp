@@ -74,7 +74,7 @@ int run(const Options& options) {
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::tensor);
   const analyzers::Findings found = options::run_analysis(options);
-  const gates::GateLines gate = gates::test_conditions(conditions, found.analysis);
+  const gates::GateLines gate = gates::test_conditions(conditions, found);
   if (!options.csv.empty())
     options::write_output(options.csv, reports::exports::to_csv(found.analysis));
   if (!options.json.empty()) {

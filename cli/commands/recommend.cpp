@@ -78,7 +78,7 @@ int run(const Options& options) {
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
   const analyzers::Study study = analyzers::recommendation(
       options::run_analysis(options), options::selection_of(options), options.recommend);
-  const gates::GateLines gate = gates::test_conditions(conditions, study.advice);
+  const gates::GateLines gate = gates::test_conditions(conditions, study);
   if (!options.json.empty()) {
     const auto json = reports::exports::to_json(study);
     options::write_output(options.json, reports::exports::json_text(json) + "\n");

@@ -17,6 +17,8 @@ using analyzers::gates::Condition;
 using analyzers::gates::Measured;
 using analyzers::gates::Relation;
 using analyzers::gates::Verdict;
+using analyzers::scale_history::RunState;
+using analyzers::scale_history::TimelineFacts;
 using analyzers::underflow::Share;
 using analyzers::underflow::TensorFindings;
 using log::printable;
@@ -40,6 +42,7 @@ std::string value_text(const Measured& value) {
                        reports::answer::count_text(share->of),
                        reports::answer::share_range_text(share->low(), share->high()));
   }
+  if (const auto* state = std::get_if<RunState>(&value)) return std::string(name_of(*state));
   return reports::answer::count_text(std::get<Interval>(value));
 }
 
@@ -104,7 +107,7 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
   std::size_t tested = 0;
   for (const auto& t : tensors_of(findings)) {
     if (!applies(c, t)) continue;
-    GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, ""};
+    GateTest result{number, c.text, log_of(findings, t), t.name, Outcome::not_tested, false, ""};
     if (const std::optional<Measured> value = measure(c, t)) {
       ++tested;
       const Verdict verdict = analyzers::gates::test(c, *value);
@@ -118,6 +121,34 @@ void test_condition(const Condition& c, std::size_t number, const Findings& find
   if (tested != 0) return;
   throw options::BadUsage(
       fmt::format("--fail-if '{}': {}", printable(c.text), nothing_tested(c, findings)));
+}
+
+/// A condition on a log, or on all of them: a value that is not known leaves it undecided.
+GateTest tested(const Condition& c, std::size_t number, const std::string& log,
+                const std::optional<Measured>& value) {
+  const Verdict verdict = value ? analyzers::gates::test(c, *value) : Verdict::undecided;
+  GateTest result{number, c.text, log, "", outcome_of(verdict), false, ""};
+  if (!value) {
+    result.text = fmt::format("{} has no value: '{}' is undecided", c.field, printable(c.text));
+  } else if (verdict != Verdict::fails) {
+    result.text = violation_text(c, *value, verdict);
+  }
+  return result;
+}
+
+/// Of the fields that every log has which tells its loss scale or its skipped steps.
+void test_timelines(const Condition& c, std::size_t number, const analyzers::Findings& found,
+                    GateLines& lines) {
+  const std::size_t before = lines.tests.size();
+  for (const auto* timelines : {&found.timelines, &found.run_timelines}) {
+    for (const TimelineFacts& facts : *timelines) {
+      lines.tests.push_back(tested(c, number, facts.log, analyzers::gates::measure(c, facts)));
+      lines.tests.back().of_log = true;
+    }
+  }
+  if (lines.tests.size() != before) return;
+  throw options::BadUsage(fmt::format("--fail-if '{}': no log tells a loss scale or skipped steps",
+                                      printable(c.text)));
 }
 
 }  // namespace
@@ -145,10 +176,12 @@ std::vector<Condition> parse_conditions(const std::vector<std::string>& texts,
 }
 
 GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::underflow::Analysis& analysis) {
+                          const analyzers::Findings& found) {
   GateLines lines;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    test_condition(conditions[i], i, analysis, lines);
+    const bool of_log = analyzers::gates::is_of_timeline(conditions[i]);
+    if (of_log) test_timelines(conditions[i], i, found, lines);
+    if (!of_log) test_condition(conditions[i], i, found.analysis, lines);
   }
   return lines;
 }
@@ -163,21 +196,17 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
 }
 
 GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::recommend::Recommendation& advice) {
+                          const analyzers::Study& study) {
   GateLines lines;
   std::string logs;
-  for (const std::string& log : advice.logs) logs += (logs.empty() ? "" : ", ") + log;
+  for (const std::string& log : study.advice.logs) logs += (logs.empty() ? "" : ", ") + log;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& c = conditions[i];
-    const std::optional<Measured> value = analyzers::gates::measure(c, advice);
-    const Verdict verdict = value ? analyzers::gates::test(c, *value) : Verdict::undecided;
-    GateTest result{i, c.text, logs, "", outcome_of(verdict), ""};
-    if (!value) {
-      result.text = fmt::format("{} has no value: '{}' is undecided", c.field, printable(c.text));
-    } else if (verdict != Verdict::fails) {
-      result.text = violation_text(c, *value, verdict);
+    if (analyzers::gates::is_of_timeline(c)) {
+      test_timelines(c, i, study, lines);
+    } else {
+      lines.tests.push_back(tested(c, i, logs, analyzers::gates::measure(c, study.advice)));
     }
-    lines.tests.push_back(std::move(result));
   }
   return lines;
 }

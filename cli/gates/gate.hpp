@@ -7,6 +7,7 @@
 
 #include "analyzers/compare/compare.hpp"
 #include "analyzers/gates/condition.hpp"
+#include "analyzers/study.hpp"
 #include "cli/options/parser.hpp"
 
 namespace halfscope::cli::gates {
@@ -20,13 +21,14 @@ std::vector<analyzers::gates::Condition> parse_conditions(const std::vector<std:
 
 enum class Outcome { kept, violated, undecided, not_tested };
 
-/// What became of one condition on one tensor, or on a recommendation.
+/// What became of one condition on one tensor, on a log, or on a recommendation.
 struct GateTest {
   std::size_t condition = 0;  ///< which --fail-if, from 0
   std::string condition_text;
   std::string log, name;  ///< as recorded; what is tested on all logs has no name
   Outcome outcome = Outcome::kept;
-  std::string text;  ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
+  bool of_log = false;  ///< of the log's timeline, not of a recommendation
+  std::string text;     ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
 
   /// With the place before it, as stderr has it.
   std::string line() const;
@@ -37,13 +39,14 @@ struct GateLines {
   std::vector<GateTest> tests;
 };
 
-/// Throws BadUsage where a condition is for no tensor, or no tensor has its field.
+/// Throws BadUsage where a condition is for no tensor, or no tensor has its field; where it is of the
+/// timeline, and no log has one.
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
-                          const analyzers::underflow::Analysis& analysis);
+                          const analyzers::Findings& found);
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::compare::Comparison& comparison);
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
-                          const analyzers::recommend::Recommendation& advice);
+                          const analyzers::Study& study);
 
 /// Writes the lines to stderr; the exit code.
 int close_gate(const GateLines& lines);

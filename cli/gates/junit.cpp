@@ -47,7 +47,8 @@ void set_counts(pugi::xml_node node, const std::vector<const GateTest*>& tests) 
 void add_case(pugi::xml_node suite, const GateTest& test) {
   pugi::xml_node node = suite.append_child("testcase");
   set(node, "classname", test.log);
-  set(node, "name", test.name.empty() ? "recommendation" : test.name);
+  const std::string_view whole = test.of_log ? "log" : "recommendation";
+  set(node, "name", test.name.empty() ? whole : test.name);
   if (test.outcome == Outcome::not_tested) {
     set(node.append_child("skipped"), "message", test.text);
   } else if (is_failure(test)) {

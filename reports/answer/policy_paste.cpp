@@ -105,6 +105,12 @@ constexpr Template kTemplates[] = {
     {"megatron", "", "Megatron-LM's command line", Style::flags,
      "--fp16 --initial-loss-scale {initial_scale} --min-loss-scale {min_scale} "
      "--loss-scale-window {growth_interval} --hysteresis {hysteresis}"},
+    {"megatron", "nemo", "NeMo", Style::python,
+     "precision = nemo.lightning.MegatronMixedPrecision(precision=\"16-mixed\", "
+     "fp16_initial_loss_scale={initial_scale}, fp16_min_loss_scale={min_scale}, "
+     "fp16_loss_scale_window={growth_interval}, fp16_hysteresis={hysteresis})",
+     "NeMo 1 has native_amp_init_scale, native_amp_growth_interval and hysteresis in its "
+     "configuration."},
     {"colossalai", "", "Colossal-AI", Style::python,
      "scaler = DynamicGradScaler(initial_scale={initial_scale}, "
      "growth_interval={growth_interval}{more})",

@@ -194,6 +194,10 @@ std::string not_tuned_text(const PolicyStudy& study, std::string_view asked) {
                        why);
   }
   if (study.series.steps.empty()) return "";
+  if (study.series.from_scale) {
+    return "No dynamic settings are searched, since the log has no gradients: halfscope recommend "
+           "gives those that its own scale supports.\n";
+  }
   return "No dynamic settings are searched: every gradient is zero, infinite or NaN, so no step "
          "shows which scale would hold it.\n";
 }

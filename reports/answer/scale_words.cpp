@@ -79,6 +79,14 @@ std::string use_text(const Study& study) {
                      scale_or_bound(advice));
 }
 
+/// Of a log that has the scale and no gradients.
+std::string own_scale_text(const Study& study) {
+  return fmt::format(
+      "Start a dynamic loss scale at {}, where the run's own settled. How large a static one may be "
+      "is unknown: {}.",
+      scale_text(study.advice.dynamic.front().init), no_scale_text(study));
+}
+
 }  // namespace
 
 std::string scale_sentence(const Study& study, bool fine) {
@@ -86,6 +94,7 @@ std::string scale_sentence(const Study& study, bool fine) {
   if (advice.may_use && advice.may_use->why != analyzers::recommend::MayUse::Why::no_scale) {
     return may_use_text(study);
   }
+  if (!advice.static_log2 && !advice.dynamic.empty()) return own_scale_text(study);
   if (!advice.static_log2) {
     return fmt::format("{}: {}.", no_scale_title(advice), no_scale_text(study));
   }

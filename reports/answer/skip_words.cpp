@@ -41,6 +41,9 @@ std::string settings_text(const analyzers::recommend::DynamicAdvice& advice) {
 
 std::string why_settings_text(const analyzers::recommend::DynamicAdvice& advice) {
   const policy::Info& policy = policy::info_of(advice.policy);
+  if (advice.of_own_scale) {
+    return "The scale of the run itself settled there; its gradients are not in the log.";
+  }
   if (advice.tried == 0) {
     return fmt::format(
         "This is twice the static scale: an overflow skips one step and halves the scale. {} is "

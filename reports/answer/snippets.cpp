@@ -63,6 +63,14 @@ constexpr Template kTemplates[] = {
      "learn = learn.to_fp16(init_scale={0}, growth_interval=2**31 - 1)  # never grows", "torch"},
     {"deepspeed", "DeepSpeed", R"("fp16": {{"enabled": true, "loss_scale": {1}}})", "deepspeed",
      "For the configuration file.", "Steps that overflow are skipped at a static scale too."},
+    {"megatron", "Megatron-LM", "--fp16 --loss-scale {1}", "megatron", "For the command line.",
+     "Steps that overflow are skipped at a static scale too."},
+    {"nemo", "NeMo",
+     "precision = nemo.lightning.MegatronMixedPrecision(precision=\"16-mixed\", "
+     "fp16_loss_scale={0})",
+     "megatron", "A plugin of nemo.lightning.Trainer.",
+     "Steps that overflow are skipped at a static scale too."},
+    {"fairseq", "fairseq", "", "fairseq", "For the command line."},
     {"apex", "NVIDIA Apex",
      "model, optimizer = amp.initialize(model, optimizer, opt_level=\"O2\", loss_scale={0})",
      "apex", "Apex's amp was removed in 2025.", "A static scale is never checked for overflow."},
@@ -119,8 +127,8 @@ std::vector<std::string> framework_names() {
 bool worth_pasting(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   const bool refused = advice.may_use && !advice.may_use->yes();
-  return study.analysis.target.name == "binary16" && advice.static_log2 && !refused &&
-         !study.carried_scale;
+  const bool any = advice.static_log2 || !advice.dynamic.empty();
+  return study.analysis.target.name == "binary16" && any && !refused && !study.carried_scale;
 }
 
 std::vector<Snippet> snippets(const analyzers::Study& study) {
@@ -129,7 +137,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
   const Recommendation& advice = study.advice;
   for (const Template& form : kTemplates) {
     Snippet snippet{form.framework, std::string(form.label), form.policy};
-    if (!advice.no_step_held()) {
+    if (advice.static_log2 && !advice.no_step_held() && !form.fixed.empty()) {
       snippet.fixed = {fixed_lines(form, *advice.static_log2), joined(form.fixed_note, form.note)};
     }
     if (const auto paste = dynamic_lines(form, advice)) {

@@ -75,6 +75,10 @@ std::string in_vain_text(const TimelineFacts& facts) {
   const std::string scale =
       facts.scale_last ? fmt::format(", the last at loss scale {}", scale_name(*facts.scale_last))
                        : "";
+  if (facts.numbered) {
+    return fmt::format("The last {} skipped steps of the log were tried at a loss scale of 1 or less{}: "
+                       "a lower scale did not help.", count_text(skips.skipped), scale);
+  }
   if (!skips.all) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
                        count_text(skips.skipped), skips.first, skips.last, scale);
@@ -108,36 +112,26 @@ std::string_view action_of(const TimelineFacts& facts) {
          "applied.";
 }
 
-std::string_view unit_of(const TimelineFacts& facts) {
-  return facts.skipped_in_all.high == 1 ? "step" : "steps";
-}
-
-/// "49 of the steps 1 to 100 (49 %) were skipped", as far as the log says of how many.
-std::string share_of_steps(const TimelineFacts& facts) {
-  const std::string count = count_text(facts.skipped_in_all);
-  const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
-  if (!facts.attempts) return fmt::format("{} {} {} skipped", count, unit_of(facts), were);
-  return fmt::format("{} of the steps {} to {} ({}) {} skipped", count, facts.first_attempt,
-                     facts.last_attempt, share_text(facts.skipped_in_all, *facts.attempts), were);
-}
-
 AlarmWords slow_start_words(const TimelineFacts& facts) {
   const analyzers::scale_history::SlowStart& start = *facts.slow_start;
   const bool all = facts.skipped_in_all == Interval(start.skipped);
   AlarmWords words;
-  words.what = fmt::format("{}, {} at the start, up to step {}", share_of_steps(facts),
-                           all ? "all" : count_text(start.skipped) + " of them", start.last);
-  if (start.scale) {
-    const std::string from = start.from ? "from " + scale_name(*start.from) + " " : "";
-    words.what +=
-        fmt::format(", while the loss scale came down {}to {}", from, scale_name(*start.scale));
-  }
+  const std::string from = start.from ? "from " + scale_name(*start.from) + " " : "";
+  const std::string down =
+      start.scale ? fmt::format("the loss scale came down {}to {}", from, scale_name(*start.scale))
+                  : "";
+  const std::string place = fmt::format("{} {}", facts.numbered ? "entry" : "step", start.last);
+  words.what = facts.skips_told
+                   ? fmt::format("{}, {} at the start, up to {}{}{}", share_of_steps(facts),
+                                 all ? "all" : count_text(start.skipped) + " of them", place,
+                                 down.empty() ? "" : ", while ", down)
+                   : fmt::format("At the start {} by {}", down, place);
   words.what += ": it starts too high.";
+  const auto init = facts.settings ? std::optional(facts.settings->init) : start.scale;
   words.action =
-      start.scale && *start.scale > 0
-          ? fmt::format(
-                "Start it at {} or less: init_scale, in DeepSpeed initial_scale_power {:g}.",
-                scale_name(*start.scale), std::log2(*start.scale))
+      init && *init > 0
+          ? fmt::format("Start it at {}: init_scale, in DeepSpeed initial_scale_power {:g}.",
+                        scale_name(*init), std::log2(*init))
           : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
   return words;
 }
@@ -179,15 +173,17 @@ AlarmWords untold_share_words(const TimelineFacts& facts) {
 /// is.
 AlarmWords skips_words(const TimelineFacts& facts) {
   const bool said = facts.in_vain || facts.collapse() != nullptr;
-  if (said || facts.skipped_in_all.high == 0) return {};
+  if (said || (facts.skipped_in_all.high == 0 && facts.halvings == 0)) return {};
   if (facts.skipped_at_one > 0) return at_one_words(facts);
   if (facts.slow_start) {
     AlarmWords words = slow_start_words(facts);
-    words.minor = facts.attempts && !facts.perhaps_many_skipped();
+    words.minor = facts.attempts && facts.few_skipped();
     return words;
   }
-  if (!facts.attempts) return untold_share_words(facts);
-  return facts.perhaps_many_skipped() ? many_words(facts) : AlarmWords();
+  constexpr std::uint64_t kMany = 3;
+  const bool few = facts.skips_told && facts.skipped_in_all.high < kMany;
+  if (few || facts.few_skipped()) return {};
+  return facts.attempts ? many_words(facts) : untold_share_words(facts);
 }
 
 /// Of scalers whose messages are not counted; empty where there is none.
@@ -233,16 +229,21 @@ void add_alarms(const TimelineFacts& facts, AlarmWords& words) {
 std::vector<AlarmWords> alarm_words(const TimelineFacts& facts) {
   std::vector<AlarmWords> all;
   if (facts.alarming()) add_alarms(facts, all.emplace_back());
-  for (const AlarmWords& words : {scalers_words(facts), skips_words(facts)}) {
+  for (const AlarmWords& words : {scalers_words(facts), skips_words(facts), jump_words(facts)}) {
     if (!words.what.empty()) all.push_back(words);
   }
   return all;
 }
 
 std::vector<AlarmWords> alarm_words(const analyzers::Findings& found) {
+  const bool scalars_alone = found.analysis.tensors().empty() && found.peaks.empty();
   std::vector<AlarmWords> all;
   for (const TimelineFacts& facts : found.timelines) {
-    for (AlarmWords& words : alarm_words(facts)) {
+    std::vector<AlarmWords> of_log = alarm_words(facts);
+    const bool said = !of_log.empty() || facts.collapse() != nullptr;
+    if (scalars_alone && !said) of_log.push_back(state_words(facts));
+    if (facts.schedule_ahead > 0) of_log.push_back(schedule_words(facts));
+    for (AlarmWords& words : of_log) {
       if (found.analysis.logs.size() > 1)
         words.what = log::printable(facts.log) + ": " + words.what;
       all.push_back(std::move(words));

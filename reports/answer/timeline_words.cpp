@@ -20,6 +20,12 @@ using analyzers::scale_history::TimelineFacts;
 
 constexpr std::size_t kStepsShown = 8;
 constexpr std::size_t kRangesShown = 5;
+constexpr std::string_view kUseless =
+    "A scale of 1 or less scales nothing, so the scale is not the cause: look for NaN or "
+    "infinities in the model, the data or the learning rate.";
+constexpr std::string_view kGrown =
+    "The gradients grew as far as it fell, so the scale is not the cause: look for it in the model, "
+    "the data or the learning rate.";
 constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
 
 /// A dynamic scale comes down after a skipped step, and for no other reason.
@@ -144,6 +150,17 @@ Section section_of(const TimelineFacts& facts) {
 
 }  // namespace
 
+std::string share_of_steps(const TimelineFacts& facts) {
+  if (!facts.skips_told) {
+    return fmt::format("The loss scale was halved {} times", facts.halvings);
+  }
+  const std::string count = count_text(facts.skipped_in_all);
+  const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
+  if (!facts.attempts) return fmt::format("{} {} {} skipped", count, facts.skipped_in_all.high == 1 ? "step" : "steps", were);
+  return fmt::format("{} of the steps {} to {} ({}) {} skipped", count, facts.first_attempt,
+                     facts.last_attempt, share_text(facts.skipped_in_all, *facts.attempts), were);
+}
+
 std::string scale_name(double scale) {
   return scale > 0 && std::isfinite(scale) ? scale_text(scale) : fmt::format("{}", scale);
 }
@@ -152,7 +169,8 @@ std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
   const ScaleFall* const fall = facts.collapse();
   if (fall == nullptr) return std::nullopt;
   return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
-                       drove_text(*fall, facts)};
+                       drove_text(*fall, facts),
+                       std::string(fall->to <= 1 ? kUseless : kGrown)};
 }
 
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {

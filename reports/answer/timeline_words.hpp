@@ -17,13 +17,10 @@ namespace halfscope::reports::answer {
 /// A section a log.
 std::vector<Section> timeline_sections(const analyzers::Findings& found);
 
-/// That a loss scale fell to 1 or less, and what drove it: a sentence each.
+/// That a loss scale collapsed, what drove it, and what to do: a sentence or two each.
 struct CollapseWords {
-  std::string what, driver;
+  std::string what, driver, action;
 };
-inline constexpr std::string_view kAfterCollapse =
-    "A scale of 1 or less scales nothing, so the scale is not the cause: look for NaN or "
-    "infinities in the model, the data or the learning rate.";
 std::optional<CollapseWords> collapse_words(const analyzers::scale_history::TimelineFacts& facts);
 /// Of the first log of which that holds.
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);
@@ -32,13 +29,24 @@ std::optional<CollapseWords> collapse_words(const analyzers::Findings& found);
 struct AlarmWords {
   std::string what, action;
   bool lasts = false;        ///< to the end of the log
-  bool minor = false;        ///< costs few steps
+  bool minor = false;        ///< costs few steps, or none
   bool scale_helps = false;  ///< another loss scale may
 };
 /// In timeline_alarm.cpp.
 std::vector<AlarmWords> alarm_words(const analyzers::scale_history::TimelineFacts& facts);
-/// Of every log of which that holds, named where there are several.
+/// How a run did of which no alarm tells, as far as a log without tensors shows; empty of one that
+/// collapsed. In state_words.cpp.
+AlarmWords state_words(const analyzers::scale_history::TimelineFacts& facts);
+/// That the scale began anew, as where the scaler was not restored; empty where it did not. There.
+AlarmWords jump_words(const analyzers::scale_history::TimelineFacts& facts);
+/// That the learning rate's schedule ran ahead of skipped steps, where it did. There.
+AlarmWords schedule_words(const analyzers::scale_history::TimelineFacts& facts);
+/// The alarms of every log, or its state where that is all that can be said of it; the log is named
+/// where there are several.
 std::vector<AlarmWords> alarm_words(const analyzers::Findings& found);
+
+/// "49 of the steps 1 to 100 (49 %) were skipped", as far as the log says of how many.
+std::string share_of_steps(const analyzers::scale_history::TimelineFacts& facts);
 
 /// "65536 (2^16)"; "0" and what is not finite as they are.
 std::string scale_name(double scale);

@@ -9,7 +9,6 @@
 namespace halfscope::reports::exports {
 
 using analyzers::scale_history::Quantity;
-using analyzers::scale_history::RunState;
 
 namespace {
 
@@ -63,19 +62,6 @@ Json falls_json(const TimelineFacts& facts) {
   return falls;
 }
 
-std::string_view name_of(RunState state) {
-  switch (state) {
-    case RunState::not_needed: return "not_needed";
-    case RunState::normal: return "normal";
-    case RunState::slow_start: return "slow_start";
-    case RunState::skipping: return "skipping";
-    case RunState::collapsed: return "collapsed";
-    case RunState::broken: return "broken";
-    case RunState::unknown: break;
-  }
-  return "unknown";
-}
-
 std::string_view name_of(Quantity quantity) {
   switch (quantity) {
     case Quantity::loss: return "loss";
@@ -124,6 +110,17 @@ void put_state(Json& to, const TimelineFacts& facts) {
     to["other_scalers"].push_back(std::move(scaler));
   }
   if (facts.scale_last) to["last_scale"] = number_json(facts.scale_last);
+  if (facts.settings) {
+    to["settled_at"] = number_json(facts.settings->init);
+    if (facts.settings->window) to["growth_window"] = to_json(*facts.settings->window);
+  }
+  if (facts.jump) {
+    to["jump"] = {{"after", facts.jump->after},
+                  {"by", facts.jump->by},
+                  {"from", number_json(facts.jump->from)},
+                  {"to", number_json(facts.jump->to)},
+                  {"lost", to_json(facts.jump->lost)}};
+  }
   if (facts.ranks.ranks > 1) {
     to["ranks"] = {{"count", facts.ranks.ranks},
                    {"from", facts.ranks.asked ? "option" : "lines"},

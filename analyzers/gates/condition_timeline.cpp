@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/gates/condition_timeline.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "halfscope/log/error.hpp"
+
+namespace halfscope::analyzers::gates {
+
+using scale_history::RunState;
+
+std::optional<RunState> state_named(std::string_view name) {
+  for (const RunState state : scale_history::kRunStates) {
+    if (scale_history::name_of(state) == name) return state;
+  }
+  return std::nullopt;
+}
+
+void require_state(const Condition& c) {
+  const bool equality = c.relation == Relation::equal || c.relation == Relation::not_equal;
+  if (equality && state_named(c.limit)) return;
+  std::vector<std::string_view> names;
+  for (const RunState state : scale_history::kRunStates) {
+    names.push_back(scale_history::name_of(state));
+  }
+  throw std::invalid_argument(fmt::format("'{}': 'state' is compared by == or != with one of {}",
+                                          log::printable(c.text), fmt::join(names, ", ")));
+}
+
+namespace {
+
+/// NaN: there is no such step.
+Measured step_of(std::optional<std::int64_t> since) {
+  return since ? static_cast<double>(*since) : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+std::optional<Measured> measure(const Condition& condition,
+                                const scale_history::TimelineFacts& facts) {
+  if (condition.field == "state") return facts.state;
+  if (condition.field == "nonfinite_since") return step_of(facts.nonfinite_since());
+  if (condition.field == "collapsed_since") {
+    const auto* const collapse = facts.collapse();
+    return step_of(collapse ? std::optional(collapse->first) : std::nullopt);
+  }
+  if (condition.field == "last_scale") {
+    return facts.scale_last ? std::optional<Measured>(*facts.scale_last) : std::nullopt;
+  }
+  if (!facts.skips_told) return std::nullopt;
+  if (condition.field == "skipped") return facts.skipped_in_all;
+  if (!facts.attempts) return std::nullopt;
+  return underflow::Share{facts.skipped_in_all, Interval(*facts.attempts)};
+}
+
+}  // namespace halfscope::analyzers::gates

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/scale_history/scale_jump.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace halfscope::analyzers::scale_history {
+namespace {
+
+/// No framework's scale doubles after fewer steps than these unless it is told to; where the log
+/// shows a longer window, that holds.
+constexpr double kShortestWindow = 16;
+constexpr double kLeast = 8;
+
+bool is_jump(const ScaleChange& change, double window) {
+  if (!change.by || !(change.from > 0) || !std::isfinite(change.to)) return false;
+  const double doublings = 1 + static_cast<double>(*change.by - change.after) / window;
+  return change.to / change.from > std::max(kLeast, std::exp2(doublings));
+}
+
+/// Steps skipped after the jump until the scale was back at a growth above what it was, or lower.
+Interval lost_to(const ScaleJump& jump, const TimelineFacts& facts) {
+  std::optional<std::int64_t> back;
+  for (const ScaleChange& change : facts.changes) {
+    if (change.after < jump.by || !(change.to <= 2 * jump.from)) continue;
+    back = change.by;
+    break;
+  }
+  const std::int64_t end = back ? *back : std::numeric_limits<std::int64_t>::max();
+  const auto within = [&](std::int64_t step) { return jump.after < step && step <= end; };
+  Interval lost(static_cast<std::uint64_t>(std::ranges::count_if(facts.skipped, within)));
+  for (const frames::SkippedSteps& range : facts.ranges) {
+    if (range.last.value_or(end) >= jump.after && range.first < end) lost += range.count;
+  }
+  return lost;
+}
+
+}  // namespace
+
+std::optional<ScaleJump> scale_jump(const TimelineFacts& facts) {
+  const auto& settings = facts.settings;
+  const std::uint64_t seen = settings && settings->window ? settings->window->low : 0;
+  const double window = std::max(kShortestWindow, static_cast<double>(seen));
+  const auto found = std::ranges::find_if(
+      facts.changes, [&](const ScaleChange& change) { return is_jump(change, window); });
+  if (found == facts.changes.end() || facts.numbered) return std::nullopt;
+  ScaleJump jump{found->after, *found->by, found->from, found->to, found->to == facts.scale_first, {}};
+  jump.lost = lost_to(jump, facts);
+  return jump;
+}
+
+}  // namespace halfscope::analyzers::scale_history

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of a dynamic loss scale that a run's own scale supports, where no gradients are recorded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "halfscope/table/interval.hpp"
+
+namespace halfscope::analyzers::scale_history {
+
+struct TimelineFacts;
+
+struct ScaleSettings {
+  double init = 1;  ///< where the scale settled: it held this for the most steps
+  /// Clean steps after which the scale doubled; empty where the log does not show that.
+  std::optional<Interval> window = {};
+  /// The window to use instead, where the present one costs more steps than it need.
+  std::optional<std::uint64_t> longer = {};
+};
+
+/// Of a run whose steps the scale decided about; empty where it did not, as where it is constant.
+std::optional<ScaleSettings> scale_settings(const TimelineFacts& facts);
+
+}  // namespace halfscope::analyzers::scale_history

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/scale_history/slow_start.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace halfscope::analyzers::scale_history {
+
+using frames::SkippedSteps;
+using underflow::LogFindings;
+
+namespace {
+
+constexpr std::uint64_t kLeast = 3;
+
+bool is_full(const SkippedSteps& range) {
+  return range.last && range.count.low == static_cast<std::uint64_t>(*range.last - range.first + 1);
+}
+
+/// The scale that the log tells at a step.
+std::optional<double> scale_of_step(const LogFindings& log, std::int64_t step) {
+  for (const log::StepScalars& scalars : log.scalars) {
+    if (scalars.step == step) return scalars.loss_scale;
+  }
+  return std::nullopt;
+}
+
+/// The largest scale that lines tell of these steps.
+double most_of(const SkippedSteps& range) {
+  return std::max(range.scale_from.value_or(0), std::ranges::max(range.scales));
+}
+
+/// The steps skipped from the first one on: one and all, or, of steps that are not told apart,
+/// while the scale came down.
+SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
+  SlowStart start;
+  for (std::int64_t step = first;;) {
+    if (std::ranges::binary_search(facts.skipped, step)) {
+      ++start.skipped;
+      start.last = step++;
+      start.scale.reset();
+      continue;
+    }
+    const auto range = std::ranges::lower_bound(facts.ranges, step, {}, &SkippedSteps::first);
+    if (range == facts.ranges.end() || range->first != step || !range->last) return start;
+    const auto from = range->scales.empty() ? range->scale_from : std::optional(most_of(*range));
+    const bool falls = from && range->scale_to < from;
+    if (!falls && !(is_full(*range) && range->scale_to)) return start;
+    start.skipped += range->count.low;
+    start.last = *range->last;
+    start.scale = range->scale_to;
+    if (range->first == first) start.from = from;
+    if (!is_full(*range)) return start;
+    step = start.last + 1;
+  }
+}
+
+/// The scale came down from the first one told on: each halving is a skipped step.
+std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
+  const auto fall = std::ranges::find_if(facts.falls, [&](const ScaleFall& f) {
+    return facts.at_start(f) && f.last && f.to > 0;
+  });
+  if (fall == facts.falls.end()) return std::nullopt;
+  const auto halvings = static_cast<std::uint64_t>(std::log2(fall->from / fall->to));
+  return SlowStart{halvings, *fall->last, fall->from, fall->to};
+}
+
+}  // namespace
+
+void set_slow_start(const LogFindings& log, TimelineFacts& facts,
+                    std::optional<std::int64_t> first) {
+  std::optional<SlowStart> start;
+  if (first) start = skipped_at_start(facts, *first);
+  if (!start || start->skipped < kLeast) start = fallen_at_start(facts);
+  if (!start || start->skipped < kLeast) return;
+  if (2 * start->skipped < facts.skipped_in_all.high) return;
+  if (!start->scale) start->scale = scale_of_step(log, start->last + 1);
+  if (!start->from && first) start->from = scale_of_step(log, *first);
+  facts.slow_start = start;
+}
+
+}  // namespace halfscope::analyzers::scale_history

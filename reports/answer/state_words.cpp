@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run did whose log has a loss scale and skipped steps, and nothing else, in words.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "analyzers/scale_history/timeline_facts.hpp"
+#include "reports/answer/text.hpp"
+#include "reports/answer/timeline_words.hpp"
+
+namespace halfscope::reports::answer {
+namespace {
+
+using analyzers::scale_history::RunState;
+using analyzers::scale_history::ScaleJump;
+using analyzers::scale_history::ScaleSettings;
+using analyzers::scale_history::TimelineFacts;
+
+/// Where the scale is, or came to.
+std::string place_text(const TimelineFacts& facts) {
+  if (facts.settings) return "it settled at " + scale_name(facts.settings->init);
+  return facts.scale_first ? "it stays at " + scale_name(*facts.scale_first) : "";
+}
+
+std::string skips_text(const TimelineFacts& facts) {
+  if (!facts.skips_told) {
+    return facts.halvings == 0
+               ? "it never fell"
+               : fmt::format("it was halved {}",
+                             facts.halvings == 1 ? "once" : fmt::format("{} times", facts.halvings));
+  }
+  if (facts.skipped_in_all.high > 0) return share_of_steps(facts);
+  return facts.attempts ? fmt::format("none of the steps {} to {} was skipped", facts.first_attempt,
+                                      facts.last_attempt)
+                        : "no step was skipped";
+}
+
+/// "100 clean steps"; of a wide interval its end.
+std::string clean_steps(const Interval& window) {
+  if (window.exact()) return fmt::format("{} clean steps", window.low);
+  return 2 * window.low < window.high
+             ? fmt::format("{} clean steps at the most", window.high)
+             : fmt::format("{} to {} clean steps", window.low, window.high);
+}
+
+/// What growth costs, and whether that can be less.
+std::string growth_text(const ScaleSettings& settings) {
+  if (!settings.window) return "";
+  const std::string grows =
+      fmt::format("The scale doubles after {}, and the step that this is too much for is skipped",
+                  clean_steps(*settings.window));
+  return settings.longer
+             ? fmt::format("{}: let it double after {}, and fewer are.", grows, *settings.longer)
+             : grows + ", as it should be.";
+}
+
+AlarmWords normal_words(const TimelineFacts& facts) {
+  const std::string place = place_text(facts);
+  const bool numbered = facts.numbered && facts.skipped_in_all.high > 0;
+  return {fmt::format("The loss scale is normal: {}{}{}{}.", place, place.empty() ? "" : ", and ",
+                      skips_text(facts), numbered ? ", and it grew again between them" : ""),
+          facts.settings ? growth_text(*facts.settings) : "", false, true};
+}
+
+std::string why_unknown(const TimelineFacts& facts) {
+  if (!facts.scale_first && !facts.skips_told) {
+    return "it shows neither a loss scale nor skipped steps";
+  }
+  return share_of_steps(facts) +
+         (facts.attempts ? ", too few steps to judge" : "; it does not say of how many");
+}
+
+std::string jump_text(const ScaleJump& jump) {
+  const std::string lost =
+      jump.lost.high == 0 ? ""
+                          : fmt::format(", and {} {} lost until it was back", count_text(jump.lost),
+                                        jump.lost.high == 1 ? "step was" : "steps were");
+  return fmt::format("The loss scale jumped from {} to {}{} by step {}{}.", scale_name(jump.from),
+                     scale_name(jump.to), jump.to_start ? ", where the run began," : "", jump.by,
+                     lost);
+}
+
+}  // namespace
+
+AlarmWords state_words(const TimelineFacts& facts) {
+  if (facts.state == RunState::normal) return normal_words(facts);
+  if (facts.state == RunState::not_needed) {
+    return {"No loss scale is in use: it is 1 throughout, and no step was skipped.",
+            "A run in BF16 or FP32 needs none. One in FP16 does: use a dynamic one.", false, true};
+  }
+  return {fmt::format("The log does not tell whether its loss scale is normal: {}.",
+                      why_unknown(facts)),
+          "", false, true};
+}
+
+AlarmWords jump_words(const TimelineFacts& facts) {
+  if (!facts.jump) return {};
+  return {jump_text(*facts.jump),
+          "A scaler that begins anew was not restored at resume: save and load its state with the "
+          "checkpoint (scaler.state_dict() in PyTorch)."};
+}
+
+AlarmWords schedule_words(const TimelineFacts& facts) {
+  const bool all = facts.schedule_ahead == facts.schedule_known;
+  return {fmt::format("The learning-rate schedule went on at {} skipped {}, without an update: it is "
+                      "{} ahead.",
+                      all ? count_text(facts.schedule_ahead)
+                          : fmt::format("{} of {}", count_text(facts.schedule_ahead),
+                                        count_text(facts.schedule_known)),
+                      facts.schedule_known == 1 ? "step" : "steps",
+                      plural(facts.schedule_ahead, "step")),
+          "Call scheduler.step() after an applied update alone, where scaler.get_scale() has not "
+          "fallen; the same holds for a moving average of the weights.",
+          false, true};
+}
+
+}  // namespace halfscope::reports::answer

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is answered to runs of six kinds, printed as each framework prints them: docs/logs.md has the
+table of states, and it is what is expected here."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import printed_runs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
+
+
+def documented():
+    """(form, kind) -> state; "-" where nothing is printed that could be read."""
+    rows = [[cell.strip() for cell in line.strip("|\n").split("|")]
+            for line in (ROOT / "docs/logs.md").read_text().splitlines()
+            if line.startswith("| ") and line.count("|") == 8]
+    [kinds] = [row[1:] for row in rows if row[0] == "printed by"]
+    found = {}
+    for form, *states in rows:
+        if form in printed_runs.FORMS:
+            found.update({(form, kind): state.strip("`") for kind, state in zip(kinds, states)})
+    return found
+
+
+STATES = documented()
+
+
+def run_for(form, kind):
+    return printed_runs.runs(least=0.0 if form == "Apex amp" else 1.0)[kind]
+
+
+def written(folder, form, kind):
+    log = folder / "train.log"
+    log.write_text("\n".join(printed_runs.FORMS[form](run_for(form, kind))) + "\n")
+    return log
+
+
+def said(*arguments, code=0):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_the_table_has_every_form_and_kind():
+    assert set(STATES) == {(form, kind) for form in printed_runs.FORMS
+                           for kind in printed_runs.runs()}
+
+
+FIRST = {"normal": "The loss scale is normal", "not_needed": "No loss scale is in use",
+         "slow_start": "", "collapsed": "The loss scale collapsed", "broken": ""}
+
+
+@pytest.mark.parametrize("form, kind", sorted(STATES), ids=lambda text: text.replace(" ", "-"))
+def test_a_printed_run_is_answered_rightly(tmp_path, form, kind):
+    log, run, state = written(tmp_path, form, kind), run_for(form, kind), STATES[form, kind]
+    if state == "-":
+        assert "known log" in subprocess.run([PROGRAM, "analyze", log], capture_output=True,
+                                             text=True).stderr
+        return
+    assert state == run.state or (run.state, state) == ("not_needed", "normal")
+    [timeline] = json.loads(said("analyze", log, "--json", "-"))["timeline"]
+    assert timeline["state"] == state
+    text = " ".join(said("recommend", log).split())
+    assert text.startswith(FIRST[state])
+    if state == "slow_start":
+        assert "it starts too high. Start it at 131072 (2^17)" in text
+    if state == "broken":
+        assert "no loss scale cures" in text
+    if kind == "restarted" and "state_dict" in text:
+        assert "The loss scale jumped from 131072 (2^17) to 16777216 (2^24), where the run began" in text
+    settles = kind in ("healthy", "slow start", "restarted")
+    assert ("Start a dynamic loss scale at 131072 (2^17)" in text) == settles
+    assert ("init_scale=131072.0" in text) == settles
+    alarm = state in ("collapsed", "broken")
+    said("analyze", log, "--fail-if", "state == collapsed", "--fail-if", "state == broken",
+         code=4 if alarm else 0)
+
+
+def skipped_steps(run, until):
+    return sum(step.skipped for step in run.steps if step.number <= until)
+
+
+@pytest.mark.parametrize("form", ["DeepSpeed ZeRO", "DeepSpeed fused", "Megatron-LM", "fairseq"])
+def test_counts_and_gates(tmp_path, form):
+    log, run = written(tmp_path, form, "slow start"), run_for(form, "slow start")
+    [timeline] = json.loads(said("analyze", log, "--json", "-"))["timeline"]
+    last = timeline["last"]
+    count = skipped_steps(run, last)
+    assert timeline["skipped"] == count
+    share = count / last
+    assert timeline["skipped_share"] == pytest.approx(share, rel=1e-12)
+    for limit, code in ((share * 100 - 0.01, 4), (share * 100 + 0.01, 0)):
+        said("analyze", log, "--fail-if", f"skipped_share > {limit:.4f}%", code=code)
+    said("recommend", log, "--fail-if", "last_scale < 65536", code=0)
+    said("recommend", log, "--fail-if", "last_scale < 2^18", "--fail-if", "collapsed_since >= 0",
+         code=4)
+
+
+def test_a_gate_on_steps_that_never_come_passes(tmp_path):
+    log = written(tmp_path, "Megatron-LM", "healthy")
+    said("analyze", log, "--fail-if", "collapsed_since >= 0", "--fail-if", "nonfinite_since >= 0")
+    broken = written(tmp_path, "Megatron-LM", "NaN")
+    said("analyze", broken, "--fail-if", "nonfinite_since >= 0", code=4)
+
+
+def replayed(log, *policies):
+    arguments = [part for policy in policies for part in ("--policy", policy)]
+    return json.loads(said("policies", log, *arguments, "--json", "-"))
+
+
+@pytest.mark.parametrize("form", ["DeepSpeed fused", "DeepSpeed ZeRO"])
+def test_policies_are_replayed_as_far_as_the_scale_tells(tmp_path, form):
+    log, run = written(tmp_path, form, "healthy"), run_for(form, "healthy")
+    count = skipped_steps(run, 1000)
+    low, high = replayed(log, "static,scale=2^16", "static,scale=2^19")
+    # Every step that was applied was clean at 2^17 or above, and of the others nobody knows.
+    assert low["skipped"] == [] and len(low["unknown"]) <= count + 110
+    assert len(high["skipped"]) == count
+    assert len(high["skipped"]) + len(high["unknown"]) == 1000
+    words = " ".join(said("policies", log).split())
+    assert "No dynamic settings are searched, since the log has no gradients" in words
+
+
+def test_policies_say_what_is_missing(tmp_path):
+    log = written(tmp_path, "Apex amp", "healthy")
+    done = subprocess.run([PROGRAM, "policies", log], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.search("does not tell which steps were skipped at which loss scale", done.stderr)
