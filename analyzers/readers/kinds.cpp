@@ -11,6 +11,9 @@
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_log.hpp"
 #include "analyzers/readers/console/deepspeed_csv.hpp"
+#include "analyzers/readers/metrics/metrics_csv.hpp"
+#include "analyzers/readers/metrics/mlflow.hpp"
+#include "analyzers/readers/metrics/trainer_state.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
@@ -142,6 +145,9 @@ constexpr std::array kKinds = {
     Kind{statistics::is_te_statistics, statistics::read_te_statistics},
     Kind{statistics::is_paddle, statistics::read_paddle},
     Kind{statistics::is_msprobe, statistics::read_msprobe},
+    Kind{metrics::is_trainer_state, metrics::read_trainer_state, nullptr, false},
+    Kind{metrics::is_metrics_csv, metrics::read_metrics_csv, nullptr, false},
+    Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},
     Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
     Kind{console::is_console_log, console::read_console_log, nullptr, false},
     Kind{has_tensor_files, read_tensor_files, read_whole_files},
