@@ -60,8 +60,19 @@ std::vector<std::string> ConsoleSteps::remarks() const {
   }
   if (counts_updates_) {
     remarks.push_back(
-        "num_updates counts applied updates: a step number here is that count plus the skipped "
-        "steps before it");
+        "the log (num_updates, or fairseq2's step) counts applied updates: a step number here is "
+        "that count plus the skipped steps before it");
+  }
+  if (counts_batches_) {
+    remarks.push_back(
+        "the log counts batches from each epoch's beginning: an epoch is taken to end with its "
+        "last printed batch, so step numbers after the first epoch are at least these");
+  }
+  if (applied_ > 0) {
+    remarks.push_back(fmt::format(
+        "{} {} that gradients overflowed and the update was applied all the same: no step was "
+        "skipped there",
+        applied_, applied_ == 1 ? "line says" : "lines say"));
   }
   if (survey_.steps == StepSource::bar && any_step_) {
     remarks.push_back("no line has a step: steps are taken from the progress bar");
