@@ -18,6 +18,7 @@
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
+#include "analyzers/readers/statistics/msprobe_dump.hpp"
 #include "analyzers/readers/statistics/paddle.hpp"
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
@@ -145,6 +146,7 @@ constexpr std::array kKinds = {
     Kind{statistics::is_te_statistics, statistics::read_te_statistics},
     Kind{statistics::is_paddle, statistics::read_paddle},
     Kind{statistics::is_msprobe, statistics::read_msprobe},
+    Kind{statistics::is_msprobe_dump, statistics::read_msprobe_dump},
     Kind{metrics::is_trainer_state, metrics::read_trainer_state, nullptr, false},
     Kind{metrics::is_metrics_csv, metrics::read_metrics_csv, nullptr, false},
     Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files in which training loops keep their scalars, from the file to the answer: Hugging Face's
-trainer_state.json, Lightning's metrics.csv, MLflow's folders."""
+trainer_state.json, Lightning's metrics.csv, MLflow's folders; and msprobe's dump.json."""
 import csv
 import json
 import os
@@ -127,3 +127,33 @@ def test_mlflows_folders(tmp_path, scales):
     (other / "loss").write_text(rows([2.5]))
     refused = run("analyze", tmp_path / "mlruns", code=1).stderr
     assert "2 MLflow runs" in refused and "abc" in refused and "def" in refused
+
+
+def write_dump(folder, bad_layer, layers=4):
+    """As msprobe writes it: nodes in the order in which they run, from `bad_layer` on infinite."""
+    def tensor(largest):
+        return {"type": "torch.Tensor", "dtype": "torch.float16", "shape": [2, 4], "Max": largest,
+                "Min": -1.0, "Mean": 0.5, "Norm": 2.5, "requires_grad": True}
+    folder.mkdir(parents=True)
+    nodes = {}
+    for layer in range(layers):
+        given = 2.0 if layer <= bad_layer else inf
+        made = 2.0 if layer < bad_layer else inf
+        nodes[f"Module.z{layers - layer}.Linear.forward.0"] = {
+            "input_args": [tensor(given)], "input_kwargs": {}, "output": [tensor(made)]}
+    dump = {"task": "statistics", "level": "L0", "framework": "pytorch", "dump_data_dir": None,
+            "data": nodes}
+    (folder / "dump.json").write_text(json.dumps(dump, indent=1))
+    (folder / "stack.json").write_text("{}")
+
+
+def test_msprobes_dump_names_the_first_node_that_makes_infinities(tmp_path):
+    write_dump(tmp_path / "step7" / "rank0", bad_layer=3)
+    write_dump(tmp_path / "step7" / "rank1", bad_layer=2)
+    write_dump(tmp_path / "step6" / "rank0", bad_layer=4)
+    done = run("analyze", tmp_path)
+    assert "step 7, rank 1: 'Module.z2.Linear.forward.0', node 3 of its dump" in done.stderr
+    assert done.stdout.startswith("Module.z2.Linear.forward.0.output.0 and 2 other tensors hold")
+    peaks = {p["name"]: p for p in analyzed(tmp_path / "step6")["peaks"]}
+    assert peaks["Module.z4.Linear.forward.0.input.0"]["max_abs"] == 2.0
+    assert peaks["Module.z4.Linear.forward.0.input.0"]["role"] == "activation"

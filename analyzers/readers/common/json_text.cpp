@@ -99,7 +99,10 @@ class Sax : public nlohmann::json_sax<nlohmann::json> {
   /// Where the parser stopped, and why; empty where it did not.
   const std::string& error() const { return error_; }
 
-  bool null() override { return true; }
+  bool null() override {
+    events_.null();
+    return !events_.done();
+  }
   bool boolean(bool value) override { return number(value ? 1 : 0); }
   bool number_integer(number_integer_t value) override {
     return number(static_cast<double>(value));

@@ -24,6 +24,7 @@ class JsonEvents {
   /// true and false are 1 and 0; NaN, Infinity and -Infinity are numbers, bare and as strings.
   virtual void number(double value) = 0;
   virtual void text(const std::string& value) = 0;
+  virtual void null() {}
 
   /// Whether all that is wanted is read: the rest is not looked at.
   virtual bool done() const { return false; }

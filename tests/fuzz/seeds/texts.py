@@ -121,6 +121,23 @@ def metrics_csv():
     yield "two", folder([("a.csv", table), ("b.csv", table)])
 
 
+def msprobe_dump():
+    def tensor(largest, least, dtype="torch.float16"):
+        return {"type": "torch.Tensor", "dtype": dtype, "shape": [2], "Max": largest, "Min": least}
+    nodes = {
+        "Module.a.Linear.forward.0": {
+            "input_args": [tensor(1.5, -2.0), None, [tensor(True, False, "torch.bool")]],
+            "input_kwargs": {"mask": tensor(0.0, -float("inf"))}, "output": [tensor("inf", -1.0)],
+            "parameters": {"weight": tensor(0.5, -0.5)}},
+        "Module.a.Linear.backward.0": {"input": [tensor(float("nan"), 0)], "output": [None]},
+        "Module.a.Linear.parameters_grad": {"weight": [tensor(1e-8, 0.0)]},
+        "x.0.debug": tensor(None, None, "Float32")}
+    text = json.dumps({"task": "statistics", "level": "mix", "dump_data_dir": None, "data": nodes},
+                      indent=1)
+    yield "one", folder([("dump.json", text)])
+    yield "ranks", folder([(f"step0/rank{rank}/dump.json", text) for rank in (0, 1)])
+
+
 def mlflow():
     loss = "1712000000000 2.5 0\n1712000000001 nan 1\n1712000000002 inf 2 data digest\n"
     run = [("metrics/train/loss", loss), ("metrics/lr", "1712000000000 0.5\n1712000000001 0.25\n")]
@@ -143,7 +160,7 @@ def seeds():
     for data in shards():
         yield "any_log", "shards", data
     for kind in (wandb, te_statistics, deepspeed_csv, console, paddle, msprobe, trainer_state,
-                 metrics_csv, mlflow):
+                 metrics_csv, mlflow, msprobe_dump):
         for name, data in kind():
             yield kind.__name__, name, data
             yield kind.__name__, f"{name}-cut", data[:-3]
