@@ -19,6 +19,7 @@ struct Overflow {
   /// own.
   bool of_named = false;
   bool confirms = false;  ///< a message just before may have told of the same step
+  bool bare = false;      ///< never with a scale: others of its program may name it
 
   bool operator==(const Overflow&) const = default;
 };
@@ -47,7 +48,8 @@ struct Periodic {
   bool applied = false;  ///< `steps` counts applied updates alone
   std::optional<std::int64_t> skipped;
   bool of_interval = false;
-  std::optional<InEpoch> in_epoch = {};  ///< EpochSteps makes these steps of the run
+  std::string_view counter = "num_updates";  ///< where it counts updates: what it calls them
+  std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run
 };
 
 /// What a progress bar has done of how many.

@@ -23,7 +23,8 @@
 //   loss scale is already at minimum (1).": fairseq2; the step is repeated.
 // * "overflow, drop step, loss scale adjust to 1024.0": MindYOLO; with "still update" in the place
 //   of "drop step" the update is applied.
-// * "Found overflow. Skip step": Colossal-AI.
+// * "Found overflow. Skip step", by every rank, and before it, by one, where the scale comes down,
+//   "Overflow occurs, the loss scale is adjusted to 32768.0": Colossal-AI, InternEvo.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -152,19 +153,33 @@ std::optional<Overflow> mindyolo_overflow(std::string_view line) {
   return found.next ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> colossal_overflow(std::string_view) { return Overflow{}; }
+std::optional<Overflow> colossal_scale(std::string_view line) {
+  Overflow found;
+  found.next = number_after(line, "the loss scale is adjusted to");
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> colossal_overflow(std::string_view) {
+  Overflow found;
+  found.bare = true;
+  return found;
+}
 
 /// A line that has the mark is of that form.
 struct Form {
   std::string_view mark;
   std::optional<Overflow> (*read)(std::string_view line);
 };
-constexpr Form kForms[] = {
-    {"Attempted loss scale", attempted_overflow},         {"Gradient overflow.", apex_overflow},
-    {"verflow detected at step", fairseq2_overflow},      {"verflow detected", fairseq_overflow},
-    {"overflow, drop step", mindyolo_overflow},           {"dynamic loss scale", of_named},
-    {"Found inf or nan, current scale", paddle_overflow}, {"optimizer not run", paddlenlp_overflow},
-    {"Found overflow. Skip step", colossal_overflow}};
+constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
+                           {"Gradient overflow.", apex_overflow},
+                           {"verflow detected at step", fairseq2_overflow},
+                           {"verflow detected", fairseq_overflow},
+                           {"overflow, drop step", mindyolo_overflow},
+                           {"dynamic loss scale", of_named},
+                           {"Found inf or nan, current scale", paddle_overflow},
+                           {"optimizer not run", paddlenlp_overflow},
+                           {"Overflow occurs, the loss scale", colossal_scale},
+                           {"Found overflow. Skip step", colossal_overflow}};
 
 }  // namespace
 
@@ -210,7 +225,8 @@ bool ends_at_minimum(std::string_view line) {
 std::vector<std::string_view> messages_in(std::string_view line) {
   // What all these messages end with, before a number, and where each stands next.
   constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",
-                                       "educing hysteresis to ", "setting loss scale to"};
+                                       "educing hysteresis to ", "setting loss scale to",
+                                       "loss scale is adjusted to "};
   std::array<std::size_t, std::size(ends)> next{};
   const auto next_end = [&](std::size_t from) {
     std::size_t first = std::string_view::npos;

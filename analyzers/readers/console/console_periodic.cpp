@@ -120,7 +120,8 @@ std::optional<Periodic> mindyolo_progress(std::string_view line) {
 
 std::optional<Periodic> fairseq2_progress(std::string_view line) {
   const auto steps = count_after(line, "Train Metrics (step ");
-  return steps ? std::optional(Periodic{*steps, true, std::nullopt, false}) : std::nullopt;
+  if (!steps) return std::nullopt;
+  return Periodic{*steps, true, std::nullopt, false, "fairseq2's step"};
 }
 
 std::optional<Periodic> nemo_progress(std::string_view line) {
@@ -143,9 +144,9 @@ std::optional<Periodic> icefall_progress(std::string_view line) {
   if (!epoch || !batch || !has(line, "loss[")) return std::nullopt;
   const std::int64_t rank = icefall_rank(line.substr(0, at)).value_or(0);
   if (const auto all = count_after(line, "global_batch_idx:")) {
-    return Periodic{*all, false, std::nullopt, false, InEpoch{std::nullopt, rank}};
+    return Periodic{*all, false, std::nullopt, false, {}, InEpoch{std::nullopt, rank}};
   }
-  return Periodic{*batch + 1, false, std::nullopt, false, InEpoch{*epoch, rank}};
+  return Periodic{*batch + 1, false, std::nullopt, false, {}, InEpoch{*epoch, rank}};
 }
 
 struct Form {

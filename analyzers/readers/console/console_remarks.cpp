@@ -58,15 +58,21 @@ std::vector<std::string> ConsoleSteps::remarks() const {
     remarks.push_back(fmt::format("{} overflows have no step; the first {} are kept",
                                   pending_count_.low, kMostHeld));
   }
-  if (counts_updates_) {
-    remarks.push_back(
-        "the log (num_updates, or fairseq2's step) counts applied updates: a step number here is "
-        "that count plus the skipped steps before it");
+  if (!counts_updates_.empty()) {
+    remarks.push_back(counts_updates_ +
+                      " counts applied updates: a step number here is that count plus the skipped "
+                      "steps before it");
   }
   if (counts_batches_) {
     remarks.push_back(
         "the log counts batches from each epoch's beginning: an epoch is taken to end with its "
         "last printed batch, so step numbers after the first epoch are at least these");
+  }
+  if (not_counted_ > 0) {
+    remarks.push_back(fmt::format(
+        "{} {} of a skipped step without a scale and not counted: each rank prints such lines, and "
+        "those that name the scale are counted; a step at which the scale stayed shows none",
+        not_counted_, not_counted_ == 1 ? "line is" : "lines are"));
   }
   if (applied_ > 0) {
     remarks.push_back(fmt::format(

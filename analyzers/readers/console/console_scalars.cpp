@@ -64,6 +64,18 @@ LineScalars ConsoleSteps::with_applied(LineScalars scalars) {
   return scalars;
 }
 
+/// Of one step they are of that, and it is counted once.
+void ConsoleSteps::count_bare(const Periodic& done) {
+  const std::uint64_t bare = std::exchange(bare_, 0);
+  if (bare == 0) return;
+  if (done.steps - done_ != 1) {
+    not_counted_ += bare;
+  } else if (pending_count_.high == 0) {
+    pending_.emplace_back();
+    pending_count_ += Interval(1);
+  }
+}
+
 void ConsoleSteps::note_epoch(const Periodic& done) {
   if (!done.in_epoch || !done.in_epoch->epoch) return;
   if (!epoch_) epoch_ = done.in_epoch->epoch;

@@ -120,6 +120,10 @@ void ConsoleSteps::take(const Overflow& overflow) {
 
 /// A message that names no iteration: of every rank, where it does not say of which.
 void ConsoleSteps::take_message(const Overflow& overflow) {
+  if (survey_.names_scales && overflow.bare) {
+    ++bare_;  // of each rank, and mostly of the step of a message that names one
+    return;
+  }
   if (overflow.confirms && last_ && !last_->confirms && last_->attempted == overflow.attempted) {
     return;
   }
@@ -236,7 +240,7 @@ void ConsoleSteps::place_pending(const Periodic& done, std::optional<double> sca
 /// The attempted steps of a line that counts applied updates, as far as overflows are in the log.
 Periodic ConsoleSteps::in_attempts(const Periodic& done) {
   Periodic attempted = done;
-  counts_updates_ = true;
+  counts_updates_ = done.counter;
   const std::int64_t more = done.steps - updates_;
   attempted.steps = more < 0 ? restarted_at(done.steps)
                              : done_ + more + static_cast<std::int64_t>(pending_count_.low);
@@ -267,6 +271,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   note_epoch(done);
   if (done.of_interval) interval_ = done.skipped;
   if (back) go_back(done);
+  count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
   if (done.steps > done_) {
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
@@ -337,6 +342,7 @@ void ConsoleSteps::number_pending() {
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
   end_run();
+  not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be

@@ -177,6 +177,7 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
     if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {
       ++survey.overflows;
+      survey.names_scales |= line.overflow->next.has_value();
       runs.take(*line.overflow);
       pairs.take(*line.overflow);
       by_rank.take(*line.overflow);
