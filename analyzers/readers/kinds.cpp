@@ -11,10 +11,14 @@
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_log.hpp"
 #include "analyzers/readers/console/deepspeed_csv.hpp"
+#include "analyzers/readers/metrics/metrics_csv.hpp"
+#include "analyzers/readers/metrics/mlflow.hpp"
+#include "analyzers/readers/metrics/trainer_state.hpp"
 #include "analyzers/readers/run_log/ranks.hpp"
 #include "analyzers/readers/run_log/read_run_log.hpp"
 #include "analyzers/readers/run_log/run_samples.hpp"
 #include "analyzers/readers/statistics/msprobe.hpp"
+#include "analyzers/readers/statistics/msprobe_dump.hpp"
 #include "analyzers/readers/statistics/paddle.hpp"
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
@@ -142,6 +146,10 @@ constexpr std::array kKinds = {
     Kind{statistics::is_te_statistics, statistics::read_te_statistics},
     Kind{statistics::is_paddle, statistics::read_paddle},
     Kind{statistics::is_msprobe, statistics::read_msprobe},
+    Kind{statistics::is_msprobe_dump, statistics::read_msprobe_dump},
+    Kind{metrics::is_trainer_state, metrics::read_trainer_state, nullptr, false},
+    Kind{metrics::is_metrics_csv, metrics::read_metrics_csv, nullptr, false},
+    Kind{metrics::is_mlflow, metrics::read_mlflow, nullptr, false},
     Kind{console::is_deepspeed_csv, console::read_deepspeed_csv, nullptr, false},
     Kind{console::is_console_log, console::read_console_log, nullptr, false},
     Kind{has_tensor_files, read_tensor_files, read_whole_files},

@@ -214,7 +214,9 @@ def of_the_tests(folder):
         place.mkdir()
         for file in data.split(b"\x1e"):
             file_name, _, contents = file.partition(b"\n")
-            (place / file_name.decode()).write_bytes(contents)
+            file = place / file_name.decode()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(contents)
     for target, name, data in tensors.seeds():
         if target in ("safetensors", "npy"):
             (folder / f"seed-{name}.{target}").write_bytes(data)

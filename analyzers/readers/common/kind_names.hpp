@@ -9,7 +9,7 @@
 namespace halfscope::analyzers::readers::common {
 
 /// In the order of kinds().
-inline constexpr std::array<std::string_view, 12> kKindNames = {
+inline constexpr std::array<std::string_view, 16> kKindNames = {
     "folders of a run log for each rank",
     "run logs (a folder with run.json)",
     "TensorBoard event files",
@@ -17,6 +17,10 @@ inline constexpr std::array<std::string_view, 12> kKindNames = {
     "Transformer Engine statistics logs",
     "lines of Paddle's tensor checker",
     "msprobe monitor CSV files",
+    "msprobe dumps (dump.json)",
+    "Hugging Face trainer states (trainer_state.json)",
+    "CSV files of metrics by step (Lightning's metrics.csv)",
+    "MLflow metrics",
     "DeepSpeed's CSV metrics",
     "console logs of DeepSpeed, Apex, fairseq or Megatron-LM",
     "folders of tensor files",

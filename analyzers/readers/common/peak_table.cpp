@@ -8,7 +8,9 @@
 namespace halfscope::analyzers::readers::common {
 void PeakTable::add(const std::string& tensor, log::Role role, std::int64_t step,
                     const Magnitudes& found) {
-  Tensor& of = tensors_.try_emplace(tensor, Tensor{role, {}}).first->second;
+  const auto [named, is_first] = tensors_.try_emplace(tensor, Tensor{role, {}});
+  if (is_first) added_.push_back(named);
+  Tensor& of = named->second;
   const auto [place, is_new] = of.steps.try_emplace(step, found);
   if (is_new) return;
   Magnitudes& known = place->second;
@@ -28,19 +30,23 @@ bool PeakTable::skips_steps() const {
   });
 }
 
-void PeakTable::tell(Timeline& timeline) const {
+void PeakTable::tell(Timeline& timeline, bool as_added) const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_) {
     // A role that is known is as good as a name that says it.
     if (tensor.role == log::Role::unknown) names.push_back(name);
   }
   if (names.size() == tensors_.size()) timeline.names(names);
-  for (const auto& [name, tensor] : tensors_) {
-    for (const auto& [step, found] : tensor.steps) {
+  auto order = added_;
+  if (!as_added) {
+    std::ranges::sort(order, {}, [](const auto& at) -> const std::string& { return at->first; });
+  }
+  for (const auto& at : order) {
+    for (const auto& [step, found] : at->second.steps) {
       frames::StepPeak peak;
-      peak.role = tensor.role;
+      peak.role = at->second.role;
       peak.step = step;
-      peak.tensor = name;
+      peak.tensor = at->first;
       peak.max_abs = found.largest.high;
       if (found.largest.low < found.largest.high) peak.at_least = found.largest.low;
       if (std::isfinite(peak.max_abs)) peak.min_abs_nonzero = found.smallest_nonzero;
@@ -52,11 +58,13 @@ void PeakTable::tell(Timeline& timeline) const {
 namespace {
 
 /// Says what a log of printed extremes leaves open.
-void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSelection& selection,
+void tell_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelection& selection,
                const frames::Visitor& visit) {
   if (!visit.kind) return;
   using frames::Gap;
-  frames::LogKind kind{name, {Gap::rounded, Gap::dtype}};
+  frames::LogKind kind{of.name, {}};
+  if (of.rounded) kind.gaps.push_back(Gap::rounded);
+  kind.gaps.push_back(Gap::dtype);
   if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
   kind.gaps.push_back(Gap::counts);
   kind.gaps.push_back(Gap::updates);
@@ -66,7 +74,7 @@ void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSe
 
 }  // namespace
 
-void read_peaks(const std::string& name, const log::OpenPath& log,
+void read_peaks(const PeakLog& kind, const log::OpenPath& log,
                 const std::vector<std::filesystem::path>& files, const PeakReader& read,
                 const TimelineSelection& selection, const frames::Visitor& visit,
                 frames::Notes& notes) {
@@ -78,8 +86,8 @@ void read_peaks(const std::string& name, const log::OpenPath& log,
     before += bytes_of({file});
   }
   Timeline timeline(log.path.string(), selection, visit);
-  peaks.tell(timeline);
-  tell_kind(name, peaks, selection, visit);
+  peaks.tell(timeline, kind.in_order);
+  tell_kind(kind, peaks, selection, visit);
   timeline.finish(notes);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/common/scalar_tags.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -61,16 +63,28 @@ std::optional<ScalarMeaning> scalar_meaning(std::string_view tag) {
                                                 "train_loss_step"};
   static constexpr std::string_view norms[] = {"grad_norm", "gradient_norm", "global_grad_norm",
                                                "total_grad_norm", "gnorm"};
+  static constexpr std::string_view evaluations[] = {"eval_loss", "val_loss", "valid_loss",
+                                                     "validation_loss"};
   const std::vector<std::string> parts = parts_of(tag);
   if (is_loss_scale(parts)) return ScalarMeaning::loss_scale;
   if (is_learning_rate(parts)) return ScalarMeaning::learning_rate;
   if (parts.back() == "found_inf") return ScalarMeaning::found_inf;
   if (is_one_of(parts.back(), norms)) return ScalarMeaning::gradient_norm;
-  if (is_one_of(parts.back(), losses) &&
-      std::none_of(parts.begin(), parts.end() - 1, is_validation)) {
-    return ScalarMeaning::loss;
+  if (is_one_of(parts.back(), evaluations)) return ScalarMeaning::evaluation_loss;
+  if (!is_one_of(parts.back(), losses)) return std::nullopt;
+  return std::any_of(parts.begin(), parts.end() - 1, is_validation) ? ScalarMeaning::evaluation_loss
+                                                                    : ScalarMeaning::loss;
+}
+
+void tell_scalar(Timeline& timeline, ScalarMeaning meaning, std::int64_t step, double value) {
+  switch (meaning) {
+    case ScalarMeaning::loss: timeline.loss(step, value); break;
+    case ScalarMeaning::learning_rate: timeline.learning_rate(step, value); break;
+    case ScalarMeaning::loss_scale: timeline.loss_scale(step, value); break;
+    case ScalarMeaning::found_inf: timeline.found_inf(step, value != 0); break;
+    case ScalarMeaning::gradient_norm: timeline.gradient_norm(step, value); break;
+    case ScalarMeaning::evaluation_loss: timeline.evaluation_loss(step, value); break;
   }
-  return std::nullopt;
 }
 
 void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
@@ -79,14 +93,20 @@ void ScalarTags::take(const std::string& tag, std::int64_t step, double value) {
   if (!meaning) return;
   std::string& chosen = chosen_[static_cast<std::size_t>(*meaning)];
   if (chosen.empty()) chosen = tag;
-  if (chosen != tag) return;
-  switch (*meaning) {
-    case ScalarMeaning::loss: timeline_.loss(step, value); break;
-    case ScalarMeaning::learning_rate: timeline_.learning_rate(step, value); break;
-    case ScalarMeaning::loss_scale: timeline_.loss_scale(step, value); break;
-    case ScalarMeaning::found_inf: timeline_.found_inf(step, value != 0); break;
-    case ScalarMeaning::gradient_norm: timeline_.gradient_norm(step, value); break;
+  if (chosen != tag) {
+    if (unused_.empty()) {
+      unused_ = tag;
+      used_ = chosen;
+    }
+    return;
   }
+  tell_scalar(timeline_, *meaning, step, value);
+}
+
+void ScalarTags::tell_unused(const std::string& log, frames::Notes& notes) const {
+  if (unused_.empty()) return;
+  notes.push_back(fmt::format("{}: '{}' and '{}' mean the same; the first is used", log,
+                              log::printable(used_), log::printable(unused_)));
 }
 
 }  // namespace halfscope::analyzers::readers::common

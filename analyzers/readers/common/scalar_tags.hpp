@@ -18,19 +18,25 @@ enum class ScalarMeaning : std::uint8_t {
   learning_rate,
   loss_scale,
   found_inf,
-  gradient_norm
+  gradient_norm,
+  evaluation_loss
 };
 
 /// By the last part of a tag, whatever its case and separators: "train/loss", "lm loss",
-/// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale".
-/// Empty for all else, and for a loss of validation ("eval/loss").
+/// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale",
+/// "eval/loss", "val_loss". Empty for all else.
 std::optional<ScalarMeaning> scalar_meaning(std::string_view tag);
+
+/// Tells the timeline a value by what it means.
+void tell_scalar(Timeline& timeline, ScalarMeaning meaning, std::int64_t step, double value);
 
 /// Hands a log's scalars to a timeline. Of several tags that mean the same the first one holds.
 class ScalarTags {
  public:
   explicit ScalarTags(Timeline& timeline) : timeline_(timeline) {}
   void take(const std::string& tag, std::int64_t step, double value);
+  /// Notes which tag was left out for another of the same meaning, if any: the first such.
+  void tell_unused(const std::string& log, frames::Notes& notes) const;
   /// The tag that is taken for something; empty where none is.
   const std::string& chosen(ScalarMeaning meaning) const {
     return chosen_[static_cast<std::size_t>(meaning)];
@@ -38,7 +44,8 @@ class ScalarTags {
 
  private:
   Timeline& timeline_;
-  std::array<std::string, 5> chosen_;  // by meaning; empty: none yet
+  std::array<std::string, 6> chosen_;  // by meaning; empty: none yet
+  std::string unused_, used_;          // the first tag that was left out, and that for which
 };
 
 }  // namespace halfscope::analyzers::readers::common

@@ -28,7 +28,8 @@ std::optional<Number> parse(std::string_view text) {
 constexpr std::size_t kFilesLookedAt = 64;  // to tell what a folder is
 constexpr std::size_t kFoldersLookedAt = 64;
 
-/// The folders in a folder that are neither hidden nor links, by name.
+}  // namespace
+
 std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> folders;
   std::error_code error, unreadable;
@@ -41,8 +42,6 @@ std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folde
   std::sort(folders.begin(), folders.end());
   return folders;
 }
-
-}  // namespace
 
 std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int levels,
                                                bool (*is_one)(const log::OpenPath& file)) {

@@ -22,6 +22,9 @@ std::vector<std::filesystem::path> files_below(const log::OpenPath& log, int lev
 bool any_file_below(const log::OpenPath& log, int levels,
                     bool (*is_one)(const log::OpenPath& file));
 
+/// The folders in a folder that are neither hidden nor links, by name. Never throws.
+std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder);
+
 /// Their bytes together, as far as they can be asked.
 std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files);
 

@@ -27,9 +27,11 @@ ConsoleLine console_line(std::string_view line) {
   found.periodic = periodic_of(line);
   found.bar = bar_of(line);
   found.scalars = scalars_of(line, found.periodic.has_value(), found.bar.has_value());
-  found.at_minimum = line.find("loss scale already at minimum") != std::string_view::npos;
+  found.applied = applied_of(line);
+  found.at_minimum = ends_at_minimum(line);
   if (found.overflow) check_scale(found.overflow->next, found.odd_scale);
   if (found.overflow) check_scale(found.overflow->attempted, found.odd_scale);
+  if (found.applied) check_scale(found.applied->next, found.odd_scale);
   check_scale(found.scalars.loss_scale, found.odd_scale);
   return found;
 }

@@ -19,6 +19,7 @@ struct Overflow {
   /// own.
   bool of_named = false;
   bool confirms = false;  ///< a message just before may have told of the same step
+  bool bare = false;      ///< never with a scale: others of its program may name it
 
   bool operator==(const Overflow&) const = default;
 };
@@ -29,6 +30,17 @@ struct OverflowIteration {
   std::optional<std::int64_t> iteration;
 };
 
+/// Of an update that was applied although gradients overflowed.
+struct AppliedOverflow {
+  std::optional<double> next;  ///< what the scale is from then on
+};
+
+/// Batches of an epoch, which some programs count from each epoch's beginning.
+struct InEpoch {
+  std::optional<std::int64_t> epoch;  ///< empty: they are counted over all epochs
+  std::int64_t rank = 0;              ///< who prints it
+};
+
 /// So many steps are done. `skipped` of all of them, or, `of_interval`, of those since the last
 /// such line. The scale of the same line is the one of the next step.
 struct Periodic {
@@ -36,6 +48,8 @@ struct Periodic {
   bool applied = false;  ///< `steps` counts applied updates alone
   std::optional<std::int64_t> skipped;
   bool of_interval = false;
+  std::string_view counter = "num_updates";  ///< where it counts updates: what it calls them
+  std::optional<InEpoch> in_epoch = {};      ///< EpochSteps makes these steps of the run
 };
 
 /// What a progress bar has done of how many.
@@ -50,6 +64,7 @@ struct LineScalars {
   std::optional<std::int64_t> nan_iterations;  ///< since the last such line
   std::optional<std::int64_t> step;            ///< of a field of the bar
   std::optional<double> evaluation_loss;
+  std::optional<bool> found_inf;  ///< the step's gradients overflowed, and it was skipped
 
   /// Of training: an evaluation's loss tells nothing of its steps.
   bool any() const {
@@ -60,6 +75,7 @@ struct LineScalars {
 struct ConsoleLine {
   std::optional<Overflow> overflow;
   std::optional<OverflowIteration> iteration;
+  std::optional<AppliedOverflow> applied;
   std::optional<Periodic> periodic;
   std::optional<Bar> bar;
   LineScalars scalars;
@@ -68,7 +84,7 @@ struct ConsoleLine {
 
   /// Whether it is of a console log: a progress bar alone may be any program's.
   bool any() const {
-    return overflow || iteration || periodic || at_minimum || scalars.any() ||
+    return overflow || iteration || applied || periodic || at_minimum || scalars.any() ||
            scalars.evaluation_loss;
   }
 };
@@ -80,9 +96,12 @@ ConsoleLine console_line(std::string_view line);
 /// into one log; the line itself where it has one or none.
 std::vector<std::string_view> messages_in(std::string_view line);
 
-/// Both in files of their own: console_overflows.cpp and console_progress.cpp.
+/// In files of their own: console_overflows.cpp, console_periodic.cpp and console_progress.cpp.
 std::optional<Overflow> overflow_of(std::string_view line);
 std::optional<OverflowIteration> iteration_of(std::string_view line);
+std::optional<AppliedOverflow> applied_of(std::string_view line);
+/// The run ended since its loss scale could not be lowered any more.
+bool ends_at_minimum(std::string_view line);
 std::optional<Periodic> periodic_of(std::string_view line);
 std::optional<Bar> bar_of(std::string_view line);
 /// Of a line that tells steps, or a bar, or values between braces as Hugging Face's Trainer prints.

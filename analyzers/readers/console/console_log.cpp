@@ -79,6 +79,7 @@ struct Engine {
   void take(const ConsoleSteps& from) {
     kind.perhaps_skipped += from.perhaps_skipped();
     kind.ended_at_minimum |= from.at_minimum();
+    kind.skips_at_least |= from.skips_at_least();
     if (from.ranks().ranks > 1) kind.ranks = from.ranks();
     if (!kind.counted_from && from.counted_from()) {
       kind.counted_from = std::max(*from.counted_from(), first_step);

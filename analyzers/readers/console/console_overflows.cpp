@@ -18,7 +18,13 @@
 //   and optim/dynamic_loss_scaler.py.
 // * "Found inf or nan, current scale is: 32768.0, decrease to: 32768.0*0.5" and "optimizer not run,
 //   scale_before: 32768.0, scale_after: 16384.0": Paddle and PaddleNLP.
-// * "Found overflow. Skip step": Colossal-AI.
+// * "Overflow detected at step 7, ignoring gradient, decreasing loss scale from 64 to 32." and
+// "...,
+//   loss scale is already at minimum (1).": fairseq2; the step is repeated.
+// * "overflow, drop step, loss scale adjust to 1024.0": MindYOLO; with "still update" in the place
+//   of "drop step" the update is applied.
+// * "Found overflow. Skip step", by every rank, and before it, by one, where the scale comes down,
+//   "Overflow occurs, the loss scale is adjusted to 32768.0": Colossal-AI, InternEvo.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -129,7 +135,35 @@ std::optional<Overflow> paddlenlp_overflow(std::string_view line) {
   return found.attempted && found.next ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Overflow> colossal_overflow(std::string_view) { return Overflow{}; }
+std::optional<Overflow> fairseq2_overflow(std::string_view line) {
+  Overflow found;
+  constexpr std::string_view kFrom = "decreasing loss scale from ";
+  if (const auto from = after(line, kFrom)) {
+    found.attempted = number_after(line, kFrom);
+    found.next = number_after(*from, " to ");
+  } else {
+    found.attempted = found.next = number_after(line, "already at minimum (");
+  }
+  return found.attempted && found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> mindyolo_overflow(std::string_view line) {
+  Overflow found;
+  found.next = number_after(line, "loss scale adjust to");
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> colossal_scale(std::string_view line) {
+  Overflow found;
+  found.next = number_after(line, "the loss scale is adjusted to");
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Overflow> colossal_overflow(std::string_view) {
+  Overflow found;
+  found.bare = true;
+  return found;
+}
 
 /// A line that has the mark is of that form.
 struct Form {
@@ -138,10 +172,13 @@ struct Form {
 };
 constexpr Form kForms[] = {{"Attempted loss scale", attempted_overflow},
                            {"Gradient overflow.", apex_overflow},
+                           {"verflow detected at step", fairseq2_overflow},
                            {"verflow detected", fairseq_overflow},
+                           {"overflow, drop step", mindyolo_overflow},
                            {"dynamic loss scale", of_named},
                            {"Found inf or nan, current scale", paddle_overflow},
                            {"optimizer not run", paddlenlp_overflow},
+                           {"Overflow occurs, the loss scale", colossal_scale},
                            {"Found overflow. Skip step", colossal_overflow}};
 
 }  // namespace
@@ -171,10 +208,25 @@ std::optional<OverflowIteration> iteration_of(std::string_view line) {
   return found;
 }
 
+std::optional<AppliedOverflow> applied_of(std::string_view line) {
+  if (!has(line, "overflow, still update")) return std::nullopt;
+  return AppliedOverflow{number_after(line, "loss scale adjust to")};
+}
+
+bool ends_at_minimum(std::string_view line) {
+  // Of DeepSpeed, of fairseq2 twice, and of icefall.
+  constexpr std::string_view kMarks[] = {
+      "loss scale already at minimum", "loss scale is already at minimum",
+      "gradients are scaled down to minimum", "grad_scale is too small, exiting"};
+  if (!has(line, "minimum") && !has(line, "too small")) return false;
+  return std::ranges::any_of(kMarks, [&](std::string_view mark) { return has(line, mark); });
+}
+
 std::vector<std::string_view> messages_in(std::string_view line) {
   // What all these messages end with, before a number, and where each stands next.
   constexpr std::string_view ends[] = {"educing loss scale to ", "reducing to ",
-                                       "educing hysteresis to ", "setting loss scale to"};
+                                       "educing hysteresis to ", "setting loss scale to",
+                                       "loss scale is adjusted to "};
   std::array<std::size_t, std::size(ends)> next{};
   const auto next_end = [&](std::size_t from) {
     std::size_t first = std::string_view::npos;

@@ -58,10 +58,27 @@ std::vector<std::string> ConsoleSteps::remarks() const {
     remarks.push_back(fmt::format("{} overflows have no step; the first {} are kept",
                                   pending_count_.low, kMostHeld));
   }
-  if (counts_updates_) {
+  if (!counts_updates_.empty()) {
+    remarks.push_back(counts_updates_ +
+                      " counts applied updates: a step number here is that count plus the skipped "
+                      "steps before it");
+  }
+  if (counts_batches_) {
     remarks.push_back(
-        "num_updates counts applied updates: a step number here is that count plus the skipped "
-        "steps before it");
+        "the log counts batches from each epoch's beginning: an epoch is taken to end with its "
+        "last printed batch, so step numbers after the first epoch are at least these");
+  }
+  if (not_counted_ > 0) {
+    remarks.push_back(fmt::format(
+        "{} {} of a skipped step without a scale and not counted: each rank prints such lines, and "
+        "those that name the scale are counted; a step at which the scale stayed shows none",
+        not_counted_, not_counted_ == 1 ? "line is" : "lines are"));
+  }
+  if (applied_ > 0) {
+    remarks.push_back(fmt::format(
+        "{} {} that gradients overflowed and the update was applied all the same: no step was "
+        "skipped there",
+        applied_, applied_ == 1 ? "line says" : "lines say"));
   }
   if (survey_.steps == StepSource::bar && any_step_) {
     remarks.push_back("no line has a step: steps are taken from the progress bar");

@@ -64,8 +64,9 @@ void ConsoleSteps::take(const ConsoleLine& line, std::uint64_t number) {
     named_.other();
     adjacent_ = false;
   }
+  if (line.applied) take(*line.applied);
   if (line.periodic) {
-    take(*line.periodic, line.scalars);
+    take(*line.periodic, with_applied(line.scalars));
   } else if (line.scalars.any() && (!line.bar || of_training || line.scalars.step)) {
     take_scalars(line.scalars);
   }
@@ -119,6 +120,10 @@ void ConsoleSteps::take(const Overflow& overflow) {
 
 /// A message that names no iteration: of every rank, where it does not say of which.
 void ConsoleSteps::take_message(const Overflow& overflow) {
+  if (survey_.names_scales && overflow.bare) {
+    ++bare_;  // of each rank, and mostly of the step of a message that names one
+    return;
+  }
   if (overflow.confirms && last_ && !last_->confirms && last_->attempted == overflow.attempted) {
     return;
   }
@@ -235,7 +240,7 @@ void ConsoleSteps::place_pending(const Periodic& done, std::optional<double> sca
 /// The attempted steps of a line that counts applied updates, as far as overflows are in the log.
 Periodic ConsoleSteps::in_attempts(const Periodic& done) {
   Periodic attempted = done;
-  counts_updates_ = true;
+  counts_updates_ = done.counter;
   const std::int64_t more = done.steps - updates_;
   attempted.steps = more < 0 ? restarted_at(done.steps)
                              : done_ + more + static_cast<std::int64_t>(pending_count_.low);
@@ -263,8 +268,10 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   const bool other = same && counts_another_interval(done);
   const bool back = done.steps < done_ || other, again = same && !other;
   any_step_ = true;
+  note_epoch(done);
   if (done.of_interval) interval_ = done.skipped;
   if (back) go_back(done);
+  count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
   if (done.steps > done_) {
     place_pending(done, scalars.loss_scale, static_cast<std::int64_t>(named));
@@ -320,43 +327,9 @@ void ConsoleSteps::go_back(const Periodic& done) {
   pending_count_ = {std::min(pending_count_.low, most), std::min(pending_count_.high, most)};
 }
 
-void ConsoleSteps::tell(std::int64_t step, const LineScalars& scalars) {
-  if (scalars.loss) timeline_.loss(step, *scalars.loss);
-  if (scalars.learning_rate) timeline_.learning_rate(step, *scalars.learning_rate);
-  if (scalars.gradient_norm) timeline_.gradient_norm(step, *scalars.gradient_norm);
-  if (scalars.nan_iterations) timeline_.nan_iterations(step, *scalars.nan_iterations);
-}
-
-/// Of a line that tells no steps itself: those of the progress bar, of a field in it, or none.
-void ConsoleSteps::take_scalars(LineScalars scalars) {
-  const bool none = survey_.steps == StepSource::none && !scalars.step;
-  if (none && survey_.overflows) return;  // entries are numbered by these
-  if (survey_.steps == StepSource::lines && !scalars.step) {
-    // Lines that tell steps have their own scalars: it tells what broke alone.
-    const auto broke = [](std::optional<double>& value) {
-      if (value && std::isfinite(*value)) value.reset();
-    };
-    broke(scalars.loss);
-    scalars.learning_rate.reset();
-    scalars.loss_scale.reset();
-  }
-  any_step_ |= scalars.step.has_value();
-  const std::int64_t step = scalars.step ? *scalars.step
-                            : none       ? entry_++
-                                         : bar_done_.value_or(done_);
-  tell(step, scalars);
-  if (scalars.loss_scale) timeline_.loss_scale(step, *scalars.loss_scale);
-}
-
 void ConsoleSteps::forget_pending() {
   pending_.clear();
   pending_count_ = {};
-}
-
-void ConsoleSteps::tell_scale() {
-  if (!scale_) return;
-  timeline_.loss_scale(scale_step_, *scale_);
-  timeline_.recorded_scale("loss scale", scale_step_, *scale_);
 }
 
 void ConsoleSteps::number_pending() {
@@ -369,6 +342,7 @@ void ConsoleSteps::number_pending() {
 void ConsoleSteps::finish(const Untold& untold) {
   named_.other();
   end_run();
+  not_counted_ += std::exchange(bare_, 0);
   tell_named(kEnd);
   if (survey_.steps == StepSource::bar && done_ > 0) timeline_.reached(done_);
   if (scale_ != scale_before_) tell_scale();  // of a step that is not known to be

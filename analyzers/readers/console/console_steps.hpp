@@ -48,6 +48,8 @@ class ConsoleSteps {
   std::vector<frames::OtherScaler> other_scalers() const;
   /// Steps that may have been skipped beyond those told.
   std::uint64_t perhaps_skipped() const;
+  /// Some skipped steps may have had no message that counts.
+  bool skips_at_least() const { return not_counted_ > 0; }
   /// What was odd, one line each, without the file's name.
   std::vector<std::string> remarks() const;
 
@@ -63,6 +65,10 @@ class ConsoleSteps {
   void end_run();
   void take_bar(const Bar& bar);
   void take(const Periodic& done, const LineScalars& scalars);
+  void take(const AppliedOverflow& applied);
+  LineScalars with_applied(LineScalars scalars);
+  void note_epoch(const Periodic& done);
+  void count_bare(const Periodic& done);
   void take_scalars(LineScalars scalars);
   void tell(std::int64_t step, const LineScalars& scalars);
   bool counts_another_interval(const Periodic& done) const;
@@ -98,6 +104,13 @@ class ConsoleSteps {
   std::int64_t scale_step_ = 0;                 // the first step of scale_
   std::int64_t entry_ = 0;                      // the next one of scalars that have no step
   std::optional<std::int64_t> bar_done_;
+  std::uint64_t applied_ = 0;            // overflows whose update was applied
+  std::optional<double> applied_scale_;  // what the last of these left
+  // Messages that name no scale, in a log in which some do: since the last periodic line, and those
+  // that were not counted.
+  std::uint64_t bare_ = 0, not_counted_ = 0;
+  bool applied_now_ = false;           // since the last periodic line
+  std::optional<std::int64_t> epoch_;  // the first
   std::optional<int> rank_, scaler_;
   std::map<int, frames::OtherScaler> other_scalers_;
   using Scales = std::pair<double, double>;
@@ -108,7 +121,9 @@ class ConsoleSteps {
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again
   bool any_step_ = false, numbered_ = false, went_back_ = false, at_minimum_ = false;
-  bool counted_messages_ = false, adjacent_ = false, counts_updates_ = false;
+  bool counted_messages_ = false, adjacent_ = false;
+  std::string counts_updates_;   // what counts them, where something does
+  bool counts_batches_ = false;  // of epochs, more than one
 };
 
 }  // namespace halfscope::analyzers::readers::console

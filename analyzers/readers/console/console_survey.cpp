@@ -14,6 +14,7 @@
 
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/console/console_engines.hpp"
+#include "analyzers/readers/console/console_epochs.hpp"
 #include "analyzers/readers/console/console_ranks.hpp"
 #include "analyzers/readers/console/console_words.hpp"
 
@@ -141,12 +142,16 @@ void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
   constexpr std::size_t kBatch = 4096;  // parts that are read in parallel, and then seen in order
   common::TextLines lines(file, progress, before, in_all);
   std::vector<ReadPart> parts;
+  EpochSteps epochs;
   const auto see_all = [&] {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, parts.size(), 64), [&](const auto& range) {
       for (std::size_t i = range.begin(); i < range.end(); ++i) parts[i].read();
     });
-    for (const ReadPart& part : parts) {
-      for (const ConsoleLine& line : part.lines) see(line, part.number, part.cut);
+    for (ReadPart& part : parts) {
+      for (ConsoleLine& line : part.lines) {
+        epochs.to_steps(line);
+        see(line, part.number, part.cut);
+      }
     }
     parts.clear();
   };
@@ -172,6 +177,7 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
     if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {
       ++survey.overflows;
+      survey.names_scales |= line.overflow->next.has_value();
       runs.take(*line.overflow);
       pairs.take(*line.overflow);
       by_rank.take(*line.overflow);

@@ -34,6 +34,7 @@ struct Survey {
   std::uint64_t overflows = 0;                ///< messages of them
   std::optional<int> rank;                    ///< of which most messages are; of several the first
   bool paired = false;                        ///< PairedMessages
+  bool names_scales = false;                  ///< some message of an overflow
   bool counts_skips = false;                  ///< some line counts skipped steps
   std::string bar;                            ///< bar_name() of that of training; empty: none
   std::optional<std::int64_t> first, last;    ///< steps that lines tell

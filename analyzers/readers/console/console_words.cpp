@@ -18,15 +18,45 @@ bool is_word(char c) {
 }
 
 /// How an escape sequence begins: as a byte, or as JSON and Python write that byte.
-constexpr std::array<std::string_view, 4> kEscapes = {"\x1b[", "\\u001b[", "\\x1b[", "\\033["};
+constexpr std::array<std::string_view, 4> kEscapes = {"\x1b", "\\u001b", "\\x1b", "\\033"};
+
+/// ECMA-48, 5.4: parameters, and a final byte, of which terminals use letters.
+std::size_t end_of_control(std::string_view text, std::size_t at) {
+  at = text.find_first_not_of("0123456789:;<=>?", at);
+  const bool ends =
+      at != std::string_view::npos && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
+  return ends ? at + 1 : 0;
+}
+
+/// An operating system command: up to BEL or "ESC \\", as a title or a link.
+std::size_t end_of_command(std::string_view text, std::size_t at, std::string_view escape) {
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\a') return at + 1;
+    if (text.substr(at).starts_with("\\u0007")) return at + 6;
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with(escape)) {
+      return rest.substr(escape.size()).starts_with('\\') ? at + escape.size() + 1 : 0;
+    }
+  }
+  return 0;
+}
 
 /// Its length at the beginning of a text, 0 where there is none.
 std::size_t escape_at(std::string_view text) {
-  for (const std::string_view begin : kEscapes) {
-    if (!text.starts_with(begin)) continue;
-    const std::size_t end = text.find_first_not_of("0123456789;?", begin.size());
-    if (end != std::string_view::npos && std::isalpha(static_cast<unsigned char>(text[end]))) {
-      return end + 1;
+  for (const std::string_view escape : kEscapes) {
+    if (!text.starts_with(escape) || text.size() == escape.size()) continue;
+    const std::size_t at = escape.size() + 1;
+    switch (text[escape.size()]) {
+      case '[': return end_of_control(text, at);
+      case ']': return end_of_command(text, at, escape);
+      case '(':
+      case ')': return at < text.size() ? at + 1 : 0;  // a character set
+      case '=':
+      case '>':
+      case '7':
+      case '8':
+      case 'M': return escape == "\x1b" ? at : 0;  // single functions
+      default: return 0;
     }
   }
   return 0;

@@ -177,13 +177,8 @@ void tell(const Metric& metric, Timeline& timeline) {
     const std::int64_t of = step + (after_step ? 1 : 0);
     timeline.recorded_scale(metric.name, of, value);
     timeline.recorded_scale(metric.file, of, value);
-    if (after_step || !metric.meaning) continue;
-    switch (*metric.meaning) {
-      case ScalarMeaning::loss: timeline.loss(step, value); break;
-      case ScalarMeaning::learning_rate: timeline.learning_rate(step, value); break;
-      case ScalarMeaning::loss_scale: timeline.loss_scale(step, value); break;
-      case ScalarMeaning::found_inf: timeline.found_inf(step, value != 0); break;
-      case ScalarMeaning::gradient_norm: timeline.gradient_norm(step, value); break;
+    if (!after_step && metric.meaning) {
+      common::tell_scalar(timeline, *metric.meaning, step, value);
     }
   }
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "analyzers/readers/common/contradictions.hpp"
+#include "analyzers/readers/common/csv_cells.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/common/peak_table.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
@@ -58,18 +59,6 @@ Role role_of(std::string_view what) {
   const auto* const found = std::find_if(std::begin(kFiles), std::end(kFiles),
                                          [what](const auto& row) { return row.first == what; });
   return found == std::end(kFiles) ? Role::unknown : found->second;
-}
-
-/// The cells of a line. pandas quotes those that hold a comma, as shapes do.
-void split(std::string_view line, std::vector<std::string_view>& cells) {
-  cells.clear();
-  for (;;) {
-    std::size_t end = line.find(',');
-    if (line.starts_with('"')) end = line.find(',', line.find('"', 1));
-    cells.push_back(line.substr(0, end));
-    if (end == std::string_view::npos) return;
-    line.remove_prefix(end + 1);
-  }
 }
 
 /// A column by its name, and the last decimal that any of its cells has: no more than it is rounded
@@ -126,7 +115,7 @@ class MsprobeFile {
  private:
   void see_decimals() {
     common::TextLines lines(file_);
-    split(lines.next().value_or(""), cells_);
+    common::split_cells(lines.next().value_or(""), cells_);
     const auto column = [this](std::string_view name) {
       const auto found = std::find(cells_.begin(), cells_.end(), name);
       Column c;
@@ -142,7 +131,7 @@ class MsprobeFile {
     nans_ = column("nans");
     while (const auto line = lines.next()) {
       if (line->size() > kLongestLine) continue;
-      split(*line, cells_);
+      common::split_cells(*line, cells_);
       min_.see(cells_);
       max_.see(cells_);
       norm_.see(cells_);
@@ -152,7 +141,7 @@ class MsprobeFile {
   /// What is wrong with a line; empty where nothing is.
   std::string_view take(std::string_view line, std::uint64_t number, PeakTable& peaks) {
     if (line.size() > kLongestLine) return "is longer than 64 KiB";
-    split(line, cells_);
+    common::split_cells(line, cells_);
     const auto name = name_.in(cells_), step_text = step_.in(cells_), stage = stage_.in(cells_);
     if (!name || name->empty() || !step_text || !stage) return "has too few cells";
     const auto step = common::integer_in(*step_text);

@@ -5,12 +5,11 @@
 
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "analyzers/readers/common/json_text.hpp"
 #include "halfscope/log/error.hpp"
 
 namespace halfscope::analyzers::readers::wandb {
@@ -19,85 +18,7 @@ namespace {
 constexpr std::size_t kMostBins = std::size_t{1} << 16;     // W&B has 512 at most
 constexpr std::size_t kMostNumbers = std::size_t{1} << 20;  // of one object
 constexpr std::size_t kDeepest = 16;                        // of objects whose values are kept
-constexpr std::size_t kLongestString = std::size_t{1} << 24;
-constexpr std::size_t kShown = 40;  // of what is wrong
-
-/// JSON text in which NaN, Infinity and -Infinity, outside of strings, are strings.
-class JsonText {
- public:
-  explicit JsonText(std::string_view text) : text_(text) { look(); }
-
-  bool at_end() const { return instead_.empty() && at_ >= text_.size(); }
-  char current() const { return instead_.empty() ? text_[at_] : instead_.front(); }
-  void advance() {
-    if (!instead_.empty()) {
-      instead_.remove_prefix(1);
-    } else {
-      step();
-    }
-    if (instead_.empty()) look();
-  }
-
- private:
-  void step() {
-    const char c = text_[at_++];
-    if (!in_string_) {
-      in_string_ = c == '"';
-      length_ = 0;
-      return;
-    }
-    // Such a string would be held as a whole.
-    if (++length_ > kLongestString) text_ = text_.substr(0, at_);
-    if (escaped_ || c != '"') {
-      escaped_ = !escaped_ && c == '\\';
-    } else {
-      in_string_ = false;
-    }
-  }
-
-  /// Where one of the words begins, what is read in its place.
-  void look() {
-    if (in_string_ || at_ >= text_.size()) return;
-    const char c = text_[at_];
-    if (c != 'N' && c != 'I' && c != '-') return;
-    for (const std::string_view word : {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""}) {
-      const std::string_view bare = word.substr(1, word.size() - 2);
-      if (!text_.substr(at_).starts_with(bare)) continue;
-      at_ += bare.size();
-      instead_ = word;
-      return;
-    }
-  }
-
-  std::string_view text_, instead_;
-  std::size_t at_ = 0, length_ = 0;
-  bool in_string_ = false, escaped_ = false;
-};
-
-/// For nlohmann::json, which copies iterators: all copies share their place.
-class JsonIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = char;
-
-  explicit JsonIterator(JsonText* text) : text_(text) {}
-  char operator*() const { return text_->current(); }
-  JsonIterator& operator++() {
-    text_->advance();
-    return *this;
-  }
-  friend bool operator==(const JsonIterator& a, const JsonIterator& b) {
-    return a.done() == b.done();
-  }
-  friend bool operator!=(const JsonIterator& a, const JsonIterator& b) { return !(a == b); }
-
- private:
-  bool done() const { return text_ == nullptr || text_->at_end(); }
-  JsonText* text_;
-};
+constexpr std::size_t kShown = 40;                          // of what is wrong
 
 /// An object that is open.
 struct Object {
@@ -126,100 +47,70 @@ std::vector<double> edges_of(const Object& packed) {
   return edges;
 }
 
-/// Builds rows from a parser's events; of everything else it counts how deep it is.
-class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
+/// Builds rows; of everything else it counts how deep it is.
+class RowBuilder : public common::JsonEvents {
  public:
   explicit RowBuilder(const std::function<void(HistoryRow&&)>& visit) : visit_(visit) {}
 
-  /// Where the parser stopped, and why; empty where it did not.
-  const std::string& error() const { return error_; }
-
-  bool null() override { return true; }
-  bool boolean(bool value) override { return number(value ? 1 : 0); }
-  bool number_integer(number_integer_t value) override {
-    return number(static_cast<double>(value));
-  }
-  bool number_unsigned(number_unsigned_t value) override {
-    return number(static_cast<double>(value));
-  }
-  bool number_float(number_float_t value, const string_t&) override { return number(value); }
-  bool string(string_t& text) override {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (text == "NaN") return number(std::numeric_limits<double>::quiet_NaN());
-    if (text == "Infinity") return number(kInfinity);
-    if (text == "-Infinity") return number(-kInfinity);
-    if (skipped_ > 0 || in_list_ || open_.empty()) return true;
+  void text(const std::string& text) override {
+    if (skipped_ > 0 || in_list_ || open_.empty()) return;
     if (open_.back().key == "_type") open_.back().is_histogram = text == "histogram";
     if (open_.size() == 1 && open_.back().key == "_step") {
       row_.odd_step = "'" + text.substr(0, kShown) + "'";
     }
-    return true;
   }
-  bool binary(binary_t&) override { return true; }
 
-  bool start_object(std::size_t) override {
+  void start_object() override {
     if (skipped_ > 0 || in_list_ || open_.size() == kDeepest) {
       ++skipped_;
-      return true;
+      return;
     }
     Object object;
     if (!open_.empty()) object.prefix = open_.back().prefix + open_.back().key + '.';
     open_.push_back(std::move(object));
-    return true;
   }
-  bool key(string_t& name) override {
+  void key(const std::string& name) override {
     if (skipped_ == 0) open_.back().key = name;
-    return true;
   }
-  bool end_object() override {
+  void end_object() override {
     if (skipped_ > 0) {
       --skipped_;
-      return true;
+      return;
     }
     const Object object = std::move(open_.back());
     open_.pop_back();
     close(object);
-    return true;
   }
 
-  bool start_array(std::size_t) override {
+  void start_array() override {
     if (skipped_ > 0 || in_list_ || (open_.empty() && in_rows_)) {
       ++skipped_;
-      return true;
+      return;
     }
     (open_.empty() ? in_rows_ : in_list_) = true;
-    return true;
   }
-  bool end_array() override {
+  void end_array() override {
     if (skipped_ > 0) {
       --skipped_;
     } else {
       in_list_ = false;
     }
-    return true;
   }
 
-  bool parse_error(std::size_t, const std::string& token,
-                   const nlohmann::json::exception&) override {
-    error_ = "is not JSON at '" + log::printable(token.substr(0, kShown)) + "'";
-    return false;
-  }
-
- private:
-  bool number(double value) {
-    if (skipped_ > 0 || open_.empty()) return true;
+  void number(double value) override {
+    if (skipped_ > 0 || open_.empty()) return;
     Object& object = open_.back();
     if (!in_list_) {
       if (object.numbers.size() < kMostNumbers) object.numbers.emplace_back(object.key, value);
-      return true;
+      return;
     }
     std::vector<double>* const list = object.key == "values" ? &object.histogram.counts
                                       : object.key == "bins" ? &object.histogram.edges
                                                              : nullptr;
     if (list != nullptr && list->size() <= kMostBins) list->push_back(value);
-    return true;
   }
 
+ private:
   void close(const Object& object) {
     if (open_.empty()) return finish_row(object);
     Object& parent = open_.back();
@@ -257,23 +148,12 @@ class RowBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::uint64_t skipped_ = 0;  // arrays and objects inside of one that is not kept
   bool in_rows_ = false;       // in the array of all rows
   bool in_list_ = false;       // in an array of a row
-  std::string error_;
 };
 
 /// One JSON text. Returns what is wrong with it; empty where nothing is.
 std::string parse(std::string_view text, const std::function<void(HistoryRow&&)>& visit) {
   RowBuilder builder(visit);
-  // The parser is not recursive: what is nested takes a bit of memory a level.
-  const auto has = [text](std::string_view word) {
-    return text.find(word) != std::string_view::npos;
-  };
-  if (text.size() <= kLongestString && !has("NaN") && !has("Infinity")) {  // twice as fast
-    nlohmann::json::sax_parse(text, &builder);
-  } else {
-    JsonText json(text);
-    nlohmann::json::sax_parse(JsonIterator(&json), JsonIterator(nullptr), &builder);
-  }
-  return builder.error();
+  return common::read_json(text, builder);
 }
 
 bool is_blank(std::string_view line) {

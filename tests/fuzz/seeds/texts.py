@@ -99,6 +99,53 @@ def msprobe():
     yield "one", folder([("grad_reduced_0-99.csv", unreduced)])
 
 
+def trainer_state():
+    history = [{"epoch": 0.1, "grad_norm": float("nan"), "loss": 0.0, "step": 10},
+               {"grad_norm": None, "learning_rate": 1e-5, "loss": "2.5", "step": 20},
+               {"eval_loss": float("inf"), "step": 20},
+               {"step": 20, "train_loss": 2.0, "train_runtime": 3.5}]
+    state = {"global_step": 20, "log_history": history, "stateful_callbacks": {"a": [[1]]}}
+    early = dict(state, global_step=10, log_history=history[:1])
+    other = dict(state, log_history=history[1:])
+    name = "trainer_state.json"
+    yield "one", folder([(name, json.dumps(state, indent=2))])
+    yield "two", folder([("a/" + name, json.dumps(early)), ("b/" + name, json.dumps(state))])
+    yield "runs", folder([("a/" + name, json.dumps(other)), ("b/" + name, json.dumps(state))])
+
+
+def metrics_csv():
+    table = ("epoch,lr-AdamW,step,train_loss,loss_scale\n,0.001,49,,\n0,,49,2.5,65536.0\n"
+             "0,,99,nan,\n")
+    yield "lightning", folder([("version_0/metrics.csv", table)])
+    yield "chart", folder([("chart.csv", '"Step","run - train/loss"\r\n"1","2.5"\r\n')])
+    yield "two", folder([("a.csv", table), ("b.csv", table)])
+
+
+def msprobe_dump():
+    def tensor(largest, least, dtype="torch.float16"):
+        return {"type": "torch.Tensor", "dtype": dtype, "shape": [2], "Max": largest, "Min": least}
+    nodes = {
+        "Module.a.Linear.forward.0": {
+            "input_args": [tensor(1.5, -2.0), None, [tensor(True, False, "torch.bool")]],
+            "input_kwargs": {"mask": tensor(0.0, -float("inf"))}, "output": [tensor("inf", -1.0)],
+            "parameters": {"weight": tensor(0.5, -0.5)}},
+        "Module.a.Linear.backward.0": {"input": [tensor(float("nan"), 0)], "output": [None]},
+        "Module.a.Linear.parameters_grad": {"weight": [tensor(1e-8, 0.0)]},
+        "x.0.debug": tensor(None, None, "Float32")}
+    text = json.dumps({"task": "statistics", "level": "mix", "dump_data_dir": None, "data": nodes},
+                      indent=1)
+    yield "one", folder([("dump.json", text)])
+    yield "ranks", folder([(f"step0/rank{rank}/dump.json", text) for rank in (0, 1)])
+
+
+def mlflow():
+    loss = "1712000000000 2.5 0\n1712000000001 nan 1\n1712000000002 inf 2 data digest\n"
+    run = [("metrics/train/loss", loss), ("metrics/lr", "1712000000000 0.5\n1712000000001 0.25\n")]
+    yield "run", folder(run)
+    yield "runs", folder([(f"{name}/{file}", text) for name in "ab" for file, text in run])
+    yield "file", folder([("loss", loss)])
+
+
 def shards():
     """Of a sharded checkpoint, for the target that takes any folder."""
     shard_of = {"w": "a.safetensors", "b": "b.safetensors"}
@@ -112,7 +159,8 @@ def shards():
 def seeds():
     for data in shards():
         yield "any_log", "shards", data
-    for kind in (wandb, te_statistics, deepspeed_csv, console, paddle, msprobe):
+    for kind in (wandb, te_statistics, deepspeed_csv, console, paddle, msprobe, trainer_state,
+                 metrics_csv, mlflow, msprobe_dump):
         for name, data in kind():
             yield kind.__name__, name, data
             yield kind.__name__, f"{name}-cut", data[:-3]

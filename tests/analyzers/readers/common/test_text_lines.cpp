@@ -87,7 +87,11 @@ TEST_CASE("scalar tags: what frameworks call the loss, its scale and the learnin
     CHECK(common::scalar_meaning(tag) == M::learning_rate);
   }
   CHECK(common::scalar_meaning("found_inf") == M::found_inf);
-  for (const char* tag : {"eval/loss", "val_loss", "layer/scale", "lr-AdamW/pg2", "aux/loss_a"}) {
+  for (const char* tag : {"eval/loss", "eval_loss", "val_loss", "validation/lm loss"}) {
+    INFO(tag);
+    CHECK(common::scalar_meaning(tag) == M::evaluation_loss);
+  }
+  for (const char* tag : {"layer/scale", "lr-AdamW/pg2", "aux/loss_a", "test_loss_b"}) {
     INFO(tag);
     CHECK(!common::scalar_meaning(tag));
   }
