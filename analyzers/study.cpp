@@ -76,6 +76,7 @@ void add_lost(Findings& found) {
 }
 
 void add_log(const underflow::LogFindings& log, Findings& found) {
+  for (const frames::LogKind& kind : log.kinds) found.tool = std::max(found.tool, kind.tool);
   auto timeline = scale_history::timeline_facts(log);
   auto end = overflow::broken_end(log);
   if (end && !(timeline && timeline->collapse())) found.broken_ends.push_back(std::move(*end));
@@ -241,7 +242,7 @@ Study study(Findings&& findings, const Selection& selection,
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
   recommend::add_dynamic(all.advice, basis, replayed, harmless(all.analysis, options));
-  recommend::add_own_scale(all.advice, all.timelines);
+  recommend::add_own_scale(all.advice, all.tool, all.timelines);
   recommend::add_cures(all.advice, basis, selection);
   if (!policies) return all;
   replay::PolicyOptions replays = *policies;

@@ -47,6 +47,7 @@ struct Findings {
   std::vector<scale_history::TimelineFacts> run_timelines;  ///< of run logs: their scalars alone
   /// Of logs whose loss scale did not collapse: a collapse says how those ended.
   std::vector<overflow::BrokenEnd> broken_ends;
+  frames::Tool tool = frames::Tool::other;  ///< that wrote the logs; of several the last one there
   std::vector<underflow::TensorPeaks> peaks;
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()

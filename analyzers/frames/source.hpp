@@ -137,8 +137,20 @@ struct OtherScaler {
   std::optional<double> scale_last = {};  ///< what the last one left
 };
 
-/// Which tool wrote a log, as far as its kind shows.
-enum class Tool : std::uint8_t { other, tensorboard, deepspeed, paddle };
+/// Which tool wrote a log, as far as its kind shows; of several the last one here has the loss scale.
+enum class Tool : std::uint8_t {
+  other,
+  tensorboard,
+  transformers,
+  nemo,
+  megatron,
+  fairseq,
+  apex,
+  colossalai,
+  mindspore,
+  paddle,
+  deepspeed
+};
 
 /// What kind of log it is, in words ("TensorBoard histograms"), and what such a one leaves open.
 struct LogKind {

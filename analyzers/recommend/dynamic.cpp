@@ -91,6 +91,24 @@ std::optional<ScaleSettings> common_settings(std::span<const TimelineFacts> logs
   return all;
 }
 
+/// The policy of the tool that wrote a log, at the settings that serve it.
+std::string_view policy_of(frames::Tool tool) {
+  switch (tool) {
+    case frames::Tool::deepspeed: return "deepspeed,hysteresis=1";
+    case frames::Tool::nemo:
+    case frames::Tool::megatron: return "megatron";
+    case frames::Tool::fairseq: return "fairseq";
+    case frames::Tool::apex: return "apex";
+    case frames::Tool::colossalai: return "colossalai";
+    case frames::Tool::mindspore: return "mindspore";
+    case frames::Tool::paddle: return "paddle";
+    case frames::Tool::transformers:
+    case frames::Tool::tensorboard:
+    case frames::Tool::other: break;
+  }
+  return "torch";
+}
+
 /// A policy that starts where the run's scale settled.
 std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSettings& settings) {
   const auto usual = policy::number_of(policy, policy::info_of(policy).interval);
@@ -106,14 +124,17 @@ std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSe
 
 }  // namespace
 
-void add_own_scale(Recommendation& advice, std::span<const TimelineFacts> logs) {
+void add_own_scale(Recommendation& advice, frames::Tool tool,
+                   std::span<const TimelineFacts> logs) {
   if (advice.no_scale != NoScale::no_gradients) return;
   const auto settings = common_settings(logs);
   if (!settings) return;
+  const policy::Policy own = policy::make(policy_of(tool));
+  if (auto found = settled(own, *settings)) advice.dynamic.push_back(std::move(*found));
   for (const std::string_view text : kPolicies) {
-    if (auto found = settled(policy::make(text), *settings)) {
-      advice.dynamic.push_back(std::move(*found));
-    }
+    const policy::Policy policy = policy::make(text);
+    if (name_of(policy) == name_of(own)) continue;
+    if (auto found = settled(policy, *settings)) advice.dynamic.push_back(std::move(*found));
   }
 }
 

@@ -162,9 +162,10 @@ void add_scales(Recommendation& advice, const Basis& basis);
 void add_dynamic(Recommendation& advice, const Basis& basis,
                  std::span<const replay::StepSeries> runs, const replay::Harmless& harmless);
 
-/// Adds settings for dynamic scaling of logs without gradients, by what their own scales did;
-/// dynamic.cpp.
-void add_own_scale(Recommendation& advice, std::span<const scale_history::TimelineFacts> logs);
+/// Adds settings for dynamic scaling of logs without gradients, by what their own scales did.
+/// tool: that wrote them; dynamic.cpp.
+void add_own_scale(Recommendation& advice, frames::Tool tool,
+                   std::span<const scale_history::TimelineFacts> logs);
 
 /// Adds what goes beyond a scale: sums over ranks, layers, what to keep in FP32, memory. Reads logs
 /// of several ranks again.

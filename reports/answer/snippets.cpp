@@ -116,6 +116,17 @@ std::optional<Snippet> own_lines(const Recommendation& advice) {
   return Snippet{name, paste->where, name, {}, {paste->lines, paste->note}};
 }
 
+/// That of a log without gradients, where several frameworks share its policy.
+std::string_view framework_of(const analyzers::Study& study) {
+  const auto& dynamic = study.advice.dynamic;
+  if (dynamic.empty() || !dynamic.front().of_own_scale) return "";
+  switch (study.tool) {
+    case analyzers::frames::Tool::transformers: return "transformers";
+    case analyzers::frames::Tool::nemo: return "nemo";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> framework_names() {
@@ -152,6 +163,7 @@ std::vector<Snippet> snippets(const analyzers::Study& study) {
 const Snippet* snippet_of(const std::vector<Snippet>& snippets, const analyzers::Study& study,
                           std::string_view framework) {
   if (snippets.empty()) return nullptr;
+  if (framework.empty()) framework = framework_of(study);
   const auto found = std::ranges::find_if(snippets, [&](const Snippet& snippet) {
     if (!framework.empty()) return snippet.framework == framework;
     const auto& dynamic = study.advice.dynamic;

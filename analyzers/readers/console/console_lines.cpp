@@ -2,6 +2,7 @@
 #include "analyzers/readers/console/console_lines.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "analyzers/readers/console/console_words.hpp"
 
@@ -16,6 +17,36 @@ void check_scale(std::optional<double>& scale, std::optional<double>& odd) {
   if (!scale || (can_be_scale(*scale) && *scale != 0)) return;
   if (!odd) odd = scale;
   if (!can_be_scale(*scale)) scale.reset();
+}
+
+using frames::Tool;
+
+/// A line of interest that has the mark is of that tool.
+constexpr std::pair<std::string_view, Tool> kMarks[] = {
+    {"deepspeed", Tool::deepspeed},
+    {"skipped=", Tool::deepspeed},
+    {"overflow on iteration", Tool::other},  // DeepSpeed's and Apex's
+    {"number of skipped iterations", Tool::megatron},
+    {"loss scaler ", Tool::apex},
+    {"Using dynamic loss scale of", Tool::apex},
+    {"num_updates", Tool::fairseq},
+    {"ignoring gradient", Tool::fairseq},
+    {"optimizer not run", Tool::paddle},
+    {"Found inf or nan, current scale", Tool::paddle},
+    {"interval_runtime", Tool::paddle},
+    {"overflow cond", Tool::mindspore},
+    {"overflow, drop step", Tool::mindspore},
+    {"Found overflow. Skip step", Tool::colossalai},
+    {"Overflow occurs, the loss scale", Tool::colossalai},
+    {"reduced_train_loss", Tool::nemo},
+    {"'grad_norm': ", Tool::transformers},
+};
+
+Tool tool_of(std::string_view line) {
+  for (const auto& [mark, tool] : kMarks) {
+    if (line.find(mark) != std::string_view::npos) return tool;
+  }
+  return Tool::other;
 }
 
 }  // namespace
@@ -33,6 +64,7 @@ ConsoleLine console_line(std::string_view line) {
   if (found.overflow) check_scale(found.overflow->attempted, found.odd_scale);
   if (found.applied) check_scale(found.applied->next, found.odd_scale);
   check_scale(found.scalars.loss_scale, found.odd_scale);
+  if (found.any()) found.tool = tool_of(line);
   return found;
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analyzers/frames/source.hpp"
+
 namespace halfscope::analyzers::readers::console {
 
 /// A step that was skipped. Scales that can be none are skipped.
@@ -73,6 +75,7 @@ struct LineScalars {
 };
 
 struct ConsoleLine {
+  frames::Tool tool = frames::Tool::other;  ///< that prints such lines
   std::optional<Overflow> overflow;
   std::optional<OverflowIteration> iteration;
   std::optional<AppliedOverflow> applied;

@@ -187,6 +187,7 @@ void read_run(const ConsoleRun& run, const std::string& log, bool several, Readi
     const std::string name = two ? fmt::format("{} (engine {})", log, i + 1) : log;
     if ((several || two) && reading.visit.run) reading.visit.run(name);
     frames::LogKind& kind = engines[i]->kind;
+    for (const ConsoleFile& file : run) kind.tool = std::max(kind.tool, file.survey.tool);
     if (engines[i]->steps.numbered()) kind.gaps.push_back(frames::Gap::steps);
     if (reading.visit.kind) reading.visit.kind(kind);
     engines[i]->timeline.finish(reading.notes);

@@ -173,6 +173,7 @@ Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& 
   MessagesByRank by_rank;
   BarSurvey bars;
   for_each_console_line(file, [&](const ConsoleLine& line, std::uint64_t, bool) {
+    survey.tool = std::max(survey.tool, line.tool);
     if (line.bar) bars.take(*line.bar);
     if (line.overflow || line.scalars.any()) bars.follows();
     if (line.overflow) {

@@ -27,6 +27,7 @@ std::string bar_name(const Bar& bar);
 
 struct Survey {
   StepSource steps = StepSource::none;
+  frames::Tool tool = frames::Tool::other;  ///< whose lines they are, of several the last one
   frames::PrintingRanks ranks;
   bool torn_runs = false;  ///< lines of some runs are missing: RankRuns::some_torn(), or --ranks
   bool by_bursts = false;  ///< RankRuns::by_bursts()

@@ -230,7 +230,11 @@ void read_trainer_state(const log::OpenPath& log, const common::TimelineSelectio
   if (!why.empty()) notes.push_back(name + ": " + why + "; the rest is not read");
   reader.tell_notes(name, history.without_step(), notes);
   if (progress) progress(file.bytes().size(), file.bytes().size());
-  if (visit.kind) visit.kind({"Hugging Face trainer state", {frames::Gap::tensors}});
+  if (visit.kind) {
+    visit.kind({.name = "Hugging Face trainer state",
+                .gaps = {frames::Gap::tensors},
+                .tool = frames::Tool::transformers});
+  }
   timeline.finish(notes);
 }
 
