@@ -245,7 +245,8 @@ RunState state_of(const TimelineFacts& facts) {
   if (facts.slow_start) return RunState::slow_start;
   if (!none && facts.steps_at_least == 0) return RunState::unknown;
   if (facts.many_skipped()) return RunState::skipping;
-  return facts.few_skipped() ? RunState::normal : RunState::unknown;
+  const bool known = facts.few_skipped() && facts.other_scalers.empty();
+  return known ? RunState::normal : RunState::unknown;
 }
 
 /// Skipped steps, at the least or at the most, as far as the log tells of them.

@@ -161,3 +161,22 @@ TEST_CASE("a recommendation has fields of its own and no tensors", "[edge]") {
   CHECK_THROWS_AS(parse("lowest > 4%"), std::invalid_argument);
   CHECK_THROWS_AS(parse("lowest > 4 for weight_grad"), std::invalid_argument);
 }
+
+TEST_CASE("a log's state is a word, and what never came about holds no condition") {
+  using scale_history::RunState;
+  const auto subject = GENERATE(gates::Subject::tensor, gates::Subject::recommendation);
+  CHECK(judge("state == broken", RunState::broken, subject) == gates::Verdict::holds);
+  CHECK(judge("state != normal", RunState::normal, subject) == gates::Verdict::fails);
+  CHECK(judge("skipped_share > 5%", underflow::Share{{4, 6}, 100}, subject) ==
+        gates::Verdict::undecided);
+  scale_history::TimelineFacts facts;
+  const auto condition = gates::parse_condition("collapsed_since >= 0", subject);
+  CHECK(gates::test(condition, *gates::measure(condition, facts)) == gates::Verdict::fails);
+  CHECK_FALSE(gates::measure(gates::parse_condition("last_scale < 2", subject), facts));
+  for (const char* const wrong : {"state > broken", "state == 1", "state == lost", "skipped > few",
+                                  "last_scale > 5%", "skipped > 3 for weight"}) {
+    CHECK_THROWS_AS(gates::parse_condition(wrong, subject), std::invalid_argument);
+  }
+  CHECK_THROWS_AS(gates::parse_condition("state == normal", gates::Subject::comparison),
+                  std::invalid_argument);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a loss scale settled, after how many steps it grows, and where it began anew.
+#include "analyzers/scale_history/scale_settings.hpp"
+
+#include "analyzers/scale_history/scale_jump.hpp"
+#include "analyzers/study.hpp"
+#include "catch.hpp"
+
+namespace halfscope::analyzers {
+namespace {
+
+using scale_history::RunState;
+using scale_history::TimelineFacts;
+
+struct Step {
+  double scale;
+  bool skipped = false;
+  std::optional<double> learning_rate = 0.1;
+};
+
+/// Of a log that tells each step, from 1 on.
+TimelineFacts facts_of(const std::vector<Step>& steps) {
+  underflow::Analysis analysis;
+  analysis.logs.resize(1);
+  analysis.logs[0].name = "log";
+  analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    log::StepScalars scalars;
+    scalars.step = static_cast<std::int64_t>(i) + 1;
+    scalars.loss_scale = steps[i].scale;
+    scalars.found_inf = steps[i].skipped;
+    scalars.learning_rate = steps[i].learning_rate;
+    analysis.logs[0].scalars.push_back(scalars);
+  }
+  const auto facts = findings_of(std::move(analysis)).timelines;
+  REQUIRE(facts.size() == 1);
+  return facts[0];
+}
+
+/// Doubles after `window` clean steps, and is halved at once.
+std::vector<Step> sawtooth(std::size_t periods, std::size_t window, double low) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < periods; ++i) {
+    steps.insert(steps.end(), window, Step{low});
+    steps.push_back({2 * low, true});
+  }
+  return steps;
+}
+
+TEST_CASE("a scale settles where it was for most steps, and shows its window") {
+  const TimelineFacts facts = facts_of(sawtooth(5, 100, 0x1p15));
+  REQUIRE(facts.settings);
+  CHECK(facts.settings->init == 0x1p15);
+  CHECK(facts.settings->window == Interval(100));
+  CHECK(facts.settings->longer == 1000);
+  CHECK(facts.state == RunState::normal);
+  CHECK(facts_of(sawtooth(3, 600, 8)).settings->longer == std::nullopt);  // costs little
+}
+
+TEST_CASE("a scale that does not move is nothing to set, unless steps are skipped") {
+  CHECK_FALSE(facts_of(std::vector<Step>(50, Step{1024})).settings);
+}
+
+TEST_CASE("skipped steps that left the scale make no shorter window") {
+  std::vector<Step> steps = sawtooth(3, 100, 256);
+  steps.insert(steps.end(), 30, Step{256});
+  steps.push_back({256, true});  // hysteresis
+  steps.insert(steps.end(), 100, Step{256});
+  steps.insert(steps.end(), 2, Step{512});
+  CHECK(facts_of(steps).settings->window == Interval(100));
+}
+
+TEST_CASE("a scale that rises further than growth takes it began anew") {
+  std::vector<Step> steps = sawtooth(3, 100, 0x1p15);
+  for (int log2 = 24; log2 > 15; --log2) steps.push_back({std::ldexp(1.0, log2), true});
+  steps.insert(steps.end(), 60, Step{0x1p15});
+  const TimelineFacts facts = facts_of(steps);
+  REQUIRE(facts.jump);
+  CHECK(facts.jump->from == 0x1p16);
+  CHECK(facts.jump->to == 0x1p24);
+  CHECK(facts.jump->by == 304);
+  CHECK(facts.jump->lost == 8);  // then it is back at 2^16
+  CHECK_FALSE(facts.jump->to_start);
+  CHECK_FALSE(facts_of(sawtooth(5, 20, 64)).jump);
+}
+
+TEST_CASE("a schedule that goes on at skipped steps is ahead") {
+  std::vector<Step> steps;
+  for (int i = 0; i < 40; ++i) steps.push_back({1024, i % 10 == 5, 0.1 + 0.001 * i});
+  CHECK(facts_of(steps).schedule_ahead == 4);
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (steps[i - 1].skipped) steps[i].learning_rate = steps[i - 1].learning_rate;
+  }
+  CHECK(facts_of(steps).schedule_ahead == 0);
+  CHECK(facts_of(steps).schedule_known == 4);
+}
+
+TEST_CASE("where the scale alone is told, a fall from the first one is a slow start") {
+  underflow::Analysis analysis;
+  analysis.logs.resize(1);
+  analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
+  for (const auto& [step, scale] : {std::pair(10, 0x1p24), std::pair(20, 0x1p16), std::pair(30, 0x1p16)}) {
+    log::StepScalars scalars;
+    scalars.step = step;
+    scalars.loss_scale = scale;
+    scalars.loss = 1;
+    analysis.logs[0].scalars.push_back(scalars);
+  }
+  const auto facts = findings_of(std::move(analysis)).timelines.at(0);
+  CHECK(facts.state == RunState::slow_start);
+  CHECK(facts.halvings == 8);
+}
+
+}  // namespace
+}  // namespace halfscope::analyzers
