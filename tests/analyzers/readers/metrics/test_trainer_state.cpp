@@ -43,6 +43,9 @@ TEST_CASE("trainer state: entries by step; a summary is no step, null is nothing
   CHECK(!told.scalars.at(30).loss_scale);
   CHECK(told.leaves_open(Gap::tensors));
   CHECK(told.notes.empty());
+  const Told summary = told_of(folder.write(
+      "summary", state("30", R"({"step": 30, "train_loss": 1.5, "train_runtime": 12.5})")));
+  CHECK(summary.scalars.empty());
 }
 
 TEST_CASE("trainer state: of a run's checkpoints the one that came furthest is used") {
