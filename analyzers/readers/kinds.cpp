@@ -11,6 +11,9 @@
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/console/console_log.hpp"
 #include "analyzers/readers/console/deepspeed_csv.hpp"
+#include "analyzers/readers/input/content.hpp"
+#include "analyzers/readers/input/standard_input.hpp"
+#include "analyzers/readers/logs_below.hpp"
 #include "analyzers/readers/metrics/metrics_csv.hpp"
 #include "analyzers/readers/metrics/mlflow.hpp"
 #include "analyzers/readers/metrics/trainer_state.hpp"
@@ -22,7 +25,6 @@
 #include "analyzers/readers/statistics/paddle.hpp"
 #include "analyzers/readers/statistics/te_statistics.hpp"
 #include "analyzers/readers/tensorboard/tensorboard.hpp"
-#include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 #include "analyzers/readers/tensors/file_samples.hpp"
 #include "analyzers/readers/tensors/tensor_folder.hpp"
 #include "analyzers/readers/tensors/tensor_frames.hpp"
@@ -132,7 +134,7 @@ void read_whole_files(const log::OpenPath& log, const Selection& s,
 
 bool is_file(const log::OpenPath& log) {
   std::error_code unreadable;
-  return fs::exists(log.path, unreadable) && !fs::is_directory(log.path, unreadable);
+  return input::exists(log.path) && !fs::is_directory(log.path, unreadable);
 }
 
 using run_log::visit_run_samples;
@@ -158,26 +160,6 @@ constexpr std::array kKinds = {
 };
 static_assert(kKinds.size() == common::kKindNames.size());
 
-std::string name_of(const Kind& kind) {
-  return std::string(common::kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
-}
-
-/// Names a run log one level below, or event files further down, if there are some.
-std::string hint_below(const fs::path& folder) {
-  std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (common::is_run_log(entry.path())) {
-      return "; '" + printable(entry.path().string()) + "' is a run log";
-    }
-  }
-  if (const auto run = tensorboard::folder_with_events_in(folder)) {
-    return "; folders in it hold TensorBoard event files, each of a run of its own: name one, as "
-           "'" +
-           printable(run->string()) + "'";
-  }
-  return "";
-}
-
 /// Logs of several kinds in one folder, as one timeline.
 void read_joined(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
                  const Progress& progress) {
@@ -201,6 +183,10 @@ void read_joined(const Log& log, const Selection& selection, const Visitor& visi
 
 std::span<const Kind> kinds() { return kKinds; }
 
+std::string name_of(const Kind& kind) {
+  return std::string(common::kKindNames[static_cast<std::size_t>(&kind - kKinds.data())]);
+}
+
 std::vector<const Kind*> kinds_of(const log::OpenPath& log) {
   std::vector<const Kind*> found;
   for (const Kind& kind : kKinds) {
@@ -212,11 +198,26 @@ std::vector<const Kind*> kinds_of(const log::OpenPath& log) {
   return found;
 }
 
-void for_each_frame(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
-                    const Progress& progress) {
+namespace {
+
+/// "; 'a.png' is a PNG image, ...": of a folder's first files.
+std::string files_text(const log::OpenPath& log) {
+  constexpr std::size_t kMostNamed = 4;
+  const std::vector<fs::path> files = common::files_of(log.path);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(files.size(), kMostNamed); ++i) {
+    const auto file = log.at(files[i]).open();
+    if (!file->is_regular()) continue;
+    text += fmt::format("{}'{}' is {}", text.empty() ? "; " : ", ",
+                        printable(files[i].filename().string()), input::content_of(*file).is);
+  }
+  return text;
+}
+
+void read_log(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
+              const Progress& progress) {
   const std::string shown = printable(log.path().string());
-  std::error_code unreadable;  // links in a circle
-  if (!fs::exists(log.path(), unreadable)) {
+  if (!input::exists(log.path())) {
     throw BadInput(shown + ": no such file or folder; check the path");
   }
   if (log::is_of_kernel(log.path())) {
@@ -231,7 +232,17 @@ void for_each_frame(const Log& log, const Selection& selection, const Visitor& v
   }
   log::RunLog::is_one(log.path());  // where it is laid out as one, it says what is missing
   throw BadInput(shown + ": holds no file that Halfscope can read; expected " +
-                 common::names_of_kinds() + " (docs/logs.md)" + hint_below(log.path()));
+                 common::names_of_kinds() + " (docs/logs.md)" + files_text(log.opened()) +
+                 list_text(logs_below(log.path())));
+}
+
+}  // namespace
+
+void for_each_frame(const Log& log, const Selection& selection, const Visitor& visit, Notes& notes,
+                    const Progress& progress) {
+  if (!log.note().empty()) notes.push_back(log.note());
+  read_log(log, selection, visit, notes, progress);
+  for (std::string& note : log.opened().files.notes(log.path())) notes.push_back(std::move(note));
 }
 
 }  // namespace halfscope::analyzers::readers

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analyzers/frames/whole_tensors.hpp"
@@ -33,6 +34,8 @@ struct Kind {
 };
 
 std::span<const Kind> kinds();
+/// "console logs of ..."
+std::string name_of(const Kind& kind);
 
 /// Log::kinds() of one that nothing is known of yet.
 std::vector<const Kind*> kinds_of(const log::OpenPath& log);

@@ -1,37 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyzers/readers/logs.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <optional>
+#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "analyzers/readers/input/open_input.hpp"
 #include "analyzers/readers/kinds.hpp"
+#include "analyzers/readers/logs_below.hpp"
+#include "halfscope/log/error.hpp"
+#include "halfscope/log/run_log.hpp"
 
 namespace halfscope::analyzers::readers {
 
 struct Log::State {
   log::OpenPath path;
   std::optional<std::vector<const Kind*>> kinds = {};
+  std::string note = {};
 };
+
+Log::Log(const std::filesystem::path& path) : Log(log::OpenPath(path, input::open_files())) {}
 
 Log::Log(const log::OpenPath& path) : state_(std::make_shared<State>(State{path})) {}
 
 const log::OpenPath& Log::opened() const { return state_->path; }
+
+const std::string& Log::note() const { return state_->note; }
 
 std::span<const Kind* const> Log::kinds() const {
   if (!state_->kinds) state_->kinds = kinds_of(state_->path);
   return *state_->kinds;
 }
 
+namespace {
+
+/// Whether a folder is laid out as a run log, and something is missing.
+bool is_broken_run_log(const std::filesystem::path& log) {
+  try {
+    log::RunLog::is_one(log);
+    return false;
+  } catch (const log::BadInput&) {
+    return true;
+  }
+}
+
+}  // namespace
+
 struct Logs::State {
-  log::OpenFiles files;  // of all: a file that two logs have is opened once, too
+  log::OpenFiles files =
+      input::open_files();  // of all: a file that two logs have is opened once, too
   std::map<std::filesystem::path, Log> logs;
 };
 
 Logs::Logs() : state_(std::make_shared<State>()) {}
 
 const Log& Logs::at(const std::filesystem::path& log) const {
-  return state_->logs.try_emplace(log, log::OpenPath(log, state_->files)).first->second;
+  const auto known = state_->logs.find(log);
+  if (known != state_->logs.end()) return known->second;
+  Log found(log::OpenPath(log, state_->files));
+  std::error_code unreadable;
+  if (std::filesystem::is_directory(log, unreadable) && found.kinds().empty() &&
+      !is_broken_run_log(log)) {
+    const LogsBelow below = logs_below(log);
+    if (below.all && below.logs.size() == 1) {
+      const LogsBelow::Found& one = below.logs.front();
+      found = Log(log::OpenPath(one.path, state_->files));
+      found.state_->note =
+          fmt::format("{}: is no log itself; the one log in it is read, {} ({})",
+                      log::printable(log.string()), log::printable(one.path.string()), one.is);
+    }
+  }
+  return state_->logs.emplace(log, std::move(found)).first->second;
 }
 
 }  // namespace halfscope::analyzers::readers

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "halfscope/log/open_file.hpp"
 
@@ -17,17 +18,20 @@ struct Kind;
 class Log {
  public:
   /// Opens nothing yet. A path alone stands for a log that is read once.
-  Log(const std::filesystem::path& path) : Log(log::OpenPath(path)) {}
+  Log(const std::filesystem::path& path);
   Log(const log::OpenPath& path);
 
   const std::filesystem::path& path() const { return opened().path; }
   const log::OpenPath& opened() const;
+  /// What is to be said of the place where it was found; mostly nothing.
+  const std::string& note() const;
   /// Which kinds it is of, in the order of the table: several where they lie in one folder; none
   /// where nothing is understood. Looked for when it is asked first.
   std::span<const Kind* const> kinds() const;
 
  private:
   struct State;
+  friend class Logs;
   std::shared_ptr<State> state_;
 };
 
@@ -35,6 +39,7 @@ class Log {
 class Logs {
  public:
   Logs();
+  /// Where a folder is no log and has one in a folder below, that one.
   const Log& at(const std::filesystem::path& log) const;
 
  private:

@@ -50,6 +50,7 @@ Comparison run_comparison(const Options& options) {
   const Both<std::string> scales = recorded_scales(options.recorded_scale);
   const Both<Selection> selections = {selection_of_run(options, scales.a),
                                       selection_of_run(options, scales.b)};
+  options::open_standard_input(options.logs);
   options::Progress bar("reading");
   const auto progress = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); };
   Comparison comparison = analyzers::compare::compare_logs(
@@ -94,7 +95,8 @@ void add_compare(options::Parser& parser) {
   command
       .option("RUN", options->logs,
               "two runs, A then B: run log folders, folders of tensor files, or .safetensors, "
-              ".npy, .npz files")
+              ".npy, .npz files; - for standard input")
+      .rewrite(options::standard_input_once())
       .required()
       .values(2);
   options::add_reading(command, *options);

@@ -134,9 +134,11 @@ int run(Options options) {
 }
 
 void add_inputs(options::Command& command, Options& options) {
-  command.option(
-      "LOG", options.logs,
-      "run logs, with the largest gradient of every step; several logs are reported separately");
+  command
+      .option("LOG", options.logs,
+              "run logs, with the largest gradient of every step; - for standard input; several "
+              "logs are reported separately")
+      .rewrite(options::standard_input_once());
   command
       .option("--amax", options.magnitudes,
               "instead of LOG: a text file with the largest unscaled gradient magnitude of one "

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analyzers/readers/input/standard_input.hpp"
 #include "cli/options/exit.hpp"
 #include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
@@ -22,6 +23,7 @@ namespace halfscope::cli::options {
 namespace {
 
 using analyzers::frames::Selection;
+using analyzers::readers::input::kStandardInput;
 
 template <typename T>
 bool parse_whole(std::string_view text, T& value) {
@@ -99,11 +101,30 @@ std::string percent_to_share(std::string& text) {
 
 }  // namespace
 
+std::function<std::string(std::string&)> standard_input_once() {
+  const auto typed = std::make_shared<bool>(false);
+  return [typed](std::string& log) -> std::string {
+    if (log == kStandardInput) log = "./" + log;  // a file of that name
+    if (log != "-") return "";
+    if (std::exchange(*typed, true)) return "'-' (standard input) can be given only once";
+    log = kStandardInput;
+    return "";
+  };
+}
+
+void open_standard_input(const std::vector<std::string>& logs) {
+  if (std::find(logs.begin(), logs.end(), kStandardInput) != logs.end()) {
+    analyzers::readers::input::take_standard_input();
+  }
+}
+
 void add_logs(Command& command, LogOptions& options) {
   command
       .option("LOG", options.logs,
               "run log folders, tensor files, folders of tensor files, or other tools' logs "
-              "(docs/logs.md); several logs are reported separately")
+              "(docs/logs.md), compressed or not; - for standard input; several logs are reported "
+              "separately")
+      .rewrite(standard_input_once())
       .required();
   add_reading(command, options);
 }
@@ -324,6 +345,7 @@ analyzers::underflow::Target target_of(const LogOptions& options) {
 }
 
 analyzers::Findings run_analysis(const LogOptions& options) {
+  open_standard_input(options.logs);
   const std::vector<std::filesystem::path> logs(options.logs.begin(), options.logs.end());
   std::optional<Progress> bar;  // one a phase
   const auto phases = [&bar](const std::string& what) {

@@ -31,6 +31,12 @@ struct LogOptions {
 /// What --subnormals takes.
 std::vector<std::string> subnormals_names();
 
+/// A log's path as typed, as the readers know it: "-" is standard input. For Option::rewrite, with
+/// a state that remembers that it was typed.
+std::function<std::string(std::string&)> standard_input_once();
+/// Takes standard input where it is among the logs. Throws log::BadInput.
+void open_standard_input(const std::vector<std::string>& logs);
+
 /// LOG..., --recorded-scale, --role, --as, --ranks and --threads: what every subcommand that reads
 /// logs takes.
 void add_logs(Command& command, LogOptions& options);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "analyzers/readers/input/standard_input.hpp"
 #include "halfscope/log/kernel_files.hpp"
 
 namespace halfscope::analyzers::readers::common {
@@ -20,8 +21,7 @@ namespace {
 
 /// Null where it is none that can be read.
 std::shared_ptr<const log::OpenFile> regular(const log::OpenPath& file) {
-  std::error_code unreadable;
-  if (!fs::is_regular_file(file.path, unreadable)) return nullptr;  // a device may wait
+  if (!input::is_file(file.path)) return nullptr;  // a device may wait
   auto opened = file.open();
   return opened->is_regular() ? opened : nullptr;
 }
@@ -49,8 +49,8 @@ std::string end_of(const log::OpenPath& file, std::size_t most) {
 
 std::vector<fs::path> files_of(const fs::path& log) {
   if (log::is_of_kernel(log)) return {};
+  if (input::is_file(log)) return {log};
   std::error_code error;
-  if (fs::is_regular_file(log, error)) return {log};
   std::vector<fs::path> files;
   fs::directory_iterator entries(log, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {

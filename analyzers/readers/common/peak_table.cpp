@@ -79,11 +79,11 @@ void read_peaks(const PeakLog& kind, const log::OpenPath& log,
                 const TimelineSelection& selection, const frames::Visitor& visit,
                 frames::Notes& notes) {
   PeakTable peaks;
-  const std::uint64_t in_all = bytes_of(files);
+  const std::uint64_t in_all = bytes_of(log, files);
   std::uint64_t before = 0;
   for (const std::filesystem::path& file : files) {
     read(log.at(file), before, in_all, peaks);
-    before += bytes_of({file});
+    before += bytes_of(log, {file});
   }
   Timeline timeline(log.path.string(), selection, visit);
   peaks.tell(timeline, kind.in_order);

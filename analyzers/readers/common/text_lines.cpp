@@ -70,13 +70,9 @@ bool any_file_below(const log::OpenPath& log, int levels,
   });
 }
 
-std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
+std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files) {
   std::uint64_t bytes = 0;
-  for (const std::filesystem::path& file : files) {
-    std::error_code unreadable;
-    const std::uintmax_t size = std::filesystem::file_size(file, unreadable);
-    if (!unreadable) bytes += size;
-  }
+  for (const std::filesystem::path& file : files) bytes += log.at(file).open()->size();
   return bytes;
 }
 
@@ -87,12 +83,19 @@ TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::
   text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::optional<std::string_view> TextLines::next() {
+std::optional<std::string_view> TextLines::peek() const {
   if (at_ >= text_.size()) return std::nullopt;
   const std::size_t end = std::min(text_.find('\n', at_), text_.size());
   std::string_view line = text_.substr(at_, end - at_);
   if (line.ends_with('\r')) line.remove_suffix(1);
-  at_ = end + 1;
+  return line;
+}
+
+std::optional<std::string_view> TextLines::next() {
+  const auto line = peek();
+  if (!line) return std::nullopt;
+  at_ += line->size();
+  at_ += at_ < text_.size() && text_[at_] == '\r' ? 2 : 1;
   ++number_;
   if (progress_ && at_ >= tell_at_) {
     progress_(before_ + std::min(at_, text_.size()), std::max<std::uint64_t>(in_all_, bytes()));

@@ -25,8 +25,8 @@ bool any_file_below(const log::OpenPath& log, int levels,
 /// The folders in a folder that are neither hidden nor links, by name. Never throws.
 std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folder);
 
-/// Their bytes together, as far as they can be asked.
-std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files);
+/// The bytes of some of a log's files together, as they are read: unpacked.
+std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
 
 /// The lines of a file of any size; the file is mapped, nothing is copied.
 class TextLines {
@@ -38,6 +38,10 @@ class TextLines {
 
   /// The next line without its end (LF or CRLF); empty after the last one.
   std::optional<std::string_view> next();
+  /// The line that next() would give.
+  std::optional<std::string_view> peek() const;
+  /// All of it.
+  std::string_view text() const { return text_; }
   /// Of the line that next() gave last; from 1.
   std::uint64_t number() const { return number_; }
   /// Whether that line has no end: the last one of a file that was cut off, perhaps.

@@ -2,9 +2,11 @@
 #include "analyzers/readers/console/console_log.hpp"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <iterator>
 #include <memory>
 
@@ -15,9 +17,12 @@
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_files.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
+#include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_steps.hpp"
 #include "analyzers/readers/console/console_survey.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/input/content.hpp"
+#include "analyzers/readers/input/text_encoding.hpp"
 
 namespace halfscope::analyzers::readers::console {
 
@@ -47,11 +52,45 @@ bool tells_any(std::string_view text) {
   return false;
 }
 
+/// The same of a text of any size, in parts.
+bool tells_anywhere(std::string_view text) {
+  constexpr std::size_t kPart = std::size_t{1} << 20;
+  std::atomic<bool> found = false;
+  tbb::parallel_for(std::size_t{0}, (text.size() + kPart - 1) / kPart, [&](std::size_t part) {
+    if (found) return;
+    // A line is of the part in which it begins; where none does, nothing further is looked for.
+    const std::string_view own = text.substr(part == 0 ? 0 : part * kPart - 1, kPart);
+    const std::size_t first = part == 0 ? 0 : own.find('\n');
+    if (first == std::string_view::npos) return;
+    const auto from = static_cast<std::size_t>(own.data() - text.data()) + first;
+    const std::size_t to = text.find('\n', std::min(text.size(), (part + 1) * kPart) - 1);
+    if (tells_any(text.substr(from, std::min(to, text.size()) - from))) found = true;
+  });
+  return found;
+}
+
+/// What lies between imports at the beginning and tracebacks at the end of a text.
+bool tells_between(const log::OpenPath& file) {
+  try {
+    const log::MappedFile mapped(file);
+    std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                          mapped.bytes().size());
+    text = input::without_zeros(text);
+    return input::is_text(text.substr(0, kLookedAt)) && tells_anywhere(text);
+  } catch (const log::BadInput&) {
+    return false;
+  }
+}
+
 bool is_console_file(const log::OpenPath& file) {
   const std::string begin = common::beginning_of(file, kLookedAt);
-  if (begin.find('\0') != std::string::npos) return false;  // no text
-  return tells_any(begin) ||
-         (begin.size() == kLookedAt && tells_any(common::end_of(file, kLookedAt)));
+  // A program that writes on after its log was emptied leaves zeros before what it writes.
+  const bool blank = begin.find_first_not_of('\0') == std::string::npos;
+  const bool text = input::is_text(begin) && !input::is_of_other_kind(begin);
+  if (begin.empty() || (!blank && !text)) return false;
+  if (tells_any(begin) || wrapping_of(begin).certain) return true;
+  if (begin.size() < kLookedAt) return false;
+  return tells_any(common::end_of(file, kLookedAt)) || tells_between(file);
 }
 
 /// What several files are read with.
@@ -122,8 +161,8 @@ void read_lines(const ConsoleFile& file, const std::vector<ConsoleSteps*>& engin
     split.give(line, number, engines);
   };
   for_each_console_line(reading.log.at(file.path), see, reading.progress, reading.done,
-                        reading.in_all);
-  reading.done += common::bytes_of({file.path});
+                        reading.in_all, &contradictions);
+  reading.done += common::bytes_of(reading.log, {file.path});
   contradictions.tell(printable(file.path.string()), reading.notes);
 }
 
@@ -205,11 +244,11 @@ void read_console_log(const log::OpenPath& log, const common::TimelineSelection&
                       const frames::Progress& progress) {
   std::vector<fs::path> paths = common::files_of(log.path);
   std::erase_if(paths, [&](const fs::path& file) { return !is_console_file(log.at(file)); });
-  Reading reading{selection, visit, notes, progress, log, 0, 2 * common::bytes_of(paths)};
+  Reading reading{selection, visit, notes, progress, log, 0, 2 * common::bytes_of(log, paths)};
   std::vector<ConsoleFile> files;
   for (const fs::path& path : paths) {
     files.push_back({path, survey_of(log.at(path), selection.ranks)});
-    reading.done += common::bytes_of({path});
+    reading.done += common::bytes_of(log, {path});
     if (progress) progress(reading.done, std::max(reading.done, reading.in_all));
   }
   std::vector<ConsoleRun> runs = console_runs(std::move(files), notes);

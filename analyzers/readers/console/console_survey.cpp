@@ -4,8 +4,11 @@
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <string>
@@ -16,7 +19,9 @@
 #include "analyzers/readers/console/console_engines.hpp"
 #include "analyzers/readers/console/console_epochs.hpp"
 #include "analyzers/readers/console/console_ranks.hpp"
+#include "analyzers/readers/console/console_rows.hpp"
 #include "analyzers/readers/console/console_words.hpp"
+#include "analyzers/readers/input/text_encoding.hpp"
 
 namespace halfscope::analyzers::readers::console {
 namespace {
@@ -105,15 +110,84 @@ std::string bar_name(const Bar& bar) {
   return name;
 }
 
+namespace {
+
+/// The parts between NUL bytes.
+void for_each_between(std::string_view part,
+                      const std::function<void(std::string_view part)>& see) {
+  while (!part.empty()) {
+    const std::size_t end = part.find('\0');
+    if (end == std::string_view::npos) return see(part);
+    const std::string_view text = part.substr(0, end);
+    const bool cut = text.find_last_of("0123456789.+-eE") == text.size() - 1;
+    if (!text.empty() && !cut) see(text);
+    part = input::without_zeros(part.substr(end));
+  }
+}
+
+}  // namespace
+
 void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see) {
   while (!line.empty()) {
     const std::size_t end = std::min(line.find('\r'), line.size());
-    see(line.substr(0, end));
+    for_each_between(line.substr(0, end), see);
     line.remove_prefix(std::min(line.size(), end + 1));
   }
 }
 
 namespace {
+
+constexpr common::Contradiction kNul{
+    "a line holds NUL bytes, as after a crash",
+    "the text around them is read, except for what they may have cut"};
+constexpr common::Contradiction kWrapped{"a terminal wrapped a line", "its rows are joined"};
+constexpr common::Contradiction kPerhapsCut{
+    "a terminal seems to have wrapped a line within a number", "such rows are skipped"};
+
+/// The lines of a file, each of one row, or of those that a terminal made of it.
+class WholeLines {
+ public:
+  WholeLines(common::TextLines& lines, common::Contradictions* faults)
+      : lines_(lines), wrapping_(wrapping_of(lines.text())), faults_(faults) {}
+
+  /// Of several rows: put together in `joined`.
+  std::optional<std::string_view> next(std::string& joined) {
+    while (const auto row = lines_.next()) {
+      number_ = lines_.number();
+      if (faults_ && row->find('\0') != std::string_view::npos) faults_->add(kNul, number_);
+      if (!goes_on(*row)) return row;
+      if (wrapping_.certain) return join(*row, joined);
+      if (!may_be_one_number(*row, *lines_.peek())) return row;
+      if (faults_) faults_->add(kPerhapsCut, number_, columns());
+    }
+    return std::nullopt;
+  }
+  /// Of the first row.
+  std::uint64_t number() const { return number_; }
+
+ private:
+  bool goes_on(std::string_view row) const {
+    if (wrapping_.columns == 0 || row.size() < wrapping_.columns) return false;
+    const auto next = lines_.peek();
+    return next && wrapping_.goes_on(row, *next);
+  }
+  std::string columns() const { return fmt::format("{} columns", wrapping_.columns); }
+  std::string_view join(std::string_view row, std::string& joined) {
+    if (faults_) faults_->add(kWrapped, number_, columns());
+    joined = row;
+    for (bool more = true; more;) {
+      const auto next = lines_.next();
+      joined += *next;
+      more = goes_on(*next);
+    }
+    return joined;
+  }
+
+  common::TextLines& lines_;
+  Wrapping wrapping_;
+  common::Contradictions* faults_;
+  std::uint64_t number_ = 0;
+};
 
 /// A part of a line, and what it says.
 struct ReadPart {
@@ -138,11 +212,13 @@ struct ReadPart {
 
 void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
                            const frames::Progress& progress, std::uint64_t before,
-                           std::uint64_t in_all) {
+                           std::uint64_t in_all, common::Contradictions* faults) {
   constexpr std::size_t kBatch = 4096;  // parts that are read in parallel, and then seen in order
   common::TextLines lines(file, progress, before, in_all);
+  WholeLines whole(lines, faults);
   std::vector<ReadPart> parts;
   EpochSteps epochs;
+  std::deque<std::string> joined(1);  // lines of several rows that parts are of, and a free one
   const auto see_all = [&] {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, parts.size(), 64), [&](const auto& range) {
       for (std::size_t i = range.begin(); i < range.end(); ++i) parts[i].read();
@@ -155,12 +231,14 @@ void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
     }
     parts.clear();
   };
-  while (const auto line = lines.next()) {
+  while (const auto line = whole.next(joined.back())) {
     for_each_part(*line, [&](std::string_view part) {
       if (is_blank(part)) return;
-      parts.push_back({part, lines.number(), lines.cut()});
+      parts.push_back({part, whole.number(), lines.cut()});
       if (parts.size() >= kBatch) see_all();
     });
+    if (line->data() == joined.back().data()) joined.emplace_back();
+    if (parts.empty()) joined.resize(1);
   }
   see_all();
 }

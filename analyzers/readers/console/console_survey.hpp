@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "analyzers/frames/source.hpp"
+#include "analyzers/readers/common/contradictions.hpp"
 #include "analyzers/readers/console/console_lines.hpp"
 #include "halfscope/log/open_file.hpp"
 
@@ -44,13 +45,16 @@ struct Survey {
 
 /// Calls `see` for the messages and scalars of each line of a file, in order, with the number of
 /// the line; for a line without any, once with an empty ConsoleLine. `cut`: in the last line, which
-/// has no end.
+/// has no end. Rows that a terminal made of one line are joined. `faults` gets lines that were
+/// wrapped or hold NUL bytes.
 using SeeLine = std::function<void(const ConsoleLine& line, std::uint64_t number, bool cut)>;
 void for_each_console_line(const log::OpenPath& file, const SeeLine& see,
                            const frames::Progress& progress = {}, std::uint64_t before = 0,
-                           std::uint64_t in_all = 0);
+                           std::uint64_t in_all = 0, common::Contradictions* faults = nullptr);
 
-/// The parts of a line that progress bars overwrite, after a carriage return.
+/// The parts of a line that progress bars overwrite, after a carriage return, and those between NUL
+/// bytes, which file systems leave after a crash. A part is left out whose last number NUL bytes
+/// may have cut.
 void for_each_part(std::string_view line, const std::function<void(std::string_view part)>& see);
 
 Survey survey_of(const log::OpenPath& file, const std::optional<std::uint64_t>& ranks);

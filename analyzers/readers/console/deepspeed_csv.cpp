@@ -222,14 +222,14 @@ void read_deepspeed_csv(const log::OpenPath& log, const common::TimelineSelectio
                         const frames::Visitor& visit, Notes& notes,
                         const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, kLevels, is_metric_file);
-  const std::uint64_t in_all = common::bytes_of(files);
+  const std::uint64_t in_all = common::bytes_of(log, files);
   std::uint64_t before = 0;
   std::vector<Metric> metrics;
   std::set<std::string> left_out;
   bool any_samples = false;
   for (const fs::path& file : files) {
     Metric metric = read_metric(log.at(file), progress, before, in_all, notes);
-    before += common::bytes_of({file});
+    before += common::bytes_of(log, {file});
     const auto& tag = selection.scale_tag;
     if (!metric.meaning && tag != metric.name && tag != metric.file) {  // of no use here
       left_out.insert(metric.name);

@@ -347,12 +347,12 @@ void read_paddle(const log::OpenPath& log, const common::TimelineSelection& sele
                  const frames::Progress& progress) {
   const std::vector<fs::path> files = common::files_below(log, 0, is_one_file);
   Timeline timeline(log.path.string(), selection, visit);
-  const std::uint64_t in_all = common::bytes_of(files);
+  const std::uint64_t in_all = common::bytes_of(log, files);
   std::uint64_t before = 0;
   for (const fs::path& file : files) {
     const std::string prefix = files.size() > 1 ? file.filename().string() + "/" : "";
     Worker(prefix, timeline).read(log.at(file), before, in_all, notes, progress);
-    before += common::bytes_of({file});
+    before += common::bytes_of(log, {file});
   }
   if (visit.kind) {
     frames::LogKind kind{"Paddle tensor checks", {Gap::underflow, Gap::rounded}};

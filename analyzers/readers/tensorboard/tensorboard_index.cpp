@@ -23,11 +23,7 @@ constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
 
 std::uint64_t size_of(const std::vector<log::OpenPath>& files) {
   std::uint64_t bytes = 0;
-  for (const log::OpenPath& file : files) {
-    std::error_code unreadable;
-    const std::uint64_t size = std::filesystem::file_size(file.path, unreadable);
-    bytes += unreadable ? 0 : size;
-  }
+  for (const log::OpenPath& file : files) bytes += file.open()->size();
   return bytes;
 }
 

@@ -8,6 +8,8 @@
 
 #include "analyzers/readers/common/kind_names.hpp"
 #include "analyzers/readers/common/log_files.hpp"
+#include "analyzers/readers/input/content.hpp"
+#include "analyzers/readers/input/standard_input.hpp"
 #include "analyzers/readers/tensors/numpy_file.hpp"
 #include "analyzers/readers/tensors/torch_file.hpp"
 #include "analyzers/readers/tensors/zip_archive.hpp"
@@ -44,16 +46,24 @@ constexpr std::array kReaders = {
     Row{kOldTorchStart, 0, refuse_old_torch},
 };
 
+[[noreturn]] void refuse(const std::string& shown, const log::OpenFile& file) {
+  if (!file.remarks().refusal.empty()) throw log::BadInput(file.remarks().refusal);
+  const input::Content content = input::content_of(file);
+  throw log::BadInput(shown + ": is " + content.is + "; " + content.way_out + "; expected one of " +
+                      common::names_of_kinds());
+}
+
 }  // namespace
 
 std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
                                                   std::optional<Dtype> as) {
   const std::string shown = log::printable(path.path.string());
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path.path, ignored)) {  // a device may wait
-    throw log::BadInput(shown + ": is not a regular file; save it to one first");
+  if (!input::is_file(path.path)) {  // a device may wait
+    throw log::BadInput(
+        shown + ": is not a regular file; save it to one first, or write it to standard input (-)");
   }
   if (path.open()->error() != 0) throw log::BadInput(shown + ": cannot be opened for reading");
+  if (input::is_foreign(*path.open())) refuse(shown, *path.open());
   const std::string head = common::beginning_of(path, 16);
   for (const Row& row : kReaders) {
     if (head.size() > row.at &&
@@ -64,8 +74,7 @@ std::unique_ptr<log::TensorFile> open_tensor_file(const log::OpenPath& path,
   if (path.path.extension() == ".safetensors") {
     return open_safetensors(path, as);  // it says what is wrong
   }
-  throw log::BadInput(shown + ": its first bytes match no known log; expected one of " +
-                      common::names_of_kinds());
+  refuse(shown, *path.open());
 }
 
 }  // namespace halfscope::analyzers::readers::tensors

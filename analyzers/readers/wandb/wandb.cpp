@@ -94,7 +94,7 @@ class WandbReader {
   /// pass: 0 and 1, for the progress and so that notes come once.
   template <typename Take>
   void for_each_row(int pass, const Take& take) {
-    const std::uint64_t in_all = common::bytes_of(files_);
+    const std::uint64_t in_all = common::bytes_of(log_, files_);
     std::uint64_t before = 0;
     const Progress half = [&](std::uint64_t done, std::uint64_t) {
       if (progress_) progress_((done + (pass == 0 ? 0 : in_all)) / 2, in_all);
@@ -115,7 +115,7 @@ class WandbReader {
       for_each_history_row(log_.at(file), visit, bad, half, before, in_all);
       if (pass == 0) bad.tell(printable(file.string()), notes_);
       if (pass == 0) contradictions.tell(printable(file.string()), notes_);
-      before += common::bytes_of({file});
+      before += common::bytes_of(log_, {file});
     }
   }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -14,6 +15,12 @@ namespace halfscope::log {
 OpenFile::OpenFile(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a named pipe must not wait for somebody to write to it.
   number_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  look();
+}
+
+OpenFile::OpenFile(int descriptor) : number_(descriptor) { look(); }
+
+void OpenFile::look() {
   struct stat status = {};
   if (number_ < 0 || ::fstat(number_, &status) != 0) {
     error_ = errno;
@@ -48,14 +55,34 @@ std::size_t OpenFile::read(std::uint64_t offset, char* to, std::size_t most) con
 }
 
 struct OpenFiles::Kept {
+  Opener opener;
   std::mutex mutex;
+  std::map<std::filesystem::path, std::vector<std::string>> notes;
   std::map<std::filesystem::path, std::shared_ptr<const OpenFile>> files;
   // Of those that are too many to keep, the last one: one look at a file asks for it several times.
   std::filesystem::path last_path;
   std::shared_ptr<const OpenFile> last;
 };
 
-OpenFiles::OpenFiles() : kept_(std::make_shared<Kept>()) {}
+OpenFiles::OpenFiles()
+    : OpenFiles(
+          [](const std::filesystem::path& path) { return std::make_shared<OpenFile>(path); }) {}
+
+OpenFiles::OpenFiles(Opener opener) : kept_(std::make_shared<Kept>()) {
+  kept_->opener = std::move(opener);
+}
+
+std::vector<std::string> OpenFiles::notes(const std::filesystem::path& log) const {
+  const std::filesystem::path above = log.has_filename() ? log : log.parent_path();  // of "folder/"
+  const std::lock_guard lock(kept_->mutex);
+  std::vector<std::string> found;
+  for (const auto& [path, notes] : kept_->notes) {
+    const auto apart = std::mismatch(above.begin(), above.end(), path.begin(), path.end());
+    if (apart.first != above.end()) continue;
+    found.insert(found.end(), notes.begin(), notes.end());
+  }
+  return found;
+}
 
 std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& path) const {
   constexpr std::size_t kMost = 256;
@@ -63,13 +90,14 @@ std::shared_ptr<const OpenFile> OpenFiles::open(const std::filesystem::path& pat
   const auto known = kept_->files.find(path);
   if (known != kept_->files.end()) return known->second;
   if (kept_->last && kept_->last_path == path) return kept_->last;
-  auto file = std::make_shared<const OpenFile>(path);
+  auto file = kept_->opener(path);
   if (file->error() == EMFILE && !kept_->files.empty()) {
     kept_->files.clear();
     kept_->last.reset();
-    file = std::make_shared<const OpenFile>(path);
+    file = kept_->opener(path);
   }
   if (!file->is_regular()) return file;
+  if (!file->remarks().notes.empty()) kept_->notes.insert_or_assign(path, file->remarks().notes);
   if (kept_->files.size() < kMost) {
     kept_->files.emplace(path, file);
   } else {

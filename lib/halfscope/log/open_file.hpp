@@ -8,16 +8,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace halfscope::log {
+
+/// What is to be said of a file's contents, where these are not the bytes that lie at its path.
+struct FileRemarks {
+  std::vector<std::string> notes = {};  ///< one line each, with the path
+  std::string refusal = {};             ///< why the contents cannot be had; empty: they can
+};
 
 /// A file that is open, or the reason why it is not: who reads it words the message.
 class OpenFile {
  public:
   /// Never waits for a pipe.
   explicit OpenFile(const std::filesystem::path& path);
+  /// A descriptor that is open for reading, which is closed with this.
+  explicit OpenFile(int descriptor);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -30,11 +41,16 @@ class OpenFile {
   std::uint64_t size() const;
   /// Reads up to `most` bytes from `offset` on; returns how many there were.
   std::size_t read(std::uint64_t offset, char* to, std::size_t most) const;
+  const FileRemarks& remarks() const { return remarks_; }
+  void remark(FileRemarks remarks) { remarks_ = std::move(remarks); }
 
  private:
+  void look();
+
   int number_ = -1;
   int error_ = 0;
   ::mode_t mode_ = 0;
+  FileRemarks remarks_;
 };
 
 /// Regular files that stay open from one look at them to the next. Copies share them; several
@@ -42,9 +58,16 @@ class OpenFile {
 /// have open: of a larger folder each look opens the others anew.
 class OpenFiles {
  public:
+  /// How a file is opened; never returns null.
+  using Opener = std::function<std::shared_ptr<const OpenFile>(const std::filesystem::path&)>;
+
+  /// As the bytes that lie there.
   OpenFiles();
+  explicit OpenFiles(Opener opener);
   /// The file that is open already, or newly opened; never null. What cannot be read is not kept.
   std::shared_ptr<const OpenFile> open(const std::filesystem::path& path) const;
+  /// What was said of a file, or of those in a folder, by name.
+  std::vector<std::string> notes(const std::filesystem::path& log) const;
 
  private:
   struct Kept;

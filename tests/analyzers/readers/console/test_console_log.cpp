@@ -287,16 +287,27 @@ TEST_CASE("texts that are no console logs are refused with what is understood") 
   CHECK_THROWS_WITH(Read(folder / "run"),
                     Catch::Contains("holds no file that Halfscope can read") &&
                         Catch::Contains("DeepSpeed") && Catch::Contains("run logs"));
-  write(folder / "zeros.log", std::string(100, '\0') + deepspeed(4, 2));
-  CHECK_FALSE(console::is_console_log(folder / "zeros.log"));
+  std::string binary;
+  for (int i = 0; i < 100; ++i) binary += static_cast<char>(i % 32);
+  write(folder / "binary.log", binary + deepspeed(4, 2));
+  CHECK_FALSE(console::is_console_log(folder / "binary.log"));
 }
 
-TEST_CASE("a console log is known by its end as well") {
+TEST_CASE("zeros in a console log are passed over") {
+  const test::TempFolder folder;
+  write(folder / "zeros.log", std::string(100, '\0') + deepspeed(4, 2));
+  CHECK(console::is_console_log(folder / "zeros.log"));
+  write(folder / "hole.log", std::string(std::size_t{1} << 20, '\0') + deepspeed(4, 2));
+  CHECK(console::is_console_log(folder / "hole.log"));
+}
+
+TEST_CASE("a console log is known by its end as well, and by its middle") {
   const test::TempFolder folder;
   std::string text;
   while (text.size() < (std::size_t{1} << 20)) text += "nothing to see here\n";
   CHECK_FALSE(console::is_console_log(write(folder / "out.log", text)));
   CHECK(console::is_console_log(write(folder / "out.log", text + deepspeed(4, 2))));
+  CHECK(console::is_console_log(write(folder / "out.log", text + deepspeed(4, 2) + text)));
 }
 
 void write_csv(const fs::path& folder) {

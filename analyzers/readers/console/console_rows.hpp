@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines that a terminal broke into rows of one width, as in text copied from a screen.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_set>
+
+namespace halfscope::analyzers::readers::console {
+
+/// How a text's lines are wrapped, as far as its rows show. A row is full if it is as wide as the
+/// widest; one that follows a row that is not full begins a line.
+struct Wrapping {
+  std::size_t columns = 0;  ///< 0: no line seems wrapped
+  /// Whether some rows make a message only together: then full rows go on in the next one.
+  /// Otherwise it only seems so, since some number may go on in the next row.
+  bool certain = false;
+  std::unordered_set<std::uint64_t> starts = {};  ///< how rows begin that begin a line
+
+  /// Whether a row goes on in the next: it is full, and no line begins as that one does.
+  bool goes_on(std::string_view row, std::string_view next) const;
+};
+
+Wrapping wrapping_of(std::string_view text);
+
+/// Whether the end of a row and the beginning of the next may be one number.
+bool may_be_one_number(std::string_view row, std::string_view next);
+
+}  // namespace halfscope::analyzers::readers::console

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/input/open_input.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analyzers/readers/input/content.hpp"
+#include "analyzers/readers/input/decoder.hpp"
+#include "analyzers/readers/input/spool.hpp"
+#include "analyzers/readers/input/standard_input.hpp"
+#include "analyzers/readers/input/text_encoding.hpp"
+#include "analyzers/readers/input/unpack.hpp"
+#include "halfscope/log/error.hpp"
+
+namespace halfscope::analyzers::readers::input {
+namespace {
+
+namespace fs = std::filesystem;
+using log::OpenFile;
+
+constexpr std::size_t kLookedAt = 4096;
+constexpr int kMostLevels = 2;  // "train.log.gz" in a ZIP archive
+
+/// What a file may unpack to: any log up to 1 GiB; beyond that, what sparse text would.
+std::uint64_t limit_of(std::uint64_t packed) {
+  constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 30, kRatio = 200;
+  return std::max(kAnyRatio, packed > UINT64_MAX / kRatio ? UINT64_MAX : packed * kRatio);
+}
+
+std::string beginning_of(const OpenFile& file) {
+  std::string text(kLookedAt, '\0');
+  text.resize(file.read(0, text.data(), text.size()));
+  return text;
+}
+
+/// Whether bytes begin as a log of some kind does: text, files of tensors or of events, or one of
+/// these packed again. Of an empty one, too: it is said to be empty.
+bool may_be_log(std::string_view text) {
+  if (is_of_other_kind(text)) return false;
+  if (text.empty() || packing_of(text) != Packing::none || is_text(text) ||
+      encoding_of(text) != Encoding::plain || text.starts_with("\x93NUMPY")) {
+    return true;
+  }
+  // A length in 64 bits comes first in safetensors and in event files.
+  return text.size() >= 12 && text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
+}
+
+/// Unpacks a file, level by level.
+class Unpacking {
+ public:
+  Unpacking(std::string shown, std::shared_ptr<OpenFile> file)
+      : shown_(std::move(shown)), limit_(limit_of(file->size())), file_(std::move(file)) {}
+
+  std::shared_ptr<const OpenFile> finish() {
+    const auto outer = file_;
+    try {
+      for (int level = 0; level < kMostLevels && unpack_once(); ++level) {
+      }
+      convert();
+    } catch (const log::BadInput& refused) {
+      remarks_.refusal = refused.what();
+    }
+    if (!remarks_.refusal.empty()) {
+      remarks_.notes.assign({remarks_.refusal});
+      file_ = outer;
+    }
+    file_->remark(std::move(remarks_));
+    return file_;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view is, std::string_view way_out) const {
+    throw log::BadInput(fmt::format("{}: {}; {}", shown_, is, way_out));
+  }
+
+  void judge(Ending ending, Packing packing, std::uint64_t made) {
+    const std::string_view name = name_of(packing);
+    if (ending == Ending::encrypted) {
+      refuse(fmt::format("is {} with encrypted files", name), "unpack it and name the log in it");
+    }
+    if (ending == Ending::too_large) {
+      refuse(fmt::format("is {} that needs more memory than Halfscope gives it", name),
+             "unpack it yourself and name that file");
+    }
+    if (ending != Ending::cut && ending != Ending::damaged) return;
+    const bool cut = ending == Ending::cut;
+    if (made == 0) {
+      refuse(fmt::format("is {} that {} before anything could be unpacked", name,
+                         cut ? "ends" : "is damaged"),
+             "copy the file again, in binary mode");
+    }
+    remarks_.notes.push_back(fmt::format(
+        "{}: is {} that {}; only the first {} bytes that it holds could be read", shown_, name,
+        cut ? "ends too early, as a file that is cut off" : "is damaged", made));
+  }
+
+  /// Whether it was packed and is worth a further look.
+  bool unpack_once() {
+    const Packing packing = packing_of(beginning_of(*file_));
+    if (packing == Packing::none) return false;
+    if (packing == Packing::zip && files_in_zip(*file_).size() != 1) return false;
+    const std::string beginning = packed_beginning(*file_, packing, kLookedAt);
+    const bool archives = packing == Packing::zip && packing_of(beginning) == Packing::zip;
+    if (archives || !may_be_log(beginning)) return false;
+    Spool spool(shown_, limit_);
+    const Ending ending = unpack(*file_, packing, [&](std::string_view bytes) {
+      spool.write(bytes);
+      return true;
+    });
+    judge(ending, packing, spool.size());
+    file_ = std::make_shared<OpenFile>(spool.release());
+    return true;
+  }
+
+  void convert() {
+    const Encoding encoding = encoding_of(beginning_of(*file_));
+    if (encoding == Encoding::plain) return;
+    Spool spool(shown_);
+    const bool known = to_utf8(*file_, encoding, [&](std::string_view bytes) {
+      spool.write(bytes);
+      return true;
+    });
+    if (!known) {
+      refuse("is UTF-16 text, which the C library of this machine cannot convert",
+             "convert it: iconv -f UTF-16 -t UTF-8");
+    }
+    file_ = std::make_shared<OpenFile>(spool.release());
+  }
+
+  std::string shown_;
+  std::uint64_t limit_;
+  std::shared_ptr<OpenFile> file_;
+  log::FileRemarks remarks_;
+};
+
+}  // namespace
+
+std::shared_ptr<const OpenFile> open_input(const fs::path& path) {
+  auto file = is_standard_input(path) ? std::make_shared<OpenFile>(standard_input())
+                                      : std::make_shared<OpenFile>(path);
+  if (!file->is_regular()) return file;
+  return Unpacking(log::printable(path.string()), std::move(file)).finish();
+}
+
+log::OpenFiles open_files() { return log::OpenFiles(open_input); }
+
+}  // namespace halfscope::analyzers::readers::input

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/console/console_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "catch.hpp"
+
+using namespace halfscope::analyzers::readers::console;
+
+namespace {
+
+std::string wrapped(const std::string& line, std::size_t columns) {
+  std::string rows;
+  for (std::size_t at = 0; at < line.size(); at += columns) rows += line.substr(at, columns) + "\n";
+  return rows;
+}
+
+std::string overflow(int scale) {
+  return fmt::format(
+      "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}", scale,
+      scale / 2);
+}
+
+}  // namespace
+
+TEST_CASE("rows: a message of two rows shows that lines are wrapped") {
+  const std::string text = "begin\n" + wrapped(overflow(65536), 60) + wrapped(overflow(32768), 60);
+  const Wrapping found = wrapping_of(text);
+  CHECK(found.columns == 60);
+  CHECK(found.certain);
+  CHECK(found.goes_on(overflow(65536).substr(0, 60), "65536, reducing to 32768"));
+  CHECK_FALSE(found.goes_on(overflow(65536).substr(0, 60), overflow(32768).substr(0, 60)));
+  CHECK_FALSE(found.goes_on("short", "65536, reducing to 32768"));
+}
+
+TEST_CASE("rows: a scale that halves only with the next row") {
+  const std::string line = overflow(65536);
+  CHECK(wrapping_of("begin\n" + wrapped(line, line.size() - 1)).certain);
+}
+
+TEST_CASE("rows: lines of equal length are no rows") {
+  std::string text;
+  for (int i = 10; i < 90; ++i) {
+    text += fmt::format("iteration {:8d}/ 20000 | loss scale: 1024.0 | grad norm: 0.5 |\n", i);
+  }
+  CHECK(wrapping_of(text).columns == 0);
+  CHECK(wrapping_of("begin\n" + text + "end\n").columns == 0);
+}
+
+TEST_CASE("rows: a number that may be cut, and nothing that shows it") {
+  const std::string row =
+      "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 3276";
+  const Wrapping found = wrapping_of("begin\n" + row + "\n8.0\n" + row + "\n8.0\n");
+  CHECK(found.columns == row.size());
+  CHECK_FALSE(found.certain);
+  CHECK(found.goes_on(row, "8.0"));
+  CHECK(may_be_one_number(row, "8.0"));
+  CHECK_FALSE(may_be_one_number(row, "epoch 1"));
+  // Lines of one form are of one length, and another begins with a number.
+  CHECK(wrapping_of("begin\n" + row + "\n0 loss 2.85\n").columns == 0);
+}
+
+TEST_CASE("rows: text of no screen") {
+  CHECK(wrapping_of("").columns == 0);
+  CHECK(wrapping_of(std::string(5000, 'x')).columns == 0);
+  CHECK(wrapping_of("\x1b[31m" + wrapped(overflow(65536), 60)).columns == 0);
+  CHECK(wrapping_of(wrapped(overflow(65536), 20)).columns == 0);  // no terminal is so narrow
+}

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everybody's files: compressed, in other encodings, from standard input, in folders below, damaged,
+and no logs at all. What is unpacked here was packed by Python or the system's programs."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import pathlib
+import pty
+import shutil
+import subprocess
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_PROGRAM", ROOT / "build" / "halfscope"))
+CORPUS = ROOT / "tests/data/console"
+MEGATRON = CORPUS / "megatron-restart.txt"
+OVERFLOW = ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n")
+
+
+def run(*arguments, expect=0, **how):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=60, **how)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == expect, err + out
+    return out, err
+
+
+def analyzed(log, name, **how):
+    """The JSON of analyze as text, in which the log is called `name`."""
+    return run("analyze", log, "--json", "-", **how)[0].replace(str(log), name)
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+def zipped(data, name="run/train.log", extra=()):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("run/", "")
+        archive.writestr(name, data)
+        for other in extra:
+            archive.writestr(other, "nothing")
+    return file.getvalue()
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "gzip of two members": lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:]),
+    "xz": lzma.compress,
+    "xz of two streams": lambda data: lzma.compress(data[:99]) + lzma.compress(data[99:]),
+    "bzip2": bz2.compress,
+    "bzip2 of two streams": lambda data: bz2.compress(data[:99]) + bz2.compress(data[99:]),
+    "zstd": zstd,
+    "zstd of two frames": lambda data: zstd(data[:99]) + zstd(data[99:]),
+    "zip": zipped,
+    "zip of macOS": lambda data: zipped(data, extra=["__MACOSX/run/._train.log", ".DS_Store"]),
+    "zip of gzip": lambda data: zipped(gzip.compress(data), "train.log.gz"),
+    "gzip of xz": lambda data: gzip.compress(lzma.compress(data)),
+}
+
+
+@pytest.mark.parametrize("packing", PACKED)
+@pytest.mark.parametrize("name", ["megatron-restart", "apex-every-rank", "ansi"])
+def test_a_compressed_log_is_read_as_what_is_in_it(name, packing, tmp_path):
+    plain = CORPUS / f"{name}.txt"
+    log = tmp_path / "whatever"  # by its content, never by its name
+    log.write_bytes(PACKED[packing](plain.read_bytes()))
+    assert analyzed(log, "LOG") == analyzed(plain, "LOG")
+
+
+def test_every_log_of_the_corpus_compressed(tmp_path):
+    packings = [gzip.compress, lzma.compress, bz2.compress, zstd, zipped]
+    for number, plain in enumerate(sorted(CORPUS.glob("*.txt"))[::4]):
+        log = tmp_path / plain.name
+        log.write_bytes(packings[number % len(packings)](plain.read_bytes()))
+        wanted = subprocess.run([PROGRAM, "analyze", plain, "--json", "-"], capture_output=True)
+        found = subprocess.run([PROGRAM, "analyze", log, "--json", "-"], capture_output=True)
+        assert found.returncode == wanted.returncode
+        for of_one, of_other in ((found.stdout, wanted.stdout), (found.stderr, wanted.stderr)):
+            shown = of_one.decode().replace(str(log), "LOG")
+            assert shown == of_other.decode().replace(str(plain), "LOG"), plain
+
+
+def test_other_kinds_of_logs_are_unpacked_too(tmp_path):
+    tensors = {"weight_grad/a": np.linspace(-1, 1, 999, dtype=np.float32)}
+    from safetensors.numpy import save
+
+    files = {
+        "step.safetensors": save(tensors),
+        "events": next((ROOT / "data/digits-cnn/log").glob("events*")).read_bytes(),
+        "history.jsonl": b'{"_step": 0, "loss": 2.5, "amp/scale": 65536}\n' * 3,
+    }
+    npz = io.BytesIO()
+    np.savez(npz, **{"weight_grad.a": tensors["weight_grad/a"]})
+    files["grads.npz"] = npz.getvalue()
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / "packed").write_bytes(gzip.compress(data))
+        assert analyzed(tmp_path / "packed", "LOG") == analyzed(tmp_path / name, "LOG"), name
+
+
+def test_archives_of_numpy_and_pytorch_stay_what_they_are(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"weight_grad/w": torch.ones(3)}, tmp_path / "one.pt")
+    np.savez_compressed(tmp_path / "one.npz", **{"weight_grad.w": np.ones(3, np.float32)})
+    for name in ("one.pt", "one.npz"):
+        tensors = json.loads(analyzed(tmp_path / name, "LOG"))["tensors"]
+        assert [tensor["total"] for tensor in tensors] == [3], name
+
+
+def test_compressed_files_beside_others_in_a_folder(tmp_path):
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    plain.mkdir()
+    packed.mkdir()
+    log = MEGATRON.read_bytes()
+    (plain / "train.log").write_bytes(log)
+    (packed / "train.log").write_bytes(gzip.compress(log))
+    (packed / "image.png.gz").write_bytes(gzip.compress(b"\x89PNG\r\n\x1a\n" + bytes(999)))
+    assert analyzed(packed, "LOG") == analyzed(plain, "LOG")
+
+
+def test_a_cut_or_damaged_file_is_read_as_far_as_it_goes(tmp_path):
+    lines = "".join(OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 6, -1)) * 2000
+    for pack in (gzip.compress, lzma.compress, bz2.compress, zstd):
+        data = pack(lines.encode() + os.urandom(300_000).hex().encode())
+        cut = tmp_path / "cut"
+        cut.write_bytes(data[: len(data) - 40])
+        out, err = run("analyze", cut)
+        assert "ends too early" in err and err.count(str(cut)) >= 1, pack
+        broken = bytearray(data)
+        broken[len(data) - 2000] ^= 0xFF
+        (tmp_path / "broken").write_bytes(broken)
+        out, err = run("analyze", tmp_path / "broken")
+        assert "is damaged" in err and "bytes that it holds" in err, (pack, err)
+    (tmp_path / "head").write_bytes(gzip.compress(lines.encode())[:12])
+    _, err = run("analyze", tmp_path / "head", expect=1)
+    assert "is gzip that ends before anything could be unpacked" in err and "copy the file" in err
+
+
+def test_bombs_are_refused(tmp_path):
+    bomb = tmp_path / "bomb.gz"
+    inner = gzip.compress(b"loss: 1\n" * (1 << 17), 9)
+    bomb.write_bytes(inner * 1100)  # some 1.1 GiB of about 1.1 MiB
+    _, err = run("analyze", bomb, expect=1)
+    assert "unpacks to more than 1073741824 bytes" in err and "unpack it yourself" in err
+
+
+def test_no_room_is_said(tmp_path):
+    log = tmp_path / "log.gz"
+    log.write_bytes(gzip.compress(OVERFLOW.format(2, 1).encode()))
+    nowhere = dict(os.environ, TMPDIR="/proc")
+    _, err = run("analyze", log, expect=1, env=nowhere)
+    assert "TMPDIR" in err and err.count("\n") == 1
+
+
+def test_nothing_is_left_behind(tmp_path):
+    room = tmp_path / "room"
+    room.mkdir()
+    log = tmp_path / "log.gz"
+    log.write_bytes(gzip.compress(MEGATRON.read_bytes()))
+    run("analyze", log, env=dict(os.environ, TMPDIR=str(room)))
+    assert list(room.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding, mark", [("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff"),
+                                            ("utf-16-le", b""), ("utf-16-be", b""),
+                                            ("utf-8", b"\xef\xbb\xbf")])
+def test_text_of_other_encodings(encoding, mark, tmp_path):
+    text = "Überschrift 😀\n" + OVERFLOW.format(65536, 32768) * 3
+    (tmp_path / "plain").write_text(text)
+    (tmp_path / "coded").write_bytes(mark + text.encode(encoding))
+    assert analyzed(tmp_path / "coded", "LOG") == analyzed(tmp_path / "plain", "LOG")
+    (tmp_path / "packed").write_bytes(gzip.compress(mark + text.encode(encoding)))
+    assert analyzed(tmp_path / "packed", "LOG") == analyzed(tmp_path / "plain", "LOG")
+
+
+def test_csv_behind_a_byte_order_mark(tmp_path):
+    text = "step,Train/Samples/loss_scale\n1,65536\n2,32768\n3,32768\n"
+    (tmp_path / "plain.csv").write_text(text)
+    (tmp_path / "marked.csv").write_text(text, encoding="utf-8-sig")
+    assert analyzed(tmp_path / "marked.csv", "LOG") == analyzed(tmp_path / "plain.csv", "LOG")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input(pack, tmp_path):
+    plain = MEGATRON
+    data = pack(plain.read_bytes())
+    wanted = analyzed(plain, "standard input")
+    assert analyzed("-", "-", input=data) == wanted
+    (tmp_path / "file").write_bytes(data)
+    with open(tmp_path / "file", "rb") as file:
+        assert analyzed("-", "-", stdin=file) == wanted
+    (tmp_path / "file").write_bytes(b"before" + data)
+    with open(tmp_path / "file", "rb") as file:  # what was read already is not of the log
+        os.lseek(file.fileno(), len(b"before"), os.SEEK_SET)
+        assert analyzed("-", "-", stdin=file) == wanted
+    out, _ = run("recommend", "-", input=data)
+    page = tmp_path / "page.html"
+    run("report", "-", "--out", page, input=data)
+    assert "standard input" in page.read_text()
+
+
+def test_standard_input_of_tensors(tmp_path):
+    from safetensors.numpy import save
+
+    data = save({"weight_grad/a": np.linspace(-1, 1, 99, dtype=np.float32)})
+    (tmp_path / "a.safetensors").write_bytes(data)
+    found = json.loads(analyzed("-", "-", input=data))["tensors"]
+    wanted = json.loads(analyzed(tmp_path / "a.safetensors", "LOG"))["tensors"]
+    for tensor in found + wanted:
+        tensor.pop("log", None)
+    assert found == wanted
+    run("compare", "-", tmp_path / "a.safetensors", input=data)
+
+
+def test_standard_input_that_is_none(tmp_path):
+    _, err = run("analyze", "-", "-", expect=2, input=b"")
+    assert "only once" in err
+    parent, child = pty.openpty()
+    try:
+        _, err = run("analyze", "-", expect=1, stdin=child)
+    finally:
+        os.close(parent)
+        os.close(child)
+    assert "standard input: is a terminal" in err and "COMMAND | halfscope analyze -" in err
+    _, err = run("analyze", "-", expect=1, input=b"")
+    assert "standard input: is empty" in err
+    _, err = run("analyze", "-", expect=1, input=b"nothing of interest\n" * 9)
+    assert err.startswith("halfscope: standard input: is text") and err.count("\n") == 1
+    (tmp_path / "standard input").write_text(OVERFLOW.format(2, 1) * 2)  # a file of that name
+    run("analyze", "standard input", cwd=tmp_path)
+    (tmp_path / "-").write_text(OVERFLOW.format(2, 1) * 2)
+    run("analyze", "./-", cwd=tmp_path)
+
+
+def test_zeros_in_a_text(tmp_path):
+    lines = [OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 8, -1)]
+    log = tmp_path / "log"
+    log.write_bytes("".join(lines[:4]).encode() + bytes(5000) + "".join(lines[4:]).encode())
+    (tmp_path / "plain").write_text("".join(lines))
+    found = analyzed(log, "LOG")
+    assert found == analyzed(tmp_path / "plain", "LOG")
+    _, err = run("analyze", log)
+    assert "a line holds NUL bytes" in err
+    # A number before the zeros may be cut: 3276 of 32768 is none.
+    log.write_bytes(lines[0].rstrip()[:-1].encode() + bytes(512) + b"\n" + lines[1].encode())
+    assert "3276," not in run("analyze", log, "--json", "-")[0].replace("32768", "")
+    # A log that was emptied while the program wrote on.
+    log.write_bytes(bytes(1 << 20) + "".join(lines).encode())
+    assert analyzed(log, "LOG") == found
+
+
+def test_lines_of_interest_in_the_middle(tmp_path):
+    noise = "2024-01-01 00:00:00,000 importing a module of no interest whatsoever\n" * 20_000
+    lines = "".join(OVERFLOW.format(2**k, 2 ** (k - 1)) for k in range(16, 8, -1))
+    (tmp_path / "plain").write_text(lines)
+    (tmp_path / "long").write_text(noise + lines + noise)
+    assert analyzed(tmp_path / "long", "LOG") == analyzed(tmp_path / "plain", "LOG")
+
+
+def wrapped(text, columns):
+    rows = []
+    for line in text.splitlines():
+        rows += [line[i:i + columns] for i in range(0, len(line), columns)] or [""]
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 87, 88, 89, 120])
+def test_lines_that_a_terminal_wrapped(columns, tmp_path):
+    lines = []
+    for k in range(16, 8, -1):
+        lines.append(f"[2024-05-02 12:00:{k}] [INFO] [logging.py:96:log_dist] [Rank 0] "
+                     f"step={10 * (17 - k)}, skipped={16 - k}, lr=[0.001], mom=[[0.9, 0.999]]\n")
+        lines.append(OVERFLOW.format(2**k, 2 ** (k - 1)))
+    text = "".join(lines)
+    (tmp_path / "plain").write_text(text)
+    (tmp_path / "wrapped").write_text(wrapped(text, columns))
+    assert analyzed(tmp_path / "wrapped", "LOG") == analyzed(tmp_path / "plain", "LOG")
+    _, err = run("analyze", tmp_path / "wrapped")
+    some = any(len(line) > columns for line in lines)
+    assert ("a terminal wrapped a line" in err and f"{columns} columns" in err) == some
+
+
+def test_a_number_that_may_be_cut_is_not_used(tmp_path):
+    """Nothing but the next row shows that 3276 is not the scale."""
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    text = "".join(line.format(2.0**k) for k in (15, 13)) + line.format(2.0**14)
+    (tmp_path / "log").write_text("begin\n" + wrapped(text, 76) + line.format("4.0"))
+    out, err = run("analyze", tmp_path / "log", "--json", "-")
+    assert "a terminal seems to have wrapped a line within a number: 3 times" in err
+    assert "3276" not in out and "819" not in out and "1638" not in out
+
+
+def test_a_log_in_a_folder_below(tmp_path):
+    plain = MEGATRON
+    below = tmp_path / "job" / "a" / "b"
+    below.mkdir(parents=True)
+    (tmp_path / "job" / "notes.txt").write_text("nothing\n")
+    (tmp_path / "job" / "empty").mkdir()
+    shutil.copy(plain, below / "train.log")
+    out, err = run("analyze", tmp_path / "job", "--json", "-")
+    assert out == run("analyze", below, "--json", "-")[0]
+    assert f"{tmp_path / 'job'}: is no log itself; the one log in it is read, {below} (console logs" in err
+    shutil.copytree(ROOT / "data/digits-cnn/log", tmp_path / "job" / "run")
+    _, err = run("analyze", tmp_path / "job", expect=1)
+    assert f"'{below}' (console logs" in err and f"'{tmp_path / 'job' / 'run'}' (run logs" in err
+    for i in range(20):
+        (tmp_path / "job" / f"r{i:02}").mkdir()
+        shutil.copy(plain, tmp_path / "job" / f"r{i:02}" / "train.log")
+    _, err = run("analyze", tmp_path / "job", expect=1)
+    assert "and 10 more; name one" in err and err.count("\n") == 1
+
+
+def picture():
+    return b"\x89PNG\r\n\x1a\n" + bytes(64)
+
+
+def tarred():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        entry = tarfile.TarInfo("train.log")
+        entry.size = len(OVERFLOW)
+        archive.addfile(entry, io.BytesIO(OVERFLOW.encode()))
+    return file.getvalue()
+
+
+REFUSED = [
+    (tarred(), "is a tar archive; unpack it"),
+    (picture(), "is a PNG image; name the log itself"),
+    (gzip.compress(picture()), "is gzip of a PNG image"),
+    (zipped(picture(), "a.png"), "is a ZIP archive of a PNG image"),
+    (zipped(b"x", "a.log", extra=["b.log", "c/d.log"]), "is a ZIP archive of 3 files ('a.log', 'b.log', 'c/d.log')"),
+    (b"%PDF-1.7\n", "is a PDF document"),
+    (b"\x7fELF\x02\x01\x01" + bytes(99), "is an ELF program"),
+    (b"<!DOCTYPE html><html><body>log</body></html>", "is an HTML page; save the log itself"),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "is a Git LFS pointer without its file; fetch the file: git lfs pull"),
+    (b"SQLite format 3\0" + bytes(99), "is an SQLite database"),
+    (b"PAR1" + bytes(99), "is a Parquet file"),
+    (b":W&B\x1a\xbe\x00", "is a run file of Weights & Biases"),
+    (b"", "is empty"),
+    (gzip.compress(b""), "is empty"),
+    (bytes(4096), "is nothing but zeros"),
+    (b"epoch 1 done\n" * 9, "is text without any line that Halfscope knows"),
+    (gzip.compress(tarred()), "is gzip of a tar archive; unpack it"),
+    (gzip.compress(gzip.compress(gzip.compress(b"loss: 1\n"))), "is gzip of text"),
+]
+
+
+@pytest.mark.parametrize("data, message", REFUSED, ids=[message for _, message in REFUSED])
+def test_a_refusal_says_what_the_file_is(data, message, tmp_path):
+    (tmp_path / "file").write_bytes(data)
+    _, err = run("analyze", tmp_path / "file", expect=1)
+    assert f"{tmp_path / 'file'}: {message}" in err and err.count("\n") == 1, err
+    assert "console logs" in err
+
+
+def test_a_pickle_is_named(tmp_path):
+    import pickle
+
+    (tmp_path / "file").write_bytes(pickle.dumps({"loss": [1.0, 2.0]}))
+    _, err = run("analyze", tmp_path / "file", expect=1)
+    assert "is a pickle of Python" in err and "safetensors" in err
+
+
+def test_encrypted_archives_say_so(tmp_path):
+    if shutil.which("zip") is None:
+        pytest.skip("zip is not installed")
+    (tmp_path / "a.log").write_text(OVERFLOW.format(2, 1))
+    subprocess.run(["zip", "-q", "-P", "secret", "a.zip", "a.log"], cwd=tmp_path, check=True)
+    _, err = run("analyze", tmp_path / "a.zip", expect=1)
+    assert "encrypted" in err
