@@ -62,6 +62,12 @@ Caption timeline_caption() {
   return {"Loss scale of the run", "Triangles are skipped steps whose number is known."};
 }
 
+Caption quantised_caption(const std::string& tensors) {
+  return {"Underflow of " + tensors + ", by layer and step",
+          "Each cell has the largest share of its steps, in percent of all elements. Layers are in "
+          "the order of the log."};
+}
+
 Caption fits_caption() {
   return {
       "Narrowest format, tensors of each role",

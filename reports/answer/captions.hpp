@@ -35,6 +35,8 @@ Caption headroom_steps_caption();
 Caption policy_scales_caption();
 Caption policy_flushed_caption();
 Caption timeline_caption();
+/// tensors: map_title() of the tensors of a heat map.
+Caption quantised_caption(const std::string& tensors);
 Caption fits_caption();
 
 /// Below the curves over scales: which range is shaded; empty where there is none.

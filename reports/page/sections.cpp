@@ -12,12 +12,14 @@
 #include "reports/answer/overflow_section.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/policies_section.hpp"
+#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/policies_html.hpp"
+#include "reports/page/quantised_data.hpp"
 #include "reports/page/section_html.hpp"
 
 namespace halfscope::reports::page {
@@ -89,6 +91,20 @@ std::string peaks_section(const Study& study) {
                        : section("peaks", "Largest magnitudes",
                                  answer::plural(study.peaks.size(), "tensor") + " without counts",
                                  table_html(table));
+}
+
+/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that any has.
+std::string quantised_section(const Study& study) {
+  if (study.quantised.empty()) return "";
+  std::string body;
+  for (const answer::Section& log : answer::quantised_sections(study)) body += section_html(log);
+  std::string maps;
+  for (const auto& [key, title] : quantised_maps(study)) {
+    maps += chart_html(answer::quantised_caption(title), "fp8",
+                       fmt::format(" data-key=\"{}\"", answer::html_escape(key)));
+  }
+  return section(answer::name_of(Evidence::quantised), "Underflow in FP8",
+                 answer::quantised_digest(study), maps + body);
 }
 
 /// Of logs of other tools that have the loss scale or skipped steps.
@@ -181,6 +197,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
     all.html += html;
   };
   all.html = peaks_section(study);
+  add(Evidence::quantised, quantised_section(study));
   add(Evidence::timeline, timeline_section(study));
   add(Evidence::updates, updates_section(study));
   add(Evidence::overflow, overflow_section(study));

@@ -56,7 +56,9 @@ void tell_kind(const std::string& name, const PeakTable& peaks, const TimelineSe
                const frames::Visitor& visit) {
   if (!visit.kind) return;
   using frames::Gap;
-  frames::LogKind kind{name, {Gap::rounded, Gap::dtype}};
+  frames::LogKind kind{name, {}};
+  if (peaks.empty()) return visit.kind(kind);  // what it lacks is no question then
+  kind.gaps = {Gap::rounded, Gap::dtype};
   if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);
   kind.gaps.push_back(Gap::counts);
   kind.gaps.push_back(Gap::updates);

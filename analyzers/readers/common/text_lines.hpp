@@ -25,7 +25,8 @@ bool any_file_below(const log::OpenPath& log, int levels,
 /// Their bytes together, as far as they can be asked.
 std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files);
 
-/// The lines of a file of any size; the file is mapped, nothing is copied.
+/// The lines of a file of any size; the file is mapped, nothing is copied. Pages that were read do
+/// not stay in memory.
 class TextLines {
  public:
   /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
@@ -49,7 +50,7 @@ class TextLines {
   std::uint64_t number_ = 0;
   frames::Progress progress_;
   std::uint64_t before_, in_all_;
-  std::size_t tell_at_ = 0;
+  std::size_t tell_at_ = 0, leave_at_;
 };
 
 /// Lines of one file that could not be read, told in one note.
