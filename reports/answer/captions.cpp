@@ -68,6 +68,12 @@ Caption quantised_caption(const std::string& tensors) {
           "the order of the log."};
 }
 
+std::string quiet_text(const std::vector<std::string>& tensors) {
+  return fmt::format("Below {:g} % at every step, and not drawn: {}.",
+                     100 * analyzers::formats::kUnderflowLimits.front(),
+                     listed(tensors, tensors.size()));
+}
+
 Caption fits_caption() {
   return {
       "Narrowest format, tensors of each role",

@@ -105,13 +105,15 @@ Finding nothing_lost(const QuantisedLog& log) {
 std::string limits_sentence(const QuantisedLog& log) {
   std::string text;
   for (std::size_t i = 0; i < kUnderflowLimits.size(); ++i) {
-    text += fmt::format("{}{} at {}", i == 0 ? "" : ", ", count_text(log.lasting_at(i)),
-                        limit_text(i));
+    const std::size_t layers = log.lasting_at(i);
+    text += fmt::format("{}{} {} {}", i == 0 ? "" : ", ", count_text(layers),
+                        layers == 1 ? "loses" : "lose", limit_text(i));
+    if (i > 0) continue;
+    text += fmt::format(" or more of a tensor for more than a few of {}",
+                        plural(log.steps, "recorded step"));
   }
-  return fmt::format(
-      "Of {}, so many lose at least this share of a tensor for more than a few of {}: {}. Shares "
-      "are of all elements of the tensor.",
-      plural(log.layers.size(), "layer"), plural(log.steps, "recorded step"), text);
+  return fmt::format("Of {}, {}. Shares are of all elements of the tensor.",
+                     plural(log.layers.size(), "layer"), text);
 }
 
 std::string brief_sentence(const QuantisedLog& log) {

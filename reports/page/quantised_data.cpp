@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "halfscope/log/error.hpp"
 #include "reports/answer/quantised_words.hpp"
@@ -86,19 +87,23 @@ std::size_t row_height(const analyzers::Findings& found) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> quantised_maps(const analyzers::Findings& found) {
-  std::vector<std::pair<std::string, std::string>> maps;
-  for (const bool judged : {true, false}) {
-    for (const QuantisedLog& log : found.quantised) {
-      for (const QuantisedTensor& tensor : log.tensors) {
-        if (!tensor.underflow || tensor.judged != judged) continue;
-        const std::string key = key_of(tensor);
-        if (std::ranges::find(maps, key, [](const auto& map) { return map.first; }) != maps.end())
-          continue;
-        maps.emplace_back(key, answer::map_title(tensor));
+std::vector<QuantisedMap> quantised_maps(const analyzers::Findings& found) {
+  std::vector<QuantisedMap> maps;
+  for (const QuantisedLog& log : found.quantised) {
+    for (const QuantisedTensor& tensor : log.tensors) {
+      if (!tensor.underflow) continue;
+      auto map = std::ranges::find(maps, key_of(tensor), &QuantisedMap::key);
+      if (map == maps.end()) {
+        maps.push_back({key_of(tensor), answer::map_title(tensor), 0, false});
+        map = maps.end() - 1;
       }
+      map->most = std::max(map->most, tensor.underflow->largest.high);
+      map->judged = map->judged || tensor.judged;
     }
   }
+  std::ranges::stable_sort(maps, [](const QuantisedMap& a, const QuantisedMap& b) {
+    return a.judged != b.judged ? a.judged : a.most > b.most;
+  });
   return maps;
 }
 
@@ -108,11 +113,16 @@ void put_quantised_chart(const analyzers::Findings& found, json& to) {
   to["fp8"] = own_chart({"layer", "share", "step", "last", "end", "percent"},
                         {{"classes", classes}, {"row-height", row_height(found)}});
   const std::vector<std::string> names = found.analysis.names();
+  std::set<std::string> drawn;
+  for (const QuantisedMap& map : quantised_maps(found)) {
+    if (map.drawn()) drawn.insert(map.key);
+  }
   for (const QuantisedLog& log : found.quantised) {
     const auto at = std::ranges::find(names, log.log) - names.begin();
     json& rows = to["fp8"]["rows"][std::to_string(at)] = json::object();
     for (const QuantisedTensor& tensor : log.tensors) {
-      if (tensor.underflow) add_rows(log, tensor, classes, rows[key_of(tensor)]);
+      const std::string key = key_of(tensor);
+      if (tensor.underflow && drawn.contains(key)) add_rows(log, tensor, classes, rows[key]);
     }
   }
 }

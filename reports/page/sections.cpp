@@ -31,11 +31,11 @@ using answer::Evidence;
 namespace {
 
 std::string section(std::string_view id, std::string_view title, std::string_view digest,
-                    std::string_view body) {
+                    std::string_view body, bool open = false) {
   return fmt::format(
-      "<details class=\"section\" id=\"{}\"><summary><h2>{}</h2><span class=\"digest\">{}</span>"
+      "<details class=\"section\" id=\"{}\"{}><summary><h2>{}</h2><span class=\"digest\">{}</span>"
       "</summary>\n<div class=\"body\">\n{}</div></details>\n\n",
-      id, title, answer::html_escape(digest), body);
+      id, open ? " open" : "", title, answer::html_escape(digest), body);
 }
 
 /// <option>s: all weights together, or one whose data is on the page.
@@ -93,18 +93,27 @@ std::string peaks_section(const Study& study) {
                                  table_html(table));
 }
 
-/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that any has.
+/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that loses some.
 std::string quantised_section(const Study& study) {
   if (study.quantised.empty()) return "";
   std::string body;
-  for (const answer::Section& log : answer::quantised_sections(study)) body += section_html(log);
-  std::string maps;
-  for (const auto& [key, title] : quantised_maps(study)) {
-    maps += chart_html(answer::quantised_caption(title), "fp8",
-                       fmt::format(" data-key=\"{}\"", answer::html_escape(key)));
+  for (answer::Section& log : answer::quantised_sections(study)) {
+    if (study.quantised.size() == 1) log.title.clear();  // the details element has it
+    body += section_html(log);
   }
+  std::string maps;
+  std::vector<std::string> quiet;
+  for (const QuantisedMap& map : quantised_maps(study)) {
+    if (!map.drawn()) {
+      quiet.push_back(map.tensors);
+      continue;
+    }
+    maps += chart_html(answer::quantised_caption(map.tensors), "fp8",
+                       fmt::format(" data-key=\"{}\"", answer::html_escape(map.key)));
+  }
+  if (!quiet.empty()) maps += "<p class=\"note\">" + answer::quiet_text(quiet) + "</p>\n";
   return section(answer::name_of(Evidence::quantised), "Underflow in FP8",
-                 answer::quantised_digest(study), maps + body);
+                 answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
 }
 
 /// Of logs of other tools that have the loss scale or skipped steps.

@@ -70,12 +70,18 @@ PrintedSeries* PrintedFile::known(std::string_view logged) {
 }
 
 PrintedSeries* PrintedFile::find(std::string_view logged) {
-  if (PrintedSeries* const series = known(logged)) return series;
-  if (!te_name(logged)) return nullptr;
-  const auto place = by_name_.try_emplace(std::string(logged)).first;
-  series_.push_back({place->first, *te_name(place->first), {}, {}, {}});
-  place->second = &series_.back();
-  return place->second;
+  if (last_ != nullptr && last_->next != nullptr && last_->next->logged == logged) {
+    return last_ = last_->next;
+  }
+  PrintedSeries* found = known(logged);
+  if (found == nullptr) {
+    if (!te_name(logged)) return nullptr;
+    const auto place = by_name_.try_emplace(std::string(logged)).first;
+    series_.push_back({place->first, *te_name(place->first), {}, {}, {}});
+    found = place->second = &series_.back();
+  }
+  if (last_ != nullptr) last_->next = found;
+  return last_ = found;
 }
 
 void PrintedFile::sort(const Steps& steps) {

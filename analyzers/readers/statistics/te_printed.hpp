@@ -34,6 +34,7 @@ struct PrintedSeries {
   std::vector<std::uint32_t> steps;  ///< by their numbers
   std::vector<double> values;        ///< as printed
   std::vector<std::uint32_t> lines;  ///< of magnitudes alone: from 1
+  PrintedSeries* next = nullptr;     ///< of the line that followed: each step has the same order
 
   void add(std::uint32_t step, double value);
   void add_line(std::uint64_t line);
@@ -61,6 +62,7 @@ class PrintedFile {
   };
   std::unordered_map<std::string, PrintedSeries*, Hash, std::equal_to<>> by_name_;
   std::deque<PrintedSeries> series_;  // these refer to the names above
+  PrintedSeries* last_ = nullptr;     // that find() gave last
 };
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -41,6 +41,13 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// What follows the last blank.
+std::string_view last_word(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') --at;
+  return text.substr(at);
+}
+
 /// Where "KEY=" begins, from `from` on; npos where it is not. Looks for the sign, which is rarer
 /// than the letters.
 std::size_t find_key(std::string_view line, std::string_view key, std::size_t from) {
@@ -64,8 +71,7 @@ std::optional<Entry> entry_in(std::string_view line) {
   const std::size_t value = find_key(line, value_is, digits);
   if (value == std::string_view::npos) return std::nullopt;
   Entry entry;
-  entry.name = trimmed(line.substr(0, step));
-  entry.name.remove_prefix(entry.name.find_last_of(" \t") + 1);
+  entry.name = last_word(trimmed(line.substr(0, step)));
   entry.step = trimmed(line.substr(digits, value - digits));
   entry.value = trimmed(line.substr(value + value_is.size() + 1));
   if (entry.name.empty()) return std::nullopt;
