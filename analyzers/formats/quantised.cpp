@@ -119,8 +119,8 @@ void mark_judged(std::vector<QuantisedTensor>& tensors) {
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto most = std::max_element(counts.begin(), counts.end(), fewer);
   for (QuantisedTensor& tensor : tensors) {
-    tensor.judged = tensor.underflow && (sure ? surely_used(tensor.recipe)
-                                              : tensor.recipe == most->first);
+    tensor.judged =
+        tensor.underflow && (sure ? surely_used(tensor.recipe) : tensor.recipe == most->first);
   }
 }
 

@@ -45,9 +45,9 @@ struct UnderflowCell {
 
 /// Elements that were not zero and became zero, as shares of all elements of a tensor.
 struct QuantisedUnderflow {
-  AtStep largest, last;           ///< the first of the largest
+  AtStep largest, last;  ///< the first of the largest
   double median_low = 0, median_high = 0;
-  std::uint64_t steps = 0;        ///< that have a share
+  std::uint64_t steps = 0;  ///< that have a share
   /// By kUnderflowLimits: steps at the limit or above. A share that may be so counts.
   std::array<std::uint64_t, kUnderflowLimits.size()> steps_above{};
   /// The first of the steps that end in the last one and are all so; empty where the last is not.
@@ -83,7 +83,7 @@ struct QuantisedColumn {
 /// Places of QuantisedLog::tensors.
 struct LayerLoss {
   std::string layer;
-  std::size_t worst = 0;            ///< the tensor with the largest share
+  std::size_t worst = 0;             ///< the tensor with the largest share
   std::vector<std::size_t> lasting;  ///< tensors that are at the limit for more than a few steps
   std::size_t limits = 0;  ///< so many of kUnderflowLimits some tensor is at for more than that
 };
@@ -98,7 +98,7 @@ struct RecipeLoss {
 
 struct QuantisedLog {
   std::string log;
-  std::uint64_t steps = 0;  ///< that have statistics of some tensor
+  std::uint64_t steps = 0;               ///< that have statistics of some tensor
   std::vector<QuantisedColumn> columns;  ///< steps in equal runs, at most kMostColumns
   std::vector<QuantisedTensor> tensors;  ///< by first appearance
   /// Layers with shares in a recipe that is judged; by first appearance.

@@ -20,10 +20,9 @@ bool leads(const Study& study, const Finding& worst) {
   if (worst.severity == Severity::breaks) return true;
   // Statistics of FP8 are of a run in BF16, which needs no loss scale.
   if (worst.evidence == Evidence::quantised && worst.severity != Severity::note) return true;
-  const bool of_the_run = worst.evidence == Evidence::overflow ||
-                          worst.evidence == Evidence::timeline ||
-                          worst.evidence == Evidence::quantised ||
-                          worst.evidence == Evidence::policies;
+  const bool of_the_run =
+      worst.evidence == Evidence::overflow || worst.evidence == Evidence::timeline ||
+      worst.evidence == Evidence::quantised || worst.evidence == Evidence::policies;
   return of_the_run && !study.advice.static_log2;
 }
 

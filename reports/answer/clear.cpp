@@ -31,7 +31,9 @@ std::string clear_text(const analyzers::Study& study) {
   }
   const auto& timelines = study.timelines;
   if (timelines.empty()) {
-    return study.peaks.empty() && study.quantised.empty() ? "The log reports no loss scale and no skipped step either." : "";
+    return study.peaks.empty() && study.quantised.empty()
+               ? "The log reports no loss scale and no skipped step either."
+               : "";
   }
   if (std::ranges::all_of(timelines, &analyzers::scale_history::TimelineFacts::clear)) {
     return "The loss scale and the skipped steps show nothing wrong.";

@@ -119,20 +119,23 @@ std::string limits_sentence(const QuantisedLog& log) {
 std::string brief_sentence(const QuantisedLog& log) {
   const std::vector<const LayerLoss*> brief = log.briefly();
   if (brief.empty()) return "";
-  return fmt::format("{} {} {} at a few steps only, the most with {}. This alone is no reason for "
-                     "BF16.",
-                     plural(brief.size(), "layer"), brief.size() == 1 ? "reaches" : "reach",
-                     limit_text(kKeepLimit), most_text(log, worst_of(log, brief)));
+  return fmt::format(
+      "{} {} {} at a few steps only, the most with {}. This alone is no reason for "
+      "BF16.",
+      plural(brief.size(), "layer"), brief.size() == 1 ? "reaches" : "reach",
+      limit_text(kKeepLimit), most_text(log, worst_of(log, brief)));
 }
 
 std::string assumed_sentence(const QuantisedLog& log) {
   for (const RecipeLoss& recipe : log.recipes) {
-    const bool named = recipe.recipe == Recipe::mxfp8 || recipe.recipe == Recipe::fp8_block_scaling ||
+    const bool named = recipe.recipe == Recipe::mxfp8 ||
+                       recipe.recipe == Recipe::fp8_block_scaling ||
                        recipe.recipe == Recipe::fp8_current_scaling;
     if (!recipe.judged || !named) continue;
-    return fmt::format("The log does not say if the run trained with {} or only measured it. It is "
-                       "assumed that it did.",
-                       people_say(recipe.recipe));
+    return fmt::format(
+        "The log does not say if the run trained with {} or only measured it. It is "
+        "assumed that it did.",
+        people_say(recipe.recipe));
   }
   return "";
 }
@@ -155,18 +158,19 @@ std::string variant_text(const QuantisedTensor& tensor) {
 Row row_of(const QuantisedTensor& tensor) {
   const QuantisedUnderflow& u = *tensor.underflow;
   const auto since = u.since[kKeepLimit];
-  return {{{code(tensor.name())},
-           {variant_text(tensor)},
-           at_cell(u.largest),
-           {std::to_string(u.largest.step), static_cast<double>(u.largest.step)},
-           at_cell({u.last.step, u.median_low, u.median_high}),
-           at_cell(u.last),
-           {fmt::format("{} of {}", count_text(u.steps_above[kKeepLimit]), count_text(u.steps)),
-            static_cast<double>(u.steps_above[kKeepLimit]), "", u.steps_above[kKeepLimit] == 0},
-           since ? Cell{std::to_string(*since), static_cast<double>(*since)} : Cell{"", -1, "", true},
-           number_cell(tensor.scale_inv_least),
-           number_cell(tensor.scale_inv_most),
-           number_cell(tensor.mse_largest)}};
+  return {
+      {{code(tensor.name())},
+       {variant_text(tensor)},
+       at_cell(u.largest),
+       {std::to_string(u.largest.step), static_cast<double>(u.largest.step)},
+       at_cell({u.last.step, u.median_low, u.median_high}),
+       at_cell(u.last),
+       {fmt::format("{} of {}", count_text(u.steps_above[kKeepLimit]), count_text(u.steps)),
+        static_cast<double>(u.steps_above[kKeepLimit]), "", u.steps_above[kKeepLimit] == 0},
+       since ? Cell{std::to_string(*since), static_cast<double>(*since)} : Cell{"", -1, "", true},
+       number_cell(tensor.scale_inv_least),
+       number_cell(tensor.scale_inv_most),
+       number_cell(tensor.mse_largest)}};
 }
 
 Table tensors_table(const QuantisedLog& log) {
@@ -253,11 +257,11 @@ Finding quantised_finding(const QuantisedLog& log) {
   const bool serious =
       std::ranges::any_of(keep, [](const auto* l) { return l->limits == kUnderflowLimits.size(); });
   Finding finding{serious ? Severity::serious : Severity::warning, "", "", Evidence::quantised};
-  finding.title = fmt::format(
-      "{} of {} {} {} or more of {} {} to underflow in {}, the most {}.", count_text(keep.size()),
-      plural(log.layers.size(), "layer"), keep.size() == 1 ? "loses" : "lose",
-      limit_text(kKeepLimit), keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
-      most_text(log, worst));
+  finding.title = fmt::format("{} of {} {} {} or more of {} {} to underflow in {}, the most {}.",
+                              count_text(keep.size()), plural(log.layers.size(), "layer"),
+                              keep.size() == 1 ? "loses" : "lose", limit_text(kKeepLimit),
+                              keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
+                              most_text(log, worst));
   finding.action = 2 * keep.size() > log.layers.size()
                        ? fmt::format("That is most of them: train in BF16{}.",
                                      has_fine_scales(log) ? "" : ", or with finer scales (MXFP8)")
@@ -287,11 +291,10 @@ std::string quantised_digest(const analyzers::Findings& found) {
 std::string map_title(const QuantisedTensor& tensor) {
   const std::string_view what = tensor.tensor.empty() ? "tensors" : plural_of(tensor.tensor);
   const bool exact = what == "gradients" && tensor.tensor != "gradient";
-  return fmt::format("{}{}{}{}", what, exact ? fmt::format(" ({})", tensor.tensor) : "",
-                     tensor.recipe == Recipe::own
-                         ? ""
-                         : fmt::format(" in {}", people_say(tensor.recipe)),
-                     tensor.columnwise ? ", columnwise" : "");
+  return fmt::format(
+      "{}{}{}{}", what, exact ? fmt::format(" ({})", tensor.tensor) : "",
+      tensor.recipe == Recipe::own ? "" : fmt::format(" in {}", people_say(tensor.recipe)),
+      tensor.columnwise ? ", columnwise" : "");
 }
 
 }  // namespace halfscope::reports::answer

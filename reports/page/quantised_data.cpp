@@ -50,8 +50,8 @@ json class_names() {
   return names;
 }
 
-/// [layer, class of the share, step, last, end, percent] for each run of columns of one class: where layers lose
-/// little, one cell says so of many steps. `end`: where the next column begins.
+/// [layer, class of the share, step, last, end, percent] for each run of columns of one class:
+/// where layers lose little, one cell says so of many steps. `end`: where the next column begins.
 void add_rows(const QuantisedLog& log, const QuantisedTensor& tensor, const json& classes,
               json& to) {
   const std::vector<QuantisedColumn>& columns = log.columns;

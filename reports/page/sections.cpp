@@ -93,7 +93,8 @@ std::string peaks_section(const Study& study) {
                                  table_html(table));
 }
 
-/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that loses some.
+/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that loses
+/// some.
 std::string quantised_section(const Study& study) {
   if (study.quantised.empty()) return "";
   std::string body;

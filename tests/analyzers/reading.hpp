@@ -72,8 +72,13 @@ inline Told told_of(const std::filesystem::path& log,
   visit.scalars = [&](const log::StepScalars& s) { told.scalars[s.step] = s; };
   visit.kind = [&](const analyzers::frames::LogKind& kind) { told.kinds.push_back(kind); };
   visit.quantised = [&](const analyzers::frames::QuantisedSeries& s) {
-    told.quantised.push_back({std::string(s.layer), std::string(s.tensor), s.role, s.recipe,
-                              s.columnwise, s.statistic, {s.values.begin(), s.values.end()},
+    told.quantised.push_back({std::string(s.layer),
+                              std::string(s.tensor),
+                              s.role,
+                              s.recipe,
+                              s.columnwise,
+                              s.statistic,
+                              {s.values.begin(), s.values.end()},
                               {s.log_steps.begin(), s.log_steps.end()}});
   };
   analyzers::readers::for_each_frame(log, selection, visit, told.notes, {});

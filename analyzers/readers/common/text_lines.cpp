@@ -84,7 +84,11 @@ std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
 
 TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
                      std::uint64_t in_all)
-    : file_(file), progress_(std::move(progress)), before_(before), in_all_(in_all), leave_at_(2 * kBytesALeave) {
+    : file_(file),
+      progress_(std::move(progress)),
+      before_(before),
+      in_all_(in_all),
+      leave_at_(2 * kBytesALeave) {
   const auto bytes = file_.bytes();
   text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

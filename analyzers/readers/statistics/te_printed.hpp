@@ -29,7 +29,7 @@ class Steps {
 
 /// A statistic of a tensor. Of several at a step the last one holds.
 struct PrintedSeries {
-  std::string_view logged;           ///< the whole name
+  std::string_view logged;  ///< the whole name
   TeName name;
   std::vector<std::uint32_t> steps;  ///< by their numbers
   std::vector<double> values;        ///< as printed

@@ -52,8 +52,8 @@ void merge(PrintedSeries& to, const PrintedSeries& from, const Steps& steps) {
     const bool take_a = has_a && (!has_b || step_a <= step_b);
     const bool take_b = has_b && (!has_a || step_b <= step_a);
     if (take_a && take_b) {
-      const double worse = least ? std::min(to.values[a], from.values[b])
-                                 : std::max(to.values[a], from.values[b]);
+      const double worse =
+          least ? std::min(to.values[a], from.values[b]) : std::max(to.values[a], from.values[b]);
       both.add(to.steps[a], worse);
     } else {
       both.add(take_a ? to.steps[a] : from.steps[b], take_a ? to.values[a] : from.values[b]);

@@ -52,7 +52,8 @@ std::vector<std::string> names(const std::vector<const formats::LayerLoss*>& lay
 TEST_CASE("quantised: at most 400 columns, all steps in one of them, none lost") {
   for (const std::size_t steps : {1, 2, 399, 400, 401, 799, 800, 801, 7369}) {
     std::vector<double> percents(steps);
-    for (std::size_t i = 0; i < steps; ++i) percents[i] = static_cast<double>(i * 7919 % 1009) / 100;
+    for (std::size_t i = 0; i < steps; ++i)
+      percents[i] = static_cast<double>(i * 7919 % 1009) / 100;
     const QuantisedLog log = found_in({{"a", Recipe::own, percents}});
     REQUIRE(log.columns.size() <= formats::kMostColumns);
     CHECK(log.columns.front().first_step == 0);

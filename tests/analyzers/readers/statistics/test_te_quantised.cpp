@@ -19,8 +19,8 @@ std::string line(const std::string& name, int step, const std::string& value) {
       step, value);
 }
 
-const ToldSeries* find(const Told& told, QuantisedStatistic statistic,
-                       Recipe recipe = Recipe::own, bool columnwise = false) {
+const ToldSeries* find(const Told& told, QuantisedStatistic statistic, Recipe recipe = Recipe::own,
+                       bool columnwise = false) {
   for (const ToldSeries& s : told.quantised) {
     if (s.statistic == statistic && s.recipe == recipe && s.columnwise == columnwise) return &s;
   }
@@ -52,7 +52,7 @@ TEST_CASE("Transformer Engine, FP8: every statistic, recipe and orientation by i
   std::string text;
   for (const auto& [prefix, recipe] : recipes) {
     for (const auto& [name, statistic] : statistics) {
-      for (const std::string& ending : {"", "_columnwise"}) {
+      for (const char* const ending : {"", "_columnwise"}) {
         text += line("model.layers.3.mlp.fc1_gradient_" + prefix + name + ending, 7, "1.2345");
       }
     }
@@ -83,9 +83,10 @@ TEST_CASE("Transformer Engine, FP8: every statistic, recipe and orientation by i
 
 TEST_CASE("Transformer Engine, FP8: bounds stay within what a statistic can be") {
   const TempFolder folder;
-  const Told told = told_of(folder.write(
-      "log", line("a_weight_underflows%", 1, "0.0000") + line("a_weight_underflows%", 2, "100.0000") +
-                 line("a_weight_underflows%", 3, "-0.0000") + line("a_weight_mse", 1, "0.0000")));
+  const Told told = told_of(folder.write("log", line("a_weight_underflows%", 1, "0.0000") +
+                                                    line("a_weight_underflows%", 2, "100.0000") +
+                                                    line("a_weight_underflows%", 3, "-0.0000") +
+                                                    line("a_weight_mse", 1, "0.0000")));
   const ToldSeries* const shares = find(told, QuantisedStatistic::underflows);
   REQUIRE(shares != nullptr);
   REQUIRE(shares->values.size() == 3);
@@ -99,13 +100,14 @@ TEST_CASE("Transformer Engine, FP8: bounds stay within what a statistic can be")
 TEST_CASE("Transformer Engine, FP8: steps in any order, the last of a step, torn lines") {
   const TempFolder folder;
   const Told told = told_of(folder.write(
-      "log", line("a_gradient_underflows%", 9, "9.0000") + line("a_gradient_underflows%", 3, "3.0000") +
-                 line("a_gradient_underflows%", 5, "4.0000") +
-                 line("a_gradient_underflows%", 5, "5.0000") +
-                 line("a_gradient_underflows%", 3, "3.5000") + line("b_weight_mse", 1, "1.0000") +
-                 "INFO - a_gradient_underflows% iteration=7 value=1.0INFO - b iteration=8 value=2\n" +
-                 "INFO - a_gradient_underflows% iteration=8 val\n" +
-                 "INFO - a_gradient_underflows% iteration=9"));
+      "log",
+      line("a_gradient_underflows%", 9, "9.0000") + line("a_gradient_underflows%", 3, "3.0000") +
+          line("a_gradient_underflows%", 5, "4.0000") +
+          line("a_gradient_underflows%", 5, "5.0000") +
+          line("a_gradient_underflows%", 3, "3.5000") + line("b_weight_mse", 1, "1.0000") +
+          "INFO - a_gradient_underflows% iteration=7 value=1.0INFO - b iteration=8 value=2\n" +
+          "INFO - a_gradient_underflows% iteration=8 val\n" +
+          "INFO - a_gradient_underflows% iteration=9"));
   const ToldSeries* const shares = find(told, QuantisedStatistic::underflows);
   REQUIRE(shares != nullptr);
   REQUIRE(shares->values.size() == 3);
@@ -154,8 +156,9 @@ TEST_CASE("Transformer Engine, FP8: what cannot be is told with its place and no
   REQUIRE(find(told, QuantisedStatistic::scale_inv_min) != nullptr);
   CHECK(find(told, QuantisedStatistic::scale_inv_min)->values.size() == 1);
   CHECK(find(told, QuantisedStatistic::scale_inv_max)->values.size() == 1);
-  CHECK(told.noted("below 0 or above 100: 2 times, first in line 1 "
-                   "('a_gradient_underflows%', iteration 1: 100.0001); it is not used"));
+  CHECK(
+      told.noted("below 0 or above 100: 2 times, first in line 1 "
+                 "('a_gradient_underflows%', iteration 1: 100.0001); it is not used"));
   CHECK(told.noted("is NaN or infinite: 2 times, first in line 3"));
   CHECK(told.noted("scale_inv or mse is negative: once, in line 5"));
   CHECK(told.noted("scale_inv_min is above scale_inv_max: once ('a_gradient', iteration 1)"));
