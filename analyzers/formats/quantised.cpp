@@ -157,8 +157,9 @@ std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) 
     if (most(i) > most(loss.worst)) loss.worst = i;
   }
   std::vector<RecipeLoss> recipes;
-  for (auto& [recipe, loss] : found) {
-    const auto of_recipe = [&](const QuantisedTensor& t) { return t.recipe == loss.recipe; };
+  for (const auto& named : found) {
+    RecipeLoss loss = named.second;
+    const auto of_recipe = [&loss](const QuantisedTensor& t) { return t.recipe == loss.recipe; };
     for (const LayerLoss& layer : layers_of(tensors, of_recipe)) {
       ++loss.layers;
       loss.to_keep += layer.lasting.empty() ? 0 : 1;

@@ -262,7 +262,8 @@ Finding quantised_finding(const QuantisedLog& log) {
                               keep.size() == 1 ? "loses" : "lose", limit_text(kKeepLimit),
                               keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
                               most_text(log, worst));
-  finding.action = 2 * keep.size() > log.layers.size()
+  constexpr std::size_t kModel = 8;  // of fewer layers, most are no model
+  finding.action = log.layers.size() >= kModel && 2 * keep.size() > log.layers.size()
                        ? fmt::format("That is most of them: train in BF16{}.",
                                      has_fine_scales(log) ? "" : ", or with finer scales (MXFP8)")
                    : keep.size() == 1 ? "Keep this layer in BF16."
