@@ -45,7 +45,7 @@ std::string first_text(const Answer& answer, std::size_t columns) {
 /// Those that are of no loss scale.
 std::string other_pastes(const Answer& answer) {
   std::string out;
-  for (const reports::answer::Paste& paste : answer.pastes) out += paste_text(paste);
+  for (const reports::answer::PasteLines& paste : answer.pastes) out += paste_text(paste);
   return out;
 }
 

@@ -12,7 +12,7 @@ namespace halfscope::cli::terminal {
 using reports::answer::plain;
 using reports::answer::Section;
 
-std::string paste_text(const reports::answer::Paste& paste) {
+std::string paste_text(const reports::answer::PasteLines& paste) {
   std::string out = fmt::format("\n{}:\n{}\n", plain(paste.label),
                                 reports::answer::indented_text(paste.lines, 2));
   if (paste.note.empty()) return out;
@@ -24,7 +24,7 @@ std::string section_text(const Section& section) {
   for (const std::string& sentence : section.sentences) {
     out += reports::answer::wrapped_text("* " + plain(sentence), kTextColumns, 2);
   }
-  for (const reports::answer::Paste& paste : section.pastes) out += paste_text(paste);
+  for (const reports::answer::PasteLines& paste : section.pastes) out += paste_text(paste);
   for (const reports::answer::Table& table : section.tables) {
     out += (out.empty() ? "" : "\n") + table_text(table);
   }

@@ -10,7 +10,7 @@
 namespace halfscope::cli::terminal {
 
 /// Lines to paste below where they belong, after an empty line.
-std::string paste_text(const reports::answer::Paste& paste);
+std::string paste_text(const reports::answer::PasteLines& paste);
 /// Title, the sentences as a list, lines to paste, tables; empty where the section is.
 std::string section_text(const reports::answer::Section& section);
 /// One below the other.

@@ -48,7 +48,7 @@ std::string joined(const std::vector<const LayerLoss*>& layers, std::string_view
 
 }  // namespace
 
-std::vector<Paste> keep_pastes(const QuantisedLog& log) {
+std::vector<PasteLines> keep_pastes(const QuantisedLog& log) {
   const std::vector<const LayerLoss*> layers = log.to_keep();
   if (layers.empty()) return {};
   return {
@@ -62,10 +62,10 @@ std::vector<Paste> keep_pastes(const QuantisedLog& log) {
        fmt::format("fp8_skip_layers = [{}]", joined(layers, ", ", in_python))}};
 }
 
-std::vector<Paste> keep_pastes(const analyzers::Findings& found) {
-  std::vector<Paste> all;
+std::vector<PasteLines> keep_pastes(const analyzers::Findings& found) {
+  std::vector<PasteLines> all;
   for (const QuantisedLog& log : found.quantised) {
-    for (Paste& paste : keep_pastes(log)) all.push_back(std::move(paste));
+    for (PasteLines& paste : keep_pastes(log)) all.push_back(std::move(paste));
   }
   return all;
 }

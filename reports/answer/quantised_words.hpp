@@ -19,8 +19,8 @@ Finding quantised_finding(const analyzers::formats::QuantisedLog& log);
 std::vector<Section> quantised_sections(const analyzers::Findings& found);
 
 /// Lines that keep layers in BF16: of every log that has such layers. In quantised_paste.cpp.
-std::vector<Paste> keep_pastes(const analyzers::Findings& found);
-std::vector<Paste> keep_pastes(const analyzers::formats::QuantisedLog& log);
+std::vector<PasteLines> keep_pastes(const analyzers::Findings& found);
+std::vector<PasteLines> keep_pastes(const analyzers::formats::QuantisedLog& log);
 
 /// "FP8 block scaling"; of the run's own "FP8".
 std::string_view people_say(analyzers::frames::Recipe recipe);

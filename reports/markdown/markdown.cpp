@@ -126,7 +126,7 @@ std::vector<std::string> findings_of(const Answer& answer) {
   return items;
 }
 
-std::string paste_text(const answer::Paste& paste) {
+std::string paste_text(const answer::PasteLines& paste) {
   return fmt::format("{}:\n\n```\n{}\n```\n\n{}{}", sentence(paste.label), paste.lines,
                      sentence(paste.note), paste.note.empty() ? "" : "\n\n");
 }
@@ -136,7 +136,7 @@ std::string section_text(const answer::Section& section) {
   if (!section.title.empty()) out += fmt::format("## {}\n\n", sentence(section.title));
   for (const std::string& line : section.sentences) out += "* " + sentence(line) + "\n";
   if (!section.sentences.empty()) out += "\n";
-  for (const answer::Paste& paste : section.pastes) out += paste_text(paste);
+  for (const answer::PasteLines& paste : section.pastes) out += paste_text(paste);
   for (const Table& table : section.tables) out += table_text(table);
   return out;
 }

@@ -17,7 +17,7 @@ std::string sentences_html(const std::vector<std::string>& sentences) {
 
 namespace {
 
-std::string paste_html(const answer::Paste& paste) {
+std::string paste_html(const answer::PasteLines& paste) {
   const std::string note =
       paste.note.empty() ? "" : "<p class=\"note\">" + marked_html(paste.note) + "</p>\n";
   return fmt::format(
@@ -33,7 +33,7 @@ std::string section_html(const answer::Section& section) {
   std::string out;
   if (!section.title.empty()) out += "<h3>" + marked_html(section.title) + "</h3>\n";
   out += sentences_html(section.sentences);
-  for (const answer::Paste& paste : section.pastes) out += paste_html(paste);
+  for (const answer::PasteLines& paste : section.pastes) out += paste_html(paste);
   for (const answer::Table& table : section.tables) out += table_html(table);
   return out;
 }

@@ -4,6 +4,7 @@
 import pytest
 from page_browser import browser, halfscope, quiet
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 __all__ = ["browser"]  # a fixture
 
@@ -83,4 +84,4 @@ def test_the_answer_the_line_and_what_is_not_drawn(page):
     assert "fp8_skip_layers" in section.text
     button = section.find_element(By.CSS_SELECTOR, ".paste button")
     button.click()
-    assert button.text == "Copied"
+    WebDriverWait(page, 2, poll_frequency=0.05).until(lambda _: button.text == "Copied")
