@@ -27,15 +27,19 @@ namespace {
 struct Read {
   Analysis analysis;
   LogSeries series;
+  std::vector<formats::QuantisedLog> quantised;
 };
 
 /// What sees the logs beside the analysis.
 struct Beside {
   std::optional<replay::SeriesCollector> series;
   std::optional<underflow::InBfloat16> in_bfloat16;
+  formats::QuantisedCollector quantised;
 
   frames::Visitor begin(const std::string& log) {
     frames::Visitor visit = series ? series->begin(log) : frames::Visitor();
+    quantised.begin(log);
+    visit.quantised = [this](const frames::QuantisedSeries& found) { quantised.add(found); };
     if (!in_bfloat16) return visit;
     visit.frame = [judge = in_bfloat16->begin(log),
                    collect = std::move(visit.frame)](frames::Frame&& frame) {
@@ -63,6 +67,7 @@ Read read(const std::vector<std::filesystem::path>& logs, const Target& target,
     const Target own{"bfloat16", kBfloat16, target.subnormals};
     return read(logs, own, selection, phase, with_series, opened);
   }
+  found.quantised = std::move(beside.quantised).finish();
   return found;
 }
 
@@ -104,6 +109,7 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   }
   Findings findings = findings_of(std::move(found.analysis));
   findings.series = std::move(found.series);
+  findings.quantised = std::move(found.quantised);
   findings.enough_db = passes.enough_db;
   return findings;
 }

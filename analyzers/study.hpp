@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyzers/formats/format_fit.hpp"
+#include "analyzers/formats/quantised.hpp"
 #include "analyzers/overflow/broken_end.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
@@ -49,6 +50,7 @@ struct Findings {
   std::vector<overflow::BrokenEnd> broken_ends;
   frames::Tool tool = frames::Tool::other;  ///< that wrote the logs; of several the last one there
   std::vector<underflow::TensorPeaks> peaks;
+  std::vector<formats::QuantisedLog> quantised;  ///< what FP8 lost, as frameworks measured it
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
   std::optional<Dtype> weights_kept_in;   ///< all_kept_in_16_bits()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What large logs cost the program: seconds and the most memory it holds, its mapped files included.
 
-    bench_logs.py [--json FILE] [--tensors N] [--lines N]
+    bench_logs.py [--json FILE] [--tensors N] [--lines N] [--statistics N]
 """
 
 import argparse
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from te_statistics_log import write_te_statistics
 
 PROGRAM = Path(__file__).parent.parent / "build" / "halfscope"
 
@@ -74,15 +75,18 @@ def reading(path):
     return time.perf_counter() - start
 
 
-def results(folder, tensors, lines):
+def results(folder, tensors, lines, statistics):
     many, text, out = folder / "many.safetensors", folder / "run.log", folder / "out"
+    fp8 = folder / "te.log"
     write_tensors(many, tensors)
     write_lines(text, lines)
+    write_te_statistics(fp8, statistics)
     commands = [
         (f"analyze, {tensors} tensors", ["analyze", many]),
         (f"analyze --json, {tensors} tensors", ["analyze", many, "--json", out]),
         (f"recommend, {tensors} tensors", ["recommend", many]),
         (f"report, {tensors} tensors", ["report", many, "--out", folder / "out.html"]),
+        (f"report, {statistics} lines of FP8 statistics", ["report", fp8, "--out", folder / "fp8.html"]),
         (f"recommend, {lines} lines of a console log", ["recommend", text]),
     ]
     found = []
@@ -101,9 +105,10 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--tensors", type=int, default=100_000)
     parser.add_argument("--lines", type=int, default=400_000)
+    parser.add_argument("--statistics", type=int, default=6_013_920)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = results(Path(folder), given.tensors, given.lines)
+        found = results(Path(folder), given.tensors, given.lines, given.statistics)
     for row in found:
         print(f"{row['name']:<58} {row['threads']:>7} {row['value']:>10.1f} {row['unit']}")
     if given.json:

@@ -72,7 +72,8 @@ PAGES = {"clean", "gaps", "large", "bfloat16", "half-precision", "nan-lasting", 
          "ranks", "updates", "scalars-alone", "digits", "state.pt", "folder-of-steps",
          "simulated/lenet-mixed", "simulated/mlp-bf16", "simulated/charlstm-fp16",
          "weights.safetensors", "console/megatron.txt", "console/deepspeed-zero.txt",
-         "tensorboard/tensorflow-2.tfevents", "wandb/history.jsonl", "seed-te_statistics-rank"}
+         "tensorboard/tensorflow-2.tfevents", "wandb/history.jsonl", "seed-te_statistics-rank",
+         "seed-te_statistics-fp8"}
 
 
 class Page(html.parser.HTMLParser):

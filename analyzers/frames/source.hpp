@@ -184,6 +184,8 @@ inline constexpr std::string_view kEvaluationLoss = "evaluation_loss";
 inline constexpr std::string_view kNanIterations = "nan_iterations";
 
 using SkipVisitor = std::function<void(const SkippedSteps&)>;
+struct QuantisedSeries;  // quantised.hpp
+using QuantisedVisitor = std::function<void(const QuantisedSeries&)>;
 using RunVisitor = std::function<void(const std::string& name)>;
 using ManifestVisitor = std::function<void(const log::Manifest&)>;
 using ScalarsVisitor = std::function<void(const log::StepScalars&)>;
@@ -200,6 +202,7 @@ struct Visitor {
   KindVisitor kind = {};     ///< of a log that is neither a run log nor of tensors; perhaps several
   SkipVisitor skipped = {};  ///< beside the steps whose scalars say found_inf; ascending
   RunVisitor run = {};  ///< what follows is of this one of several runs in the log; of one: never
+  QuantisedVisitor quantised = {};  ///< what FP8 or FP4 made of a tensor, as the framework measured
 };
 
 }  // namespace halfscope::analyzers::frames

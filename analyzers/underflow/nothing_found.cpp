@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "analyzers/frames/quantised.hpp"
 #include "analyzers/readers/common/log_files.hpp"
 #include "analyzers/readers/kinds.hpp"
 
@@ -68,15 +69,23 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   std::vector<std::string> names;
   std::set<std::int64_t> steps;
   frames::Notes notes;
-  const auto see = [&](frames::Frame&& frame) {
-    if (std::find(names.begin(), names.end(), frame.name) == names.end() && names.size() < 5) {
-      names.push_back(frame.name);
+  const auto see_name = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < 5) {
+      names.push_back(name);
     }
+  };
+  const auto see = [&](frames::Frame&& frame) {
+    see_name(frame.name);
     steps.insert(frame.step);
   };
   std::uint64_t with_scalars = 0;
   const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
-  readers::for_each_frame(log, everything, {see, {}, {}, see_scalars}, notes);
+  frames::Visitor visit{see, {}, {}, see_scalars};
+  visit.quantised = [&](const frames::QuantisedSeries& series) {
+    see_name(frames::tensor_of(series));
+    for (const frames::QuantisedValue& value : series.values) steps.insert(value.step);
+  };
+  readers::for_each_frame(log, everything, visit, notes);
   const std::string shown = printable(log.path().string());
   if (names.empty() && with_scalars != 0) refuse_scalars_alone(shown, with_scalars);
   if (names.empty()) {

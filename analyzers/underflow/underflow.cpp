@@ -121,6 +121,10 @@ Visitor notes_into(std::vector<LogFindings>& runs, const Visitor& companion) {
   visit.other_rank = companion.other_rank;
   visit.kind = [&](const frames::LogKind& kind) { runs.back().kinds.push_back(kind); };
   visit.skipped = [&](const frames::SkippedSteps& steps) { runs.back().skips.push_back(steps); };
+  visit.quantised = [&](const frames::QuantisedSeries& series) {
+    if (companion.quantised) companion.quantised(series);
+    runs.back().quantised = true;
+  };
   visit.run = [&, first = true](const std::string& name) mutable {
     if (companion.run) companion.run(name);
     if (first) runs.pop_back();
@@ -152,7 +156,8 @@ std::vector<LogFindings> analyze_log(const readers::Log& opened, const Selection
   // Of another tool's log scalars alone are something; a run log's have a command of their own.
   const bool something = !selection.tensor_glob && std::ranges::any_of(runs, tells_something);
   const bool scalars = selection.scalars_suffice && !runs.back().scalars.empty();
-  if (collector.empty() && !something && !scalars) refuse_empty(opened, selection);
+  const bool quantised = std::ranges::any_of(runs, &LogFindings::quantised);
+  if (collector.empty() && !something && !scalars && !quantised) refuse_empty(opened, selection);
   runs.back().tensors = std::move(collector).finish();
   for (LogFindings& run : runs) run.clipped = is_clipped(run);
   return runs;

@@ -156,7 +156,8 @@ struct LogFindings {
   /// Of what is neither a run log nor tensors: what it cannot tell. Empty of these.
   std::vector<frames::LogKind> kinds;
   std::vector<frames::SkippedSteps> skips;  ///< steps of which some were skipped, not known which
-  bool clipped = false;  ///< weight gradients were clipped before they were recorded; clipped.hpp
+  bool quantised = false;  ///< it has statistics of tensors in FP8 or FP4; frames/quantised.hpp
+  bool clipped = false;    ///< weight gradients were clipped before they were recorded; clipped.hpp
   std::vector<TensorFindings> tensors;  ///< by role, then first appearance
 
   /// Whether gradients of this role were larger than is recorded, or may have been.

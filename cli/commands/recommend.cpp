@@ -22,6 +22,7 @@
 #include "cli/terminal/text_table.hpp"
 #include "reports/answer/answer.hpp"
 #include "reports/answer/overflow_section.hpp"
+#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/export/json.hpp"
@@ -61,10 +62,13 @@ void print(const analyzers::Study& study, const Options& options) {
     return;
   }
   const text::Table headroom = text::headroom_table(study);
+  std::vector<text::Section> quantised = text::quantised_sections(study);
+  for (text::Section& section : quantised) section.pastes.clear();  // the answer has them
   std::string out = terminal::long_text(answer, study, options.framework, columns);
-  for (const std::string& part : {terminal::sections_text(text::event_sections(study)),
-                                  headroom.empty() ? "" : terminal::table_text(headroom),
-                                  terminal::sections_text(text::timeline_sections(study))}) {
+  for (const std::string& part :
+       {terminal::sections_text(text::event_sections(study)),
+        headroom.empty() ? "" : terminal::table_text(headroom), terminal::sections_text(quantised),
+        terminal::sections_text(text::timeline_sections(study))}) {
     if (!part.empty()) out += "\n" + part;
   }
   fmt::print("{}{}", out, terminal::gaps_text(study.analysis));

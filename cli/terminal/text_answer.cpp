@@ -42,16 +42,23 @@ std::string first_text(const Answer& answer, std::size_t columns) {
   return out;
 }
 
+/// Those that are of no loss scale.
+std::string other_pastes(const Answer& answer) {
+  std::string out;
+  for (const reports::answer::PasteLines& paste : answer.pastes) out += paste_text(paste);
+  return out;
+}
+
 /// The lines of one framework, indented, between empty lines; empty where there are none.
 std::string paste_text(const Answer& answer, const Study& study, std::string_view framework) {
   const Snippet* const snippet = first_snippet(answer, study, framework);
-  if (snippet == nullptr) return "";
+  if (snippet == nullptr) return other_pastes(answer);
   const reports::answer::Lines& lines = first_lines_of(*snippet, answer);
   std::string out = reports::answer::indented_text(lines.lines, 2);
   if (snippet->framework != "pytorch" && !lines.note.empty()) {
     out += fmt::format("\n\n{}: {}", snippet->label, lines.note);
   }
-  return fmt::format("\n{}\n\n", out);
+  return fmt::format("\n{}\n{}\n", out, other_pastes(answer));
 }
 
 /// The findings that fit into so many lines, kFindingsShown at the most.

@@ -9,7 +9,9 @@
 
 namespace halfscope::cli::terminal {
 
-/// Title, the sentences as a list, tables; empty where the section is.
+/// Lines to paste below where they belong, after an empty line.
+std::string paste_text(const reports::answer::PasteLines& paste);
+/// Title, the sentences as a list, lines to paste, tables; empty where the section is.
 std::string section_text(const reports::answer::Section& section);
 /// One below the other.
 std::string sections_text(std::span<const reports::answer::Section> sections);

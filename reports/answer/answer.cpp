@@ -4,6 +4,7 @@
 #include "reports/answer/answer_parts.hpp"
 #include "reports/answer/findings.hpp"
 #include "reports/answer/first_words.hpp"
+#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/scale_words.hpp"
 
 namespace halfscope::reports::answer {
@@ -17,9 +18,11 @@ namespace {
 bool leads(const Study& study, const Finding& worst) {
   if (study.advice.may_use && !ends_broken(study)) return false;  // that was asked
   if (worst.severity == Severity::breaks) return true;
-  const bool of_the_run = worst.evidence == Evidence::overflow ||
-                          worst.evidence == Evidence::timeline ||
-                          worst.evidence == Evidence::policies;
+  // Statistics of FP8 are of a run in BF16, which needs no loss scale.
+  if (worst.evidence == Evidence::quantised && worst.severity != Severity::note) return true;
+  const bool of_the_run =
+      worst.evidence == Evidence::overflow || worst.evidence == Evidence::timeline ||
+      worst.evidence == Evidence::quantised || worst.evidence == Evidence::policies;
   return of_the_run && !study.advice.static_log2;
 }
 
@@ -46,6 +49,7 @@ Answer answer_of(const Study& study, std::string_view framework) {
   }
   out.numbers = numbers(study);
   if (!beyond_scales(study) && !serves_nothing(study.advice)) out.snippets = snippets(study);
+  out.pastes = keep_pastes(study);
   out.dynamic_first = fine;
   out.details = details(study);
   out.tables = tables(study);

@@ -11,6 +11,7 @@
 
 #include "analyzers/study.hpp"
 #include "reports/answer/finding.hpp"
+#include "reports/answer/section.hpp"
 #include "reports/answer/snippets.hpp"
 #include "reports/answer/table.hpp"
 
@@ -35,6 +36,7 @@ struct Answer {
   std::vector<Finding> findings;     ///< in order of harm, without the lead
   std::string clear;                 ///< said where nothing harms: no more than the log can show
   std::vector<Snippet> snippets;     ///< lines to paste; none of a run that no scale helps
+  std::vector<PasteLines> pastes;    ///< other lines than those of a loss scale
   bool dynamic_first = false;        ///< of these, the dynamic ones are what is advised
   std::vector<std::string> details;  ///< what the scale rests on, a sentence or two each
   std::vector<Table> tables;         ///< the same, as tables

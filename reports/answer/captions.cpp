@@ -62,6 +62,18 @@ Caption timeline_caption() {
   return {"Loss scale of the run", "Triangles are skipped steps whose number is known."};
 }
 
+Caption quantised_caption(const std::string& tensors) {
+  return {"Underflow of " + tensors + ", by layer and step",
+          "Each cell has the largest share of its steps, in percent of all elements. Layers are in "
+          "the order of the log."};
+}
+
+std::string quiet_text(const std::vector<std::string>& tensors) {
+  return fmt::format("Below {:g} % at every step, and not drawn: {}.",
+                     100 * analyzers::formats::kUnderflowLimits.front(),
+                     listed(tensors, tensors.size()));
+}
+
 Caption fits_caption() {
   return {
       "Narrowest format, tensors of each role",

@@ -35,6 +35,10 @@ Caption headroom_steps_caption();
 Caption policy_scales_caption();
 Caption policy_flushed_caption();
 Caption timeline_caption();
+/// tensors: map_title() of the tensors of a heat map.
+Caption quantised_caption(const std::string& tensors);
+/// That the heat maps of such tensors show nothing.
+std::string quiet_text(const std::vector<std::string>& tensors);
 Caption fits_caption();
 
 /// Below the curves over scales: which range is shaded; empty where there is none.

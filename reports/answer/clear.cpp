@@ -28,8 +28,8 @@ std::string clear_text(const analyzers::Study& study) {
   if (!tensors.empty()) {
     return "Nothing was found in the tensors of this log. It holds no gradients.";
   }
-  if (!study.timelines.empty() || !study.peaks.empty()) return "";
-  return "The log reports no loss scale and no skipped step either.";
+  const bool none = study.timelines.empty() && study.peaks.empty() && study.quantised.empty();
+  return none ? "The log reports no loss scale and no skipped step either." : "";
 }
 
 }  // namespace halfscope::reports::answer

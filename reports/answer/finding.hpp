@@ -24,6 +24,7 @@ enum class Evidence : std::uint8_t {
   overflow,
   policies,
   formats,
+  quantised,
   advice
 };
 std::string_view name_of(Evidence evidence);  ///< "scales", ...: the section's id on the page

@@ -65,6 +65,7 @@ std::string_view name_of(Evidence evidence) {
     case Evidence::overflow: return "overflow";
     case Evidence::policies: return "policies";
     case Evidence::formats: return "formats";
+    case Evidence::quantised: return "fp8";
     case Evidence::advice: break;
   }
   return "advice";
@@ -78,9 +79,9 @@ std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
   for (const auto part :
        {found::carried, found::alarms, found::collapse, found::lasting, found::in_model,
-        found::lost_updates, found::without_cure, found::overflow, found::policies,
-        found::underflow, found::no_single_scale, found::unusual_scale, found::thin_headroom,
-        found::unknown, found::dimensions, found::formats}) {
+        found::lost_updates, found::quantised, found::without_cure, found::overflow,
+        found::policies, found::underflow, found::no_single_scale, found::unusual_scale,
+        found::thin_headroom, found::unknown, found::dimensions, found::formats}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

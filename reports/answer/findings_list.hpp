@@ -36,6 +36,8 @@ void underflow(const analyzers::Study& study, List& to);
 void no_single_scale(const analyzers::Study& study, List& to);
 void unusual_scale(const analyzers::Study& study, List& to);
 void unknown(const analyzers::Study& study, List& to);
+// findings_quantised.cpp
+void quantised(const analyzers::Study& study, List& to);
 // findings.cpp
 void dimensions(const analyzers::Study& study, List& to);
 void formats(const analyzers::Study& study, List& to);

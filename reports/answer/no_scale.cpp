@@ -18,9 +18,12 @@ using analyzers::underflow::Analysis;
 
 namespace {
 
-std::string no_gradients_text(const Recommendation& advice) {
+std::string no_gradients_text(const Study& study) {
+  const Recommendation& advice = study.advice;
   if (advice.roles_found.empty()) {
-    return "the log holds no gradient values";
+    return study.quantised.empty()
+               ? "the log holds no gradient values"
+               : "the log has statistics of FP8, but no magnitudes of gradients";
   }
   return fmt::format(
       "the log holds no gradients (roles found: {}); name them with --role GLOB=weight_grad",
@@ -75,7 +78,7 @@ std::string no_scale_text(const Study& study) {
   const Recommendation& advice = study.advice;
   if (!advice.no_scale) return "";
   switch (*advice.no_scale) {
-    case NoScale::no_gradients: return no_gradients_text(advice);
+    case NoScale::no_gradients: return no_gradients_text(study);
     case NoScale::all_zero: return all_zero_text(study);
     case NoScale::no_finite_values: return "no gradient value is finite, or there are none";
     case NoScale::scale_unknown:

@@ -48,9 +48,9 @@ const rows = {
       (c) => c.binades.map((b) => row(b, finiteNonzero(s), {step: c.step, last: c.last}))),
 };
 // Drawn on a canvas: too many marks for SVG.
-const crowded = new Set(['heat', 'update-map', 'policy-scales']);
+const crowded = new Set(['fp8', 'heat', 'update-map', 'policy-scales']);
 // The same on either axis.
-const oneAxis = new Set(['heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
+const oneAxis = new Set(['fp8', 'heat', 'update-map', 'policy-scales', 'policy-flushed', 'rooms']);
 
 function seriesOf(name, page) {
   return name === 'tensor' ? page.analysis.tensors[state.tensor]
@@ -72,14 +72,15 @@ function fromSeries({chart, series: name}, page) {
 // The same of a chart that brings its rows.
 function fromOwn({chart, key}, page) {
   const own = page.charts.own[chart];
-  const found = own?.rows[state.log]?.[key === 'weight' ? state.weight : 'all'];
+  const found = own?.rows[state.log]?.[key === 'weight' ? state.weight : key ?? 'all'];
   if (!found?.length) return 'Nothing to draw.';
   const named = (values) => Object.fromEntries(own.fields.map((field, i) => [field, values[i]]));
   return {spec: specOf(chart, own.parameters, state.axis), rows: found.map(named)};
 }
 
-function keyOf({chart, series}) {
-  return series ? `${chart}/${series}` : chart;
+function keyOf({chart, series, key}) {
+  const part = series ?? (key === 'weight' ? undefined : key);
+  return part ? `${chart}/${part}` : chart;
 }
 
 // The theme, with names as long as the chart is wide.

@@ -103,9 +103,11 @@ Json head_json(const underflow::Analysis& analysis) {
 }
 
 /// What comes behind them.
-void put_rest(Json& to, const Findings& found, const std::vector<underflow::TensorPeaks>& peaks) {
+void put_rest(Json& to, const Findings& found, const std::vector<underflow::TensorPeaks>& peaks,
+              bool whole) {
   put_peaks(to, peaks);
   if (peaks.size() < found.peaks.size()) to["peaks_left_out"] = found.peaks.size() - peaks.size();
+  put_quantised(to, found, whole);
   put_timeline(to, found);
   put_gaps(to, found);
 }
@@ -149,7 +151,7 @@ Json to_json(const Findings& found, const Part& part) {
   }
   const std::size_t all = analysis.tensors().size();
   if (part.tensors.size() < all) to["tensors_left_out"] = all - part.tensors.size();
-  put_rest(to, found, part.peaks);
+  put_rest(to, found, part.peaks, false);
   return to;
 }
 
@@ -172,7 +174,7 @@ void write_findings(const Findings& found, const WriteText& write) {
     }
   });
   Json rest = Json::object();
-  put_rest(rest, found, found.peaks);
+  put_rest(rest, found, found.peaks, true);
   to.fields(rest);
   to.add("}");
   to.flush();

@@ -55,6 +55,10 @@ void put_overflow(Json& to, const analyzers::underflow::Analysis& analysis,
 /// `peaks`, of tensors that have largest magnitudes and no counts; json_peaks.cpp.
 void put_peaks(Json& to, const std::vector<analyzers::underflow::TensorPeaks>& peaks);
 
+/// `fp8`, of logs with statistics of quantised tensors; json_quantised.cpp. whole: with the shares
+/// by column.
+void put_quantised(Json& to, const analyzers::Findings& found, bool whole);
+
 /// `could_not_tell`, of logs that other tools wrote; json_gaps.cpp.
 void put_gaps(Json& to, const analyzers::Findings& found);
 

@@ -12,6 +12,7 @@
 #include "reports/answer/marks.hpp"
 #include "reports/answer/overflow_section.hpp"
 #include "reports/answer/policies_section.hpp"
+#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
@@ -125,11 +126,17 @@ std::vector<std::string> findings_of(const Answer& answer) {
   return items;
 }
 
+std::string paste_text(const answer::PasteLines& paste) {
+  return fmt::format("{}:\n\n```\n{}\n```\n\n{}{}", sentence(paste.label), paste.lines,
+                     sentence(paste.note), paste.note.empty() ? "" : "\n\n");
+}
+
 std::string section_text(const answer::Section& section) {
   std::string out;
   if (!section.title.empty()) out += fmt::format("## {}\n\n", sentence(section.title));
   for (const std::string& line : section.sentences) out += "* " + sentence(line) + "\n";
   if (!section.sentences.empty()) out += "\n";
+  for (const answer::PasteLines& paste : section.pastes) out += paste_text(paste);
   for (const Table& table : section.tables) out += table_text(table);
   return out;
 }
@@ -137,6 +144,7 @@ std::string section_text(const answer::Section& section) {
 /// What the answer rests on, in the order of the page.
 std::string evidence_text(const Study& study) {
   std::string out;
+  for (const answer::Section& log : answer::quantised_sections(study)) out += section_text(log);
   for (const answer::Section& log : answer::timeline_sections(study)) out += section_text(log);
   out += section_text(answer::updates_section(study.analysis, answer::all_tensors(study.analysis)));
   for (const answer::Section& event : answer::event_sections(study)) out += section_text(event);

@@ -20,6 +20,7 @@
 #include "reports/charts/charts.hpp"
 #include "reports/page/own_chart.hpp"
 #include "reports/page/policy_data.hpp"
+#include "reports/page/quantised_data.hpp"
 #include "reports/page/timeline_data.hpp"
 
 namespace halfscope::reports::page {
@@ -175,6 +176,7 @@ json own_charts_json(const Study& study) {
   put_fits(study.analysis, out);
   put_policy_charts(study, out);
   put_timeline_chart(study, out);
+  put_quantised_chart(study, out);
   return out;
 }
 

@@ -15,11 +15,25 @@ std::string sentences_html(const std::vector<std::string>& sentences) {
   return out.empty() ? "" : "<ul class=\"details\">\n" + out + "</ul>\n";
 }
 
+namespace {
+
+std::string paste_html(const answer::PasteLines& paste) {
+  const std::string note =
+      paste.note.empty() ? "" : "<p class=\"note\">" + marked_html(paste.note) + "</p>\n";
+  return fmt::format(
+      "<div class=\"settings\"><p>{}:</p>\n<div class=\"paste\"><pre tabindex=\"0\">{}</pre>"
+      "<button type=\"button\">Copy</button></div>\n{}</div>\n",
+      marked_html(paste.label), answer::html_escape(paste.lines), note);
+}
+
+}  // namespace
+
 std::string section_html(const answer::Section& section) {
   if (section.empty()) return "";
   std::string out;
   if (!section.title.empty()) out += "<h3>" + marked_html(section.title) + "</h3>\n";
   out += sentences_html(section.sentences);
+  for (const answer::PasteLines& paste : section.pastes) out += paste_html(paste);
   for (const answer::Table& table : section.tables) out += table_html(table);
   return out;
 }

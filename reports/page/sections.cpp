@@ -12,12 +12,14 @@
 #include "reports/answer/overflow_section.hpp"
 #include "reports/answer/peaks_words.hpp"
 #include "reports/answer/policies_section.hpp"
+#include "reports/answer/quantised_words.hpp"
 #include "reports/answer/text.hpp"
 #include "reports/answer/timeline_words.hpp"
 #include "reports/answer/updates_section.hpp"
 #include "reports/charts/charts.hpp"
 #include "reports/page/data_table.hpp"
 #include "reports/page/policies_html.hpp"
+#include "reports/page/quantised_data.hpp"
 #include "reports/page/section_html.hpp"
 
 namespace halfscope::reports::page {
@@ -29,11 +31,11 @@ using answer::Evidence;
 namespace {
 
 std::string section(std::string_view id, std::string_view title, std::string_view digest,
-                    std::string_view body) {
+                    std::string_view body, bool open = false) {
   return fmt::format(
-      "<details class=\"section\" id=\"{}\"><summary><h2>{}</h2><span class=\"digest\">{}</span>"
+      "<details class=\"section\" id=\"{}\"{}><summary><h2>{}</h2><span class=\"digest\">{}</span>"
       "</summary>\n<div class=\"body\">\n{}</div></details>\n\n",
-      id, title, answer::html_escape(digest), body);
+      id, open ? " open" : "", title, answer::html_escape(digest), body);
 }
 
 /// <option>s: all weights together, or one whose data is on the page.
@@ -89,6 +91,30 @@ std::string peaks_section(const Study& study) {
                        : section("peaks", "Largest magnitudes",
                                  answer::plural(study.peaks.size(), "tensor") + " without counts",
                                  table_html(table));
+}
+
+/// Of logs with statistics of quantised tensors: a heat map for each kind of tensor that loses
+/// some.
+std::string quantised_section(const Study& study) {
+  if (study.quantised.empty()) return "";
+  std::string body;
+  for (answer::Section& log : answer::quantised_sections(study)) {
+    if (study.quantised.size() == 1) log.title.clear();  // the details element has it
+    body += section_html(log);
+  }
+  std::string maps;
+  std::vector<std::string> quiet;
+  for (const QuantisedMap& map : quantised_maps(study)) {
+    if (!map.drawn()) {
+      quiet.push_back(map.tensors);
+      continue;
+    }
+    maps += chart_html(answer::quantised_caption(map.tensors), "fp8",
+                       fmt::format(" data-key=\"{}\"", answer::html_escape(map.key)));
+  }
+  if (!quiet.empty()) maps += "<p class=\"note\">" + answer::quiet_text(quiet) + "</p>\n";
+  return section(answer::name_of(Evidence::quantised), "Underflow in FP8",
+                 answer::quantised_digest(study), maps + body, study.analysis.tensors().empty());
 }
 
 /// Of logs of other tools that have the loss scale or skipped steps.
@@ -181,6 +207,7 @@ Sections sections_of(const Study& study, const answer::Answer& answer) {
     all.html += html;
   };
   all.html = peaks_section(study);
+  add(Evidence::quantised, quantised_section(study));
   add(Evidence::timeline, timeline_section(study));
   add(Evidence::updates, updates_section(study));
   add(Evidence::overflow, overflow_section(study));

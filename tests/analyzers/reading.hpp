@@ -7,10 +7,22 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/frames/quantised.hpp"
 #include "analyzers/readers/kinds.hpp"
 #include "temp_folder.hpp"
 
 namespace halfscope::test {
+
+/// A QuantisedSeries that outlives its telling.
+struct ToldSeries {
+  std::string layer, tensor;
+  log::Role role;
+  analyzers::frames::Recipe recipe;
+  bool columnwise;
+  analyzers::frames::QuantisedStatistic statistic;
+  std::vector<analyzers::frames::QuantisedValue> values;
+  std::vector<std::int64_t> log_steps;
+};
 
 /// Everything that reading a log told.
 struct Told {
@@ -18,6 +30,7 @@ struct Told {
   std::vector<analyzers::frames::StepPeak> peaks;
   std::map<std::int64_t, log::StepScalars> scalars;
   std::vector<analyzers::frames::LogKind> kinds;
+  std::vector<ToldSeries> quantised;
   analyzers::frames::Notes notes;
 
   const analyzers::frames::Frame* frame(const std::string& name, std::int64_t step) const {
@@ -58,6 +71,16 @@ inline Told told_of(const std::filesystem::path& log,
   visit.peak = [&](const analyzers::frames::StepPeak& peak) { told.peaks.push_back(peak); };
   visit.scalars = [&](const log::StepScalars& s) { told.scalars[s.step] = s; };
   visit.kind = [&](const analyzers::frames::LogKind& kind) { told.kinds.push_back(kind); };
+  visit.quantised = [&](const analyzers::frames::QuantisedSeries& s) {
+    told.quantised.push_back({std::string(s.layer),
+                              std::string(s.tensor),
+                              s.role,
+                              s.recipe,
+                              s.columnwise,
+                              s.statistic,
+                              {s.values.begin(), s.values.end()},
+                              {s.log_steps.begin(), s.log_steps.end()}});
+  };
   analyzers::readers::for_each_frame(log, selection, visit, told.notes, {});
   return told;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzers/frames/quantised.hpp"
+
 namespace halfscope::fuzz {
 namespace {
 
@@ -54,6 +56,19 @@ void check_kind(const analyzers::frames::LogKind& kind) {
   require(std::is_sorted(kind.gaps.begin(), kind.gaps.end()));
 }
 
+void check_quantised(const analyzers::frames::QuantisedSeries& series,
+                     const analyzers::frames::Selection& s) {
+  require(!series.layer.empty() && !series.values.empty());
+  const analyzers::frames::QuantisedValue* before = nullptr;
+  for (const analyzers::frames::QuantisedValue& value : series.values) {
+    require(analyzers::frames::in_steps(s, value.step));
+    require(0 <= value.low && value.low <= value.high && std::isfinite(value.high));
+    require(before == nullptr || before->step < value.step);
+    require(std::binary_search(series.log_steps.begin(), series.log_steps.end(), value.step));
+    before = &value;
+  }
+}
+
 void read_once(Read& read, const std::filesystem::path& log,
                const analyzers::frames::Selection& s) {
   analyzers::frames::Visitor visit;
@@ -69,6 +84,9 @@ void read_once(Read& read, const std::filesystem::path& log,
     require(analyzers::frames::in_steps(s, scalars.step));
   };
   visit.kind = check_kind;
+  visit.quantised = [&](const analyzers::frames::QuantisedSeries& series) {
+    check_quantised(series, s);
+  };
   analyzers::frames::Notes notes;
   const analyzers::frames::Progress progress = [](std::uint64_t done, std::uint64_t all) {
     require(done <= all);

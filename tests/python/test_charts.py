@@ -64,15 +64,18 @@ def folder(tmp_path_factory):
         (out / to).mkdir()
         subprocess.run([BUILD / "bin" / writer, out / to], check=True)
     (out / "train.log").write_text(CONSOLE)
+    (out / "fp8.log").write_text("INFO - fc1_gradient_underflows% iteration=000002 value=3.0000\n")
     return out
 
 
 @pytest.fixture(scope="module")
 def supplied(folder):
     """What pages supply that together have every chart: [the block "charts" of each]"""
-    pages = [folder / "pages/full.html", folder / "restless.html", folder / "console.html"]
+    pages = [folder / "pages/full.html", folder / "restless.html", folder / "console.html",
+             folder / "fp8.html"]
     halfscope("report", folder / "logs/restless", "--out", pages[1])
     halfscope("report", folder / "train.log", "--out", pages[2])
+    halfscope("report", folder / "fp8.log", "--out", pages[3])
     return [data_of(page.read_text(), "charts") for page in pages]
 
 

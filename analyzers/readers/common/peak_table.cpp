@@ -63,6 +63,7 @@ void tell_kind(const PeakLog& of, const PeakTable& peaks, const TimelineSelectio
   if (!visit.kind) return;
   using frames::Gap;
   frames::LogKind kind{of.name, {}};
+  if (peaks.empty()) return visit.kind(kind);  // what it lacks is no question then
   if (of.rounded) kind.gaps.push_back(Gap::rounded);
   kind.gaps.push_back(Gap::dtype);
   if (!selection.recorded_scale && !selection.scale_tag) kind.gaps.push_back(Gap::loss_scale);

@@ -14,6 +14,7 @@ namespace halfscope::analyzers::readers::common {
 namespace {
 
 constexpr std::size_t kBytesATell = std::size_t{1} << 20;
+constexpr std::size_t kBytesALeave = std::size_t{1} << 24;
 
 template <typename Number>
 std::optional<Number> parse(std::string_view text) {
@@ -78,7 +79,11 @@ std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesyst
 
 TextLines::TextLines(const log::OpenPath& file, frames::Progress progress, std::uint64_t before,
                      std::uint64_t in_all)
-    : file_(file), progress_(std::move(progress)), before_(before), in_all_(in_all) {
+    : file_(file),
+      progress_(std::move(progress)),
+      before_(before),
+      in_all_(in_all),
+      leave_at_(2 * kBytesALeave) {
   const auto bytes = file_.bytes();
   text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -100,6 +105,10 @@ std::optional<std::string_view> TextLines::next() {
   if (progress_ && at_ >= tell_at_) {
     progress_(before_ + std::min(at_, text_.size()), std::max<std::uint64_t>(in_all_, bytes()));
     tell_at_ = at_ + kBytesATell;
+  }
+  if (at_ >= leave_at_) {
+    file_.leave(at_ - kBytesALeave);  // the lines before may still be looked at
+    leave_at_ = at_ + kBytesALeave;
   }
   return line;
 }

@@ -28,7 +28,8 @@ std::vector<std::filesystem::path> folders_of(const std::filesystem::path& folde
 /// The bytes of some of a log's files together, as they are read: unpacked.
 std::uint64_t bytes_of(const log::OpenPath& log, const std::vector<std::filesystem::path>& files);
 
-/// The lines of a file of any size; the file is mapped, nothing is copied.
+/// The lines of a file of any size; the file is mapped, nothing is copied. Pages that were read do
+/// not stay in memory.
 class TextLines {
  public:
   /// `progress` is told bytes of this file, after `before` of `in_all`. Throws log::BadInput where
@@ -56,7 +57,7 @@ class TextLines {
   std::uint64_t number_ = 0;
   frames::Progress progress_;
   std::uint64_t before_, in_all_;
-  std::size_t tell_at_ = 0;
+  std::size_t tell_at_ = 0, leave_at_;
 };
 
 /// Lines of one file that could not be read, told in one note.

@@ -133,7 +133,7 @@ void read_metrics_csv(const log::OpenPath& log, const common::TimelineSelection&
   }
   common::Timeline timeline(log.path.string(), selection, visit);
   frames::LogKind kind{"CSV metrics", {frames::Gap::tensors}};
-  const std::uint64_t in_all = common::bytes_of(files);
+  const std::uint64_t in_all = common::bytes_of(log, files);
   std::uint64_t before = 0;
   for (const fs::path& file : files) {
     common::TextLines lines(log.at(file), progress, before, in_all);

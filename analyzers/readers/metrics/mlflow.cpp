@@ -166,7 +166,7 @@ void read_mlflow(const log::OpenPath& log, const common::TimelineSelection& sele
   const std::vector<Metric> metrics = metrics_of(log, selection.joined != nullptr);
   std::vector<fs::path> files;
   for (const Metric& metric : metrics) files.push_back(metric.file);
-  const std::uint64_t in_all = common::bytes_of(files);
+  const std::uint64_t in_all = common::bytes_of(log, files);
   std::uint64_t before = 0;
   bool counted = false;
   common::Timeline timeline(log.path.string(), selection, visit);

@@ -166,7 +166,7 @@ void read_msprobe_dump(const log::OpenPath& log, const common::TimelineSelection
   const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
     dumps.read(file, peaks, notes);
-    const std::uint64_t done = before + common::bytes_of({file.path});
+    const std::uint64_t done = before + common::bytes_of(log, {file.path});
     if (progress) progress(done, std::max(done, in_all));
   };
   common::PeakLog kind = "msprobe dump";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The line, by nvdlfw_inspect/logging.py (FileLogger.log_scalar, {:06d} and {:.4f}):
 //   2026-01-01 00:00:00,000 - INFO - LAYER_TENSOR_STATISTIC \t\t iteration=000002 \t\t value=0.0000
-// Tensors and statistics by transformer_engine/debug/features/log_tensor_stats.py; how they are
-// computed by utils/stats_computation.py there.
+// How statistics are computed: transformer_engine/debug/features/utils/stats_computation.py.
 #include "analyzers/readers/statistics/te_statistics.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -21,6 +21,8 @@
 #include "analyzers/readers/common/peak_table.hpp"
 #include "analyzers/readers/common/text_lines.hpp"
 #include "analyzers/readers/common/timeline.hpp"
+#include "analyzers/readers/statistics/te_printed.hpp"
+#include "analyzers/readers/statistics/te_quantised.hpp"
 
 namespace halfscope::analyzers::readers::statistics {
 
@@ -30,26 +32,8 @@ using frames::Notes;
 
 namespace {
 
-namespace fs = std::filesystem;
-using log::Role;
-
-constexpr int kLastDigit = -4;  // {:.4f}
 constexpr std::size_t kLookedAt = std::size_t{1} << 16;
 constexpr std::size_t kLongestLine = std::size_t{1} << 14;
-
-enum class Statistic : std::uint8_t { min, max, amax, norm, dynamic_range };
-constexpr std::array<std::pair<std::string_view, Statistic>, 5> kStatistics = {
-    {{"_min", Statistic::min},
-     {"_max", Statistic::max},
-     {"_cur_amax", Statistic::amax},
-     {"_l2_norm", Statistic::norm},
-     {"_dynamic_range", Statistic::dynamic_range}}};
-
-/// gradient is that of a layer's output, dgrad that of its input: both of activations.
-constexpr std::pair<std::string_view, Role> kTensors[] = {
-    {"_gradient", Role::activation_grad}, {"_dgrad", Role::activation_grad},
-    {"_wgrad", Role::weight_grad},        {"_weight", Role::weight},
-    {"_activation", Role::activation},    {"_output", Role::activation}};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -57,50 +41,48 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// What follows the last blank.
+std::string_view last_word(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') --at;
+  return text.substr(at);
+}
+
+/// Where "KEY=" begins, from `from` on; npos where it is not. Looks for the sign, which is rarer
+/// than the letters.
+std::size_t find_key(std::string_view line, std::string_view key, std::size_t from) {
+  std::size_t sign = line.find('=', from);
+  while (sign != std::string_view::npos) {
+    if (line.substr(from, sign - from).ends_with(key)) return sign - key.size();
+    sign = line.find('=', sign + 1);
+  }
+  return sign;
+}
+
 /// A line's parts as they are written.
 struct Entry {
   std::string_view name, step, value;
 };
 std::optional<Entry> entry_in(std::string_view line) {
-  constexpr std::string_view step_is = "iteration=", value_is = "value=";
-  const std::size_t step = line.find(step_is);
+  constexpr std::string_view step_is = "iteration", value_is = "value";
+  const std::size_t step = find_key(line, step_is, 0);
   if (step == std::string_view::npos) return std::nullopt;
-  const std::size_t value = line.find(value_is, step);
+  const std::size_t digits = step + step_is.size() + 1;
+  const std::size_t value = find_key(line, value_is, digits);
   if (value == std::string_view::npos) return std::nullopt;
   Entry entry;
-  entry.name = trimmed(line.substr(0, step));
-  entry.name.remove_prefix(entry.name.find_last_of(" \t") + 1);
-  const std::size_t digits = step + step_is.size();
+  entry.name = last_word(trimmed(line.substr(0, step)));
   entry.step = trimmed(line.substr(digits, value - digits));
-  entry.value = trimmed(line.substr(value + value_is.size()));
+  entry.value = trimmed(line.substr(value + value_is.size() + 1));
   if (entry.name.empty()) return std::nullopt;
   return entry;
 }
 
-/// The tensor's name and which of its statistics a logged name is of. Of others, FP8's among them,
-/// nothing follows for FP16.
-std::optional<std::pair<std::string_view, Statistic>> split(std::string_view name) {
-  for (const auto& [suffix, statistic] : kStatistics) {
-    if (!name.ends_with(suffix) || name.size() == suffix.size()) continue;
-    name.remove_suffix(suffix.size());
-    const bool of_scales = name.find("_scale_inv") != std::string_view::npos;
-    return of_scales ? std::nullopt : std::optional(std::pair(name, statistic));
-  }
-  return std::nullopt;
-}
-
-Role role_of(std::string_view tensor) {
-  for (const auto& [suffix, role] : kTensors) {
-    if (tensor.ends_with(suffix)) return role;
-  }
-  return Role::unknown;
-}
-
 /// What one file says of one tensor at one step, by statistic.
 struct Statistics {
-  std::array<std::optional<common::Bounds>, kStatistics.size()> of;
+  std::array<std::optional<common::Bounds>, kMagnitudes> of;
   std::uint64_t line = 0;  ///< of the last one
-  const std::optional<common::Bounds>& operator[](Statistic which) const {
+  const std::optional<common::Bounds>& operator[](Magnitude which) const {
     return of[static_cast<std::size_t>(which)];
   }
 };
@@ -114,14 +96,14 @@ constexpr double kLogErrors = 0x1p-14;
 constexpr Contradiction kNegativeRange{"dynamic_range is negative", "it is not used"};
 
 common::PrintedExtremes extremes_of(const Statistics& found) {
-  return {found[Statistic::min], found[Statistic::max], found[Statistic::amax],
-          found[Statistic::norm], kNormError};
+  return {found[Magnitude::min], found[Magnitude::max], found[Magnitude::amax],
+          found[Magnitude::norm], kNormError};
 }
 
 std::optional<common::Magnitudes> magnitudes_of(const Statistics& found,
                                                 std::vector<const Contradiction*>& wrong) {
   std::optional<common::Magnitudes> known = common::magnitudes_of(extremes_of(found), wrong);
-  const auto& range = found[Statistic::dynamic_range];
+  const auto& range = found[Magnitude::dynamic_range];
   if (range && range->high < 0 && std::isfinite(range->high)) wrong.push_back(&kNegativeRange);
   if (!known || !range || known->smallest_nonzero || range->high < 0) return known;
   const double least = known->largest.low * std::exp2(-(range->high + kLogErrors));
@@ -130,9 +112,53 @@ std::optional<common::Magnitudes> magnitudes_of(const Statistics& found,
   return known;
 }
 
+/// The magnitudes of one tensor in one file: each step's statistics from up to five series.
+class TensorMagnitudes {
+ public:
+  void add(Magnitude which, const PrintedSeries& series) {
+    of_[static_cast<std::size_t>(which)] = &series;
+  }
+  const TeName& name() const {
+    return (*std::find_if(of_.begin(), of_.end(), [](const auto* s) { return s != nullptr; }))
+        ->name;
+  }
+  /// Calls visit(step, statistics) for each step, ascending.
+  template <typename Visit>
+  void for_each_step(const Steps& steps, const Visit& visit) const {
+    std::array<std::size_t, kMagnitudes> at{};
+    while (const std::optional<std::int64_t> step = first_of(at, steps)) {
+      Statistics found;
+      for (std::size_t i = 0; i < kMagnitudes; ++i) {
+        if (of_[i] == nullptr || at[i] == of_[i]->steps.size()) continue;
+        if (steps[of_[i]->steps[at[i]]] != *step) continue;
+        found.of[i] = common::printed_bounds(of_[i]->values[at[i]], kLastDigit);
+        found.line = std::max<std::uint64_t>(found.line, of_[i]->lines[at[i]]);
+        ++at[i];
+      }
+      visit(*step, found);
+    }
+  }
+
+ private:
+  std::optional<std::int64_t> first_of(const std::array<std::size_t, kMagnitudes>& at,
+                                       const Steps& steps) const {
+    std::optional<std::int64_t> first;
+    for (std::size_t i = 0; i < kMagnitudes; ++i) {
+      if (of_[i] == nullptr || at[i] == of_[i]->steps.size()) continue;
+      const std::int64_t step = steps[of_[i]->steps[at[i]]];
+      first = std::min(first.value_or(step), step);
+    }
+    return first;
+  }
+
+  std::array<const PrintedSeries*, kMagnitudes> of_{};
+};
+
 /// One file: that of a rank. Of an entry that comes again the last one holds.
 class RankFile {
  public:
+  RankFile(Steps& steps, QuantisedRanks& ranks) : steps_(steps), ranks_(ranks) {}
+
   void read(const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all, PeakTable& peaks,
             Notes& notes, const frames::Progress& progress) {
     common::TextLines lines(file, progress, before, in_all);
@@ -141,29 +167,35 @@ class RankFile {
       if (const auto why = take(*line, lines.number()); !why.empty()) bad.add(lines.number(), why);
     }
     bad.tell(lines.name(), notes);
-    tell(peaks, lines.name(), notes);
+    printed_.sort(steps_);
+    tell_magnitudes(peaks);
+    wrong_.tell(lines.name(), notes);
+    ranks_.add(std::move(printed_), steps_);
   }
 
  private:
-  void tell(PeakTable& peaks, const std::string& file, Notes& notes) const {
-    common::Contradictions contradictions;
-    for (const auto& [name, steps] : tensors_) {
-      for (const auto& [step, found] : steps) {
-        std::vector<const Contradiction*> wrong;
-        if (const auto known = magnitudes_of(found, wrong)) {
-          peaks.add(name, role_of(name), step, *known);
-        }
-        for (const Contradiction* kind : wrong) {
-          contradictions.add(*kind, found.line, found_text(name, step, found));
-        }
-      }
+  void tell_magnitudes(PeakTable& peaks) {
+    std::map<std::string_view, TensorMagnitudes> tensors;
+    for (const PrintedSeries& series : printed_.all()) {
+      const auto* const which = std::get_if<Magnitude>(&series.name.statistic);
+      if (which != nullptr) tensors[series.name.tensor].add(*which, series);
     }
-    contradictions.tell(file, notes);
+    for (const auto& [tensor, magnitudes] : tensors) {
+      const std::string name(tensor);
+      const log::Role role = magnitudes.name().role;
+      magnitudes.for_each_step(steps_, [&](std::int64_t step, const Statistics& found) {
+        std::vector<const Contradiction*> wrong;
+        if (const auto known = magnitudes_of(found, wrong)) peaks.add(name, role, step, *known);
+        for (const Contradiction* kind : wrong) {
+          wrong_.add(*kind, found.line, found_text(name, step, found));
+        }
+      });
+    }
   }
 
   static std::string found_text(const std::string& name, std::int64_t step,
                                 const Statistics& found) {
-    const auto& range = found[Statistic::dynamic_range];
+    const auto& range = found[Magnitude::dynamic_range];
     return fmt::format("'{}', iteration {}: {}{}", log::printable(name), step,
                        common::text_of(extremes_of(found)),
                        range ? ", dynamic_range=" + common::text_of(*range) : "");
@@ -174,20 +206,43 @@ class RankFile {
     if (line.size() > kLongestLine) return "is longer than 16 KiB";
     const std::optional<Entry> entry = entry_in(line);
     if (!entry) return {};  // other messages
-    const auto of = split(entry->name);
-    if (!of) return {};
+    PrintedSeries* const series = printed_.find(entry->name);
+    if (series == nullptr) return {};
     const std::optional<std::int64_t> step = common::integer_in(entry->step);
     const std::optional<double> value = common::number_in(entry->value);
     if (!step) return "its iteration is not an integer";
     if (!value) return "its value is not a number";
-    if (of->second == Statistic::amax && *value < 0) return "its amax is negative";
-    Statistics& found = tensors_[std::string(of->first)][*step];
-    found.of[static_cast<std::size_t>(of->second)] = common::printed_bounds(*value, kLastDigit);
-    found.line = number;
+    return std::holds_alternative<Magnitude>(series->name.statistic)
+               ? take_magnitude(*series, *step, *value, number)
+               : take_quantised(*series, *step, *value, number);
+  }
+
+  std::string_view take_magnitude(PrintedSeries& series, std::int64_t step, double value,
+                                  std::uint64_t number) {
+    if (std::get<Magnitude>(series.name.statistic) == Magnitude::amax && value < 0) {
+      return "its amax is negative";
+    }
+    series.add(steps_.number_of(step), value);
+    series.add_line(number);
     return {};
   }
 
-  std::map<std::string, std::map<std::int64_t, Statistics>> tensors_;
+  std::string_view take_quantised(PrintedSeries& series, std::int64_t step, double value,
+                                  std::uint64_t number) {
+    const auto statistic = std::get<Quantised>(series.name.statistic).statistic;
+    if (const Contradiction* const wrong = wrong_with(statistic, value)) {
+      wrong_.add(*wrong, number,
+                 fmt::format("'{}', iteration {}: {}", log::printable(series.logged), step, value));
+      return {};
+    }
+    series.add(steps_.number_of(step), value);
+    return {};
+  }
+
+  Steps& steps_;
+  QuantisedRanks& ranks_;
+  PrintedFile printed_;
+  common::Contradictions wrong_;
 };
 
 bool is_one_file(const log::OpenPath& file) {
@@ -202,22 +257,53 @@ bool is_one_file(const log::OpenPath& file) {
 }
 
 constexpr int kLevels = 1;  // log_dir/nvdlfw_inspect_statistics_logs
+constexpr std::string_view kFolder = "nvdlfw_inspect_statistics_logs";
+
+/// FOLDER/rank_0/nvdlfw_inspect_statistics_logs, ..., as NVIDIA BioNeMo's recipes write: by path.
+std::vector<std::filesystem::path> folders_of_ranks(const log::OpenPath& log) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error, unreadable;
+  std::filesystem::directory_iterator entries(log.path, error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    if (entries->is_symlink(unreadable) || !entries->is_directory(unreadable)) continue;
+    const std::filesystem::path folder = entries->path() / kFolder;
+    if (std::filesystem::is_directory(folder, unreadable)) found.push_back(folder);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<std::filesystem::path> files_of_log(const log::OpenPath& log) {
+  std::vector<std::filesystem::path> files = common::files_below(log, kLevels, is_one_file);
+  for (const std::filesystem::path& folder : folders_of_ranks(log)) {
+    for (std::filesystem::path& file : common::files_below(log.at(folder), 0, is_one_file)) {
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
 
 }  // namespace
 
 bool is_te_statistics(const log::OpenPath& log) {
-  return common::any_file_below(log, kLevels, is_one_file);
+  if (common::any_file_below(log, kLevels, is_one_file)) return true;
+  return std::ranges::any_of(folders_of_ranks(log), [&](const std::filesystem::path& folder) {
+    return common::any_file_below(log.at(folder), 0, is_one_file);
+  });
 }
 
 void read_te_statistics(const log::OpenPath& log, const common::TimelineSelection& selection,
                         const frames::Visitor& visit, Notes& notes,
                         const frames::Progress& progress) {
+  Steps steps;
+  QuantisedRanks ranks;
   const auto read = [&](const log::OpenPath& file, std::uint64_t before, std::uint64_t in_all,
                         PeakTable& peaks) {
-    RankFile().read(file, before, in_all, peaks, notes, progress);
+    RankFile(steps, ranks).read(file, before, in_all, peaks, notes, progress);
   };
-  common::read_peaks("Transformer Engine statistics", log,
-                     common::files_below(log, kLevels, is_one_file), read, selection, visit, notes);
+  common::read_peaks("Transformer Engine statistics", log, files_of_log(log), read, selection,
+                     visit, notes);
+  ranks.tell(steps, selection, visit, log.path.string(), notes);
 }
 
 }  // namespace halfscope::analyzers::readers::statistics

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -38,6 +40,13 @@ MappedFile::MappedFile(const OpenPath& path) : name_(printable(path.path.string(
 
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::leave(std::size_t count) const {
+  // A file's pages that were never written come back as they were. What the kernel refuses stays.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t whole = std::min(count, bytes_.size()) / page * page;
+  if (whole > 0) ::madvise(const_cast<std::byte*>(bytes_.data()), whole, MADV_DONTNEED);
 }
 
 }  // namespace halfscope::log

@@ -49,6 +49,19 @@ def te_statistics():
     other = text.replace("12.2500", "0.0000")
     yield "ranks", folder([(name.format(0), text), (name.format(1), other)])
     yield "bare", folder([(name.format(0), text.replace("2026-01-01 00:00:00,000 - ", ""))])
+    yield "fp8", folder([(name.format(0), fp8_statistics(line))])
+
+
+def fp8_statistics(line):
+    """Four layers of which one loses much, and what MXFP8 would make of another."""
+    shares = {"layer1.fc1": 0.25, "layer1.fc2": 6.5, "layer2.fc1": 0, "layer2.fc2": 1.5}
+    rows = [(f"{layer}_gradient_{statistic}", step, value)
+            for step in range(0, 60, 5) for layer, share in shares.items()
+            for statistic, value in (("underflows%", share * (1 + step / 60)), ("mse", 0.0125),
+                                     ("scale_inv_min", 0.0001), ("scale_inv_max", 0.5))]
+    rows += [("layer1.fc2_gradient_mxfp8_underflows%_columnwise", 5, 0.125),
+             ("layer1.fc2_weight_underflows%", 5, 101), ("layer1.fc2_weight_overflows%", 5, 0)]
+    return "".join(line.format(name, step, f"{value:.4f}") for name, step, value in rows)
 
 
 def deepspeed_csv():

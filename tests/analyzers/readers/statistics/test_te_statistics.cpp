@@ -57,7 +57,7 @@ TEST_CASE("Transformer Engine: four decimals are bounds") {
   CHECK(!told.leaves_open(Gap::every_step));
 }
 
-TEST_CASE("Transformer Engine: min and max, roles, statistics that say nothing of FP16") {
+TEST_CASE("Transformer Engine: min and max, roles, beside statistics of FP8") {
   const TempFolder folder;
   const auto log = folder.write(
       "log", line("a_gradient_min", 1, "-3.0000") + line("a_gradient_max", 1, "2.0000") +

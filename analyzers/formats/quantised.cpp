@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/formats/quantised.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halfscope::analyzers::formats {
+
+using frames::QuantisedSeries;
+using frames::QuantisedStatistic;
+using frames::QuantisedValue;
+using frames::Recipe;
+
+namespace {
+
+constexpr double kPercent = 0.01;
+
+AtStep share_of(const QuantisedValue& value) {
+  return {value.step, value.low * kPercent, value.high * kPercent};
+}
+AtStep as_is(const QuantisedValue& value) { return {value.step, value.low, value.high}; }
+
+/// The first of the largest.
+AtStep largest_of(const QuantisedSeries& series, AtStep (*of)(const QuantisedValue&)) {
+  const auto smaller = [](const QuantisedValue& a, const QuantisedValue& b) {
+    return a.high < b.high;
+  };
+  return of(*std::max_element(series.values.begin(), series.values.end(), smaller));
+}
+
+AtStep least_of(const QuantisedSeries& series) {
+  const auto smaller = [](const QuantisedValue& a, const QuantisedValue& b) {
+    return a.low < b.low;
+  };
+  return as_is(*std::min_element(series.values.begin(), series.values.end(), smaller));
+}
+
+/// Of an even number the mean of both in the middle.
+double median_of(std::vector<double> values) {
+  const auto half = static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), values.begin() + half, values.end());
+  const double upper = values[static_cast<std::size_t>(half)];
+  if (values.size() % 2 == 1) return upper;
+  return (*std::max_element(values.begin(), values.begin() + half) + upper) / 2;
+}
+
+/// Whether a printed share is at the limit or above, by the upper end of what it stands for.
+bool reaches(const QuantisedValue& value, double limit) { return value.high * kPercent >= limit; }
+
+void add_limits(QuantisedUnderflow& to, const QuantisedSeries& series) {
+  for (std::size_t i = 0; i < kUnderflowLimits.size(); ++i) {
+    for (const QuantisedValue& value : series.values) {
+      if (!reaches(value, kUnderflowLimits[i])) {
+        to.since[i].reset();
+        to.at_end[i] = 0;
+        continue;
+      }
+      ++to.steps_above[i];
+      ++to.at_end[i];
+      if (!to.since[i]) to.since[i] = value.step;
+    }
+  }
+}
+
+std::vector<UnderflowCell> cells_of(const QuantisedSeries& series,
+                                    const std::vector<QuantisedColumn>& columns) {
+  std::vector<UnderflowCell> cells;
+  std::uint32_t column = 0;
+  for (const QuantisedValue& value : series.values) {
+    while (columns[column].last_step < value.step) ++column;
+    const double share = share_of(value).middle();
+    if (cells.empty() || cells.back().column != column) cells.push_back({column, share});
+    cells.back().share = std::max(cells.back().share, share);
+  }
+  return cells;
+}
+
+QuantisedUnderflow underflow_of(const QuantisedSeries& series,
+                                const std::vector<QuantisedColumn>& columns) {
+  QuantisedUnderflow found;
+  found.largest = largest_of(series, share_of);
+  found.last = share_of(series.values.back());
+  found.steps = series.values.size();
+  std::vector<double> low, high;
+  for (const QuantisedValue& value : series.values) {
+    low.push_back(value.low * kPercent);
+    high.push_back(value.high * kPercent);
+  }
+  found.median_low = median_of(std::move(low));
+  found.median_high = median_of(std::move(high));
+  add_limits(found, series);
+  found.cells = cells_of(series, columns);
+  return found;
+}
+
+/// Steps in runs of one length, the last perhaps shorter.
+std::vector<QuantisedColumn> columns_of(std::span<const std::int64_t> steps) {
+  const std::size_t run = (steps.size() + kMostColumns - 1) / kMostColumns;
+  std::vector<QuantisedColumn> columns;
+  for (std::size_t i = 0; i < steps.size(); i += run) {
+    columns.push_back({steps[i], steps[std::min(i + run, steps.size()) - 1]});
+  }
+  return columns;
+}
+
+/// What a run surely trained with: a recipe is named for what would be, too, but these two are
+/// measured where they are used alone.
+bool surely_used(Recipe recipe) {
+  return recipe == Recipe::own || recipe == Recipe::nvfp4 || recipe == Recipe::fp8_delayed_scaling;
+}
+
+/// Where no recipe is surely the run's, the one of most tensors is taken as it.
+void mark_judged(std::vector<QuantisedTensor>& tensors) {
+  std::map<Recipe, std::size_t> counts;
+  for (const QuantisedTensor& tensor : tensors) {
+    if (tensor.underflow) ++counts[tensor.recipe];
+  }
+  const auto sure = std::ranges::any_of(counts, [](const auto& c) { return surely_used(c.first); });
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto most = std::max_element(counts.begin(), counts.end(), fewer);
+  for (QuantisedTensor& tensor : tensors) {
+    tensor.judged =
+        tensor.underflow && (sure ? surely_used(tensor.recipe) : tensor.recipe == most->first);
+  }
+}
+
+/// Of the tensors that are wanted.
+template <typename Wanted>
+std::vector<LayerLoss> layers_of(const std::vector<QuantisedTensor>& tensors,
+                                 const Wanted& wanted) {
+  std::vector<LayerLoss> layers;
+  std::map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const QuantisedTensor& tensor = tensors[i];
+    if (!tensor.underflow || !wanted(tensor)) continue;
+    const auto [place, is_new] = places.try_emplace(tensor.layer, layers.size());
+    if (is_new) layers.push_back({tensor.layer, i, {}, 0});
+    LayerLoss& layer = layers[place->second];
+    const auto most = [&](std::size_t at) { return tensors[at].underflow->largest.high; };
+    if (most(i) > most(layer.worst)) layer.worst = i;
+    if (tensor.underflow->lasts(kKeepLimit)) layer.lasting.push_back(i);
+    for (std::size_t limit = layer.limits; limit < kUnderflowLimits.size(); ++limit) {
+      if (tensor.underflow->lasts(limit)) layer.limits = limit + 1;
+    }
+  }
+  return layers;
+}
+
+std::vector<RecipeLoss> recipes_of(const std::vector<QuantisedTensor>& tensors) {
+  std::map<Recipe, RecipeLoss> found;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const QuantisedTensor& tensor = tensors[i];
+    if (!tensor.underflow) continue;
+    RecipeLoss first{tensor.recipe, tensor.judged, 0, 0, i};
+    RecipeLoss& loss = found.try_emplace(tensor.recipe, first).first->second;
+    const auto most = [&](std::size_t at) { return tensors[at].underflow->largest.high; };
+    if (most(i) > most(loss.worst)) loss.worst = i;
+  }
+  std::vector<RecipeLoss> recipes;
+  for (const auto& named : found) {
+    RecipeLoss loss = named.second;
+    const auto of_recipe = [&loss](const QuantisedTensor& t) { return t.recipe == loss.recipe; };
+    for (const LayerLoss& layer : layers_of(tensors, of_recipe)) {
+      ++loss.layers;
+      loss.to_keep += layer.lasting.empty() ? 0 : 1;
+    }
+    recipes.push_back(loss);
+  }
+  return recipes;
+}
+
+}  // namespace
+
+bool QuantisedUnderflow::lasts(std::size_t limit) const {
+  const std::uint64_t above = steps_above[limit];
+  if (above == 0) return false;
+  if (static_cast<double>(above) >= kLastingShare * static_cast<double>(steps)) return true;
+  return at_end[limit] >= kLastingAtEnd;
+}
+
+std::string QuantisedTensor::name() const { return tensor.empty() ? layer : layer + "_" + tensor; }
+
+std::vector<const LayerLoss*> QuantisedLog::to_keep() const {
+  std::vector<const LayerLoss*> found;
+  for (const LayerLoss& layer : layers) {
+    if (!layer.lasting.empty()) found.push_back(&layer);
+  }
+  return found;
+}
+
+std::vector<const LayerLoss*> QuantisedLog::briefly() const {
+  std::vector<const LayerLoss*> found;
+  for (const LayerLoss& layer : layers) {
+    const bool reaches_it = underflow_of(layer).steps_above[kKeepLimit] > 0;
+    if (layer.lasting.empty() && reaches_it) found.push_back(&layer);
+  }
+  return found;
+}
+
+std::size_t QuantisedLog::lasting_at(std::size_t limit) const {
+  const auto is = [limit](const LayerLoss& layer) { return layer.limits > limit; };
+  return static_cast<std::size_t>(std::ranges::count_if(layers, is));
+}
+
+const LayerLoss* QuantisedLog::worst() const {
+  const auto smaller = [this](const LayerLoss& a, const LayerLoss& b) {
+    return underflow_of(a).largest.high < underflow_of(b).largest.high;
+  };
+  const auto most = std::max_element(layers.begin(), layers.end(), smaller);
+  return most == layers.end() ? nullptr : &*most;
+}
+
+QuantisedTensor& QuantisedCollector::tensor_of(const QuantisedSeries& series) {
+  if (logs_.empty() || logs_.back().log != log_) {
+    logs_.push_back({log_, series.log_steps.size(), columns_of(series.log_steps), {}, {}, {}});
+    places_.clear();
+  }
+  std::vector<QuantisedTensor>& tensors = logs_.back().tensors;
+  std::string key(series.layer);
+  for (const std::string_view part : {series.tensor, name_of(series.recipe)}) {
+    key.append(1, '\0').append(part);
+  }
+  key += series.columnwise ? '1' : '0';
+  const auto [place, is_new] = places_.try_emplace(std::move(key), tensors.size());
+  if (is_new) {
+    QuantisedTensor& tensor = tensors.emplace_back();
+    tensor.layer = series.layer;
+    tensor.tensor = series.tensor;
+    tensor.role = series.role;
+    tensor.recipe = series.recipe;
+    tensor.columnwise = series.columnwise;
+  }
+  return tensors[place->second];
+}
+
+void QuantisedCollector::add(const QuantisedSeries& series) {
+  QuantisedTensor& tensor = tensor_of(series);
+  switch (series.statistic) {
+    case QuantisedStatistic::underflows:
+      tensor.underflow = underflow_of(series, logs_.back().columns);
+      break;
+    case QuantisedStatistic::overflows: tensor.overflow = largest_of(series, share_of); break;
+    case QuantisedStatistic::scale_inv_min: tensor.scale_inv_least = least_of(series); break;
+    case QuantisedStatistic::scale_inv_max:
+      tensor.scale_inv_most = largest_of(series, as_is);
+      break;
+    case QuantisedStatistic::mse:
+      tensor.mse_largest = largest_of(series, as_is);
+      tensor.mse_last = as_is(series.values.back());
+      break;
+  }
+}
+
+std::vector<QuantisedLog> QuantisedCollector::finish() && {
+  for (QuantisedLog& log : logs_) {
+    mark_judged(log.tensors);
+    log.layers = layers_of(log.tensors, [](const QuantisedTensor& t) { return t.judged; });
+    log.recipes = recipes_of(log.tensors);
+  }
+  return std::move(logs_);
+}
+
+}  // namespace halfscope::analyzers::formats

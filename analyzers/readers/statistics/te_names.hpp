@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names under which Transformer Engine's debug features log statistics.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "analyzers/frames/quantised.hpp"
+
+namespace halfscope::analyzers::readers::statistics {
+
+/// Of a tensor in high precision: LogTensorStats.
+enum class Magnitude : std::uint8_t { min, max, amax, norm, dynamic_range };
+inline constexpr std::size_t kMagnitudes = 5;
+
+/// Of the same tensor as it is quantised: LogFp8TensorStats, LogNvfp4TensorStats.
+struct Quantised {
+  frames::QuantisedStatistic statistic = frames::QuantisedStatistic::underflows;
+  frames::Recipe recipe = frames::Recipe::own;
+  bool columnwise = false;
+};
+
+/// "mlp.fc1_gradient_mxfp8_underflows%_columnwise", taken apart. Refers to it.
+struct TeName {
+  std::string_view tensor;  ///< "mlp.fc1_gradient"
+  std::string_view layer;   ///< "mlp.fc1"; all of it where it does not say of which tensor
+  std::string_view kind;    ///< "gradient"; may be empty
+  log::Role role = log::Role::unknown;
+  std::variant<Magnitude, Quantised> statistic;
+};
+
+/// Empty where the name is none of a statistic that is used.
+std::optional<TeName> te_name(std::string_view logged);
+
+}  // namespace halfscope::analyzers::readers::statistics

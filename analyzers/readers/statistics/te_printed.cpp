@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/readers/statistics/te_printed.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace halfscope::analyzers::readers::statistics {
+namespace {
+
+/// Grows by a quarter: doubling would leave half of the memory of thousands of series unused.
+template <typename T>
+void append(std::vector<T>& to, T value) {
+  if (to.size() == to.capacity()) to.reserve(to.size() + to.size() / 4 + 4);
+  to.push_back(value);
+}
+
+/// The elements at these places, in their order.
+template <typename T>
+std::vector<T> picked(const std::vector<T>& from, const std::vector<std::size_t>& places) {
+  std::vector<T> out;
+  out.reserve(places.size());
+  for (const std::size_t place : places) out.push_back(from[place]);
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t Steps::number_of(std::int64_t step) {
+  if (!steps_.empty() && steps_[last_] == step) return last_;
+  const auto [place, is_new] =
+      numbers_.try_emplace(step, static_cast<std::uint32_t>(steps_.size()));
+  if (is_new) steps_.push_back(step);
+  last_ = place->second;
+  return last_;
+}
+
+void PrintedSeries::add(std::uint32_t step, double value) {
+  append(steps, step);
+  append(values, value);
+}
+
+void PrintedSeries::add_line(std::uint64_t line) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  append(lines, static_cast<std::uint32_t>(std::min(line, kMost)));
+}
+
+void PrintedSeries::sort(const Steps& steps_of_log) {
+  const auto not_before = [&](std::uint32_t a, std::uint32_t b) {
+    return steps_of_log[a] >= steps_of_log[b];
+  };
+  if (std::adjacent_find(steps.begin(), steps.end(), not_before) == steps.end()) return;
+  std::vector<std::size_t> places(steps.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+    return steps_of_log[steps[a]] < steps_of_log[steps[b]];
+  });
+  const auto of_step = [&](std::size_t a, std::size_t b) { return steps[a] == steps[b]; };
+  // From the end, the first of a step is its last line.
+  const auto kept = std::unique(places.rbegin(), places.rend(), of_step);
+  places.erase(places.begin(), kept.base());
+  steps = picked(steps, places);
+  values = picked(values, places);
+  if (!lines.empty()) lines = picked(lines, places);
+}
+
+PrintedSeries* PrintedFile::known(std::string_view logged) {
+  const auto place = by_name_.find(logged);
+  return place == by_name_.end() ? nullptr : place->second;
+}
+
+PrintedSeries* PrintedFile::find(std::string_view logged) {
+  if (last_ != nullptr && last_->next != nullptr && last_->next->logged == logged) {
+    return last_ = last_->next;
+  }
+  PrintedSeries* found = known(logged);
+  if (found == nullptr) {
+    if (!te_name(logged)) return nullptr;
+    const auto place = by_name_.try_emplace(std::string(logged)).first;
+    series_.push_back({place->first, *te_name(place->first), {}, {}, {}});
+    found = place->second = &series_.back();
+  }
+  if (last_ != nullptr) last_->next = found;
+  return last_ = found;
+}
+
+void PrintedFile::sort(const Steps& steps) {
+  for (PrintedSeries& series : series_) series.sort(steps);
+}
+
+}  // namespace halfscope::analyzers::readers::statistics

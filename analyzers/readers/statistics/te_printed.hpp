@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one file of Transformer Engine's statistics prints: numbers by name and step. A log has
+// millions of them, so a number is held in a few bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzers/readers/statistics/te_names.hpp"
+
+namespace halfscope::analyzers::readers::statistics {
+
+/// The steps of all files of a log, numbered as they come.
+class Steps {
+ public:
+  std::uint32_t number_of(std::int64_t step);
+  std::int64_t operator[](std::uint32_t number) const { return steps_[number]; }
+  std::size_t size() const { return steps_.size(); }
+
+ private:
+  std::vector<std::int64_t> steps_;
+  std::unordered_map<std::int64_t, std::uint32_t> numbers_;
+  std::uint32_t last_ = 0;  // lines of a step follow one another
+};
+
+/// A statistic of a tensor. Of several at a step the last one holds.
+struct PrintedSeries {
+  std::string_view logged;  ///< the whole name
+  TeName name;
+  std::vector<std::uint32_t> steps;  ///< by their numbers
+  std::vector<double> values;        ///< as printed
+  std::vector<std::uint32_t> lines;  ///< of magnitudes alone: from 1
+  PrintedSeries* next = nullptr;     ///< of the line that followed: each step has the same order
+
+  void add(std::uint32_t step, double value);
+  void add_line(std::uint64_t line);
+  /// Ascending by step, one a step.
+  void sort(const Steps& steps_of_log);
+};
+
+/// The series of one file, in the order of their first lines.
+class PrintedFile {
+ public:
+  /// That of a logged name; null where it is of no statistic that is used.
+  PrintedSeries* find(std::string_view logged);
+  /// Without adding it: null where there is none.
+  PrintedSeries* known(std::string_view logged);
+  void sort(const Steps& steps);
+  std::deque<PrintedSeries>& all() { return series_; }
+  const std::deque<PrintedSeries>& all() const { return series_; }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const {
+      return std::hash<std::string_view>()(name);
+    }
+  };
+  std::unordered_map<std::string, PrintedSeries*, Hash, std::equal_to<>> by_name_;
+  std::deque<PrintedSeries> series_;  // these refer to the names above
+  PrintedSeries* last_ = nullptr;     // that find() gave last
+};
+
+}  // namespace halfscope::analyzers::readers::statistics

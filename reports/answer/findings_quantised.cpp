@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings about what became zero in FP8 or FP4.
+#include <utility>
+
+#include "reports/answer/findings_list.hpp"
+#include "reports/answer/marks.hpp"
+#include "reports/answer/quantised_words.hpp"
+
+namespace halfscope::reports::answer::found {
+
+void quantised(const analyzers::Study& study, List& to) {
+  for (const analyzers::formats::QuantisedLog& log : study.quantised) {
+    Finding finding = quantised_finding(log);
+    if (study.analysis.logs.size() > 1) finding.title = code(log.log) + ": " + finding.title;
+    to.push_back(std::move(finding));
+  }
+}
+
+}  // namespace halfscope::reports::answer::found

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines that keep layers in BF16. The first is a section of the file that Transformer Engine's
+// debug features read: transformer_engine/debug/features/disable_quantization_layer.py; how layers
+// are chosen: nvdlfw_inspect/config_manager.py (re.search with layer_name_regex_pattern). The
+// second is how the guide of NVIDIA BioNeMo's FP8 Training Analyzer names layers.
+#include <fmt/format.h>
+
+#include "halfscope/log/error.hpp"
+#include "reports/answer/quantised_words.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::formats::LayerLoss;
+using analyzers::formats::QuantisedLog;
+
+namespace {
+
+/// A name for a regular expression of Python, inside single quotes of YAML.
+std::string in_pattern(std::string_view name) {
+  constexpr std::string_view kSpecial = R"(\.^$*+?{}[]|()-)";
+  std::string out;
+  for (const char c : log::printable(name)) {
+    if (kSpecial.find(c) != kSpecial.npos) out += '\\';
+    if (c == '\'') out += '\'';
+    out += c;
+  }
+  return out;
+}
+
+std::string in_python(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : log::printable(name)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+template <typename Quote>
+std::string joined(const std::vector<const LayerLoss*>& layers, std::string_view between,
+                   const Quote& quote) {
+  std::string out;
+  for (const LayerLoss* layer : layers) {
+    out += (out.empty() ? "" : std::string(between)) + quote(layer->layer);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<PasteLines> keep_pastes(const QuantisedLog& log) {
+  const std::vector<const LayerLoss*> layers = log.to_keep();
+  if (layers.empty()) return {};
+  return {
+      {"For the file that nvdlfw_inspect reads (Transformer Engine)",
+       fmt::format("keep_in_bf16: {{enabled: True, layers: {{layer_name_regex_pattern: '^({})$'}}, "
+                   "transformer_engine: {{DisableQuantizationLayer: {{enabled: True}}}}}}",
+                   joined(layers, "|", in_pattern)),
+       "A layer may match one section of that file only: leave these out of the section that logs "
+       "statistics. Before Transformer Engine 2.13, write DisableFP8Layer."},
+      {"The same layers in Python, as NVIDIA BioNeMo's guide names them",
+       fmt::format("fp8_skip_layers = [{}]", joined(layers, ", ", in_python))}};
+}
+
+std::vector<PasteLines> keep_pastes(const analyzers::Findings& found) {
+  std::vector<PasteLines> all;
+  for (const QuantisedLog& log : found.quantised) {
+    for (PasteLines& paste : keep_pastes(log)) all.push_back(std::move(paste));
+  }
+  return all;
+}
+
+}  // namespace halfscope::reports::answer

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/answer/quantised_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/answer/marks.hpp"
+#include "reports/answer/text.hpp"
+
+namespace halfscope::reports::answer {
+
+using analyzers::formats::AtStep;
+using analyzers::formats::kKeepLimit;
+using analyzers::formats::kUnderflowLimits;
+using analyzers::formats::LayerLoss;
+using analyzers::formats::QuantisedLog;
+using analyzers::formats::QuantisedTensor;
+using analyzers::formats::QuantisedUnderflow;
+using analyzers::formats::RecipeLoss;
+using analyzers::frames::Recipe;
+
+namespace {
+
+/// "0.5 %", "2 %"
+std::string limit_text(std::size_t limit) {
+  return fmt::format("{:g} %", 100 * kUnderflowLimits[limit]);
+}
+
+/// "5.89 %"; of a printed 0.0000 "below 0.0001 %".
+std::string printed_share(const AtStep& share) {
+  return share.low <= 0 ? "below 0.0001 %" : share_text(share.middle());
+}
+
+/// "FP8", "FP8 and NVFP4": the recipes that are judged.
+std::string format_text(const QuantisedLog& log) {
+  std::set<std::string_view> names;
+  for (const RecipeLoss& recipe : log.recipes) {
+    const bool sure_fp8 = recipe.recipe == Recipe::fp8_delayed_scaling;
+    if (recipe.judged) names.insert(sure_fp8 ? "FP8" : people_say(recipe.recipe));
+  }
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : " and ").append(name);
+  return text;
+}
+
+std::string_view plural_of(std::string_view tensor) {
+  if (tensor == "activation") return "activations";
+  if (tensor == "weight") return "weights";
+  if (tensor == "output") return "outputs";
+  return tensor == "gradient" || tensor == "dgrad" || tensor == "wgrad" ? "gradients" : "values";
+}
+
+/// "gradients and weights": the tensors by which layers are to be kept.
+std::string kinds_text(const QuantisedLog& log) {
+  std::set<std::string_view> kinds;
+  for (const LayerLoss& layer : log.layers) {
+    for (const std::size_t tensor : layer.lasting) {
+      kinds.insert(plural_of(log.tensors[tensor].tensor));
+    }
+  }
+  std::string text;
+  for (const std::string_view kind : kinds) text.append(text.empty() ? "" : " or ").append(kind);
+  return text;
+}
+
+/// "5.89 % of `x` at step 7"
+std::string most_text(const QuantisedLog& log, const LayerLoss& layer) {
+  const QuantisedTensor& tensor = log.tensors[layer.worst];
+  return fmt::format("{} of {} at step {}", printed_share(tensor.underflow->largest),
+                     code(tensor.name()), tensor.underflow->largest.step);
+}
+
+const LayerLoss& worst_of(const QuantisedLog& log, const std::vector<const LayerLoss*>& layers) {
+  return **std::ranges::max_element(layers, [&](const LayerLoss* a, const LayerLoss* b) {
+    return log.underflow_of(*a).largest.high < log.underflow_of(*b).largest.high;
+  });
+}
+
+bool has_fine_scales(const QuantisedLog& log) {
+  return std::ranges::any_of(log.recipes, [](const RecipeLoss& recipe) {
+    return recipe.judged && (recipe.recipe == Recipe::mxfp8 || recipe.recipe == Recipe::nvfp4 ||
+                             recipe.recipe == Recipe::fp8_block_scaling);
+  });
+}
+
+Finding no_shares() {
+  return {Severity::note,
+          "This log has statistics of quantised tensors but no " + code("underflows%") +
+              ", so what became zero is unknown.",
+          "Add " + code("underflows%") + " to the stats of LogFp8TensorStats.",
+          Evidence::quantised};
+}
+
+Finding nothing_lost(const QuantisedLog& log) {
+  return {Severity::note,
+          fmt::format("Of {}, none loses {} or more of a tensor to underflow in {} for more than a "
+                      "few steps: the most is {}.",
+                      plural(log.layers.size(), "layer"), limit_text(kKeepLimit), format_text(log),
+                      most_text(log, *log.worst())),
+          "No layer needs BF16 because of underflow.", Evidence::quantised};
+}
+
+std::string limits_sentence(const QuantisedLog& log) {
+  std::string text;
+  for (std::size_t i = 0; i < kUnderflowLimits.size(); ++i) {
+    const std::size_t layers = log.lasting_at(i);
+    text += fmt::format("{}{} {} {}", i == 0 ? "" : ", ", count_text(layers),
+                        layers == 1 ? "loses" : "lose", limit_text(i));
+    if (i > 0) continue;
+    text += fmt::format(" or more of a tensor for more than a few of {}",
+                        plural(log.steps, "recorded step"));
+  }
+  return fmt::format("Of {}, {}. Shares are of all elements of the tensor.",
+                     plural(log.layers.size(), "layer"), text);
+}
+
+std::string brief_sentence(const QuantisedLog& log) {
+  const std::vector<const LayerLoss*> brief = log.briefly();
+  if (brief.empty()) return "";
+  return fmt::format(
+      "{} {} {} at a few steps only, the most with {}. This alone is no reason for "
+      "BF16.",
+      plural(brief.size(), "layer"), brief.size() == 1 ? "reaches" : "reach",
+      limit_text(kKeepLimit), most_text(log, worst_of(log, brief)));
+}
+
+std::string assumed_sentence(const QuantisedLog& log) {
+  for (const RecipeLoss& recipe : log.recipes) {
+    const bool named = recipe.recipe == Recipe::mxfp8 ||
+                       recipe.recipe == Recipe::fp8_block_scaling ||
+                       recipe.recipe == Recipe::fp8_current_scaling;
+    if (!recipe.judged || !named) continue;
+    return fmt::format(
+        "The log does not say if the run trained with {} or only measured it. It is "
+        "assumed that it did.",
+        people_say(recipe.recipe));
+  }
+  return "";
+}
+
+Cell at_cell(const AtStep& share) {
+  return {printed_share(share), share.middle(), fmt::format("step {}", share.step),
+          share.high <= 0};
+}
+
+Cell number_cell(const std::optional<AtStep>& value) {
+  if (!value) return {"", -1, "", true};
+  return {value->low <= 0 ? "below 0.0001" : fmt::format("{:.4g}", value->middle()),
+          value->middle(), fmt::format("step {}", value->step)};
+}
+
+std::string variant_text(const QuantisedTensor& tensor) {
+  return fmt::format("{}{}", people_say(tensor.recipe), tensor.columnwise ? ", columnwise" : "");
+}
+
+Row row_of(const QuantisedTensor& tensor) {
+  const QuantisedUnderflow& u = *tensor.underflow;
+  const auto since = u.since[kKeepLimit];
+  return {
+      {{code(tensor.name())},
+       {variant_text(tensor)},
+       at_cell(u.largest),
+       {std::to_string(u.largest.step), static_cast<double>(u.largest.step)},
+       at_cell({u.last.step, u.median_low, u.median_high}),
+       at_cell(u.last),
+       {fmt::format("{} of {}", count_text(u.steps_above[kKeepLimit]), count_text(u.steps)),
+        static_cast<double>(u.steps_above[kKeepLimit]), "", u.steps_above[kKeepLimit] == 0},
+       since ? Cell{std::to_string(*since), static_cast<double>(*since)} : Cell{"", -1, "", true},
+       number_cell(tensor.scale_inv_least),
+       number_cell(tensor.scale_inv_most),
+       number_cell(tensor.mse_largest)}};
+}
+
+Table tensors_table(const QuantisedLog& log) {
+  Table table{Evidence::quantised, "Underflow of quantised tensors, worst first"};
+  table.headings = {"tensor",
+                    "format",
+                    "most lost",
+                    "at step",
+                    "median",
+                    "last",
+                    "steps at " + limit_text(kKeepLimit),
+                    "since",
+                    "least scale_inv",
+                    "most scale_inv",
+                    "largest mse"};
+  table.narrow = 8;
+  std::vector<const QuantisedTensor*> order;
+  for (const QuantisedTensor& tensor : log.tensors) {
+    if (tensor.underflow) order.push_back(&tensor);
+  }
+  std::ranges::stable_sort(order, [](const QuantisedTensor* a, const QuantisedTensor* b) {
+    if (a->judged != b->judged) return a->judged;
+    return a->underflow->largest.high > b->underflow->largest.high;
+  });
+  table.left_out = order.size() - std::min(order.size(), kMostRows);
+  for (std::size_t i = 0; i < order.size() - table.left_out; ++i) {
+    table.rows.push_back(row_of(*order[i]));
+  }
+  return table;
+}
+
+/// Where several recipes were measured: the run's, and what others would do.
+Table recipes_table(const QuantisedLog& log) {
+  Table table{Evidence::quantised, "The same tensors in other formats"};
+  if (log.recipes.size() < 2) return table;
+  table.headings = {"format", "layers", "layers at " + limit_text(kKeepLimit), "most lost", "of"};
+  for (const RecipeLoss& recipe : log.recipes) {
+    const QuantisedTensor& worst = log.tensors[recipe.worst];
+    table.rows.push_back({{{std::string(people_say(recipe.recipe))},
+                           {count_text(recipe.layers), static_cast<double>(recipe.layers)},
+                           {count_text(recipe.to_keep), static_cast<double>(recipe.to_keep)},
+                           at_cell(worst.underflow->largest),
+                           {code(worst.name())}},
+                          recipe.judged});
+  }
+  return table;
+}
+
+Section section_of(const QuantisedLog& log, bool named) {
+  Section section;
+  section.title = named ? code(log.log) + ": underflow in FP8" : "Underflow in FP8";
+  section.sentences.push_back(text_of(quantised_finding(log)));
+  if (log.layers.empty()) return section;
+  for (const std::string& sentence :
+       {limits_sentence(log), brief_sentence(log), assumed_sentence(log)}) {
+    if (!sentence.empty()) section.sentences.push_back(sentence);
+  }
+  section.pastes = keep_pastes(log);
+  for (Table& table : std::vector<Table>{tensors_table(log), recipes_table(log)}) {
+    if (!table.empty()) section.tables.push_back(std::move(table));
+  }
+  return section;
+}
+
+}  // namespace
+
+std::string_view people_say(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::own: break;
+    case Recipe::fp8_delayed_scaling: return "FP8 delayed scaling";
+    case Recipe::fp8_current_scaling: return "FP8 current scaling";
+    case Recipe::fp8_block_scaling: return "FP8 block scaling";
+    case Recipe::mxfp8: return "MXFP8";
+    case Recipe::nvfp4: return "NVFP4";
+  }
+  return "FP8";
+}
+
+Finding quantised_finding(const QuantisedLog& log) {
+  if (log.layers.empty()) return no_shares();
+  const std::vector<const LayerLoss*> keep = log.to_keep();
+  if (keep.empty()) return nothing_lost(log);
+  const LayerLoss& worst = worst_of(log, keep);
+  const bool serious =
+      std::ranges::any_of(keep, [](const auto* l) { return l->limits == kUnderflowLimits.size(); });
+  Finding finding{serious ? Severity::serious : Severity::warning, "", "", Evidence::quantised};
+  finding.title = fmt::format("{} of {} {} {} or more of {} {} to underflow in {}, the most {}.",
+                              count_text(keep.size()), plural(log.layers.size(), "layer"),
+                              keep.size() == 1 ? "loses" : "lose", limit_text(kKeepLimit),
+                              keep.size() == 1 ? "its" : "their", kinds_text(log), format_text(log),
+                              most_text(log, worst));
+  constexpr std::size_t kModel = 8;  // of fewer layers, most are no model
+  finding.action = log.layers.size() >= kModel && 2 * keep.size() > log.layers.size()
+                       ? fmt::format("That is most of them: train in BF16{}.",
+                                     has_fine_scales(log) ? "" : ", or with finer scales (MXFP8)")
+                   : keep.size() == 1 ? "Keep this layer in BF16."
+                                      : "Keep these layers in BF16.";
+  return finding;
+}
+
+std::vector<Section> quantised_sections(const analyzers::Findings& found) {
+  std::vector<Section> sections;
+  for (const QuantisedLog& log : found.quantised) {
+    sections.push_back(section_of(log, found.analysis.logs.size() > 1));
+  }
+  return sections;
+}
+
+std::string quantised_digest(const analyzers::Findings& found) {
+  std::size_t keep = 0, layers = 0;
+  for (const QuantisedLog& log : found.quantised) {
+    keep += log.to_keep().size();
+    layers += log.layers.size();
+  }
+  return fmt::format("{} of {} at {} or more", count_text(keep), plural(layers, "layer"),
+                     limit_text(kKeepLimit));
+}
+
+std::string map_title(const QuantisedTensor& tensor) {
+  const std::string_view what = tensor.tensor.empty() ? "tensors" : plural_of(tensor.tensor);
+  const bool exact = what == "gradients" && tensor.tensor != "gradient";
+  return fmt::format(
+      "{}{}{}{}", what, exact ? fmt::format(" ({})", tensor.tensor) : "",
+      tensor.recipe == Recipe::own ? "" : fmt::format(" in {}", people_say(tensor.recipe)),
+      tensor.columnwise ? ", columnwise" : "");
+}
+
+}  // namespace halfscope::reports::answer
