@@ -160,13 +160,32 @@ void close_gaps(LogSeries& runs, const Analysis& analysis, bool assume_constant)
   runs.series = std::move(whole);
 }
 
+/// The other tools' logs that have scalars alone, with what these tell.
+std::vector<std::pair<const underflow::LogFindings*, const scale_history::TimelineFacts*>>
+scalars_alone(const Study& all) {
+  std::vector<std::pair<const underflow::LogFindings*, const scale_history::TimelineFacts*>> found;
+  for (const scale_history::TimelineFacts& facts : all.timelines) {
+    const auto log = std::ranges::find(all.analysis.logs, facts.log, &underflow::LogFindings::name);
+    const bool alone =
+        log != all.analysis.logs.end() && log->tensors.empty() && log->peaks.empty();
+    if (alone) found.emplace_back(&*log, &facts);
+  }
+  return found;
+}
+
+/// What such a log tells of skipped steps is no series of gradients.
+void drop_scalars_alone(Study& all) {
+  for (const auto& [log, facts] : scalars_alone(all)) {
+    const std::string& name = facts->log;
+    std::erase_if(all.series.series, [&](const auto& series) { return series.log == name; });
+    std::erase_if(all.not_replayed, [&](const auto& none) { return none.first == name; });
+  }
+}
+
 /// Of logs without gradients: their own scales and skipped steps.
 void add_scale_series(Study& all) {
-  for (const scale_history::TimelineFacts& facts : all.timelines) {
-    const auto log =
-        std::ranges::find(all.analysis.logs, facts.log, &underflow::LogFindings::name);
-    if (log == all.analysis.logs.end() || !log->tensors.empty() || !log->peaks.empty()) continue;
-    std::erase_if(all.not_replayed, [&](const auto& none) { return none.first == facts.log; });
+  for (const auto& [log, told] : scalars_alone(all)) {
+    const scale_history::TimelineFacts& facts = *told;
     if (auto series = replay::scale_series(*log, facts)) {
       all.series.series.push_back(std::move(*series));
     } else {
@@ -244,6 +263,7 @@ Study study(Findings&& findings, const Selection& selection,
             const std::optional<replay::PolicyOptions>& policies) {
   const bool assume_constant = policies && policies->assume_constant;
   Study all = with_scales(std::move(findings), options, assume_constant);
+  drop_scalars_alone(all);
   const recommend::Basis basis{all.analysis, all.overflow, options};
   std::span<const replay::StepSeries> replayed;
   if (every_log(all.series.series, all.analysis)) replayed = all.series.series;
@@ -267,6 +287,7 @@ Study recommendation(Findings&& findings, const Selection& selection,
 std::vector<replay::PolicyStudy> study_policies(Findings&& findings,
                                                 const replay::PolicyOptions& policies) {
   Study all = with_scales(std::move(findings), policies.targets, policies.assume_constant);
+  drop_scalars_alone(all);
   add_scale_series(all);
   add_replays(all, policies);
   if (all.policies.empty()) refuse_replays(all);

@@ -7,19 +7,25 @@
 
 #include "halfscope/table/interval.hpp"
 
+namespace halfscope::analyzers::underflow {
+struct LogFindings;  // underflow.hpp
+}  // namespace halfscope::analyzers::underflow
+
 namespace halfscope::analyzers::scale_history {
 
 struct TimelineFacts;
 
 struct ScaleSettings {
   double init = 1;  ///< where the scale settled: it held this for the most steps
-  /// Clean steps after which the scale doubled; empty where the log does not show that.
+  /// Clean steps after which the scale doubled: those, or so many at the most; empty where the log
+  /// does not show that.
   std::optional<Interval> window = {};
   /// The window to use instead, where the present one costs more steps than it need.
   std::optional<std::uint64_t> longer = {};
 };
 
 /// Of a run whose steps the scale decided about; empty where it did not, as where it is constant.
-std::optional<ScaleSettings> scale_settings(const TimelineFacts& facts);
+std::optional<ScaleSettings> scale_settings(const underflow::LogFindings& log,
+                                            const TimelineFacts& facts);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -294,14 +294,16 @@ std::string_view name_of(RunState state) {
 
 bool TimelineFacts::at_start(const ScaleFall& fall) const {
   constexpr std::int64_t kSoon = 20;
-  return fall.first == changes.front().after && first && fall.first - *first <= kSoon;
+  return !changes.empty() && fall.first == changes.front().after && first && fall.first - *first <= kSoon;
 }
 
 std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {
   if (log.kinds.empty()) return std::nullopt;
   TimelineFacts facts = facts_of(log);
   const bool told = facts.scale_first || facts.skips_told;
-  return told || facts.alarming() ? std::optional(std::move(facts)) : std::nullopt;
+  const bool all_there_is = log.tensors.empty() && log.peaks.empty() && facts.steps > 0;
+  const bool tells = told || facts.alarming() || all_there_is;
+  return tells ? std::optional(std::move(facts)) : std::nullopt;
 }
 
 }  // namespace halfscope::analyzers::scale_history

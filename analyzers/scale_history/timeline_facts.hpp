@@ -77,7 +77,7 @@ std::string_view name_of(RunState state);  ///< as JSON has it
 
 /// Most or all steps were skipped, and lowering the scale did not help.
 struct SkippedInVain {
-  std::int64_t first = 0, last = 0;  ///< among these steps, or entries, the log's last ones
+  std::int64_t first = 0, last = 0;  ///< among these steps, the log's last ones
   Interval skipped;                  ///< of them
   bool all = false;                  ///< every one was
 };
@@ -87,6 +87,12 @@ struct SlowStart {
   std::uint64_t skipped = 0;          ///< where the scale alone tells them: its halvings
   std::int64_t last = 0;              ///< the step until which they are
   std::optional<double> from, scale;  ///< before and after them
+};
+
+/// Many steps skipped close to each other, later than at the start: each lowers the scale.
+struct SkipBurst {
+  std::int64_t first = 0, last = 0;
+  std::uint64_t skipped = 0;
 };
 
 /// The scale rose further than growth takes it: a scaler that begins anew, as where its state was
@@ -130,6 +136,7 @@ struct TimelineFacts {
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
   std::optional<ScaleJump> jump;  ///< the first
+  std::optional<SkipBurst> burst;  ///< where no scale is told, which would show how far it fell
   /// Skipped steps after which the learning rate was another one, of those where it is known on both
   /// sides: the schedule went on without an update.
   std::uint64_t schedule_ahead = 0, schedule_known = 0;
@@ -145,7 +152,7 @@ struct TimelineFacts {
   /// than 5 %, and three. Growth skips one step in a window, of 100 to 2000 steps with the
   /// frameworks' settings, two with a hysteresis of 2: 2 % at the most.
   bool many_skipped() const;
-  /// Whether surely no more than 5 % were.
+  /// Whether surely no more were.
   bool few_skipped() const;
   /// The deepest fall to a scale of 1 or less, which scales nothing any more, or to a thousandth in
   /// the course of the run, and from which it did not come back; null where there is none.
@@ -157,8 +164,8 @@ struct TimelineFacts {
   bool skips_at_static_scale() const;
 };
 
-/// Of a log that is neither a run log nor of tensors alone, and that tells scalars or skipped
-/// steps; empty of others.
+/// Of another tool's log that tells a loss scale, skipped steps, NaN or infinities, or that has
+/// scalars alone; empty of others.
 std::optional<TimelineFacts> timeline_facts(const underflow::LogFindings& log);
 
 }  // namespace halfscope::analyzers::scale_history

@@ -73,16 +73,27 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
   found.count_since += count;
 }
 
+/// Of a log that tells a loss scale and not which steps it skipped: norms, few of those printed, that
+/// finite ones follow are those of skipped steps.
+bool explained(const Nonfinite& found, std::uint64_t of, const TimelineFacts& facts) {
+  const bool scaled = !facts.skips_told && facts.scale_most.value_or(1) > 1;
+  return scaled && found.of == Quantity::gradient_norm && !found.since &&
+         static_cast<double>(found.count) <= kFew * static_cast<double>(of);
+}
+
 void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
   for (const Quantity of : {Quantity::loss, Quantity::gradient_norm, Quantity::nan_iterations,
                             Quantity::evaluation_loss}) {
     Nonfinite found{of};
+    std::uint64_t of_told = 0;
     for (const log::StepScalars& scalars : log.scalars) {
       const auto count = nonfinite_at(scalars, of);
       if (!count) continue;
+      ++of_told;
       const bool skipped = of == Quantity::gradient_norm && was_skipped(facts, scalars.step);
       add_nonfinite(scalars.step, *count, skipped, found);
     }
+    if (explained(found, of_told, facts)) found.at_skips = found.count;
     if (found.count > 0) facts.nonfinite.push_back(found);
   }
 }
@@ -169,26 +180,6 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   }
 }
 
-/// Of skipped steps that the log numbers alone: the last ones halved a scale of 1 or less, each that
-/// of the one before. A scale that had grown between would have come down less often.
-void set_in_vain_untold(const LogFindings& log, TimelineFacts& facts) {
-  std::uint64_t in_a_row = 0;
-  std::int64_t first = 0;
-  std::optional<double> before;
-  for (const log::StepScalars& scalars : log.scalars) {
-    const bool at_one = scalars.loss_scale.value_or(2) <= 1;
-    if (!at_one || !before || *before <= *scalars.loss_scale) {
-      in_a_row = 0;
-    } else if (in_a_row++ == 0) {
-      first = scalars.step - 1;
-    }
-    before = scalars.loss_scale;
-  }
-  if (in_a_row >= kLeastInVain) {
-    facts.in_vain = SkippedInVain{first, *facts.last, Interval(in_a_row), true};
-  }
-}
-
 /// Whether NaN or infinities of training last to the end, as far as scalars tell.
 bool lasts(const TimelineFacts& facts) {
   return std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
@@ -221,6 +212,22 @@ std::uint64_t growths_between(const LogFindings& log, const TimelineFacts& facts
   return growths;
 }
 
+/// Of steps that are known: as many within kWindow steps as take the scale to a thousandth.
+std::optional<SkipBurst> burst_of(const TimelineFacts& facts) {
+  constexpr std::int64_t kWindow = 50;
+  constexpr std::size_t kLeast = 10;
+  const std::vector<std::int64_t>& skipped = facts.skipped;
+  const std::int64_t start = facts.slow_start ? facts.slow_start->last : facts.first_attempt - 1;
+  for (std::size_t i = 0; i + kLeast <= skipped.size(); ++i) {
+    const std::int64_t first = skipped[i];
+    if (first <= start || skipped[i + kLeast - 1] - first >= kWindow) continue;
+    std::size_t end = i + kLeast;
+    while (end < skipped.size() && skipped[end] - first < kWindow) ++end;
+    return SkipBurst{first, skipped[end - 1], end - i};
+  }
+  return std::nullopt;
+}
+
 /// A schedule that waits for an update leaves the learning rate of a skipped step to the next one.
 void set_schedule(const LogFindings& log, TimelineFacts& facts) {
   const log::StepScalars* before = nullptr;
@@ -245,7 +252,7 @@ RunState state_of(const TimelineFacts& facts) {
   if (facts.slow_start) return RunState::slow_start;
   if (!none && facts.steps_at_least == 0) return RunState::unknown;
   if (facts.many_skipped()) return RunState::skipping;
-  const bool known = facts.few_skipped() && facts.other_scalers.empty();
+  const bool known = facts.few_skipped() && facts.other_scalers.empty() && !facts.burst;
   return known ? RunState::normal : RunState::unknown;
 }
 
@@ -277,10 +284,10 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
   if (!facts.skips_told) facts.halvings = halvings(facts);
   set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);
-  if (facts.numbered) set_in_vain_untold(log, facts);
   set_schedule(log, facts);
+  if (!facts.scale_first && !facts.numbered) facts.burst = burst_of(facts);
   facts.state = state_of(facts);
-  facts.settings = scale_settings(facts);
+  facts.settings = scale_settings(log, facts);
   facts.jump = scale_jump(facts);
 }
 
@@ -305,7 +312,8 @@ bool TimelineFacts::many_skipped() const {
 }
 
 bool TimelineFacts::few_skipped() const {
-  return !more_than_few(most_skipped(*this), steps_at_least);
+  const std::uint64_t most = most_skipped(*this);
+  return most < kMany || !more_than_few(most, steps_at_least);
 }
 
 bool TimelineFacts::skips_at_static_scale() const {

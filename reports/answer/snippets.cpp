@@ -70,7 +70,7 @@ constexpr Template kTemplates[] = {
      "fp16_loss_scale={0})",
      "megatron", "A plugin of nemo.lightning.Trainer.",
      "Steps that overflow are skipped at a static scale too."},
-    {"fairseq", "fairseq", "", "fairseq", "For the command line."},
+    {"fairseq", "fairseq", "", "fairseq", "For the command line."},  // its scale is never static
     {"apex", "NVIDIA Apex",
      "model, optimizer = amp.initialize(model, optimizer, opt_level=\"O2\", loss_scale={0})",
      "apex", "Apex's amp was removed in 2025.", "A static scale is never checked for overflow."},

@@ -35,12 +35,8 @@ std::string skips_text(const TimelineFacts& facts) {
                         : "no step was skipped";
 }
 
-/// "100 clean steps"; of a wide interval its end.
 std::string clean_steps(const Interval& window) {
-  if (window.exact()) return fmt::format("{} clean steps", window.low);
-  return 2 * window.low < window.high
-             ? fmt::format("{} clean steps at the most", window.high)
-             : fmt::format("{} to {} clean steps", window.low, window.high);
+  return fmt::format("{} clean steps{}", window.high, window.exact() ? "" : " at the most");
 }
 
 /// What growth costs, and whether that can be less.
@@ -51,7 +47,7 @@ std::string growth_text(const ScaleSettings& settings) {
                   clean_steps(*settings.window));
   return settings.longer
              ? fmt::format("{}: let it double after {}, and fewer are.", grows, *settings.longer)
-             : grows + ", as it should be.";
+             : grows + ".";
 }
 
 AlarmWords normal_words(const TimelineFacts& facts) {
@@ -65,6 +61,11 @@ AlarmWords normal_words(const TimelineFacts& facts) {
 std::string why_unknown(const TimelineFacts& facts) {
   if (!facts.scale_first && !facts.skips_told) {
     return "it shows neither a loss scale nor skipped steps";
+  }
+  if (facts.burst) {
+    return fmt::format("{}, {} of them from step {} to {}, and no line tells how far it fell there",
+                       share_of_steps(facts), facts.burst->skipped, facts.burst->first,
+                       facts.burst->last);
   }
   return share_of_steps(facts) +
          (facts.attempts ? ", too few steps to judge" : "; it does not say of how many");

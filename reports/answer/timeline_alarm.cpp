@@ -75,10 +75,6 @@ std::string in_vain_text(const TimelineFacts& facts) {
   const std::string scale =
       facts.scale_last ? fmt::format(", the last at loss scale {}", scale_name(*facts.scale_last))
                        : "";
-  if (facts.numbered) {
-    return fmt::format("The last {} skipped steps of the log were tried at a loss scale of 1 or less{}: "
-                       "a lower scale did not help.", count_text(skips.skipped), scale);
-  }
   if (!skips.all) {
     return fmt::format("{} of the steps {} to {} were skipped{}: a lower scale did not help.",
                        count_text(skips.skipped), skips.first, skips.last, scale);
@@ -180,9 +176,7 @@ AlarmWords skips_words(const TimelineFacts& facts) {
     words.minor = facts.attempts && facts.few_skipped();
     return words;
   }
-  constexpr std::uint64_t kMany = 3;
-  const bool few = facts.skips_told && facts.skipped_in_all.high < kMany;
-  if (few || facts.few_skipped()) return {};
+  if (facts.steps_at_least > 0 && facts.few_skipped()) return {};
   return facts.attempts ? many_words(facts) : untold_share_words(facts);
 }
 

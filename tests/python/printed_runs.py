@@ -139,7 +139,7 @@ def fairseq(run, every=10):
         elif s.applied % every == 0:
             yield (f"2026-01-01 00:00:00 | INFO | train_inner | epoch 001: {s.number:6d} / 9999 "
                    f"loss={s.loss:.3f}, ppl=4.0, wps=100, num_updates={s.applied}, lr=0.0001, "
-                   f"gnorm={s.norm:.3f}, loss_scale={s.after:g}, train_wall=1, wall=1")
+                   f"gnorm={s.norm:.3f}, loss_scale={s.after:.0f}, train_wall=1, wall=1")
 
 
 def fairseq_json(run, every=10):
@@ -150,7 +150,7 @@ def fairseq_json(run, every=10):
         elif s.applied % every == 0:
             yield ("[2026-01-01 00:00:00,000][train_inner][INFO] - " + json.dumps(
                 {"epoch": 1, "update": 0.1, "loss": f"{s.loss:.3f}", "num_updates": str(s.applied),
-                 "lr": "0.0001", "gnorm": f"{s.norm:.3f}", "loss_scale": f"{s.after:g}"}))
+                 "lr": "0.0001", "gnorm": f"{s.norm:.3f}", "loss_scale": f"{s.after:.0f}"}))
 
 
 def paddlenlp(run, every=10):
@@ -180,6 +180,55 @@ def nemo(run, every=10):
                    f"loss_scale={s.after}]")
 
 
+def fairseq2(run, every=10):
+    for s in run.steps:
+        if s.skipped:
+            yield ("[2026-01-01 00:00:00,000] INFO     fairseq2.optim.dynamic_loss_scaler - Overflow "
+                   f"detected at step {s.applied}, ignoring gradient, decreasing loss scale from "
+                   f"{s.scale:.0f} to {s.after:.0f}.")
+        elif s.applied % every == 0:
+            yield (f"[2026-01-01 00:00:00,000] INFO fairseq2.recipes.trainer - Train Metrics (step "
+                   f"{s.applied}) - Loss: {s.loss:.3f} | Gradient Norm: {s.norm:.3f} | Learning "
+                   f"Rate: 0.0001 | Loss Scale: {s.after:.0f}")
+
+
+def icefall(run, every=10):
+    for s in run.steps:
+        if s.number % every == 0:
+            yield (f"2026-01-01 00:00:00,000 INFO [train.py:1067] (0/1) Epoch 1, batch {s.number}, "
+                   f"loss[loss={s.loss:.4f}, over 19153.00 frames. ], tot_loss[loss={s.loss:.4f}, "
+                   f"over 375.30 frames. ], batch size: 70, lr: 1.5e-02, grad_scale: {s.after}")
+
+
+def colossalai(run, every=1):
+    for s in run.steps:
+        if s.skipped:
+            yield "[01/01/26 00:00:00] INFO colossalai - colossalai - INFO: Found overflow. Skip step"
+        yield (f"  {100 * s.number // len(run.steps)}%|#  | {s.number}/{len(run.steps)} "
+               "[00:40<2:40:10,  2.50it/s]")
+
+
+def hugging_face(run, every=10):
+    for s in run.steps:
+        if s.number % every == 0:
+            yield str({"loss": round(s.loss, 4), "grad_norm": s.norm, "learning_rate": 1e-4,
+                       "epoch": round(s.number / 1000, 2)})
+
+
+def trainer_state(run, every=10):
+    history = [{"epoch": s.number / 1000, "grad_norm": s.norm, "learning_rate": 1e-4,
+                "loss": s.loss, "step": s.number} for s in run.steps if s.number % every == 0]
+    yield json.dumps({"best_metric": None, "epoch": 1.0, "global_step": len(run.steps),
+                      "log_history": history}, indent=2)
+
+
+def lightning_csv(run, every=10):
+    yield "epoch,grad_norm,loss_scale,step,train_loss"
+    for s in run.steps:
+        if s.number % every == 0:
+            yield f"0,{s.norm},{s.after},{s.number},{s.loss}"
+
+
 FORMS = {
     "DeepSpeed ZeRO": deepspeed,
     "DeepSpeed fused": deepspeed_fused,
@@ -191,4 +240,10 @@ FORMS = {
     "PaddleNLP": paddlenlp,
     "MindSpore": mindspore,
     "NeMo": nemo,
+    "icefall": icefall,
+    "fairseq2": fairseq2,
+    "Colossal-AI": colossalai,
+    "Lightning's CSV": lightning_csv,
+    "Hugging Face's Trainer": hugging_face,
+    "trainer_state.json": trainer_state,
 }

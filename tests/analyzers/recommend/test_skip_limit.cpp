@@ -136,7 +136,7 @@ TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") 
   scale_history::TimelineFacts facts;
   CHECK(facts.collapse() == nullptr);
   facts.falls.resize(3);
-  facts.falls[0].to = 2;
+  facts.falls[0].to = 0x1p7;
   facts.falls[1].to = 1;
   facts.falls[2].to = 0.5;
   for (scale_history::ScaleFall& fall : facts.falls) fall.from = 0x1p16;
@@ -144,6 +144,13 @@ TEST_CASE("skip limit: a collapse ends at 1 or less and lasts", "[skip_limit]") 
   facts.scale_last = 0x1p14;
   CHECK(facts.collapse() == &facts.falls[1]);
   facts.scale_last = 0x1p15;  // it came back
+  CHECK(facts.collapse() == nullptr);
+  facts.falls = {{100, 120, 0x1p16, 2, 15, {}}};  // a thousandth, or less
+  facts.scale_last = 2;
+  facts.first = 1;
+  facts.changes = {{100, 101, 0x1p16, 0x1p15}};
+  CHECK(facts.collapse() == &facts.falls[0]);
+  facts.first = 99;  // it starts there
   CHECK(facts.collapse() == nullptr);
 }
 
