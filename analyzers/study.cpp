@@ -166,8 +166,7 @@ scalars_alone(const Study& all) {
   std::vector<std::pair<const underflow::LogFindings*, const scale_history::TimelineFacts*>> found;
   for (const scale_history::TimelineFacts& facts : all.timelines) {
     const auto log = std::ranges::find(all.analysis.logs, facts.log, &underflow::LogFindings::name);
-    const bool alone =
-        log != all.analysis.logs.end() && log->tensors.empty() && log->peaks.empty();
+    const bool alone = log != all.analysis.logs.end() && log->tensors.empty() && log->peaks.empty();
     if (alone) found.emplace_back(&*log, &facts);
   }
   return found;

@@ -137,7 +137,8 @@ struct OtherScaler {
   std::optional<double> scale_last = {};  ///< what the last one left
 };
 
-/// Which tool wrote a log, as far as its kind shows; of several the last one here has the loss scale.
+/// Which tool wrote a log, as far as its kind shows; of several the last one here has the loss
+/// scale.
 enum class Tool : std::uint8_t {
   other,
   tensorboard,

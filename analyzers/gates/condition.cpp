@@ -78,8 +78,9 @@ constexpr Field kComparisonFields[] = {
 };
 
 constexpr Field kTimelineFields[] = {
-    {"state", Base::none},           {"skipped", Base::none},         {"skipped_share", Base::itself},
-    {"collapsed_since", Base::none}, {"nonfinite_since", Base::none}, {"last_scale", Base::none},
+    {"state", Base::none},           {"skipped", Base::none},
+    {"skipped_share", Base::itself}, {"collapsed_since", Base::none},
+    {"nonfinite_since", Base::none}, {"last_scale", Base::none},
 };
 
 std::span<const Field> fields_of(Subject subject) {
@@ -235,7 +236,8 @@ void require_sense(const Condition& c, Subject subject) {
                        std::numeric_limits<double>::denorm_min(),
                        std::numeric_limits<double>::max()));
   }
-  if (!c.only.empty() && is_of_timeline(c)) reject("a field of the log is not of tensors; remove 'for'");
+  if (!c.only.empty() && is_of_timeline(c))
+    reject("a field of the log is not of tensors; remove 'for'");
   if (!c.only.empty() && subject == Subject::recommendation) {
     reject("a recommendation is for all tensors; select some with --tensor instead of 'for'");
   }

@@ -54,7 +54,7 @@ struct DynamicAdvice {
   std::uint64_t growth_interval = 0;
   std::optional<ReplayedSkips> replayed;  ///< where every log can be replayed
   std::uint64_t tried = 0;                ///< settings; 0: twice the static scale
-  bool kept = false;  ///< no setting that was tried does better than those it had
+  bool kept = false;          ///< no setting that was tried does better than those it had
   bool of_own_scale = false;  ///< ScaleSettings: the run's own scale tells them
 };
 

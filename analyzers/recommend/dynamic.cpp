@@ -124,8 +124,7 @@ std::optional<DynamicAdvice> settled(const policy::Policy& policy, const ScaleSe
 
 }  // namespace
 
-void add_own_scale(Recommendation& advice, frames::Tool tool,
-                   std::span<const TimelineFacts> logs) {
+void add_own_scale(Recommendation& advice, frames::Tool tool, std::span<const TimelineFacts> logs) {
   if (advice.no_scale != NoScale::no_gradients) return;
   const auto settings = common_settings(logs);
   if (!settings) return;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "analyzers/recommend/advice.hpp"
-#include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/replay/policy_advice.hpp"
 #include "analyzers/replay/static_advice.hpp"
+#include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/recommend_options.hpp"
 #include "analyzers/underflow/share.hpp"

@@ -21,7 +21,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using ScaleAt = std::map<std::int64_t, double>;
 
-/// The scales that the log tells, by step: those of its scalars, and before and after skipped steps.
+/// The scales that the log tells, by step: those of its scalars, and before and after skipped
+/// steps.
 ScaleAt told_scales(const underflow::LogFindings& log, const TimelineFacts& facts) {
   ScaleAt told;
   for (const SkippedSteps& range : facts.ranges) {
@@ -60,8 +61,9 @@ Seen overflowing_at(std::optional<double> scale) {
 std::optional<double> tried_at(const SkippedSteps& range, std::uint64_t nth) {
   if (range.scales.size() == 2 * range.count.high) return range.scales[2 * nth];
   if (!range.scale_from) return std::nullopt;
-  return std::max(std::ldexp(*range.scale_from, -static_cast<int>(std::min<std::uint64_t>(nth, 64))),
-                  range.scale_to.value_or(0));
+  return std::max(
+      std::ldexp(*range.scale_from, -static_cast<int>(std::min<std::uint64_t>(nth, 64))),
+      range.scale_to.value_or(0));
 }
 
 class Builder {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run whose log has its loss scale and its skipped steps, and no gradients, as a series to replay.
+// A run whose log has its loss scale and its skipped steps, and no gradients, as a series to
+// replay.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,9 @@
 
 namespace halfscope::analyzers::replay {
 
-/// A step that was applied is clean at its scale and at all below; one that was skipped overflows at
-/// its scale and at all above. All else is unknown. Of steps of which some were skipped the first
-/// ones count as these. Empty where the log does not tell steps, or no scale of any.
+/// A step that was applied is clean at its scale and at all below; one that was skipped overflows
+/// at its scale and at all above. All else is unknown. Of steps of which some were skipped the
+/// first ones count as these. Empty where the log does not tell steps, or no scale of any.
 std::optional<StepSeries> scale_series(const underflow::LogFindings& log,
                                        const scale_history::TimelineFacts& facts);
 

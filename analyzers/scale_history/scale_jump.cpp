@@ -45,7 +45,8 @@ std::optional<ScaleJump> scale_jump(const TimelineFacts& facts) {
   const auto found = std::ranges::find_if(
       facts.changes, [&](const ScaleChange& change) { return is_jump(change, window); });
   if (found == facts.changes.end() || facts.numbered) return std::nullopt;
-  ScaleJump jump{found->after, *found->by, found->from, found->to, found->to == facts.scale_first, {}};
+  ScaleJump jump{
+      found->after, *found->by, found->from, found->to, found->to == facts.scale_first, {}};
   jump.lost = lost_to(jump, facts);
   return jump;
 }

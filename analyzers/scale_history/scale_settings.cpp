@@ -36,8 +36,8 @@ double settled(const TimelineFacts& facts) {
   return std::ranges::max_element(held, {}, [](const auto& entry) { return entry.second; })->first;
 }
 
-/// Of a log that tells each step: the steps from the change before to a doubling. Skipped steps that
-/// left the scale, as hysteresis has them, begin a window anew: the shortest counts.
+/// Of a log that tells each step: the steps from the change before to a doubling. Skipped steps
+/// that left the scale, as hysteresis has them, begin a window anew: the shortest counts.
 std::optional<std::uint64_t> window_seen(const std::vector<ScaleChange>& changes) {
   const auto at_once = [](const ScaleChange& change) { return change.by == change.after + 1; };
   std::optional<std::uint64_t> window;
@@ -64,7 +64,8 @@ std::vector<Skips> skips_of(const underflow::LogFindings& log, const TimelineFac
     }
   }
   for (const frames::SkippedSteps& range : facts.ranges) {
-    if (range.scale_from && range.last) skips.push_back({range.first, *range.last, *range.scale_from});
+    if (range.scale_from && range.last)
+      skips.push_back({range.first, *range.last, *range.scale_from});
   }
   std::ranges::sort(skips, {}, &Skips::first);
   return skips;
@@ -85,7 +86,8 @@ std::optional<std::uint64_t> window_at_most(const underflow::LogFindings& log,
   return window;
 }
 
-/// Whether the log tells no scale but those that steps were skipped at, each twice what holds after.
+/// Whether the log tells no scale but those that steps were skipped at, each twice what holds
+/// after.
 bool tells_attempts_alone(const underflow::LogFindings& log, const TimelineFacts& facts) {
   if (facts.numbered || !facts.ranges.empty()) return false;
   return std::ranges::all_of(log.scalars, [](const log::StepScalars& scalars) {

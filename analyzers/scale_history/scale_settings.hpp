@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a dynamic loss scale that a run's own scale supports, where no gradients are recorded.
+// Settings of a dynamic loss scale that a run's own scale supports, where no gradients are
+// recorded.
 #pragma once
 
 #include <cstdint>

@@ -57,9 +57,8 @@ SlowStart skipped_at_start(const TimelineFacts& facts, std::int64_t first) {
 
 /// The scale came down from the first one told on: each halving is a skipped step.
 std::optional<SlowStart> fallen_at_start(const TimelineFacts& facts) {
-  const auto fall = std::ranges::find_if(facts.falls, [&](const ScaleFall& f) {
-    return facts.at_start(f) && f.last && f.to > 0;
-  });
+  const auto fall = std::ranges::find_if(
+      facts.falls, [&](const ScaleFall& f) { return facts.at_start(f) && f.last && f.to > 0; });
   if (fall == facts.falls.end()) return std::nullopt;
   const auto halvings = static_cast<std::uint64_t>(std::log2(fall->from / fall->to));
   return SlowStart{halvings, *fall->last, fall->from, fall->to};

@@ -294,7 +294,8 @@ std::string_view name_of(RunState state) {
 
 bool TimelineFacts::at_start(const ScaleFall& fall) const {
   constexpr std::int64_t kSoon = 20;
-  return !changes.empty() && fall.first == changes.front().after && first && fall.first - *first <= kSoon;
+  return !changes.empty() && fall.first == changes.front().after && first &&
+         fall.first - *first <= kSoon;
 }
 
 std::optional<TimelineFacts> timeline_facts(const LogFindings& log) {

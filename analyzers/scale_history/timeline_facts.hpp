@@ -70,9 +70,9 @@ enum class RunState : std::uint8_t {
   collapsed,   ///< TimelineFacts::collapse()
   broken       ///< steps are skipped in vain, or NaN or infinities last to the end
 };
-inline constexpr std::array kRunStates = {RunState::unknown,  RunState::not_needed, RunState::normal,
-                                          RunState::slow_start, RunState::skipping,
-                                          RunState::collapsed,  RunState::broken};
+inline constexpr std::array kRunStates = {
+    RunState::unknown,  RunState::not_needed, RunState::normal, RunState::slow_start,
+    RunState::skipping, RunState::collapsed,  RunState::broken};
 std::string_view name_of(RunState state);  ///< as JSON has it
 
 /// Most or all steps were skipped, and lowering the scale did not help.
@@ -124,7 +124,7 @@ struct TimelineFacts {
   std::optional<std::uint64_t> attempts;
   /// As far as step numbers show, or growth of the scale between skipped steps; 0: nothing does.
   std::uint64_t steps_at_least = 0;
-  std::uint64_t halvings = 0;        ///< where nothing but the scale tells of skipped steps
+  std::uint64_t halvings = 0;  ///< where nothing but the scale tells of skipped steps
   std::int64_t first_attempt = 0, last_attempt = 0;
   frames::PrintingRanks ranks;
   bool ended_at_minimum = false;  ///< LogKind::ended_at_minimum
@@ -135,10 +135,10 @@ struct TimelineFacts {
   std::vector<Nonfinite> nonfinite;
   std::optional<SkippedInVain> in_vain;
   std::optional<SlowStart> slow_start;
-  std::optional<ScaleJump> jump;  ///< the first
+  std::optional<ScaleJump> jump;   ///< the first
   std::optional<SkipBurst> burst;  ///< where no scale is told, which would show how far it fell
-  /// Skipped steps after which the learning rate was another one, of those where it is known on both
-  /// sides: the schedule went on without an update.
+  /// Skipped steps after which the learning rate was another one, of those where it is known on
+  /// both sides: the schedule went on without an update.
   std::uint64_t schedule_ahead = 0, schedule_known = 0;
   std::optional<ScaleSettings> settings;
   RunState state = RunState::unknown;

@@ -18,7 +18,8 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::uint64_t kMany = 3;
-constexpr std::uint64_t kShortestWindow = 100;  // of clean steps before growth, as frameworks have it
+constexpr std::uint64_t kShortestWindow =
+    100;                       // of clean steps before growth, as frameworks have it
 constexpr double kFew = 0.05;  // of the steps: TimelineFacts::many_skipped()
 
 /// Whether the step, or some of those that it is printed for, was skipped: where the scale alone
@@ -73,8 +74,8 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
   found.count_since += count;
 }
 
-/// Of a log that tells a loss scale and not which steps it skipped: norms, few of those printed, that
-/// finite ones follow are those of skipped steps.
+/// Of a log that tells a loss scale and not which steps it skipped: norms, few of those printed,
+/// that finite ones follow are those of skipped steps.
 bool explained(const Nonfinite& found, std::uint64_t of, const TimelineFacts& facts) {
   const bool scaled = !facts.skips_told && facts.scale_most.value_or(1) > 1;
   return scaled && found.of == Quantity::gradient_norm && !found.since &&
@@ -233,7 +234,8 @@ void set_schedule(const LogFindings& log, TimelineFacts& facts) {
   const log::StepScalars* before = nullptr;
   for (const log::StepScalars& scalars : log.scalars) {
     const bool next = before != nullptr && before->step + 1 == scalars.step;
-    if (next && before->found_inf.value_or(false) && before->learning_rate && scalars.learning_rate) {
+    if (next && before->found_inf.value_or(false) && before->learning_rate &&
+        scalars.learning_rate) {
       ++facts.schedule_known;
       if (*before->learning_rate != *scalars.learning_rate) ++facts.schedule_ahead;
     }

@@ -147,8 +147,8 @@ void test_timelines(const Condition& c, std::size_t number, const analyzers::Fin
     }
   }
   if (lines.tests.size() != before) return;
-  throw options::BadUsage(fmt::format("--fail-if '{}': no log tells a loss scale or skipped steps",
-                                      printable(c.text)));
+  throw options::BadUsage(
+      fmt::format("--fail-if '{}': no log tells a loss scale or skipped steps", printable(c.text)));
 }
 
 }  // namespace
@@ -195,8 +195,7 @@ GateLines test_conditions(const std::vector<Condition>& conditions,
   return lines;
 }
 
-GateLines test_conditions(const std::vector<Condition>& conditions,
-                          const analyzers::Study& study) {
+GateLines test_conditions(const std::vector<Condition>& conditions, const analyzers::Study& study) {
   GateLines lines;
   std::string logs;
   for (const std::string& log : study.advice.logs) logs += (logs.empty() ? "" : ", ") + log;

@@ -28,7 +28,7 @@ struct GateTest {
   std::string log, name;  ///< as recorded; what is tested on all logs has no name
   Outcome outcome = Outcome::kept;
   bool of_log = false;  ///< of the log's timeline, not of a recommendation
-  std::string text;     ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
+  std::string text;  ///< "flushed_to_zero 12 of 72 (16.7 %) > 0.1 %"; printable, empty where kept
 
   /// With the place before it, as stderr has it.
   std::string line() const;
@@ -39,8 +39,8 @@ struct GateLines {
   std::vector<GateTest> tests;
 };
 
-/// Throws BadUsage where a condition is for no tensor, or no tensor has its field; where it is of the
-/// timeline, and no log has one.
+/// Throws BadUsage where a condition is for no tensor, or no tensor has its field; where it is of
+/// the timeline, and no log has one.
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,
                           const analyzers::Findings& found);
 GateLines test_conditions(const std::vector<analyzers::gates::Condition>& conditions,

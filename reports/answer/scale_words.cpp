@@ -82,7 +82,8 @@ std::string use_text(const Study& study) {
 /// Of a log that has the scale and no gradients.
 std::string own_scale_text(const Study& study) {
   return fmt::format(
-      "Start a dynamic loss scale at {}, where the run's own settled. How large a static one may be "
+      "Start a dynamic loss scale at {}, where the run's own settled. How large a static one may "
+      "be "
       "is unknown: {}.",
       scale_text(study.advice.dynamic.front().init), no_scale_text(study));
 }

@@ -26,8 +26,9 @@ std::string skips_text(const TimelineFacts& facts) {
   if (!facts.skips_told) {
     return facts.halvings == 0
                ? "it never fell"
-               : fmt::format("it was halved {}",
-                             facts.halvings == 1 ? "once" : fmt::format("{} times", facts.halvings));
+               : fmt::format("it was halved {}", facts.halvings == 1
+                                                     ? "once"
+                                                     : fmt::format("{} times", facts.halvings));
   }
   if (facts.skipped_in_all.high > 0) return share_of_steps(facts);
   return facts.attempts ? fmt::format("none of the steps {} to {} was skipped", facts.first_attempt,
@@ -103,13 +104,13 @@ AlarmWords jump_words(const TimelineFacts& facts) {
 
 AlarmWords schedule_words(const TimelineFacts& facts) {
   const bool all = facts.schedule_ahead == facts.schedule_known;
-  return {fmt::format("The learning-rate schedule went on at {} skipped {}, without an update: it is "
-                      "{} ahead.",
-                      all ? count_text(facts.schedule_ahead)
-                          : fmt::format("{} of {}", count_text(facts.schedule_ahead),
-                                        count_text(facts.schedule_known)),
-                      facts.schedule_known == 1 ? "step" : "steps",
-                      plural(facts.schedule_ahead, "step")),
+  return {fmt::format(
+              "The learning-rate schedule went on at {} skipped {}, without an update: it is "
+              "{} ahead.",
+              all ? count_text(facts.schedule_ahead)
+                  : fmt::format("{} of {}", count_text(facts.schedule_ahead),
+                                count_text(facts.schedule_known)),
+              facts.schedule_known == 1 ? "step" : "steps", plural(facts.schedule_ahead, "step")),
           "Call scheduler.step() after an applied update alone, where scaler.get_scale() has not "
           "fallen; the same holds for a moving average of the weights.",
           false, true};

@@ -24,7 +24,8 @@ constexpr std::string_view kUseless =
     "A scale of 1 or less scales nothing, so the scale is not the cause: look for NaN or "
     "infinities in the model, the data or the learning rate.";
 constexpr std::string_view kGrown =
-    "The gradients grew as far as it fell, so the scale is not the cause: look for it in the model, "
+    "The gradients grew as far as it fell, so the scale is not the cause: look for it in the "
+    "model, "
     "the data or the learning rate.";
 constexpr double kOverflow = 65520;  // and above, a value is infinite in binary16
 
@@ -156,7 +157,9 @@ std::string share_of_steps(const TimelineFacts& facts) {
   }
   const std::string count = count_text(facts.skipped_in_all);
   const std::string_view were = facts.skipped_in_all.high == 1 ? "was" : "were";
-  if (!facts.attempts) return fmt::format("{} {} {} skipped", count, facts.skipped_in_all.high == 1 ? "step" : "steps", were);
+  if (!facts.attempts)
+    return fmt::format("{} {} {} skipped", count, facts.skipped_in_all.high == 1 ? "step" : "steps",
+                       were);
   return fmt::format("{} of the steps {} to {} ({}) {} skipped", count, facts.first_attempt,
                      facts.last_attempt, share_text(facts.skipped_in_all, *facts.attempts), were);
 }
@@ -169,8 +172,7 @@ std::optional<CollapseWords> collapse_words(const TimelineFacts& facts) {
   const ScaleFall* const fall = facts.collapse();
   if (fall == nullptr) return std::nullopt;
   return CollapseWords{fall_text(*fall, facts, "The loss scale collapsed"),
-                       drove_text(*fall, facts),
-                       std::string(fall->to <= 1 ? kUseless : kGrown)};
+                       drove_text(*fall, facts), std::string(fall->to <= 1 ? kUseless : kGrown)};
 }
 
 std::optional<CollapseWords> collapse_words(const analyzers::Findings& found) {

@@ -73,7 +73,7 @@ def test_calls_fit_the_recorded_signatures(found):
                 assert positional <= len(parameters), name
                 assert not set(keywords) & set(parameters[:positional]), name
                 seen.add(name)
-    assert seen | {"deepspeed fp16"} == set(SIGNATURES)
+    assert seen | {"deepspeed fp16", "fairseq"} == set(SIGNATURES)
 
 
 def test_deepspeed_configuration_means_the_scale(found):

@@ -99,7 +99,8 @@ TEST_CASE("where the scale alone is told, a fall from the first one is a slow st
   underflow::Analysis analysis;
   analysis.logs.resize(1);
   analysis.logs[0].kinds = {{"console log", {frames::Gap::tensors}}};
-  for (const auto& [step, scale] : {std::pair(10, 0x1p24), std::pair(20, 0x1p16), std::pair(30, 0x1p16)}) {
+  for (const auto& [step, scale] :
+       {std::pair(10, 0x1p24), std::pair(20, 0x1p16), std::pair(30, 0x1p16)}) {
     log::StepScalars scalars;
     scalars.step = step;
     scalars.loss_scale = scale;

@@ -25,7 +25,7 @@ const std::string kSecond =
 
 }  // namespace
 
-TEST_CASE("trainer state: entries by step; a summary is no step, null is nothing") {
+TEST_CASE("trainer state: entries by step, a summary is no step and null is nothing") {
   const TempFolder folder;
   const Told told = told_of(
       folder.write("any", state("30", kFirst + ",\n" + kSecond +
