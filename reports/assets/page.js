@@ -81,7 +81,7 @@ function sections(page) {
     button.textContent = opened ? 'Fold all' : 'Open all';
     for (const section of all) section.open = opened;
   });
-  byId('findings').addEventListener('click', (event) => {
+  byId('findings')?.addEventListener('click', (event) => {
     const link = event.target.closest('a');
     if (link) open(link.hash.slice(1));
   });

@@ -57,11 +57,15 @@ std::string findings_html(const Answer& answer, const Sections& sections) {
     (i < kFindingsShown ? shown : folded) += finding_html(answer.findings[i], sections);
   }
   if (!shown.empty()) out += "<ol class=\"findings\">\n" + shown + "</ol>\n";
-  if (folded.empty()) return out;
-  return out + fmt::format(
-                   "<details><summary>{} more</summary><ol class=\"findings\">\n{}</ol></details>"
-                   "\n",
-                   answer.findings.size() - kFindingsShown, folded);
+  if (!folded.empty()) {
+    out += fmt::format(
+        "<details><summary>{} more</summary><ol class=\"findings\">\n{}</ol></details>\n",
+        answer.findings.size() - kFindingsShown, folded);
+  }
+  if (out.empty()) return "";
+  return "<section id=\"findings\" aria-labelledby=\"h-findings\">\n"
+         "<h2 id=\"h-findings\">Findings</h2>\n" +
+         out + "</section>";
 }
 
 }  // namespace halfscope::reports::page
