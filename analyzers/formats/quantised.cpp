@@ -178,7 +178,7 @@ bool QuantisedUnderflow::lasts(std::size_t limit) const {
   return at_end[limit] >= kLastingAtEnd;
 }
 
-std::string QuantisedTensor::name() const { return tensor.empty() ? layer : layer + "_" + tensor; }
+std::string QuantisedTensor::name() const { return frames::tensor_of(layer, tensor); }
 
 std::vector<const LayerLoss*> QuantisedLog::to_keep() const {
   std::vector<const LayerLoss*> found;

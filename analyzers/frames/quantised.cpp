@@ -15,9 +15,9 @@ std::string_view name_of(Recipe recipe) {
   return "own";
 }
 
-std::string tensor_of(const QuantisedSeries& series) {
-  std::string name(series.layer);
-  if (!series.tensor.empty()) name.append("_").append(series.tensor);
+std::string tensor_of(std::string_view layer, std::string_view tensor) {
+  std::string name(layer);
+  if (!tensor.empty()) name.append("_").append(tensor);
   return name;
 }
 

@@ -50,7 +50,7 @@ struct QuantisedSeries {
   std::span<const std::int64_t> log_steps;
 };
 
-/// The tensor's whole name: "model.layers.3.mlp.fc1_gradient".
-std::string tensor_of(const QuantisedSeries& series);
+/// A tensor's whole name: "model.layers.3.mlp.fc1_gradient".
+std::string tensor_of(std::string_view layer, std::string_view tensor);
 
 }  // namespace halfscope::analyzers::frames

@@ -226,6 +226,9 @@ void require_sense(const Condition& c, Subject subject) {
   if (c.percent && field->base == Base::none) {
     reject(fmt::format("'{}' is not a share of anything; remove the %", c.field));
   }
+  if (!c.only.empty() && is_of_timeline(c)) {
+    reject("a field of the log is not of tensors; remove 'for'");
+  }
   if (c.field == "state") return require_state(c);
   if (std::isalpha(static_cast<unsigned char>(c.limit.front()))) {
     reject(fmt::format("'{}' is not a number", c.limit));
@@ -236,8 +239,6 @@ void require_sense(const Condition& c, Subject subject) {
                        std::numeric_limits<double>::denorm_min(),
                        std::numeric_limits<double>::max()));
   }
-  if (!c.only.empty() && is_of_timeline(c))
-    reject("a field of the log is not of tensors; remove 'for'");
   if (!c.only.empty() && subject == Subject::recommendation) {
     reject("a recommendation is for all tensors; select some with --tensor instead of 'for'");
   }
@@ -247,7 +248,8 @@ void require_sense(const Condition& c, Subject subject) {
 
 Condition parse_condition(std::string_view text, Subject subject) {
   static const std::regex form(
-      R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*(2\^-?\d{1,3}|-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|[a-z_]+))"
+      R"(\s*(\w+)\s*(<=|>=|==|!=|<|>)\s*)"
+      R"((2\^-?\d{1,3}|-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?|[a-z_]+))"
       R"(\s*(%?)(?:\s+for\s+(\S.*?))?\s*)");
   constexpr std::size_t kLongest = 1000;  // std::regex recurses
   const std::string typed(text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "analyzers/underflow/underflow.hpp"
@@ -78,11 +79,10 @@ class Builder {
         "below, a skipped one to overflow at its own and above, and at other scales it is unknown");
     for (std::int64_t step = facts.first_attempt; step <= facts.last_attempt; ++step) {
       series_.steps.push_back(step);
-      const auto told = told_.find(step);
-      series_.recorded_scale.push_back(told == told_.end() ? least_scale(told_, step)
-                                                           : std::optional(told->second));
+      const auto scale = least_scale(told_, step);
+      series_.recorded_scale.push_back(scale);
       series_.recorded_skip.emplace_back(false);
-      series_.seen.push_back(clean_at(least_scale(told_, step)));
+      series_.seen.push_back(clean_at(scale));
     }
   }
 

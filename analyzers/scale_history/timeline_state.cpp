@@ -18,18 +18,29 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::uint64_t kMany = 3;
-constexpr std::uint64_t kShortestWindow =
-    100;                       // of clean steps before growth, as frameworks have it
 constexpr double kFew = 0.05;  // of the steps: TimelineFacts::many_skipped()
+/// Clean steps before growth, at the least, as the frameworks set it.
+constexpr std::uint64_t kUsualWindow = 100;
+
+bool more_than_few(std::uint64_t count, std::uint64_t of) {
+  return static_cast<double>(count) > kFew * static_cast<double>(of);
+}
+
+/// Whether the scale fell at the step, or between lines around it.
+bool fell_at(const TimelineFacts& facts, std::int64_t step) {
+  auto change = std::ranges::upper_bound(facts.changes, step, {}, &ScaleChange::after);
+  while (change != facts.changes.begin()) {  // one change ends where the next one begins
+    --change;
+    if (change->by.value_or(step) < step) return false;
+    if (change->to < change->from) return true;
+  }
+  return false;
+}
 
 /// Whether the step, or some of those that it is printed for, was skipped: where the scale alone
 /// tells, it fell there.
 bool was_skipped(const TimelineFacts& facts, std::int64_t step) {
-  if (!facts.skips_told) {
-    return std::ranges::any_of(facts.changes, [&](const ScaleChange& change) {
-      return change.to < change.from && change.after <= step && step <= change.by.value_or(step);
-    });
-  }
+  if (!facts.skips_told) return fell_at(facts, step);
   if (std::ranges::binary_search(facts.skipped, step)) return true;
   const auto after = std::ranges::upper_bound(facts.ranges, step, {}, &SkippedSteps::first);
   return after != facts.ranges.begin() && step <= std::prev(after)->last.value_or(step);
@@ -79,7 +90,7 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
 bool explained(const Nonfinite& found, std::uint64_t of, const TimelineFacts& facts) {
   const bool scaled = !facts.skips_told && facts.scale_most.value_or(1) > 1;
   return scaled && found.of == Quantity::gradient_norm && !found.since &&
-         static_cast<double>(found.count) <= kFew * static_cast<double>(of);
+         !more_than_few(found.count, of);
 }
 
 void set_nonfinite(const LogFindings& log, TimelineFacts& facts) {
@@ -267,10 +278,6 @@ std::uint64_t most_skipped(const TimelineFacts& facts) {
   return facts.skips_told ? facts.skipped_in_all.high : facts.halvings;
 }
 
-bool more_than_few(std::uint64_t skipped, std::uint64_t of) {
-  return static_cast<double>(skipped) > kFew * static_cast<double>(of);
-}
-
 }  // namespace
 
 void set_state(const LogFindings& log, TimelineFacts& facts) {
@@ -282,7 +289,7 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
     facts.last_attempt = steps->last;
     facts.attempts = facts.steps_at_least;
   }
-  if (facts.numbered) facts.steps_at_least = kShortestWindow * growths_between(log, facts);
+  if (facts.numbered) facts.steps_at_least = kUsualWindow * growths_between(log, facts);
   if (!facts.skips_told) facts.halvings = halvings(facts);
   set_slow_start(log, facts, steps ? std::optional(steps->first) : std::nullopt);
   if (steps) set_in_vain(facts, *steps);

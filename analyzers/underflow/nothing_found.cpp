@@ -82,7 +82,7 @@ void refuse_empty(const readers::Log& log, const Selection& selection) {
   const auto see_scalars = [&](const log::StepScalars&) { ++with_scalars; };
   frames::Visitor visit{see, {}, {}, see_scalars};
   visit.quantised = [&](const frames::QuantisedSeries& series) {
-    see_name(frames::tensor_of(series));
+    see_name(frames::tensor_of(series.layer, series.tensor));
     for (const frames::QuantisedValue& value : series.values) steps.insert(value.step);
   };
   readers::for_each_frame(log, everything, visit, notes);

@@ -43,12 +43,10 @@ std::string clean_steps(const Interval& window) {
 /// What growth costs, and whether that can be less.
 std::string growth_text(const ScaleSettings& settings) {
   if (!settings.window) return "";
-  const std::string grows =
-      fmt::format("The scale doubles after {}, and the step that this is too much for is skipped",
-                  clean_steps(*settings.window));
-  return settings.longer
-             ? fmt::format("{}: let it double after {}, and fewer are.", grows, *settings.longer)
-             : grows + ".";
+  const std::string grows = fmt::format("The scale doubles after {}, which costs a step each time",
+                                        clean_steps(*settings.window));
+  return settings.longer ? fmt::format("{}: let it double after {}.", grows, *settings.longer)
+                         : grows + ".";
 }
 
 AlarmWords normal_words(const TimelineFacts& facts) {

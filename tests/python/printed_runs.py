@@ -67,6 +67,11 @@ def runs(least=1.0):
     }
 
 
+def deepspeed_counter(s, skipped):
+    return (f"[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={s.number}, "
+            f"skipped={skipped}, lr=[0.0001], mom=[(0.9, 0.999)]")
+
+
 def deepspeed(run, every=10):
     """ZeRO's optimizer."""
     skipped = 0
@@ -77,8 +82,7 @@ def deepspeed(run, every=10):
                    "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
                    f"{s.scale:.0f}, reducing to {s.after:.0f}")
         if s.number % every == 0:
-            yield (f"[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] "
-                   f"step={s.number}, skipped={skipped}, lr=[0.0001], mom=[(0.9, 0.999)]")
+            yield deepspeed_counter(s, skipped)
             yield f"steps: {s.number} loss: {s.loss:.4f} iter time (s): 0.1 samples/sec: 80.0"
 
 
@@ -95,8 +99,7 @@ def deepspeed_fused(run, every=10):
                    f"detected. Skipping step. Attempted loss scale: {s.scale:.0f}, reducing to "
                    f"{s.after:.0f}")
         if s.number % every == 0:
-            yield (f"[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] "
-                   f"step={s.number}, skipped={skipped}, lr=[0.0001], mom=[(0.9, 0.999)]")
+            yield deepspeed_counter(s, skipped)
 
 
 def megatron(run, every=10):
@@ -131,11 +134,15 @@ def apex_fp16_optimizer(run, every=10):
             yield f"epoch 0 loss {s.loss:.4f}"
 
 
+def fairseq_overflow(s):
+    return ("2026-01-01 00:00:00 | INFO | fairseq.trainer | NOTE: gradient overflow detected, "
+            f"ignoring gradient, setting loss scale to: {s.after}")
+
+
 def fairseq(run, every=10):
     for s in run.steps:
         if s.skipped:
-            yield ("2026-01-01 00:00:00 | INFO | fairseq.trainer | NOTE: gradient overflow "
-                   f"detected, ignoring gradient, setting loss scale to: {s.after}")
+            yield fairseq_overflow(s)
         elif s.applied % every == 0:
             yield (f"2026-01-01 00:00:00 | INFO | train_inner | epoch 001: {s.number:6d} / 9999 "
                    f"loss={s.loss:.3f}, ppl=4.0, wps=100, num_updates={s.applied}, lr=0.0001, "
@@ -145,8 +152,7 @@ def fairseq(run, every=10):
 def fairseq_json(run, every=10):
     for s in run.steps:
         if s.skipped:
-            yield ("2026-01-01 00:00:00 | INFO | fairseq.trainer | NOTE: gradient overflow "
-                   f"detected, ignoring gradient, setting loss scale to: {s.after}")
+            yield fairseq_overflow(s)
         elif s.applied % every == 0:
             yield ("[2026-01-01 00:00:00,000][train_inner][INFO] - " + json.dumps(
                 {"epoch": 1, "update": 0.1, "loss": f"{s.loss:.3f}", "num_updates": str(s.applied),

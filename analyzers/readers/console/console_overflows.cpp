@@ -83,6 +83,21 @@ std::optional<double> product_after(std::string_view line, std::string_view mark
   return second ? std::optional(*first * *second) : std::nullopt;
 }
 
+/// A message that tells no more than what the scale becomes.
+std::optional<Overflow> overflow_to(std::string_view line, std::string_view mark) {
+  Overflow found;
+  found.next = number_after(line, mark);
+  return found.next ? std::optional(found) : std::nullopt;
+}
+
+/// Of a line with "MARK65536 to 32768": both scales.
+void put_fall(std::string_view line, std::string_view mark, Overflow& to) {
+  const auto from = after(line, mark);
+  if (!from) return;
+  to.attempted = number_after(line, mark);
+  to.next = number_after(*from, " to ");
+}
+
 std::optional<Overflow> attempted_overflow(std::string_view line) {
   Overflow found;
   if (!has(line, "verflow") && !has(line, "OVERFLOW!")) return std::nullopt;
@@ -97,9 +112,8 @@ std::optional<Overflow> of_named(std::string_view line) {
   Overflow found;
   found.of_named = true;
   constexpr std::string_view kFrom = "educing dynamic loss scale from ";
-  if (const auto from = after(line, kFrom)) {
-    found.attempted = number_after(line, kFrom);
-    found.next = number_after(*from, " to ");
+  if (has(line, kFrom)) {
+    put_fall(line, kFrom, found);
     return found.attempted && found.next ? std::optional(found) : std::nullopt;
   }
   found.attempted = number_after(line, "Using dynamic loss scale of");
@@ -107,17 +121,14 @@ std::optional<Overflow> of_named(std::string_view line) {
 }
 
 std::optional<Overflow> apex_overflow(std::string_view line) {
-  Overflow found;
-  found.next = number_after(line, "educing loss scale to ");
-  found.scaler =
-      static_cast<int>(std::min<std::int64_t>(1000, count_after(line, "loss scaler ").value_or(0)));
-  return found.next ? std::optional(found) : std::nullopt;
+  auto found = overflow_to(line, "educing loss scale to ");
+  const std::int64_t scaler = count_after(line, "loss scaler ").value_or(0);
+  if (found) found->scaler = static_cast<int>(std::min<std::int64_t>(1000, scaler));
+  return found;
 }
 
 std::optional<Overflow> fairseq_overflow(std::string_view line) {
-  Overflow found;
-  found.next = number_after(line, "setting loss scale to");
-  return found.next ? std::optional(found) : std::nullopt;
+  return overflow_to(line, "setting loss scale to");
 }
 
 std::optional<Overflow> paddle_overflow(std::string_view line) {
@@ -138,9 +149,8 @@ std::optional<Overflow> paddlenlp_overflow(std::string_view line) {
 std::optional<Overflow> fairseq2_overflow(std::string_view line) {
   Overflow found;
   constexpr std::string_view kFrom = "decreasing loss scale from ";
-  if (const auto from = after(line, kFrom)) {
-    found.attempted = number_after(line, kFrom);
-    found.next = number_after(*from, " to ");
+  if (has(line, kFrom)) {
+    put_fall(line, kFrom, found);
   } else {
     found.attempted = found.next = number_after(line, "already at minimum (");
   }
@@ -148,15 +158,11 @@ std::optional<Overflow> fairseq2_overflow(std::string_view line) {
 }
 
 std::optional<Overflow> mindyolo_overflow(std::string_view line) {
-  Overflow found;
-  found.next = number_after(line, "loss scale adjust to");
-  return found.next ? std::optional(found) : std::nullopt;
+  return overflow_to(line, "loss scale adjust to");
 }
 
 std::optional<Overflow> colossal_scale(std::string_view line) {
-  Overflow found;
-  found.next = number_after(line, "the loss scale is adjusted to");
-  return found.next ? std::optional(found) : std::nullopt;
+  return overflow_to(line, "the loss scale is adjusted to");
 }
 
 std::optional<Overflow> colossal_overflow(std::string_view) {

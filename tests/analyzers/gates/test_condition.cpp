@@ -173,8 +173,9 @@ TEST_CASE("a log's state is a word, and what never came about holds no condition
   const auto condition = gates::parse_condition("collapsed_since >= 0", subject);
   CHECK(gates::test(condition, *gates::measure(condition, facts)) == gates::Verdict::fails);
   CHECK_FALSE(gates::measure(gates::parse_condition("last_scale < 2", subject), facts));
-  for (const char* const wrong : {"state > broken", "state == 1", "state == lost", "skipped > few",
-                                  "last_scale > 5%", "skipped > 3 for weight"}) {
+  for (const char* const wrong :
+       {"state > broken", "state == 1", "state == lost", "skipped > few", "last_scale > 5%",
+        "skipped > 3 for weight", "state == broken for weight"}) {
     CHECK_THROWS_AS(gates::parse_condition(wrong, subject), std::invalid_argument);
   }
   CHECK_THROWS_AS(gates::parse_condition("state == normal", gates::Subject::comparison),
