@@ -10,17 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/formats/amax_history.hpp"
 #include "analyzers/formats/format_fit.hpp"
+#include "analyzers/formats/mx_gradients.hpp"
 #include "analyzers/formats/quantised.hpp"
+#include "analyzers/overflow/attention_scores.hpp"
 #include "analyzers/overflow/broken_end.hpp"
+#include "analyzers/overflow/layer_shift.hpp"
 #include "analyzers/overflow/overflow.hpp"
 #include "analyzers/recommend/recommend.hpp"
+#include "analyzers/recommend/summed_loss.hpp"
 #include "analyzers/replay/policy_study.hpp"
 #include "analyzers/scale_history/carried_scale.hpp"
 #include "analyzers/scale_history/timeline_facts.hpp"
 #include "analyzers/underflow/lost_mass.hpp"
 #include "analyzers/underflow/tensor_peaks.hpp"
 #include "analyzers/underflow/underflow.hpp"
+#include "analyzers/updates/adam_state.hpp"
 
 namespace halfscope::analyzers {
 
@@ -44,6 +50,10 @@ using Phases = std::function<frames::Progress(const std::string& what)>;
 struct Findings {
   underflow::Analysis analysis;
   overflow::OverflowFindings overflow;
+  std::vector<overflow::LayerShift> shifts;
+  std::vector<overflow::AttentionScores> scores;  ///< where whole tensors are read
+  std::vector<updates::AdamState> adam;
+  std::optional<recommend::SummedLoss> summed_loss;
   std::vector<scale_history::TimelineFacts> timelines;      ///< of other tools' logs
   std::vector<scale_history::TimelineFacts> run_timelines;  ///< of run logs: their scalars alone
   /// Of logs whose loss scale did not collapse: a collapse says how those ended.
@@ -53,8 +63,10 @@ struct Findings {
   std::vector<formats::QuantisedLog> quantised;  ///< what FP8 lost, as frameworks measured it
   std::optional<scale_history::CarriedScale> carried_scale;  ///< of the first log that has one
   bool in_bfloat16 = false;  ///< gradients were computed in bfloat16; runs_in_bfloat16()
-  std::optional<Dtype> weights_kept_in;   ///< all_kept_in_16_bits()
-  double enough_db = formats::kEnoughDb;  ///< Passes::enough_db
+  std::vector<formats::AmaxHistory> amax_histories;  ///< with Passes::formats
+  std::optional<formats::MxGradients> mx_gradients;  ///< with Passes::formats
+  std::optional<Dtype> weights_kept_in;              ///< all_kept_in_16_bits()
+  double enough_db = formats::kEnoughDb;             ///< Passes::enough_db
   /// Of the gradients' mass at Analysis::loss_scale, where it is a power of two.
   std::optional<MassShare> lost;
   std::optional<underflow::WorstLoss> worst_lost;  ///< at the same scale

@@ -24,6 +24,11 @@ void collapse(const analyzers::Study& study, List& to);
 void lasting(const analyzers::Study& study, List& to);
 void in_model(const analyzers::Study& study, List& to);
 void without_cure(const analyzers::Study& study, List& to);
+// findings_adam.cpp
+void adam(const analyzers::Study& study, List& to);
+// findings_layers.cpp
+void shifts(const analyzers::Study& study, List& to);
+void scores(const analyzers::Study& study, List& to);
 // findings_updates.cpp
 void lost_updates(const analyzers::Study& study, List& to);
 // findings_overflow.cpp
@@ -38,8 +43,12 @@ void unusual_scale(const analyzers::Study& study, List& to);
 void unknown(const analyzers::Study& study, List& to);
 // findings_quantised.cpp
 void quantised(const analyzers::Study& study, List& to);
+// findings_formats.cpp
+void formats(const analyzers::Study& study, List& to);
+void delayed_scaling(const analyzers::Study& study, List& to);
+void mx_gradients(const analyzers::Study& study, List& to);
 // findings.cpp
 void dimensions(const analyzers::Study& study, List& to);
-void formats(const analyzers::Study& study, List& to);
+void summed_loss(const analyzers::Study& study, List& to);
 
 }  // namespace halfscope::reports::answer::found
