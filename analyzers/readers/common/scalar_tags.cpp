@@ -36,6 +36,8 @@ bool is_validation(const std::string& part) {
   return is_one_of(part, names);
 }
 
+bool is_training(const std::string& part) { return part == "train" || part == "training"; }
+
 /// Lightning's LearningRateMonitor: lr-AdamW, of several parameter groups lr-AdamW/pg1.
 bool is_learning_rate(const std::vector<std::string>& parts) {
   static constexpr std::string_view names[] = {"lr", "learning_rate"};
@@ -53,7 +55,8 @@ bool is_loss_scale(const std::vector<std::string>& parts) {
                                                "amp_scale",  "grad_scaler", "scaler_scale"};
   static constexpr std::string_view scalers[] = {"amp", "scaler", "grad_scaler", "gradscaler"};
   if (is_one_of(parts.back(), names)) return true;
-  return parts.back() == "scale" && parts.size() > 1 && is_one_of(parts[parts.size() - 2], scalers);
+  return parts.back() == "scale" &&
+         (parts.size() == 1 || is_one_of(parts[parts.size() - 2], scalers));
 }
 
 }  // namespace
@@ -65,15 +68,31 @@ std::optional<ScalarMeaning> scalar_meaning(std::string_view tag) {
                                                "total_grad_norm", "gnorm"};
   static constexpr std::string_view evaluations[] = {"eval_loss", "val_loss", "valid_loss",
                                                      "validation_loss"};
-  const std::vector<std::string> parts = parts_of(tag);
+  std::vector<std::string> parts = parts_of(tag);
+  const bool evaluation = std::ranges::any_of(parts, is_validation);
+  // "Loss/train" and "Loss/val": what stands before says what it is.
+  if (parts.size() > 1 && (is_validation(parts.back()) || is_training(parts.back()))) {
+    parts.pop_back();
+  }
   if (is_loss_scale(parts)) return ScalarMeaning::loss_scale;
   if (is_learning_rate(parts)) return ScalarMeaning::learning_rate;
   if (parts.back() == "found_inf") return ScalarMeaning::found_inf;
   if (is_one_of(parts.back(), norms)) return ScalarMeaning::gradient_norm;
   if (is_one_of(parts.back(), evaluations)) return ScalarMeaning::evaluation_loss;
   if (!is_one_of(parts.back(), losses)) return std::nullopt;
-  return std::any_of(parts.begin(), parts.end() - 1, is_validation) ? ScalarMeaning::evaluation_loss
-                                                                    : ScalarMeaning::loss;
+  return evaluation ? ScalarMeaning::evaluation_loss : ScalarMeaning::loss;
+}
+
+std::string_view name_of(ScalarMeaning meaning) {
+  switch (meaning) {
+    case ScalarMeaning::loss: return "loss";
+    case ScalarMeaning::learning_rate: return "learning rate";
+    case ScalarMeaning::loss_scale: return "loss scale";
+    case ScalarMeaning::found_inf: return "found_inf";
+    case ScalarMeaning::gradient_norm: return "gradient norm";
+    case ScalarMeaning::evaluation_loss: break;
+  }
+  return "loss of evaluations";
 }
 
 void tell_scalar(Timeline& timeline, ScalarMeaning meaning, std::int64_t step, double value) {

@@ -21,10 +21,12 @@ enum class ScalarMeaning : std::uint8_t {
   gradient_norm,
   evaluation_loss
 };
+inline constexpr std::size_t kScalarMeanings = 6;
+std::string_view name_of(ScalarMeaning meaning);
 
 /// By the last part of a tag, whatever its case and separators: "train/loss", "lm loss",
 /// "Train/Samples/lr", "learning-rate", "lr-AdamW/pg1", "amp/scale", "Train/Samples/loss_scale",
-/// "eval/loss", "val_loss". Empty for all else.
+/// "eval/loss", "val_loss", and by the one before it in "Loss/train". Empty for all else.
 std::optional<ScalarMeaning> scalar_meaning(std::string_view tag);
 
 /// Tells the timeline a value by what it means.
@@ -44,8 +46,8 @@ class ScalarTags {
 
  private:
   Timeline& timeline_;
-  std::array<std::string, 6> chosen_;  // by meaning; empty: none yet
-  std::string unused_, used_;          // the first tag that was left out, and that for which
+  std::array<std::string, kScalarMeanings> chosen_;  // by meaning; empty: none yet
+  std::string unused_, used_;  // the first tag that was left out, and that for which
 };
 
 }  // namespace halfscope::analyzers::readers::common

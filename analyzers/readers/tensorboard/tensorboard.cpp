@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "analyzers/readers/common/scalar_tags.hpp"
 #include "analyzers/readers/common/timeline.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_files.hpp"
 #include "analyzers/readers/tensorboard/tensorboard_histogram.hpp"
@@ -22,11 +23,11 @@ using common::Timeline;
 namespace {
 
 namespace fs = std::filesystem;
+using common::ScalarMeaning;
 using frames::Gap;
 using frames::Notes;
 using log::BadInput;
 using log::printable;
-using What = KnownScalar::What;
 
 /// One pass over the histograms an index found.
 class FrameReader {
@@ -123,23 +124,18 @@ class FrameReader {
   Notes notes_;
 };
 
-void tell(Timeline& timeline, What what, std::int64_t step, double value) {
-  switch (what) {
-    case What::loss: return timeline.loss(step, value);
-    case What::learning_rate: return timeline.learning_rate(step, value);
-    case What::loss_scale: return timeline.loss_scale(step, value);
-    case What::found_inf: return timeline.found_inf(step, value != 0);
-  }
-}
-
-/// The tag that is taken for each thing, of those that are there.
-using Taken = std::array<const TensorBoardIndex::Tag*, 4>;
+/// The tag that is taken for each meaning, of those that are there: the most general one, of fewest
+/// parts, and of these the first.
+using Taken = std::array<const TensorBoardIndex::Tag*, common::kScalarMeanings>;
 Taken taken_scalars(const TensorBoardIndex& index) {
+  const auto parts = [](const TensorBoardIndex::Tag* tag) {
+    return std::ranges::count(tag->name, '/');
+  };
   Taken taken = {};
   for (const TensorBoardIndex::Tag& tag : index.tags()) {
-    if (!tag.known || !tag.scalar) continue;
-    const TensorBoardIndex::Tag*& best = taken.at(static_cast<std::size_t>(tag.known->what));
-    if (best == nullptr || tag.known->rank < best->known->rank) best = &tag;
+    if (!tag.meaning || !tag.scalar) continue;
+    const TensorBoardIndex::Tag*& best = taken.at(static_cast<std::size_t>(*tag.meaning));
+    if (best == nullptr || parts(&tag) < parts(best)) best = &tag;
   }
   return taken;
 }
@@ -148,7 +144,7 @@ void note_taken(const Taken& taken, const fs::path& log, Notes& notes) {
   std::string list;
   for (const TensorBoardIndex::Tag* tag : taken) {
     if (tag == nullptr) continue;
-    list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(tag->known->what),
+    list += fmt::format("{}{} is '{}'", list.empty() ? "" : ", ", name_of(*tag->meaning),
                         printable(tag->name));
   }
   if (!list.empty()) notes.push_back(printable(log.string()) + ": recognised by tag: " + list);
@@ -162,7 +158,7 @@ std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std:
   for (const TensorBoardIndex::Scalar& scalar : index.scalars()) {
     const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
     if (std::find(taken.begin(), taken.end(), &tag) != taken.end()) {
-      tell(timeline, tag.known->what, scalar.step, scalar.value);
+      tell_scalar(timeline, *tag.meaning, scalar.step, scalar.value);
     }
   }
   for (const TensorBoardIndex::Tag& tag : index.tags()) {  // for a list of those that are there
@@ -172,7 +168,7 @@ std::string tell_scalars(const TensorBoardIndex& index, const std::optional<std:
     const TensorBoardIndex::Tag& tag = index.tags()[scalar.tag];
     if (tag.name == scale_tag) timeline.recorded_scale(tag.name, scalar.step, scalar.value);
   }
-  const auto* const scale = taken.at(static_cast<std::size_t>(What::loss_scale));
+  const auto* const scale = taken.at(static_cast<std::size_t>(ScalarMeaning::loss_scale));
   return scale == nullptr ? "" : scale->name;
 }
 

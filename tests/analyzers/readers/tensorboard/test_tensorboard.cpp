@@ -258,6 +258,28 @@ TEST_CASE("run logs' histograms hold their own tables", "[tensorboard]") {
   CHECK(mentions(notes.back() + notes.front(), "run log of Halfscope"));
 }
 
+TEST_CASE("gradient norms and evaluations tell from where on they are broken", "[tensorboard]") {
+  const TempFolder folder;
+  {
+    EventWriter writer(folder / "1.tfevents");
+    for (const std::int64_t step : {1, 2, 3}) {
+      const float broken = step == 1 ? 1 : std::numeric_limits<float>::quiet_NaN();
+      for (const char* tag : {"train/grad_norm", "eval/loss", "train/loss", "eval/runtime"}) {
+        log::proto::Event event = event_at(step, tag);
+        value_of(event).set_simple_value(tag == std::string("train/loss") ? 2 : broken);
+        writer.write(event);
+      }
+    }
+  }
+  const Read found = read(folder / "");
+  using namespace analyzers::frames;
+  REQUIRE(found.scalars.size() == 3);
+  CHECK(found.scalars[0].more.empty());
+  CHECK(found.scalars[0].loss == 2);
+  CHECK(std::isnan(found.scalars[1].more.at(std::string(kGradientNorm))));
+  CHECK(std::isnan(found.scalars[2].more.at(std::string(kEvaluationLoss))));
+}
+
 TEST_CASE("scalars alone leave tensors open", "[tensorboard]") {
   const TempFolder folder;
   {
