@@ -58,6 +58,11 @@ std::vector<std::string> ConsoleSteps::remarks() const {
     remarks.push_back(fmt::format("{} overflows have no step; the first {} are kept",
                                   pending_count_.low, kMostHeld));
   }
+  if (interval_ && interval_told_ == 0 && skipped_ > 0) {
+    remarks.push_back(
+        "'number of skipped iterations' is 0 in every line although steps were skipped: DeepSpeed "
+        "skips them, and Megatron-LM does not know; what DeepSpeed printed is counted");
+  }
   if (!counts_updates_.empty()) {
     remarks.push_back(counts_updates_ +
                       " counts applied updates: a step number here is that count plus the skipped "

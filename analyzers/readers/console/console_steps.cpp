@@ -184,6 +184,16 @@ std::uint64_t ConsoleSteps::tell_named(std::int64_t last) {
   return named.size();
 }
 
+/// Of a counter of all skipped steps, where lines without one came since the counter before: those
+/// that no message told are of any step since then.
+Interval ConsoleSteps::skipped_since_counter(const Periodic& done, std::int64_t lines) {
+  const std::int64_t missing = *done.skipped - skipped_ - lines;
+  if (missing > 0) {
+    timeline_.skipped({counter_step_ + 1, done.steps, natural(missing), {}, {}});
+  }
+  return natural(lines);
+}
+
 /// How many of the steps since the last line of this kind were skipped, besides those named.
 Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
                                        std::int64_t named) {
@@ -192,9 +202,13 @@ Interval ConsoleSteps::skipped_between(const Periodic& done, std::int64_t steps,
   const bool told = done.skipped && (!done.of_interval || *done.skipped > 0);
   const std::int64_t before = done.of_interval ? 0 : skipped_;
   const std::int64_t skipped = told ? *done.skipped - before : lines;
+  const bool of_all = told && !done.of_interval && done_ > counter_step_;
+  if (of_all && skipped >= lines && skipped <= done.steps - counter_step_) {
+    return without(skipped_since_counter(done, lines), Interval(natural(named)));
+  }
   const Contradiction* wrong = nullptr;
   if (told && skipped < 0) {
-    wrong = &kFewerThanBefore;
+    wrong = of_all && *done.skipped >= counted_ ? &kUncounted : &kFewerThanBefore;
   } else if (told && skipped > steps) {
     wrong = &kMoreThanSteps;
   } else if (told && skipped < lines && (rank_ || named > 0 || skipped == 0)) {
@@ -218,6 +232,7 @@ void ConsoleSteps::place_pending(const Periodic& done, std::optional<double> sca
                                  std::int64_t named) {
   const std::int64_t first = done_ + 1, steps = done.steps - done_;
   const Interval skipped = skipped_between(done, steps, named);
+  skipped_ += static_cast<std::int64_t>(skipped.low) + named;  // a counter of all replaces it
   if (skipped.high == 0) {
     const std::int64_t none = done.of_interval ? 0 : skipped_;
     if (steps == 1 && done.skipped == none && named == 0) timeline_.found_inf(done.steps, false);
@@ -270,6 +285,7 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   any_step_ = true;
   note_epoch(done);
   if (done.of_interval) interval_ = done.skipped;
+  interval_told_ += done.of_interval ? done.skipped.value_or(0) : 0;
   if (back) go_back(done);
   count_bare(done);
   const std::uint64_t named = tell_named(back ? done.steps : kEnd);
@@ -289,18 +305,20 @@ void ConsoleSteps::take(const Periodic& printed, const LineScalars& scalars) {
   if (!counted_from_) {
     counted_from_ = done.of_interval ? std::max<std::int64_t>(1, done_ - survey_.apart + 1) : 1;
   }
-  if (done.of_interval) {
-    counters_[done_] = 0;
-    return;
-  }
-  if (again && *done.skipped != skipped_) {
-    contradictions_->add(
+  if (!done.of_interval) take_counter(done, again);
+  counters_[done_] = skipped_;
+}
+
+/// A counter of all skipped steps; again: of the same step as the line before.
+void ConsoleSteps::take_counter(const Periodic& done, bool again) {
+  if (again && counter_step_ == done_ && *done.skipped != skipped_) {
+    return contradictions_->add(
         kTwoCounters, line_,
         fmt::format("step {}: {} skipped, and {}", done.steps, skipped_, *done.skipped));
-  } else {
-    skipped_ = *done.skipped;
   }
-  counters_[done_] = skipped_;
+  if (again) skipped_since_counter(done, 0);
+  skipped_ = counted_ = *done.skipped;
+  counter_step_ = done_;
 }
 
 /// Started again from a checkpoint. A counter tells how many steps were skipped since the counter
@@ -318,7 +336,9 @@ void ConsoleSteps::go_back(const Periodic& done) {
   counters_.erase(counters_.lower_bound(done.steps), counters_.end());
   done_ = counters_.empty() ? 0 : counters_.rbegin()->first;
   skipped_ = counters_.empty() ? 0 : counters_.rbegin()->second;
-  if (*done.skipped < skipped_) skipped_ = 0;  // it counts from the new run's beginning
+  if (!done.of_interval && *done.skipped < skipped_) skipped_ = 0;  // it counts from the new run on
+  counted_ = skipped_;
+  counter_step_ = done_;
   timeline_.restart(done_ + 1);
   const std::uint64_t most = natural(*done.skipped - (done.of_interval ? 0 : skipped_));
   if (pending_.size() > most) {

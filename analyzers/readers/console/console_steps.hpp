@@ -71,11 +71,13 @@ class ConsoleSteps {
   void count_bare(const Periodic& done);
   void take_scalars(LineScalars scalars);
   void tell(std::int64_t step, const LineScalars& scalars);
+  void take_counter(const Periodic& done, bool again);
   bool counts_another_interval(const Periodic& done) const;
   void go_back(const Periodic& done);
   Periodic in_attempts(const Periodic& done);
   std::int64_t restarted_at(std::int64_t updates);
   std::uint64_t tell_named(std::int64_t last);
+  Interval skipped_since_counter(const Periodic& done, std::int64_t lines);
   Interval skipped_between(const Periodic& done, std::int64_t steps, std::int64_t named);
   void place_pending(const Periodic& done, std::optional<double> scale, std::int64_t named);
   void tell_range(std::int64_t first, std::optional<std::int64_t> last, const Interval& count,
@@ -91,12 +93,14 @@ class ConsoleSteps {
   Survey survey_;
   std::uint64_t line_ = 0;  // that is taken
   NamedOverflows named_;
-  std::vector<Overflow> pending_;        // whose step is not known yet; the first ones of many
-  Interval pending_count_;               // all of them
-  std::optional<Overflow> last_;         // message
-  std::uint64_t equal_ = 0;              // messages like it, one after the other
-  std::int64_t done_ = 0, skipped_ = 0;  // as the last periodic line says
-  std::int64_t updates_ = 0;             // applied, as it says
+  std::vector<Overflow> pending_;  // whose step is not known yet; the first ones of many
+  Interval pending_count_;         // all of them
+  std::optional<Overflow> last_;   // message
+  std::uint64_t equal_ = 0;        // messages like it, one after the other
+  std::int64_t done_ = 0;          // as the last periodic line says
+  std::int64_t skipped_ = 0;       // as the last counter of all says, and messages since
+  std::int64_t counted_ = 0, counter_step_ = 0;    // the last counter of all
+  std::int64_t updates_ = 0;                       // applied, as it says
   std::map<std::int64_t, std::int64_t> attempts_;  // by applied updates
   std::map<std::int64_t, std::int64_t> counters_;  // of skipped steps, by steps done
   std::optional<std::int64_t> counted_from_;
@@ -117,6 +121,7 @@ class ConsoleSteps {
   std::set<Scales> scales_of_rank_;                 // that its messages name; -1: none
   std::map<Scales, std::uint64_t> of_other_ranks_;  // messages
   std::optional<std::int64_t> interval_;            // skipped steps of the last line, by itself
+  std::int64_t interval_told_ = 0;                  // by all such lines
   std::uint64_t repeated_ = 0;
   std::uint64_t perhaps_ = 0;
   std::uint64_t of_either_run_ = 0;  // overflows just before a line of a run that started again

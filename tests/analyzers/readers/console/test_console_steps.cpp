@@ -223,7 +223,7 @@ TEST_CASE("lines and counters that agree are no contradiction") {
   const Steps all(megatron(10, "8.0", 0) + unknown + megatron(12, "2.0", 0));
   CHECK(all.skipped(11) == true);
   CHECK(all.skipped(12) == true);
-  CHECK(all.notes.empty());
+  CHECK(all.noted("DeepSpeed skips them") == all.notes.size());
 }
 
 TEST_CASE("an overflow of an earlier iteration is told") {
@@ -265,6 +265,42 @@ TEST_CASE("lines that reduce the scale to something else are no repetition") {
   CHECK(grown.noted("to what the line before did") == 0);
   const Steps same(apex("4.0") + "\nloss\n" + apex("4.0") + "\n" + apex("nan") + "\n");
   CHECK(same.noted("1 lines reduce the scale to what the line before did") == 1);
+}
+
+TEST_CASE("Megatron-LM's lines know nothing of the steps that DeepSpeed skips") {
+  // DeepSpeed prints its counter every 4 steps, Megatron-LM's line is of each.
+  std::string text;
+  for (int step = 1; step <= 12; ++step) {
+    if (step == 3 || step == 9) text += attempted(256 >> (step / 8), 128 >> (step / 8));
+    if (step % 4 == 0) text += done(step, step >= 12 ? 2 : 1);
+    text += megatron(step, step < 3 ? "256" : step < 9 ? "128" : "64", 0);
+  }
+  const Steps run(text);
+  CHECK(run.skipped(3) == true);
+  CHECK(run.skipped(9) == true);
+  CHECK(run.in_ranges() == Interval(0));
+  CHECK(run.noted("DeepSpeed skips them") == 1);
+  CHECK(run.noted("skipped steps") == 0);
+}
+
+TEST_CASE("what a counter of all tells beyond messages is of the steps since the one before") {
+  for (const bool counter_first : {false, true}) {
+    std::string text;
+    for (const int step : {100, 200, 300}) {
+      const std::string counter = done(step, step == 100 ? 15 : 17);
+      const std::string line = megatron(step, "128", 0);
+      text += counter_first ? counter + line : line + counter;
+      if (step == 100) text += attempted(256, 128);
+    }
+    const Steps run(text);
+    CHECK(run.in_ranges() == Interval(17));
+    for (const auto& range : run.skips) {
+      CHECK(range.first == (range.last == 100 ? 1 : 101));
+      CHECK(range.count.low <= (range.last == 100 ? 15 : 2));
+    }
+    CHECK(run.noted("differently") == 0);
+    CHECK(run.noted("DeepSpeed skips them") == 1);
+  }
 }
 
 }  // namespace
