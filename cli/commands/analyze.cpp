@@ -11,6 +11,7 @@
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/output.hpp"
 #include "cli/terminal/text_gaps.hpp"
 #include "cli/terminal/text_section.hpp"
 #include "cli/terminal/text_table.hpp"
@@ -67,12 +68,8 @@ void print(const analyzers::Findings& found, const Options& options) {
 }
 
 int run(const Options& options) {
-  if (options.json == "-" && options.csv == "-") {
-    throw options::BadUsage("--json - and --csv - both write to stdout; give one of them a file");
-  }
-  options::require_no_input(options.json, options);
-  options::require_no_input(options.csv, options);
-  gates::require_junit_sense(options.junit, options.fail_if, options);
+  options::require_own_files({options.json, options.csv, options.junit}, options);
+  gates::require_junit_sense(options.junit, options.fail_if);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::tensor);
   const analyzers::Findings found = options::run_analysis(options);

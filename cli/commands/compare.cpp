@@ -12,6 +12,7 @@
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/output.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_compare.hpp"
 #include "reports/export/json.hpp"
@@ -61,9 +62,8 @@ Comparison run_comparison(const Options& options) {
 }
 
 int run(const Options& options) {
-  options::require_no_input(options.json, options);
-  options::require_no_input(options.out, options);
-  gates::require_junit_sense(options.junit, options.fail_if, options);
+  options::require_own_files({options.json, options.out, options.junit}, options);
+  gates::require_junit_sense(options.junit, options.fail_if);
   if (options.out.ends_with(".md") || options.out.ends_with(".markdown")) {
     throw options::BadUsage(
         "compare writes a page, no Markdown: give --out a name ending in .html");

@@ -12,6 +12,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/output.hpp"
 #include "cli/terminal/text_policies.hpp"
 #include "halfscope/log/error.hpp"
 #include "reports/answer/policy_words.hpp"
@@ -117,7 +118,7 @@ int run(Options options) {
   if (options.list) return list(options);
   options::LogOptions inputs = options;
   if (!options.magnitudes.empty()) inputs.logs.push_back(options.magnitudes);
-  options::require_no_input(options.json, inputs);
+  options::require_own_files({options.json}, inputs);
   for (const std::string& text : options.policies) {
     options.replay.policies.push_back(options::parse_policy(text));
   }

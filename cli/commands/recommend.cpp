@@ -15,6 +15,7 @@
 #include "cli/gates/gate.hpp"
 #include "cli/gates/junit.hpp"
 #include "cli/options/common.hpp"
+#include "cli/options/output.hpp"
 #include "cli/options/progress.hpp"
 #include "cli/terminal/text_answer.hpp"
 #include "cli/terminal/text_gaps.hpp"
@@ -76,8 +77,8 @@ void print(const analyzers::Study& study, const Options& options) {
 
 int run(const Options& options) {
   options::require_sense(options.recommend);
-  options::require_no_input(options.json, options);
-  gates::require_junit_sense(options.junit, options.fail_if, options);
+  options::require_own_files({options.json, options.junit}, options);
+  gates::require_junit_sense(options.junit, options.fail_if);
   const auto conditions =
       gates::parse_conditions(options.fail_if, analyzers::gates::Subject::recommendation);
   const analyzers::Study study = analyzers::recommendation(

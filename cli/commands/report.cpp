@@ -7,6 +7,7 @@
 #include "cli/commands/commands.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/output.hpp"
 #include "reports/markdown/markdown.hpp"
 #include "reports/page/page.hpp"
 
@@ -37,7 +38,7 @@ bool is_markdown(const std::string& path) {
 
 int run(Options options) {
   options::require_sense(options.recommend);
-  options::require_no_input(options.out, options);
+  options::require_own_files({options.out}, options);
   const bool markdown = is_markdown(options.out);
   if (!markdown) reports::page::require_charts();  // before the log is read
   options.passes.updates = options.passes.what_if = options.passes.formats = true;

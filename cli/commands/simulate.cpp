@@ -14,6 +14,7 @@
 #include "cli/commands/step_times.hpp"
 #include "cli/options/common.hpp"
 #include "cli/options/exit.hpp"
+#include "cli/options/output.hpp"
 #include "cli/simulate/simulation.hpp"
 #include "cli/terminal/text_simulate.hpp"
 #include "halfscope/log/error.hpp"

@@ -13,9 +13,8 @@ namespace halfscope::cli::gates {
 /// --junit FILE.
 void add_junit(options::Command& command, std::string& file);
 
-/// Refuses stdout, an input, and a file without conditions to fill it. Throws BadUsage.
-void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions,
-                         const options::LogOptions& options);
+/// Refuses stdout, and a file without conditions to fill it. Throws BadUsage.
+void require_junit_sense(const std::string& file, const std::vector<std::string>& conditions);
 
 /// A JUnit XML document: a test suite a condition, a test case each tensor it was tested on.
 /// Undecided is a failure, as for the exit code; not tested is skipped.

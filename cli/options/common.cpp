@@ -15,7 +15,6 @@
 #include "cli/options/exit.hpp"
 #include "cli/options/progress.hpp"
 #include "halfscope/log/error.hpp"
-#include "halfscope/log/output_file.hpp"
 #include "halfscope/number/format_names.hpp"
 #include "reports/answer/policy_names.hpp"
 
@@ -358,36 +357,6 @@ analyzers::Findings run_analysis(const LogOptions& options) {
   bar.reset();
   for (const std::string& note : found.analysis.notes) fmt::print(stderr, "halfscope: {}\n", note);
   return found;
-}
-
-void require_no_input(const std::string& output, const LogOptions& options) {
-  if (output.empty() || output == "-") return;
-  const auto target = std::filesystem::weakly_canonical(output);
-  for (const std::string& log : options.logs) {
-    const auto input = std::filesystem::weakly_canonical(log);
-    const auto [end, unused] =
-        std::mismatch(input.begin(), input.end(), target.begin(), target.end());
-    if (end == input.end()) {
-      throw BadUsage(
-          fmt::format("output '{}' is or lies inside the log '{}', which it would damage; "
-                      "give another path",
-                      log::printable(output), log::printable(log)));
-    }
-  }
-}
-
-void write_output(const std::string& path, std::string_view text) {
-  write_pieces(path, [text](const WriteText& write) { write(text); });
-}
-
-void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces) {
-  if (path == "-") {
-    pieces([](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); });
-    return;
-  }
-  log::OutputFile file{std::filesystem::path(path)};
-  pieces([&file](std::string_view text) { file.write(text); });
-  file.commit();
 }
 
 }  // namespace halfscope::cli::options

@@ -12,7 +12,6 @@
 
 #include "analyzers/study.hpp"
 #include "cli/options/parser.hpp"
-#include "reports/export/json.hpp"
 
 namespace halfscope::cli::options {
 
@@ -79,15 +78,5 @@ void require_sense(const analyzers::underflow::RecommendOptions& options);
 
 /// --enough-snr, of formats that fit.
 void add_enough_snr(Command& command, analyzers::Passes& passes);
-
-/// Refuses an output that is one of the logs or lies inside one. Throws BadUsage naming both.
-void require_no_input(const std::string& output, const LogOptions& options);
-
-/// Writes text to a file, or to stdout for "-", through a temporary file beside it.
-/// Throws log::BadInput naming the path.
-void write_output(const std::string& path, std::string_view text);
-using reports::exports::WriteText;
-/// The same of text that comes piece by piece.
-void write_pieces(const std::string& path, const std::function<void(const WriteText&)>& pieces);
 
 }  // namespace halfscope::cli::options

@@ -61,6 +61,12 @@ int refuse(const CLI::App& app, const CLI::ParseError& error, int argc, char** a
 
 Option& Option::type(const std::string& name) {
   option_->type_name(name);
+  if (name == "FILE") {
+    const auto no_name = [](const std::string& file) {
+      return std::string(file.empty() ? "found an empty name, expected a file's" : "");
+    };
+    option_->check(CLI::Validator(no_name, ""));
+  }
   return *this;
 }
 Option& Option::help(const std::string& text) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/answer/operation_words.hpp"
+#include "reports/answer/formats.hpp"
 #include "reports/answer/text.hpp"
 #include "sim/training/true_error.hpp"
 
@@ -80,7 +80,7 @@ answer::Section true_gradients_section(const sim::training::Settings& settings,
           "here and not zero in binary64.",
       .headings = {
           "", "relative error: median", "relative error: largest", "stored as zero",
-          fmt::format("of these too small for {}", answer::format_text(settings.precision.tensors)),
+          fmt::format("of these too small for {}", answer::people_say(settings.precision.tensors)),
           "other sign", "infinite or NaN"}};
   add_row("weight gradients", deviation_of(steps, log::Role::weight_grad), table);
   add_row("activation gradients", deviation_of(steps, log::Role::activation_grad), table);
