@@ -120,6 +120,8 @@ Findings findings_of(Analysis&& analysis) {
   found.overflow = overflow::find_overflow(found.analysis);
   for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
   found.peaks = underflow::tensor_peaks(found.analysis);
+  found.adam = updates::adam_states(found.analysis);
+  found.summed_loss = recommend::summed_loss(found.analysis.logs);
   found.in_bfloat16 = underflow::runs_in_bfloat16(found.analysis);
   found.weights_kept_in = underflow::all_kept_in_16_bits(found.analysis);
   add_lost(found);

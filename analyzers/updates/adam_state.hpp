@@ -26,6 +26,8 @@ struct AdamState {
   /// not, so that a gradient was there.
   Interval zero, lost, moments;
   std::string most_lost;  ///< the tensor with most of these, by share
+  /// Whether some update surely did: m / (0 + 0).
+  bool divides_by_zero() const { return eps_is_zero && !assumed_settings && lost.low > 0; }
 
   /// Of the weights' recorded gradients: those of which (1 - beta2) g^2 is 0 in the format, and
   /// those of which g^2 is.

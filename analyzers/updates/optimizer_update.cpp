@@ -52,14 +52,19 @@ void take(const json& group, const char* key, bool& to) {
   if (const json& value = at(group, key); value.is_boolean()) to = value.get<bool>();
 }
 
-/// The sampled step's parameter groups, else the run's; null where neither has them.
+/// The run's parameter groups; null where it has none.
+const json& groups_of(const log::Manifest& manifest) {
+  return at(at(*manifest.about, "optimizer"), "param_groups");
+}
+
+/// The sampled step's, else the run's.
 json groups_of(const WholeStep& step) {
   const auto found = step.metadata.find("hyperparameters");
   if (found != step.metadata.end()) {
     json groups = json::parse(found->second, nullptr, false);
     if (groups.is_array()) return groups;
   }
-  return at(at(*step.run->manifest().about, "optimizer"), "param_groups");
+  return groups_of(step.run->manifest());
 }
 
 /// The group that has the parameter; its index counts learning rates. An only group that does not
@@ -214,18 +219,15 @@ ComputedUpdate compute(const Optimizer& optimizer, const OptimizerInputs& in, st
 
 }  // namespace
 
-std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& parameter) {
-  if (step.run == nullptr) return std::nullopt;
-  const json& name = at(at(*step.run->manifest().about, "optimizer"), "class");
+namespace {
+
+/// The optimizer of the manifest with the settings of one of its groups.
+std::optional<Optimizer> described(const log::Manifest& manifest, const json& group) {
+  const json& name = at(at(*manifest.about, "optimizer"), "class");
   const auto kind = name.is_string() ? kind_of(name.get<std::string>()) : std::nullopt;
   if (!kind) return std::nullopt;
-  const json groups = groups_of(step);
-  const auto index = group_with(groups, parameter);
-  if (!index) return std::nullopt;
-  const json& group = groups[*index];
   Optimizer o;
   o.kind = *kind;
-  o.lr = learning_rate(step, group, *index);
   take_numbers(group, o);
   take(group, "nesterov", o.nesterov);
   take(group, "maximize", o.maximize);
@@ -233,6 +235,24 @@ std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& 
   take(group, "decoupled_weight_decay", o.decoupled);
   o.decoupled = o.decoupled || *kind == Kind::adamw;
   return o;
+}
+
+}  // namespace
+
+std::optional<Optimizer> optimizer_of(const WholeStep& step, const std::string& parameter) {
+  if (step.run == nullptr) return std::nullopt;
+  const json groups = groups_of(step);
+  const auto index = group_with(groups, parameter);
+  if (!index) return std::nullopt;
+  auto optimizer = described(step.run->manifest(), groups[*index]);
+  if (optimizer) optimizer->lr = learning_rate(step, groups[*index], *index);
+  return optimizer;
+}
+
+std::optional<Optimizer> optimizer_of(const log::Manifest& manifest, const std::string& parameter) {
+  const json& groups = groups_of(manifest);
+  const auto index = group_with(groups, parameter);
+  return index ? described(manifest, groups[*index]) : std::nullopt;
 }
 
 TensorView ComputedUpdate::view() const {

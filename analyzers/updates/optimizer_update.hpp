@@ -38,6 +38,9 @@ struct Optimizer {
 /// scalars. Empty where the log does not say, or names an optimizer that is not one of the three.
 std::optional<Optimizer> optimizer_of(const frames::WholeStep& step, const std::string& parameter);
 
+/// The same as the manifest alone tells, without a learning rate.
+std::optional<Optimizer> optimizer_of(const log::Manifest& manifest, const std::string& parameter);
+
 /// What an update is recomputed from; empty views where the optimizer does not need them.
 struct OptimizerInputs {
   TensorView weight;

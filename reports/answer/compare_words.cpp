@@ -111,14 +111,7 @@ std::string underflow_sentence(const Comparison& c) {
 }
 
 std::string dtype_text(std::optional<Dtype> dtype) {
-  if (!dtype) return "a wider format";
-  switch (*dtype) {
-    case Dtype::f32: return "FP32";
-    case Dtype::f64: return "FP64";
-    case Dtype::bf16: return "BF16";
-    case Dtype::f16: return "FP16";
-    default: return "FP8";
-  }
+  return dtype ? people_say(*dtype) : "a wider format";
 }
 
 /// Of two runs of which one computed in the target format: what it cost.

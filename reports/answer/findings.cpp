@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "reports/answer/findings_list.hpp"
 #include "reports/answer/formats.hpp"
@@ -32,6 +33,28 @@ void dimensions(const Study& study, List& to) {
                    names.size() == 1 ? "1 tensor has" : plural(names.size(), "tensor") + " have",
                    some_names(names)),
        "Tensor Cores may use slower kernels there.", Evidence::advice});
+}
+
+/// Whether the range of FP16 is used up: no scale of any size is left, or was when it mattered.
+bool short_of_room(const Study& study) {
+  constexpr double kSmall = 256;  // a fourth of what frameworks begin with at the least
+  if (study.advice.static_log2) return std::ldexp(1.0, *study.advice.static_log2) < kSmall;
+  return std::ranges::any_of(study.timelines, [](const auto& log) {
+    return log.scale_last && *log.scale_last < kSmall && log.skipped_in_all.low > 0;
+  });
+}
+
+void summed_loss(const Study& study, List& to) {
+  const auto& sum = study.summed_loss;
+  if (!sum || !short_of_room(study)) return;
+  to.push_back(
+      {Severity::note,
+       fmt::format("The loss begins at {}, and a mean of cross-entropies is at most {}. If it is "
+                   "a sum over tokens, gradients are more than {} times too large, and {} of "
+                   "FP16's binades are lost.",
+                   loss_text(sum->loss), sum->kLargestMean,
+                   count_text(static_cast<std::uint64_t>(sum->times())), std::ilogb(sum->times())),
+       "Then divide it by the number of tokens before the backward pass.", Evidence::advice});
 }
 
 void formats(const Study& study, List& to) {
@@ -77,11 +100,11 @@ std::string text_of(const Finding& finding) {
 
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
-  for (const auto part :
-       {found::carried, found::alarms, found::collapse, found::lasting, found::in_model,
-        found::lost_updates, found::quantised, found::without_cure, found::overflow,
-        found::policies, found::underflow, found::no_single_scale, found::unusual_scale,
-        found::thin_headroom, found::unknown, found::dimensions, found::formats}) {
+  for (const auto part : {found::carried, found::adam, found::alarms, found::collapse,
+                          found::lasting, found::in_model, found::lost_updates, found::quantised,
+                          found::without_cure, found::overflow, found::policies, found::underflow,
+                          found::no_single_scale, found::unusual_scale, found::thin_headroom,
+                          found::unknown, found::summed_loss, found::dimensions, found::formats}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "reports/answer/adam_words.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
@@ -63,7 +65,8 @@ AlarmWords end_words(const BrokenEnd& end) {
 }  // namespace
 
 std::vector<AlarmWords> first_words(const analyzers::Findings& found) {
-  std::vector<AlarmWords> all = alarm_words(found);
+  std::vector<AlarmWords> all = adam_alarms(found);
+  std::ranges::move(alarm_words(found), std::back_inserter(all));
   const auto add = [&](const std::string& log, AlarmWords words) {
     if (found.analysis.logs.size() > 1) words.what = code(log) + ": " + words.what;
     all.push_back(std::move(words));

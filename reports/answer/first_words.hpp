@@ -10,7 +10,8 @@
 
 namespace halfscope::reports::answer {
 
-/// alarm_words(), and the same of run logs' scalars and of tensors that end in NaN or infinities.
+/// adam_alarms(), alarm_words(), and the same of run logs' scalars and of tensors that end in NaN
+/// or infinities.
 std::vector<AlarmWords> first_words(const analyzers::Findings& found);
 
 /// The same and collapse_words(), a line each. Plain text.

@@ -26,6 +26,18 @@ std::string people_say(std::string_view format) {
   return out;
 }
 
+std::string people_say(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return "FP16";
+    case Dtype::bf16: return "BF16";
+    case Dtype::f32: return "FP32";
+    case Dtype::f64: return "FP64";
+    case Dtype::f8_e4m3: return "FP8 (E4M3)";
+    case Dtype::f8_e5m2: return "FP8 (E5M2)";
+  }
+  return "";
+}
+
 const analyzers::underflow::FormatFit* find_fit(const TensorFindings& tensor,
                                                 std::string_view format, bool saturating) {
   const auto at = std::ranges::find_if(tensor.fits, [&](const auto& fit) {
@@ -43,15 +55,7 @@ std::string computed_text(const analyzers::underflow::TensorFindings& t) {
   const Dtype dtype = t.suspected_fp16
                           ? Dtype::f16
                           : t.computed_dtype.value_or(t.source_dtype.value_or(Dtype::f32));
-  switch (dtype) {
-    case Dtype::f16: return "FP16";
-    case Dtype::bf16: return "BF16";
-    case Dtype::f32: return "FP32";
-    case Dtype::f64: return "FP64";
-    case Dtype::f8_e4m3: return "FP8 (E4M3)";
-    case Dtype::f8_e5m2: return "FP8 (E5M2)";
-  }
-  return "";
+  return people_say(dtype);
 }
 
 std::string nonfinite_names(std::uint64_t nan, std::uint64_t inf) {

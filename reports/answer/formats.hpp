@@ -13,6 +13,7 @@ namespace halfscope::reports::answer {
 
 /// What people call a format of kFormats: "FP16" for "binary16".
 std::string people_say(std::string_view format);
+std::string people_say(Dtype dtype);
 
 /// What was found of a tensor in a format; null where it was not tested. saturating: where overflow
 /// gives the largest value.

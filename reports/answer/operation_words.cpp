@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/text.hpp"
 
@@ -29,12 +30,12 @@ std::string_view kind_of(const Operation& o) {
 
 std::string identical_text(const OperationSums& s) {
   if (s.identical == s.elements) {
-    return fmt::format("{}: all {} results of {} identical.", format_text(s.dtype),
+    return fmt::format("{}: all {} results of {} identical.", people_say(s.dtype),
                        count_text(s.elements), plural(s.operations, "operation"));
   }
   std::string out =
       fmt::format("{}: {} of {} results identical ({} not), {} within one ulp ({} not)",
-                  format_text(s.dtype), share_text(s.identical, s.elements), count_text(s.elements),
+                  people_say(s.dtype), share_text(s.identical, s.elements), count_text(s.elements),
                   count_text(s.elements - s.identical), share_text(s.within_one_ulp, s.elements),
                   count_text(s.elements - s.within_one_ulp));
   if (s.identical_operations != 0) {
@@ -50,7 +51,7 @@ std::string worst_text(const Operations& all, const OperationSums& s) {
   const Operation& o = all.worst(s.dtype);
   std::string out = fmt::format(
       "{}, worst: {}: {} of {} differ, by {} at most, relative error of a call {} at most",
-      format_text(s.dtype), code(o.name), count_text(o.different()), count_text(o.elements),
+      people_say(s.dtype), code(o.name), count_text(o.different()), count_text(o.elements),
       plural(o.largest_ulps, "ulp"), error_text(o.largest_relative_error));
   if (o.not_finite_in_one != 0) {
     out += fmt::format("; {} not finite in one alone", count_text(o.not_finite_in_one));
@@ -62,13 +63,13 @@ std::string verdict_text(const OperationSums& s) {
   if (s.dtype == Dtype::f32) return "";
   if (s.beyond_rounding == 0) {
     return fmt::format("{}: no operation differs by more than a last rounding explains.",
-                       format_text(s.dtype));
+                       people_say(s.dtype));
   }
   return fmt::format(
       "{}: {} of {} differ by more than a last rounding explains: results of several ulps and a "
       "relative "
       "error above {}, or not finite in one alone.",
-      format_text(s.dtype), count_text(s.beyond_rounding), plural(s.operations, "operation"),
+      people_say(s.dtype), count_text(s.beyond_rounding), plural(s.operations, "operation"),
       error_text(s.spacing()));
 }
 
@@ -83,7 +84,7 @@ std::string ulps_text(const Operations& all, const OperationSums& s) {
   return fmt::format(
       "{}: up to {} in {}: where a sum cancels to nearly zero, many ulps are next to nothing; "
       "relative error of a call {} at most.",
-      format_text(s.dtype), plural(most->largest_ulps, "ulp"), code(most->name),
+      people_say(s.dtype), plural(most->largest_ulps, "ulp"), code(most->name),
       error_text(most->largest_relative_error));
 }
 
@@ -103,7 +104,7 @@ Cell both_cell(const RunAndEmulation& both) {
 
 Row row_of(const Operation& o) {
   return {{{code(o.name)},
-           {std::string(format_text(o.dtype))},
+           {people_say(o.dtype)},
            {std::string(kind_of(o))},
            {fmt::format("{} of {}", count_text(o.different()), count_text(o.elements)),
             static_cast<double>(o.different())},
@@ -133,15 +134,6 @@ Table operations_table(const Operations& operations, std::string_view run) {
 }
 
 }  // namespace
-
-std::string_view format_text(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f16: return "FP16";
-    case Dtype::bf16: return "BF16";
-    case Dtype::f32: return "FP32";
-    default: return name_of(dtype);
-  }
-}
 
 Section operations_section(const Operations& operations, std::string_view run) {
   const std::string steps =

@@ -9,9 +9,6 @@
 
 namespace halfscope::reports::answer {
 
-/// "FP16"
-std::string_view format_text(Dtype dtype);
-
 /// Of every format how many results are identical; where not all are, what is worst and how far,
 /// and whether rounding explains it. Then every operation. run: "A" or "B".
 Section operations_section(const analyzers::compare::Operations& operations, std::string_view run);

@@ -35,10 +35,17 @@ std::string no_skips_text(const TimelineFacts& facts) {
       facts.changes, [](const auto& change) { return change.to < change.from; });
   if (facts.counted_from) return "No step was skipped, by the log's counter.";
   if (falls == 0) return "The log shows no skipped step.";
+  const std::string fell = falls == 1 ? "once" : fmt::format("{} times", falls);
+  if (facts.skips_told) {
+    return fmt::format(
+        "The log tells of no skipped step, although the scale fell {}: updates that hold "
+        "infinities may have been applied.",
+        fell);
+  }
   return fmt::format(
       "The log does not say which steps were skipped. The scale fell {}; a dynamic scale falls "
       "after each skipped step.",
-      falls == 1 ? "once" : fmt::format("{} times", falls));
+      fell);
 }
 
 std::string steps_text(const Interval& steps) {

@@ -93,6 +93,7 @@ Json to_json(const Study& study) {
   put_cures(to, study);
   put_underflow(to, study.advice);
   put_overflow(to, study.analysis, study.overflow);
+  put_adam(to, study);
   put_quantised(to, study, false);
   put_timeline(to, study);
   put_gaps(to, study);

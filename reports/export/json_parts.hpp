@@ -46,6 +46,9 @@ void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
+/// `adam_state`, an object for each log whose state is in 16 bits; json_updates.cpp.
+void put_adam(Json& to, const analyzers::Findings& found);
+
 /// A tensor's `headroom`; json_overflow.cpp.
 Json headroom_json(const analyzers::overflow::Headroom& headroom);
 /// `headroom` and `overflow_events` of a recommendation; json_overflow.cpp.

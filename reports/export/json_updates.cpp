@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a weight's updates, as JSON.
+#include "reports/export/json.hpp"
 #include "reports/export/json_parts.hpp"
 
 namespace halfscope::reports::exports {
@@ -112,6 +113,30 @@ void put_updates(Json& to, const UpdateFindings& found) {
   detail["per_step"] = per_step_json(found);
   if (found.what_if) detail["what_if"] = what_if_json(*found.what_if);
   to["update_detail"] = std::move(detail);
+}
+
+void put_adam(Json& to, const analyzers::Findings& found) {
+  for (const analyzers::updates::AdamState& state : found.adam) {
+    Json row = {{"log", state.log},
+                {"held_in", halfscope::name_of(state.held_in)},
+                {"held_in_assumed", state.assumed_format},
+                {"eps", number_json(state.eps)},
+                {"beta2", number_json(state.beta2)},
+                {"settings_assumed", state.assumed_settings},
+                {"eps_is_zero", state.eps_is_zero}};
+    if (state.moments.high > 0) {
+      row["second_moments"] = to_json(state.moments);
+      row["zero"] = to_json(state.zero);
+      row["lost"] = to_json(state.lost);
+      if (!state.most_lost.empty()) row["most_lost"] = state.most_lost;
+    }
+    if (state.gradients.high > 0) {
+      row["gradients"] = to_json(state.gradients);
+      row["adds_nothing"] = to_json(state.adds_nothing);
+      row["square_is_zero"] = to_json(state.square_is_zero);
+    }
+    to["adam_state"].push_back(std::move(row));
+  }
 }
 
 }  // namespace halfscope::reports::exports

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 #include "reports/answer/captions.hpp"
 #include "reports/answer/no_scale.hpp"
@@ -68,11 +69,22 @@ std::string roles_html(const Analysis& analysis, const charts::Window& window) {
   return out;
 }
 
+/// What logs without tensors are: "console log".
+std::string kinds_text(const Analysis& analysis) {
+  std::set<std::string> names;
+  for (const auto& log : analysis.logs) {
+    for (const auto& kind : log.kinds) names.insert(kind.name);
+  }
+  if (names.empty()) return "no tensors";
+  return answer::listed({names.begin(), names.end()}, names.size());
+}
+
 std::string about_html(const Analysis& analysis) {
   std::string out;
   for (const std::string& log : analysis.names()) {
     out += (out.empty() ? "" : ", ") + fmt::format("<code>{}</code>", answer::html_name(log));
   }
+  if (analysis.tensors().empty()) return out + ": " + answer::html_escape(kinds_text(analysis));
   return out + fmt::format(": {} against {}", answer::plural(analysis.tensors().size(), "tensor"),
                            answer::html_escape(analysis.target.name));
 }
