@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "reports/answer/first_words.hpp"
 #include "reports/answer/formats.hpp"
 #include "reports/answer/marks.hpp"
@@ -79,13 +81,16 @@ std::string use_text(const Study& study) {
                      scale_or_bound(advice));
 }
 
-/// Of a log that has the scale and no gradients.
+/// Of a log that has the scale and no gradients. A slow start says itself where to start.
 std::string own_scale_text(const Study& study) {
-  return fmt::format(
-      "Start a dynamic loss scale at {}, where the run's own settled. How large a static one may "
-      "be "
-      "is unknown: {}.",
-      scale_text(study.advice.dynamic.front().init), no_scale_text(study));
+  const bool said = std::ranges::any_of(
+      study.timelines, [](const auto& log) { return log.slow_start && log.settings; });
+  const std::string start =
+      said ? ""
+           : fmt::format("Start a dynamic loss scale at {}, where the run's own settled. ",
+                         scale_text(study.advice.dynamic.front().init));
+  return fmt::format("{}How large a static loss scale may be is unknown: {}.", start,
+                     no_scale_text(study));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "analyzers/scale_history/timeline_facts.hpp"
@@ -124,11 +123,9 @@ AlarmWords slow_start_words(const TimelineFacts& facts) {
                    : fmt::format("At the start {} by {}", down, place);
   words.what += ": it starts too high.";
   const auto init = facts.settings ? std::optional(facts.settings->init) : start.scale;
-  words.action =
-      init && *init > 0
-          ? fmt::format("Start it at {}: init_scale, in DeepSpeed initial_scale_power {:g}.",
-                        scale_name(*init), std::log2(*init))
-          : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
+  words.action = init && *init > 0
+                     ? fmt::format("Start it at {}.", scale_name(*init))
+                     : "Start it lower: init_scale, in DeepSpeed initial_scale_power.";
   return words;
 }
 

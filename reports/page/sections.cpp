@@ -125,7 +125,8 @@ std::string timeline_section(const Study& study) {
   for (const answer::Section& log : logs) body += section_html(log);
   return section(answer::name_of(Evidence::timeline), "History of the loss scale",
                  logs.front().sentences.front(),
-                 body + chart_html(answer::timeline_caption(), "timeline"));
+                 body + chart_html(answer::timeline_caption(), "timeline"),
+                 study.analysis.tensors().empty());
 }
 
 std::string overflow_section(const Study& study) {
