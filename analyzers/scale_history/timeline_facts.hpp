@@ -54,10 +54,16 @@ struct Nonfinite {
   std::int64_t first = 0, last = 0;
   std::uint64_t count = 0;     ///< steps that have such a scalar; iterations, of nan_iterations
   std::uint64_t at_skips = 0;  ///< of them: that were skipped, as a dynamic scale does
-  /// From this step on the log has no finite one any more; empty where the last one is.
+  std::optional<std::int64_t> first_applied = {};  ///< the first one that was not
+  /// From this step on the log has no finite one any more, apart from skipped steps; empty where
+  /// the last one is.
   std::optional<std::int64_t> since = {};
+  std::int64_t last_since = 0;
   std::uint64_t count_since = 0;
   std::int64_t last_before = 0;  ///< of those before `since`
+  bool finite_before = false;    ///< some step has a finite one
+  /// Whether it is there to stay, and not what a scaler skips now and then or at its start.
+  bool lasts() const;
 };
 
 /// What became of a run as far as its loss scale and scalars tell.
@@ -143,6 +149,8 @@ struct TimelineFacts {
   std::optional<ScaleSettings> settings;
   RunState state = RunState::unknown;
 
+  /// skipped_in_all, where the log may hide more.
+  Interval skipped_bounds() const;
   /// Whether something is wrong that the first line has to say.
   bool alarming() const;
   /// The first step with a NaN or infinity that no skipped step accounts for, of those that last

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 #include "analyzers/scale_history/scale_jump.hpp"
 #include "analyzers/scale_history/slow_start.hpp"
@@ -18,6 +19,8 @@ namespace {
 constexpr std::uint64_t kLeastInVain = 10;  // a scale that starts high needs some skipped steps
 constexpr double kMost = 0.5;               // of the steps
 constexpr std::uint64_t kMany = 3;
+/// Steps that a start may cost: from 2^32 to 1 by halves, each after two overflows.
+constexpr std::uint64_t kLongestStart = 64;
 constexpr double kFew = 0.05;  // of the steps: TimelineFacts::many_skipped()
 /// Clean steps before growth, at the least, as the frameworks set it.
 constexpr std::uint64_t kUsualWindow = 100;
@@ -69,9 +72,10 @@ std::optional<std::uint64_t> nonfinite_at(const log::StepScalars& scalars, Quant
 /// A scaler skips a step for its gradients; a loss that is NaN is the model's.
 void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfinite& found) {
   if (count == 0) {
-    if (found.since) found.last_before = found.last;
+    if (found.since) found.last_before = found.last_since;
     found.since.reset();
     found.count_since = 0;
+    found.finite_before = true;
     return;
   }
   if (found.count == 0) found.first = step;
@@ -81,7 +85,9 @@ void add_nonfinite(std::int64_t step, std::uint64_t count, bool skipped, Nonfini
     ++found.at_skips;
     return;
   }
+  if (!found.first_applied) found.first_applied = step;
   if (!found.since) found.since = step;
+  found.last_since = step;
   found.count_since += count;
 }
 
@@ -154,7 +160,8 @@ std::int64_t tail_of_skips(const TimelineFacts& facts, std::int64_t last) {
 
 /// Whether skipped steps did not lower the scale any more, or none is told.
 bool at_the_bottom(const TimelineFacts& facts) {
-  if (!facts.scale_last || *facts.scale_last <= 1 || facts.ended_at_minimum) return true;
+  if (!facts.scale_last) return facts.skipped_in_all.low > kLongestStart;
+  if (*facts.scale_last <= 1 || facts.ended_at_minimum) return true;
   const auto falls = static_cast<std::uint64_t>(std::ranges::count_if(
       facts.changes, [](const ScaleChange& change) { return change.to < change.from; }));
   const auto halvings =
@@ -190,13 +197,6 @@ void set_in_vain(TimelineFacts& facts, const Steps& steps) {
   } else if (facts.attempts && are_most(facts.skipped_at_one, at_one)) {
     facts.in_vain = SkippedInVain{at_one.first, at_one.last, facts.skipped_at_one, false};
   }
-}
-
-/// Whether NaN or infinities of training last to the end, as far as scalars tell.
-bool lasts(const TimelineFacts& facts) {
-  return std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
-    return found.since && found.of != Quantity::evaluation_loss;
-  });
 }
 
 /// How often the scale was halved, at least.
@@ -256,7 +256,8 @@ void set_schedule(const LogFindings& log, TimelineFacts& facts) {
 
 RunState state_of(const TimelineFacts& facts) {
   const bool told = facts.scale_first || facts.skips_told;
-  if (facts.in_vain || facts.ended_at_minimum || lasts(facts)) return RunState::broken;
+  const bool lasts = std::ranges::any_of(facts.nonfinite, &Nonfinite::lasts);
+  if (facts.in_vain || facts.ended_at_minimum || lasts) return RunState::broken;
   if (facts.collapse() != nullptr) return RunState::collapsed;
   if (!told) return RunState::unknown;
   const bool none = facts.skipped_in_all.high == 0;
@@ -300,14 +301,33 @@ void set_state(const LogFindings& log, TimelineFacts& facts) {
   facts.jump = scale_jump(facts);
 }
 
+bool Nonfinite::lasts() const {
+  if (!since) return false;
+  switch (of) {
+    case Quantity::evaluation_loss: return false;
+    case Quantity::loss: return true;  // the model's
+    case Quantity::gradient_norm:
+      return finite_before ? count_since >= kMany : count_since > kLongestStart;
+    case Quantity::nan_iterations: break;  // a line has those of all steps since the line before
+  }
+  const auto steps = static_cast<std::uint64_t>(last_since - *since);
+  return count_since >= kMany && 2 * count_since > steps;
+}
+
 std::optional<std::int64_t> TimelineFacts::nonfinite_since() const {
   std::optional<std::int64_t> earliest, since;
   for (const Nonfinite& found : nonfinite) {
-    if (found.at_skips == found.count || found.of == Quantity::evaluation_loss) continue;
-    earliest = std::min(found.first, earliest.value_or(found.first));
+    if (!found.first_applied || found.of == Quantity::evaluation_loss) continue;
+    earliest = std::min(*found.first_applied, earliest.value_or(*found.first_applied));
     if (found.since) since = std::min(*found.since, since.value_or(*found.since));
   }
   return since ? since : earliest;
+}
+
+Interval TimelineFacts::skipped_bounds() const {
+  const std::uint64_t most = attempts.value_or(std::numeric_limits<std::uint64_t>::max());
+  return skips_at_least ? Interval(skipped_in_all.low, std::max(most, skipped_in_all.high))
+                        : skipped_in_all;
 }
 
 bool TimelineFacts::alarming() const {
@@ -322,7 +342,7 @@ bool TimelineFacts::many_skipped() const {
 
 bool TimelineFacts::few_skipped() const {
   const std::uint64_t most = most_skipped(*this);
-  return most < kMany || !more_than_few(most, steps_at_least);
+  return (most < kMany && 2 * most <= steps_at_least) || !more_than_few(most, steps_at_least);
 }
 
 bool TimelineFacts::skips_at_static_scale() const {

@@ -36,8 +36,9 @@ std::string where_text(std::int64_t first, std::int64_t last, std::uint64_t coun
 
 /// What was NaN for good, apart from what a skipped step may have printed before.
 std::string lasting_text(const Nonfinite& found, const TimelineFacts& facts) {
-  std::string out = fmt::format("{} is NaN or infinite {}", subject_of(found.of),
-                                where_text(*found.since, found.last, found.count_since, facts));
+  std::string out =
+      fmt::format("{} is NaN or infinite {}", subject_of(found.of),
+                  where_text(*found.since, found.last_since, found.count_since, facts));
   const std::uint64_t before = found.count - found.count_since - found.at_skips;
   if (before == 1) {
     out += fmt::format("; that of step {} was followed by finite ones, as at a skipped step",
@@ -64,7 +65,9 @@ std::string nonfinite_text(const Nonfinite& found, const TimelineFacts& facts) {
                         : fmt::format("{} is NaN or infinite {}", subject_of(found.of),
                                       where_text(found.first, found.last, found.count, facts));
   if (found.at_skips > 0) {
-    out += fmt::format("; {} of these were skipped", count_text(found.at_skips));
+    out += fmt::format("; {} {} skipped",
+                       plural(found.at_skips, found.since ? "other such step" : "such step"),
+                       found.at_skips == 1 ? "was" : "were");
   }
   return out + ".";
 }
@@ -86,6 +89,12 @@ std::string in_vain_text(const TimelineFacts& facts) {
 }
 
 std::string_view action_of(const TimelineFacts& facts) {
+  if ((facts.in_vain || facts.ended_at_minimum) && facts.scale_last.value_or(1) > 1) {
+    return "If the loss scale could not fall further, lower its minimum, or the static scale. If "
+           "steps are skipped all the same, the gradients hold NaN or infinities that no loss "
+           "scale cures: go back to a checkpoint from before, and look for them in the model, the "
+           "data or the learning rate.";
+  }
   if (facts.in_vain || facts.ended_at_minimum) {
     return "The gradients hold NaN or infinities that no loss scale cures: go back to a checkpoint "
            "from before, and look for them in the model, the data or the learning rate.";
@@ -102,9 +111,14 @@ std::string_view action_of(const TimelineFacts& facts) {
     return "All printed training values are finite: look at the data and the precision of the "
            "evaluation.";
   }
-  return "Later ones are finite: a dynamic loss scale skips such a step, without one the update "
-         "was "
-         "applied.";
+  const bool at_the_end = std::ranges::any_of(facts.nonfinite, [](const Nonfinite& found) {
+    return found.of != Quantity::evaluation_loss && found.since;
+  });
+  return at_the_end
+             ? "The log ends there. A dynamic loss scale skips such a step now and then; look "
+               "at the steps that follow."
+             : "Later ones are finite: a dynamic loss scale skips such a step, without one "
+               "the update was applied.";
 }
 
 AlarmWords slow_start_words(const TimelineFacts& facts) {

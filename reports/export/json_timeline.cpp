@@ -86,11 +86,12 @@ Json nonfinite_json(const TimelineFacts& facts) {
 
 /// How the run did, and since when.
 void put_state(Json& to, const TimelineFacts& facts) {
-  if (facts.skips_told) to["skipped"] = to_json(facts.skipped_in_all);
+  const Interval skipped = facts.skipped_bounds();
+  if (facts.skips_told) to["skipped"] = to_json(skipped);
   if (facts.skips_told && facts.attempts && *facts.attempts > 0) {
     const auto of = static_cast<double>(*facts.attempts);
-    const double low = static_cast<double>(facts.skipped_in_all.low) / of;
-    const double high = std::min(1.0, static_cast<double>(facts.skipped_in_all.high) / of);
+    const double low = static_cast<double>(skipped.low) / of;
+    const double high = std::min(1.0, static_cast<double>(skipped.high) / of);
     to["skipped_share"] = low == high ? Json(low) : Json({low, high});
   }
   if (const auto* collapse = facts.collapse()) {

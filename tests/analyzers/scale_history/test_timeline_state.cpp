@@ -12,6 +12,8 @@
 namespace halfscope::analyzers {
 namespace {
 
+using scale_history::RunState;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// A run whose counter covers steps 1 to `last`.
@@ -129,6 +131,79 @@ TEST_CASE("an evaluation that is NaN does not say that training broke") {
   CHECK(facts.alarming());
   CHECK(facts.state == scale_history::RunState::normal);
   CHECK_FALSE(facts.nonfinite_since());
+}
+
+/// The state where these lines, each of ten steps, have such a scalar; all others have `otherwise`.
+RunState state_with(std::string_view tag, double value, double otherwise, std::size_t first,
+                    std::size_t end, std::int64_t last = 100) {
+  underflow::Analysis analysis = counted(last);
+  auto& lines = analysis.logs[0].scalars;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i].more[std::string(tag)] = i >= first && i < end ? value : otherwise;
+  }
+  return facts_of(analysis).state;
+}
+
+TEST_CASE("norms that are infinite now and then, or at the start, are those of skipped steps") {
+  const auto norms = [](std::size_t first, std::size_t end, std::int64_t last = 100) {
+    return state_with(frames::kGradientNorm, kNan, 1, first, end, last);
+  };
+  CHECK(norms(9, 10) == RunState::normal);
+  CHECK(norms(8, 10) == RunState::normal);
+  CHECK(norms(7, 10) == RunState::broken);
+  CHECK(norms(0, 10) == RunState::normal);       // no finite one is before
+  CHECK(norms(0, 64, 640) == RunState::normal);  // as 2^32 to 1, each by two
+  CHECK(norms(0, 65, 650) == RunState::broken);
+}
+
+TEST_CASE("iterations with NaN last where they are most of those at the end") {
+  const auto counts = [](double count, std::size_t first) {
+    return state_with(frames::kNanIterations, count, 0, first, 10);
+  };
+  CHECK(counts(1, 9) == RunState::normal);
+  CHECK(counts(1, 2) == RunState::normal);  // 8 of the last 80
+  CHECK(counts(10, 9) == RunState::broken);
+  CHECK(counts(10, 2) == RunState::broken);
+}
+
+TEST_CASE("without a scale, as many steps as a start costs may be skipped") {
+  for (const std::int64_t last : {10, 60, 70}) {
+    underflow::Analysis analysis = counted(last);
+    for (std::int64_t first = 1; first < last; first += 10) {
+      skip(analysis, first, 10, std::nullopt, std::nullopt);
+    }
+    const bool broken = facts_of(analysis).state == RunState::broken;
+    CHECK(broken == (last == 70));
+  }
+}
+
+TEST_CASE("a step that alone was skipped shows no scale that is normal") {
+  underflow::Analysis analysis = counted(10);
+  skip(analysis, 1, 6, std::nullopt, std::nullopt);
+  CHECK(facts_of(analysis).state == RunState::skipping);
+  analysis.logs[0].skips[0] = frames::SkippedSteps{1, 1, 1, std::nullopt, std::nullopt, {}};
+  analysis.logs[0].scalars[0].step = 1;
+  CHECK(facts_of(analysis).state == RunState::unknown);
+}
+
+TEST_CASE("a lower bound of skipped steps is no upper one") {
+  underflow::Analysis analysis = counted(100);
+  skip(analysis, 41, 3, 1024, 512);
+  CHECK(facts_of(analysis).skipped_bounds() == 3);
+  analysis.logs[0].kinds[0].skips_at_least = true;
+  CHECK(facts_of(analysis).skipped_bounds() == Interval(3, 100));
+}
+
+TEST_CASE("NaN at a skipped step is not the first that is left unexplained") {
+  underflow::Analysis analysis = counted(100);
+  const auto norm = std::string(frames::kGradientNorm);
+  for (auto& line : analysis.logs[0].scalars) line.more[norm] = 1;
+  skip(analysis, 1, 10, 1024, 512);
+  analysis.logs[0].scalars[0].more[norm] = kNan;
+  analysis.logs[0].scalars[4].more[norm] = kNan;
+  const scale_history::TimelineFacts facts = facts_of(analysis);
+  CHECK(facts.nonfinite.at(0).first == 10);
+  CHECK(facts.nonfinite_since() == 50);
 }
 
 TEST_CASE("of another loss scaler, and of unknown many steps, nothing says that all is well") {
