@@ -111,6 +111,10 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.enough_db = passes.enough_db;
+  if (passes.formats) {
+    findings.amax_histories = formats::amax_histories(findings.analysis);
+    findings.mx_gradients = formats::mx_gradients(findings.analysis);
+  }
   return findings;
 }
 

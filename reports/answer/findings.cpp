@@ -57,17 +57,6 @@ void summed_loss(const Study& study, List& to) {
        "Then divide it by the number of tokens before the backward pass.", Evidence::advice});
 }
 
-void formats(const Study& study, List& to) {
-  const FitSums sums = fit_sums(study.analysis);
-  if (sums.tensors == 0) return;
-  if (sums.wider_than_16 > 0) {
-    to.push_back({Severity::warning,
-                  fmt::format("{} of {} fit no 16-bit format, whatever the scale.",
-                              count_text(sums.wider_than_16), plural(sums.tensors, "tensor")),
-                  "Keep them in FP32.", Evidence::formats});
-  }
-}
-
 }  // namespace found
 
 std::string_view name_of(Severity severity) {
@@ -100,11 +89,13 @@ std::string text_of(const Finding& finding) {
 
 std::vector<Finding> findings(const Study& study) {
   std::vector<Finding> out;
-  for (const auto part : {found::carried, found::adam, found::alarms, found::collapse,
-                          found::lasting, found::in_model, found::lost_updates, found::quantised,
-                          found::without_cure, found::overflow, found::policies, found::underflow,
-                          found::no_single_scale, found::unusual_scale, found::thin_headroom,
-                          found::unknown, found::summed_loss, found::dimensions, found::formats}) {
+  for (const auto part :
+       {found::carried,         found::adam,          found::alarms,        found::collapse,
+        found::lasting,         found::in_model,      found::lost_updates,  found::quantised,
+        found::without_cure,    found::overflow,      found::policies,      found::underflow,
+        found::no_single_scale, found::unusual_scale, found::thin_headroom, found::unknown,
+        found::summed_loss,     found::dimensions,    found::formats,       found::delayed_scaling,
+        found::mx_gradients}) {
     part(study, out);
   }
   std::stable_sort(out.begin(), out.end(),

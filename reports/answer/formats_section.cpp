@@ -12,6 +12,7 @@
 
 #include "analyzers/formats/format_fit.hpp"
 #include "reports/answer/formats.hpp"
+#include "reports/answer/formats_words.hpp"
 #include "reports/answer/marks.hpp"
 #include "reports/answer/series.hpp"
 #include "reports/answer/text.hpp"
@@ -148,6 +149,14 @@ std::string mass_text(const analyzers::Findings& found) {
       share_range_text(found.lost->l2.low, found.lost->l2.high));
 }
 
+void add_delayed(const analyzers::formats::AmaxHistory& history, const Analysis& analysis,
+                 Section& to) {
+  const std::string log = analysis.logs.size() > 1 ? code(history.log) + ": " : "";
+  for (const std::string& text : delayed_sentences(history)) to.sentences.push_back(log + text);
+  to.tables.push_back(delayed_table(history));
+  to.tables.back().title = log + to.tables.back().title;
+}
+
 }  // namespace
 
 Section formats_section(const analyzers::Findings& found) {
@@ -160,6 +169,8 @@ Section formats_section(const analyzers::Findings& found) {
     if (!text.empty()) section.sentences.push_back(std::move(text));
   }
   section.tables = {narrowest_table(analysis), noise_table(analysis)};
+  if (found.mx_gradients) section.sentences.push_back(mx_gradients_text(*found.mx_gradients));
+  for (const auto& history : found.amax_histories) add_delayed(history, analysis, section);
   std::erase_if(section.tables, &Table::empty);
   return section;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which formats a tensor fits, and how much of its mass is lost.
+// Which formats a tensor fits, and how much of its mass is lost; what 8 bits would do to a run.
 #include <cmath>
 
 #include "reports/export/json.hpp"
@@ -51,7 +51,43 @@ Json block_fit_json(const underflow::BlockFit& fit) {
   return to;
 }
 
+Json choice_json(const formats::HistoryChoice& choice) {
+  Json to = {{"amax_history_len", choice.length},
+             {"clipped", to_json(choice.clipped)},
+             {"flushed_to_zero", to_json(choice.flushed)},
+             {"clipped_steps", choice.clipped_steps},
+             {"clipped_steps_by_chance", number_json(choice.by_chance)}};
+  if (!choice.most_clipped.empty()) to["most_clipped"] = choice.most_clipped;
+  return to;
+}
+
 }  // namespace
+
+void put_eight_bits(Json& to, const Findings& found) {
+  for (const formats::AmaxHistory& history : found.amax_histories) {
+    Json row = {{"log", history.log},
+                {"tensors", history.tensors},
+                {"steps", history.steps},
+                {"left_out", history.left_out},
+                {"values", to_json(history.values)},
+                {"default_clips", history.clips()}};
+    if (const auto* const better = history.better()) row["better"] = better->length;
+    for (const auto& choice : history.choices) row["by_length"].push_back(choice_json(choice));
+    row["with_margin_1"] = choice_json(history.with_margin);
+    to["delayed_scaling"].push_back(std::move(row));
+  }
+  if (!found.mx_gradients) return;
+  const formats::MxGradients& mx = *found.mx_gradients;
+  Json& row = to["mx_gradients"];
+  row = {{"tensors", mx.tensors},
+         {"e4m3_better", mx.e4m3_better},
+         {"e5m2_better", mx.e5m2_better},
+         {"e4m3_median_db", number_json(mx.e4m3_db)},
+         {"e5m2_median_db", number_json(mx.e5m2_db)}};
+  if (mx.most_for_e5m2.empty()) return;
+  row["most_for_e5m2"] = mx.most_for_e5m2;
+  row["gained_db"] = number_json(mx.gained_db);
+}
 
 void put_formats(Json& to, const underflow::TensorFindings& tensor, Subnormals subnormals) {
   if (tensor.fits.empty()) return;

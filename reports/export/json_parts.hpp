@@ -43,6 +43,9 @@ void put_cures(Json& to, const analyzers::Study& study);
 void put_formats(Json& to, const analyzers::underflow::TensorFindings& tensor,
                  Subnormals subnormals);
 
+/// `delayed_scaling`, an object a log, and `mx_gradients`; json_formats.cpp.
+void put_eight_bits(Json& to, const analyzers::Findings& found);
+
 /// `updates`, `swamped` and what else is known of a weight's updates; json_updates.cpp.
 void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/formats/amax_history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include "analyzers/formats/quantised.hpp"
+#include "halfscope/policy/transformer_engine.hpp"
+
+namespace halfscope::analyzers::formats {
+
+using log::Role;
+using policy::TeDelayed;
+using underflow::BinadeCount;
+using underflow::LogFindings;
+using underflow::StepFindings;
+using underflow::TensorFindings;
+
+namespace {
+
+const std::int64_t kDefaultLength = TeDelayed().amax_history_len;
+const std::array kLengths = {std::int64_t{1},  std::int64_t{4},   std::int64_t{16},
+                             std::int64_t{64}, std::int64_t{256}, kDefaultLength};
+
+/// One tensor at one step, without infinities and NaN. Transformer Engine updates a scale once a
+/// step, however many casts the step has.
+struct Moment {
+  std::span<const StepFindings> parts;
+  double amax = 0;               ///< unscaled
+  std::int64_t preceded_by = 0;  ///< steps before with a magnitude, which the history may hold
+};
+
+bool has_nonfinite(const StepFindings& step) {
+  return step.counts.nan.high > 0 || step.counts.inf.high > 0;
+}
+
+/// Whether the largest magnitude is known, and not only between bounds.
+bool knows_largest(const StepFindings& step) {
+  if (step.counts.finite_nonzero.high == 0) return true;
+  return step.max_abs && !step.max_abs_at_least && step.counts.finite_nonzero.low > 0;
+}
+
+/// One tensor, as far as it can be replayed.
+struct Track {
+  const TensorFindings* tensor = nullptr;
+  Format format = kFloat8E4M3;
+  std::vector<Moment> moments;
+  std::uint64_t left_out = 0;
+};
+
+/// Empty of a tensor with steps missing in between, or without a history of one step.
+std::optional<Track> track_of(const TensorFindings& tensor, Format format) {
+  Track track{&tensor, format, {}, 0};
+  const std::span<const StepFindings> all = tensor.per_step;
+  std::int64_t seen = 0;
+  for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
+    while (last < all.size() && all[last].step == all[first].step) ++last;
+    if (first > 0 && all[first].step != all[first - 1].step + 1) return std::nullopt;
+    const auto parts = all.subspan(first, last - first);
+    if (std::ranges::any_of(parts, has_nonfinite)) {
+      ++track.left_out;
+      continue;
+    }
+    if (!std::ranges::all_of(parts, knows_largest)) return std::nullopt;
+    Moment moment{parts, 0, seen};
+    for (const StepFindings& part : parts) {
+      moment.amax = std::max(moment.amax, part.max_abs.value_or(0));
+    }
+    track.moments.push_back(moment);
+    if (moment.amax > 0) ++seen;
+  }
+  const bool any = !track.moments.empty() && track.moments.back().preceded_by > 0;
+  return any ? std::optional(std::move(track)) : std::nullopt;
+}
+
+/// Values at or above a limit, by their binades: those of its own binade may be on either side.
+Interval at_or_above(std::span<const BinadeCount> binades, Magnitude limit) {
+  Interval count;
+  for (const BinadeCount& binade : binades) {
+    const Magnitude start{binade.exponent, 0};
+    if (start >= limit) {
+      count += binade.count;
+    } else if (binade.exponent == limit.exponent) {
+      count += Interval(0, binade.count.high);
+    }
+  }
+  return count;
+}
+
+Interval below(std::span<const BinadeCount> binades, Magnitude limit) {
+  Interval all;
+  for (const BinadeCount& binade : binades) all += binade.count;
+  return without(all, at_or_above(binades, limit));
+}
+
+/// Adds what one cast at this scale does; whether it clips the largest magnitude.
+bool add_cast(const StepFindings& part, Format format, double scale, HistoryChoice& to) {
+  const Boundaries unscaled = boundaries(format, scale);
+  to.flushed += below(part.binades, unscaled.nonzero);
+  const bool clips =
+      part.largest && *part.largest >= boundaries(format, scale, part.scale).overflow;
+  if (!clips) return false;
+  Interval clipped = at_or_above(part.binades, unscaled.overflow);
+  clipped.low = std::max<std::uint64_t>(clipped.low, 1);
+  to.clipped += clipped;
+  return true;
+}
+
+/// Adds one tensor; the steps in which its largest magnitude is clipped.
+std::uint64_t replay(const Track& track, TeDelayed policy, HistoryChoice& to) {
+  policy.fp8_format = track.format == kFloat8E4M3 ? "E4M3" : "E5M2";
+  policy.start();
+  std::uint64_t clipped_steps = 0;
+  for (const Moment& moment : track.moments) {
+    if (moment.preceded_by > 0) {
+      bool clips = false;
+      for (const StepFindings& part : moment.parts) {
+        clips = add_cast(part, track.format, policy.scale(), to) || clips;
+      }
+      if (clips) ++clipped_steps;
+      to.by_chance += 1.0 / static_cast<double>(1 + std::min(to.length, moment.preceded_by));
+    }
+    policy.advance({.max_abs = moment.amax});
+  }
+  return clipped_steps;
+}
+
+HistoryChoice replay(std::span<const Track> tracks, std::int64_t length, std::int64_t margin) {
+  HistoryChoice choice;
+  choice.length = length;
+  TeDelayed policy;
+  policy.amax_history_len = length;
+  policy.margin = margin;
+  std::uint64_t most = 0;
+  for (const Track& track : tracks) {
+    const std::uint64_t clipped_steps = replay(track, policy, choice);
+    choice.clipped_steps += clipped_steps;
+    if (clipped_steps <= most) continue;
+    most = clipped_steps;
+    choice.most_clipped = track.tensor->name;
+  }
+  return choice;
+}
+
+/// What the recipe casts a tensor to; empty of one that it does not cast, as a bias.
+std::optional<Format> cast_format(const TensorFindings& tensor, Role gradients) {
+  if (tensor.shape.size() == 1) return std::nullopt;
+  if (tensor.role == gradients) return kFloat8E5M2;
+  if (tensor.role == Role::activation || tensor.role == Role::weight) return kFloat8E4M3;
+  return std::nullopt;
+}
+
+std::vector<Track> tracks_of(const LogFindings& log) {
+  std::vector<Track> tracks;
+  const Role gradients = cast_gradients(log);
+  for (const TensorFindings& tensor : log.tensors) {
+    const std::optional<Format> format = cast_format(tensor, gradients);
+    if (!format) continue;
+    if (auto track = track_of(tensor, *format)) tracks.push_back(std::move(*track));
+  }
+  return tracks;
+}
+
+AmaxHistory history_of(const LogFindings& log, std::span<const Track> tracks) {
+  AmaxHistory history;
+  history.log = log.name;
+  history.tensors = tracks.size();
+  std::int64_t longest = 0;
+  for (const Track& track : tracks) {
+    history.left_out += track.left_out;
+    for (const Moment& moment : track.moments) {
+      if (moment.preceded_by == 0) continue;
+      ++history.steps;
+      for (const StepFindings& part : moment.parts) history.values += part.counts.finite_nonzero;
+      longest = std::max(longest, moment.preceded_by);
+    }
+  }
+  for (const std::int64_t length : kLengths) {  // one that holds the whole log is the default then
+    if (length != kDefaultLength && length >= longest) continue;
+    history.choices.push_back(replay(tracks, length, 0));
+  }
+  history.with_margin = replay(tracks, kDefaultLength, 1);
+  return history;
+}
+
+}  // namespace
+
+const HistoryChoice* AmaxHistory::better() const {
+  const std::uint64_t lost = at_default().lost().low;
+  const double matters = kUnderflowLimits[kKeepLimit] * static_cast<double>(values.high);
+  const HistoryChoice* best = nullptr;
+  for (const HistoryChoice& choice : choices) {
+    const std::uint64_t most = choice.lost().high;
+    if (most >= lost || static_cast<double>(lost - most) < matters) continue;
+    if (best == nullptr || most <= best->lost().high) best = &choice;  // of equals the longer one
+  }
+  return best;
+}
+
+bool AmaxHistory::clips() const {
+  const auto clipped = static_cast<double>(at_default().clipped_steps);
+  return clipped >= kLastingShare * static_cast<double>(steps) &&
+         clipped > 2 * at_default().by_chance;
+}
+
+Role cast_gradients(const LogFindings& log) {
+  const bool arriving = std::ranges::any_of(
+      log.tensors, [](Role role) { return role == Role::activation_grad; }, &TensorFindings::role);
+  return arriving ? Role::activation_grad : Role::weight_grad;
+}
+
+std::vector<AmaxHistory> amax_histories(const underflow::Analysis& analysis) {
+  std::vector<AmaxHistory> all;
+  for (const LogFindings& log : analysis.logs) {
+    const std::vector<Track> tracks = tracks_of(log);
+    if (!tracks.empty()) all.push_back(history_of(log, tracks));
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers::formats
