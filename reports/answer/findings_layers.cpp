@@ -45,9 +45,6 @@ std::string condition_text(const LayerShift& shift) {
       code(shift.next), code(shift.layer), check);
 }
 
-/// "times a power of two", whole and a half.
-std::string factor(int log2) { return fmt::format("2^{}", log2); }
-
 /// What a training that goes on needs besides.
 constexpr std::string_view kTraining =
     " A training that goes on needs other learning rates for both layers "
@@ -56,6 +53,7 @@ constexpr std::string_view kTraining =
 }  // namespace
 
 void shifts(const Study& study, List& to) {
+  if (study.advice.no_scale == analyzers::recommend::NoScale::diverges) return;
   std::vector<const LayerShift*> all;
   for (const LayerShift& shift : study.shifts) {
     if (is_of_use(study, shift)) all.push_back(&shift);
@@ -70,10 +68,10 @@ void shifts(const Study& study, List& to) {
        fmt::format("{} fits {} if weights and bias of {} are multiplied by {}{}, and the weights "
                    "of {} by {}.",
                    code(first.activation), format_name(study.analysis), code(first.layer),
-                   factor(-first.log2), first.censored ? " or less" : "", code(first.next),
-                   first.censored ? "the inverse" : factor(first.log2)),
+                   power_text(-first.log2), first.censored ? " or less" : "", code(first.next),
+                   first.censored ? "the inverse" : power_text(first.log2)),
        condition_text(first) + lost_text(study, first) + more + std::string(kTraining),
-       Evidence::overflow});
+       first.in_sequence ? Evidence::overflow : Evidence::advice});
 }
 
 void scores(const Study& study, List& to) {
@@ -107,7 +105,7 @@ void scores(const Study& study, List& to) {
                                   : "",
                    name, largest_of(study.analysis.target), more),
        (divide.empty() ? "Compute" : divide) + std::string(" the product in FP32 or bfloat16."),
-       Evidence::overflow});
+       Evidence::advice});
 }
 
 }  // namespace halfscope::reports::answer::found

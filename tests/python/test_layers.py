@@ -14,9 +14,9 @@ from safetensors.numpy import save_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("HALFSCOPE_BUILD_DIR", ROOT / "build")) / "halfscope"
 TEXT = """Sequential(
-  (fc1): Linear(in_features=16, out_features=32, bias=True)
-  (act): {}
-  (fc2): Linear(in_features=32, out_features=8, bias=True)
+  (0): Linear(in_features=16, out_features=32, bias=True)
+  (1): {}
+  (2): Linear(in_features=32, out_features=8, bias=True)
 )"""
 
 
@@ -55,25 +55,25 @@ def forward(x, parts, rounded):
     """Products and sums in FP32; what layers give is rounded."""
     wide = {name: values.astype(np.float32) for name, values in parts.items()}
     with np.errstate(invalid="ignore"):
-        fc1 = rounded(x @ wide["fc1.weight"].T + wide["fc1.bias"])
+        fc1 = rounded(x @ wide["0.weight"].T + wide["0.bias"])
         act = np.maximum(fc1, 0)
-        fc2 = rounded(act.astype(np.float32) @ wide["fc2.weight"].T + wide["fc2.bias"])
+        fc2 = rounded(act.astype(np.float32) @ wide["2.weight"].T + wide["2.bias"])
     return fc1, act, fc2
 
 
 @pytest.fixture(scope="module")
 def network():
     random = np.random.default_rng(5)
-    shapes = {"fc1.weight": (32, 16), "fc1.bias": (32,), "fc2.weight": (8, 32), "fc2.bias": (8,)}
-    parts = {name: random.standard_normal(shape).astype(np.float16)
+    shapes = {"0.weight": (32, 16), "0.bias": (32,), "2.weight": (8, 32), "2.bias": (8,)}
+    parts = {name: (random.uniform(0.25, 2, shape) * random.choice([-1, 1], shape)).astype(np.float16)
              for name, shape in shapes.items()}
-    parts["fc2.weight"] = (parts["fc2.weight"] * np.float16(0.01)).astype(np.float16)
+    parts["2.weight"] = (parts["2.weight"] * np.float16(0.01)).astype(np.float16)
     return (random.standard_normal((64, 16)) * 30000).astype(np.float32), parts
 
 
 def log_of(folder, network, rounded, activation="ReLU()"):
     x, parts = network
-    tensors = dict(zip(("activation/fc1", "activation/act", "activation/fc2"),
+    tensors = dict(zip(("activation/0", "activation/1", "activation/2"),
                        forward(x, parts, rounded)))
     return write_log(folder, {**tensors, **{f"weight/{n}": v for n, v in parts.items()}},
                      TEXT.format(activation))
@@ -93,7 +93,7 @@ def test_the_shift_cures_the_overflow_and_keeps_the_bits(tmp_path, network):
     log = log_of(tmp_path / "run", network, unbounded)
     (shift,) = report(log)["layer_shifts"]
     assert shift == report(log, "recommend")["layer_shifts"][0]
-    assert (shift["layer"], shift["next"], shift["in_sequence"]) == ("fc1", "fc2", True)
+    assert (shift["layer"], shift["next"], shift["in_sequence"]) == ("0", "2", True)
     assert shift["of"] == 32 * 16 + 32 and shift["flushed_to_zero"] == 0 == shift["subnormal"]
     exact, k = forward(x, parts, unbounded), shift["log2"]
     fc1, _, fc2 = forward(x, shifted(parts, shift), fp16)
@@ -112,11 +112,11 @@ def test_the_run_that_overflowed_names_the_least_factor(tmp_path, network):
 
 def test_the_answer_says_it(tmp_path, network):
     log = log_of(tmp_path / "run", network, unbounded)
-    said = " ".join(run("analyze", log).split())
+    said = " ".join(run("recommend", log).split())
     (shift,) = report(log)["layer_shifts"]
     k = shift["log2"]
-    assert (f"{shift['activation']} fits FP16 if weights and bias of fc1 are multiplied by 2^-{k}, "
-            f"and the weights of fc2 by 2^{k}. The network computes the same.") in said
+    assert (f"{shift['activation']} fits FP16 if weights and bias of 0 are multiplied by 2^-{k}, "
+            f"and the weights of 2 by {2**k} (2^{k}). The network computes the same.") in said
     run("report", log, "--out", tmp_path / "page.html")
     assert f"multiplied by 2^-{k}" in (tmp_path / "page.html").read_text()
 
@@ -144,7 +144,7 @@ def test_no_score_is_beyond_the_bound(tmp_path, size):
     assert found["at_most"] == pytest.approx(norms[0] * norms[1], rel=1e-12)
     assert found["query_norm"] >= norms[0] and found["key_norm"] >= norms[1]
     assert found["can_overflow"] == (found["at_most"] >= 65520) == (size == 40)
-    said = " ".join(run("analyze", log).split())
+    said = " ".join(run("recommend", log).split())
     assert ("Attention scores can overflow FP16" in said) == (size == 40)
     if size == 40:
         with np.errstate(over="ignore"):

@@ -92,8 +92,9 @@ TEST_CASE("FP16 scores can overflow from 65520 on", "[scores]") {
         .at(0);
   };
   CHECK_FALSE(of(131).can_overflow);  // 65500
-  CHECK(of(131.04f).can_overflow);
-  const AttentionScores ten_times = of(1310.08f);  // 655040, so a root of 10
+  CHECK(of(131.25f).can_overflow);    // 65625
+  const AttentionScores ten_times =
+      Scores().put("activation/q", {65504}, {1}).put("activation/k", {10}, {1}).found().at(0);
   CHECK(ten_times.can_overflow);
   CHECK(ten_times.enough_head == 101);  // 100 but for the last bits, which are rounded up
   CHECK_FALSE(Scores()

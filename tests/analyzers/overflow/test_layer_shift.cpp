@@ -16,12 +16,13 @@ using test::Values;
 
 constexpr const char* kSequence =
     "Sequential(\n  (fc1): Linear(in_features=4, out_features=2, bias=True)\n  (act): ReLU()\n"
-    "  (fc2): Linear(in_features=2, out_features=2, bias=True)\n)";
+    "  (fc2): Linear(in_features=2, out_features=2, bias=True)\n"
+    "  (fc3): Linear(in_features=2, out_features=2, bias=True)\n)";
 
-/// Two linear layers with something between them, at one step.
+/// Linear layers with something between the first two, at one step.
 struct Net {
   std::string text = kSequence;
-  Values fc1 = {3, -70000}, act = {3, 0};
+  Values fc1 = {3, -70000}, act = {3, 0}, fc2 = {1, 2};
   Values weight1 = {0.5f, 0.25f}, bias1 = {1, 0}, weight2 = {4, 0.5f};
   std::optional<Dtype> computed = {};
 
@@ -38,11 +39,13 @@ struct Net {
     };
     put("activation/fc1", fc1, true);
     put("activation/act", act, true);
-    put("activation/fc2", {1, 2}, true);
+    put("activation/fc2", fc2, true);
+    put("activation/fc3", {1, 2}, true);
     put("weight/fc1.weight", weight1, true);
     put("weight/fc1.bias", bias1, false);
     put("weight/fc2.weight", weight2, true);
     put("weight/fc2.bias", {1, 1}, false);
+    put("weight/fc3.weight", {1, 1}, true);
     return layer_shifts(underflow::analyze({folder / "run"}, target, {}));
   }
 };
@@ -114,8 +117,19 @@ TEST_CASE("an activation between the layers may be the largest", "[layer_shift]"
   CHECK(found[0].log2 == 4);  // 300000 / 16 = 18750
 }
 
+TEST_CASE("every layer that overflows has its own factor", "[layer_shift]") {
+  const auto found = Net{.fc2 = {-140000, 2}}.shifts();
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].layer == "fc1");
+  CHECK(found[0].log2 == 2);
+  CHECK(found[1].layer == "fc2");
+  CHECK(found[1].next == "fc3");
+  CHECK(found[1].log2 == 3);  // 140000 / 8 is 17500
+}
+
 TEST_CASE("infinities of FP16 hide the size, and only the first of a step count", "[layer_shift]") {
-  const Net overflowed{.fc1 = {INFINITY, 1}, .act = {INFINITY, 0}, .computed = Dtype::f16};
+  const Net overflowed{
+      .fc1 = {INFINITY, 1}, .act = {INFINITY, 0}, .fc2 = {INFINITY, 1}, .computed = Dtype::f16};
   const auto found = overflowed.shifts();
   REQUIRE(found.size() == 1);
   CHECK(found[0].censored);
