@@ -101,13 +101,15 @@ Findings analyze(const std::vector<std::filesystem::path>& logs, const Target& t
   Selection selected = selection;
   selected.scalars_suffice = passes.scalars_suffice;
   Read found = read(logs, target, selected, phase, passes.series, opened);
+  std::vector<overflow::AttentionScores> scores;
   if (passes.updates || passes.formats || passes.sums) {
     const bool updates_alone = !passes.formats && !passes.sums;
     const char* const what = updates_alone ? "weight updates" : "whole tensors";
-    add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db}, phase(what),
-                    opened);
+    scores = add_whole_steps(found.analysis, selection, passes, {.enough_db = passes.enough_db},
+                             phase(what), opened);
   }
   Findings findings = findings_of(std::move(found.analysis));
+  findings.scores = std::move(scores);
   findings.series = std::move(found.series);
   findings.quantised = std::move(found.quantised);
   findings.enough_db = passes.enough_db;
@@ -123,6 +125,7 @@ Findings findings_of(Analysis&& analysis) {
   found.analysis = std::move(analysis);
   found.overflow = overflow::find_overflow(found.analysis);
   for (const underflow::LogFindings& log : found.analysis.logs) add_log(log, found);
+  found.shifts = overflow::layer_shifts(found.analysis);
   found.peaks = underflow::tensor_peaks(found.analysis);
   found.adam = updates::adam_states(found.analysis);
   found.summed_loss = recommend::summed_loss(found.analysis.logs);

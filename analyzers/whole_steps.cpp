@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "analyzers/formats/whole_fits.hpp"
+#include "analyzers/overflow/attention_scores.hpp"
 #include "analyzers/readers/samples.hpp"
 #include "analyzers/updates/updates.hpp"
 
@@ -41,11 +43,27 @@ double share_of_updates(const Passes& passes) {
   return passes.what_if ? 0.95 : 0.05;
 }
 
+/// The step's queries and keys. beside: called with each while it is loaded.
+void take_scores(overflow::ScoreBounds& scores, const frames::Selection& selection,
+                 const WholeStep& step, const updates::UpdatePass::Beside& beside) {
+  frames::TensorsOfSteps tensors(selection,
+                                 [&](const frames::WholeTensor& tensor) { scores.take(tensor); });
+  for (const std::string& name : step.tensors->names()) {
+    if (!overflow::ScoreBounds::wants(name)) continue;
+    const auto tensor = step.tensors->tensor(name);
+    tensors.take(step, *tensor, {});
+    beside(*tensor);
+  }
+}
+
 }  // namespace
 
-void add_whole_steps(Analysis& analysis, const frames::Selection& selection, const Passes& passes,
-                     const formats::FitOptions& options, const frames::Progress& progress,
-                     const readers::Logs& opened) {
+std::vector<overflow::AttentionScores> add_whole_steps(Analysis& analysis,
+                                                       const frames::Selection& selection,
+                                                       const Passes& passes,
+                                                       const formats::FitOptions& options,
+                                                       const frames::Progress& progress,
+                                                       const readers::Logs& opened) {
   std::optional<updates::UpdatePass> updates;
   std::optional<formats::WholePass> whole;
   if (passes.updates) {
@@ -55,7 +73,8 @@ void add_whole_steps(Analysis& analysis, const frames::Selection& selection, con
   if (passes.formats || passes.sums) {
     whole.emplace(analysis, selection, passes.formats ? std::optional(options) : std::nullopt);
   }
-  if (!updates && !whole) return;
+  if (!updates && !whole) return {};
+  overflow::ScoreBounds scores;
   const auto take = [&](const WholeStep& step) {
     ByTurns turns(step.tell, !updates ? 0 : !whole ? 1 : share_of_updates(passes));
     const ProgressCallback of_updates = turns.of(0), of_whole = turns.of(1);
@@ -63,17 +82,20 @@ void add_whole_steps(Analysis& analysis, const frames::Selection& selection, con
       if (whole) whole->take(step, tensor, of_whole);
     };
     if (updates) updates->take(step, of_updates, beside);
+    take_scores(scores, selection, step, beside);
     if (whole) whole->take(step, of_whole);
   };
   for (underflow::LogFindings& log : analysis.logs) {
     if (updates) updates->begin(log);
     if (whole) whole->begin(log);
+    scores.begin(log);
     readers::for_each_whole_step(opened.at(log.name), selection, take, analysis.notes, progress);
     if (updates) updates->finish_log();
     if (whole) whole->finish_log();
   }
   if (updates) updates->finish();
   if (whole) whole->finish();
+  return std::move(scores).finish(analysis.target.format);
 }
 
 }  // namespace halfscope::analyzers

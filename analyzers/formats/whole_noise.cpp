@@ -3,9 +3,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "analyzers/frames/elements.hpp"
 #include "analyzers/frames/tensor_parts.hpp"
 #include "halfscope/array/array.hpp"
 
@@ -16,34 +16,6 @@ using frames::WholeTensor;
 using underflow::NoiseRatio;
 
 namespace {
-
-template <class T>
-std::vector<T> copy(const TensorView& view, std::size_t first, std::size_t n) {
-  std::vector<T> values(n);
-  if (n != 0) std::memcpy(values.data(), view.data + first * sizeof(T), n * sizeof(T));
-  return values;
-}
-
-template <class Bits>
-std::vector<double> widen(const TensorView& view, std::size_t first, std::size_t n) {
-  const std::vector<Bits> bits = copy<Bits>(view, first, n);
-  std::vector<float> values(n);
-  convert(format_of(view.dtype), std::span<const Bits>(bits), values, {.threads = 1});
-  return {values.begin(), values.end()};
-}
-
-/// Elements as binary64, exactly.
-std::vector<double> load(const TensorView& view, std::size_t first, std::size_t n) {
-  switch (format_of(view.dtype).width) {
-    case 8: return widen<std::uint8_t>(view, first, n);
-    case 16: return widen<std::uint16_t>(view, first, n);
-    case 32: {
-      const std::vector<float> values = copy<float>(view, first, n);
-      return {values.begin(), values.end()};
-    }
-    default: return copy<double>(view, first, n);
-  }
-}
 
 /// Binary64 to binary32, rounded to odd: rounding the result once more to a format that is shorter
 /// by two bits or more rounds the original (docs/numerics/emulator.md, section 6).
@@ -143,7 +115,7 @@ void add_rounding(RoundingSums& sums, const std::vector<RoundingJob>& jobs,
   const auto work = [&](std::size_t part) {
     const std::size_t first = part * kPartElements;
     std::vector<double> x =
-        load(tensor.view, first, std::min(kPartElements, tensor.view.count - first));
+        frames::elements(tensor.view, first, std::min(kPartElements, tensor.view.count - first));
     for (double& value : x) value = std::isfinite(value) ? value : 0.0;
     const double unit = power_of_two(sums.reference - log2_recorded);
     Part squared = {sum_of_squares(x.size(), [&](std::size_t i) { return x[i] * unit; })};
@@ -265,7 +237,7 @@ void add_blocks(std::array<BlockSums, kMxElements.size()>& sums, const WholeTens
     const std::size_t first = grid.start(block);
     const std::size_t end = last == grid.blocks ? tensor.view.count : grid.start(last);
     ScaledPart part;
-    part.x = load(tensor.view, first, end - first);
+    part.x = frames::elements(tensor.view, first, end - first);
     for (double& x : part.x) x *= unscale;
     part.log2_block.resize(part.x.size());
     for (std::size_t b = block; b < last; ++b) {

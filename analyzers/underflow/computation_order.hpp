@@ -40,6 +40,10 @@ class ComputationOrder {
 
   /// Indices into LogFindings::tensors, what is computed first first.
   const std::vector<std::size_t>& tensors() const { return tensors_; }
+  /// The place of the module of a weight, an activation or their gradients in the forward order.
+  std::optional<std::size_t> place_of(std::size_t tensor) const {
+    return module_[tensor] == kNone ? std::nullopt : std::optional(module_[tensor]);
+  }
   /// What a tensor is computed from, as far as it is recorded.
   std::vector<Origin> origins(std::size_t tensor) const;
   /// The gradient that flowed into a gradient, where it is recorded.

@@ -68,6 +68,7 @@ void Modules::read_text(const std::string& text) {
   std::istringstream lines(text);
   std::size_t depth = 0;
   std::string name, type;
+  classes_[""] = text.substr(0, text.find('('));
   for (std::string line; std::getline(lines, line);) {
     if (!read_line(line, depth, name, type) || depth > above.size() + 1) continue;
     above.resize(depth - 1);

@@ -24,7 +24,7 @@ class Modules {
   /// known, the path without the parameter's name or the output's index.
   std::string of(const TensorFindings& tensor) const;
 
-  /// The module's class ("BatchNorm2d"); empty where the log does not tell.
+  /// The module's class ("BatchNorm2d"), of "" the network's; empty where the log does not tell.
   std::string_view class_of(const std::string& module) const;
 
   /// Every module whose class the log tells, in the order of the text.

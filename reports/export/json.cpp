@@ -94,6 +94,7 @@ Json to_json(const Study& study) {
   put_underflow(to, study.advice);
   put_overflow(to, study.analysis, study.overflow);
   put_adam(to, study);
+  put_layers(to, study);
   put_quantised(to, study, false);
   put_timeline(to, study);
   put_gaps(to, study);

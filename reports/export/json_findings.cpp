@@ -109,6 +109,7 @@ void put_rest(Json& to, const Findings& found, const std::vector<underflow::Tens
   if (peaks.size() < found.peaks.size()) to["peaks_left_out"] = found.peaks.size() - peaks.size();
   put_adam(to, found);
   put_eight_bits(to, found);
+  put_layers(to, found);
   put_quantised(to, found, whole);
   put_timeline(to, found);
   put_gaps(to, found);

@@ -51,6 +51,8 @@ void put_updates(Json& to, const analyzers::underflow::UpdateFindings& found);
 
 /// `adam_state`, an object for each log whose state is in 16 bits; json_updates.cpp.
 void put_adam(Json& to, const analyzers::Findings& found);
+/// Shifts between layers, and attention scores; json_layers.cpp.
+void put_layers(Json& to, const analyzers::Findings& found);
 
 /// A tensor's `headroom`; json_overflow.cpp.
 Json headroom_json(const analyzers::overflow::Headroom& headroom);

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyzers/overflow/attention_scores.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "analyzers/frames/elements.hpp"
+#include "analyzers/underflow/modules.hpp"
+#include "analyzers/underflow/underflow.hpp"
+#include "halfscope/number/convert.hpp"
+
+namespace halfscope::analyzers::overflow {
+
+using frames::WholeTensor;
+using log::Role;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double up(double x) { return std::nextafter(x, kInfinity); }
+
+/// What a query is called, and its key beside it.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kWords = {
+    {{"q", "k"}, {"query", "key"}, {"queries", "keys"}, {"wq", "wk"}}};
+
+bool is_number(std::string_view word) {
+  return std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Calls visit(first, word) for every word between these characters.
+template <class Visit>
+void for_each_word(std::string_view text, std::string_view between, const Visit& visit) {
+  for (std::size_t first = 0; first <= text.size();) {
+    const std::size_t end = std::min(text.find_first_of(between, first), text.size());
+    visit(first, text.substr(first, end - first));
+    first = end + 1;
+  }
+}
+
+/// The last word of a path that is no index of an output: where it begins, and the word.
+std::pair<std::size_t, std::string_view> last_word(std::string_view path) {
+  std::pair<std::size_t, std::string_view> last;
+  for_each_word(path, "./", [&](std::size_t first, std::string_view word) {
+    if (!is_number(word)) last = {first, word};
+  });
+  return last;
+}
+
+/// A q or a k: which, and the name that the q has.
+struct Named {
+  bool is_key = false;
+  std::string query;
+};
+
+/// By the one word of its name that says so: "q_proj" and "k_proj", not "query_key_value".
+std::optional<Named> named(std::string_view path) {
+  const auto [begins, name] = last_word(path);
+  std::vector<Named> found;
+  for_each_word(name, "_-", [&, at = begins](std::size_t first, std::string_view word) {
+    for (const auto& [query, key] : kWords) {
+      if (word != query && word != key) continue;
+      std::string of_query(path);
+      of_query.replace(at + first, word.size(), query);
+      found.push_back({word == key, std::move(of_query)});
+    }
+  });
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+bool is_normalised(std::string_view query) {
+  return last_word(query).second.find("norm") != std::string_view::npos;
+}
+
+/// No less than the largest sum of squares of `run` neighbouring elements, or of all. Sums from the
+/// first element on never fall, so each has a relative error of at most its number of operations in
+/// units of 2^-53.
+double largest_square(const std::vector<double>& row, std::size_t run) {
+  std::vector<double> sums(row.size() + 1, 0.0);
+  for (std::size_t i = 0; i < row.size(); ++i) sums[i + 1] = sums[i] + row[i] * row[i];
+  run = std::min(run, row.size());
+  double largest = 0;
+  for (std::size_t end = run; end <= row.size(); ++end) {
+    largest = std::max(largest, sums[end] - sums[end - run]);
+  }
+  return largest + sums.back() * static_cast<double>(row.size() + 4) * 0x1p-51;
+}
+
+/// Where a tensor's rows lie: elements [outer][width][inner]; `run` of a row may be one head.
+struct Rows {
+  std::size_t outer = 1, width = 1, inner = 1, run = kLargestHead;
+};
+
+Rows rows_of(const std::vector<std::uint64_t>& shape, bool channels_second) {
+  Rows rows;
+  if (shape.empty()) return rows;
+  const std::size_t axis = channels_second && shape.size() > 1 ? 1 : shape.size() - 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    (i < axis ? rows.outer : i > axis ? rows.inner : rows.width) *= shape[i];
+  }
+  if (channels_second) rows.run = rows.width;  // images have one head
+  return rows;
+}
+
+/// Of the longest head; empty where a value is no number, which no bound is of.
+std::optional<double> longest_norm(const TensorView& view, const Rows& rows) {
+  double largest = 0;
+  std::vector<double> row(rows.width);
+  for (std::size_t o = 0; o < rows.outer; ++o) {
+    const std::vector<double> block =
+        frames::elements(view, o * rows.width * rows.inner, rows.width * rows.inner);
+    for (std::size_t i = 0; i < rows.inner; ++i) {
+      for (std::size_t c = 0; c < rows.width; ++c) row[c] = block[c * rows.inner + i];
+      const double square = largest_square(row, rows.run);
+      if (!std::isfinite(square)) return std::nullopt;
+      largest = std::max(largest, square);
+    }
+  }
+  return largest > 0 ? up(std::sqrt(largest)) : 0.0;
+}
+
+/// Whether a module's weight says that it is a convolution: out, in, and the kernel's extents.
+bool is_convolution(const underflow::TensorFindings& tensor) {
+  return tensor.role == Role::weight && tensor.shape.size() > 2;
+}
+
+}  // namespace
+
+double AttentionScores::at_most() const {
+  const double product = query_norm * key_norm;
+  return product > 0 ? up(product) : 0.0;
+}
+
+bool ScoreBounds::wants(std::string_view name) { return named(name).has_value(); }
+
+void ScoreBounds::begin(const underflow::LogFindings& log) {
+  log_ = log.name;
+  convolutions_.clear();
+  const underflow::Modules modules(log);
+  for (const underflow::TensorFindings& tensor : log.tensors) {
+    if (is_convolution(tensor)) convolutions_.insert(modules.of(tensor));
+  }
+}
+
+void ScoreBounds::take(const WholeTensor& tensor) {
+  if (tensor.role != Role::activation || tensor.view.count == 0) return;
+  const std::optional<Named> part = named(tensor.name);
+  if (!part) return;
+  const bool second = convolutions_.contains(underflow::path_of(std::string_view(tensor.name)));
+  const Rows rows = rows_of(tensor.shape, second);
+  Pair& pair = pairs_[{log_, part->query, tensor.step}];
+  Longest& longest = part->is_key ? pair.key : pair.query;
+  const double norm = longest_norm(tensor.view, rows).value_or(kInfinity);
+  longest.norm = std::max(longest.norm, norm > 0 ? up(norm / tensor.scale) : 0.0);
+  longest.width = rows.width;
+  longest.whole = rows.run >= rows.width;
+  longest.name = tensor.name;
+}
+
+std::vector<AttentionScores> ScoreBounds::finish(Format target) && {
+  std::vector<AttentionScores> all;
+  std::set<std::pair<std::string, std::string>> normalised;  // log, attention
+  const auto attention = [](const std::string& log, const std::string& query) {
+    return std::pair(log, query.substr(0, last_word(query).first));
+  };
+  for (const auto& [at, pair] : pairs_) {
+    if (pair.query.name.empty() || pair.key.name.empty()) continue;
+    const auto& [log, query, step] = at;
+    if (is_normalised(query)) normalised.insert(attention(log, query));
+    if (!std::isfinite(pair.query.norm) || !std::isfinite(pair.key.norm)) continue;
+    AttentionScores found{log, pair.query.name, pair.key.name, step};
+    found.query_norm = pair.query.norm;
+    found.key_norm = pair.key.norm;
+    found.width = pair.query.width;
+    found.by_head = !pair.query.whole || !pair.key.whole;
+    if (all.empty() || all.back().log != log || all.back().query != found.query) {
+      all.push_back(std::move(found));
+    } else if (found.at_most() > all.back().at_most()) {
+      all.back() = std::move(found);
+    }
+  }
+  // Scores are of what is normalised last.
+  std::erase_if(all, [&](const AttentionScores& s) {
+    return !is_normalised(s.query) && normalised.contains(attention(s.log, s.query));
+  });
+  const double limit = to_double(boundaries(target).overflow);
+  const double most = to_double(target, target.largest_finite());
+  for (AttentionScores& s : all) {
+    s.can_overflow = s.at_most() >= limit;
+    const double root = s.at_most() / most;
+    if (s.can_overflow) s.enough_head = static_cast<std::uint64_t>(std::ceil(root * root));
+  }
+  return all;
+}
+
+}  // namespace halfscope::analyzers::overflow
