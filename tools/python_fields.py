@@ -6,6 +6,7 @@ python_fields.py --check   exit code 1 where the file is not what the schemas sa
 """
 
 import json
+import keyword
 import pathlib
 import sys
 
@@ -68,6 +69,9 @@ class Writer:
         if "$ref" in part:
             name = part["$ref"].removeprefix("#/$defs/")
             return self.type_of(schema["$defs"][name], name, parent, schema)
+        if "properties" in part and not all(map(str.isidentifier, part["properties"])):
+            values = [self.type_of(of, field, parent, schema)[0] for of in part["properties"].values()]
+            return f"dict[str, {' | '.join(dict.fromkeys(values))}]", None  # numbers to values
         if "properties" in part:
             name = CALLED.get((schema["name"], field)) or camel(singular(field))
             if name in WHOLE.values() or name == parent:
@@ -105,9 +109,13 @@ class Writer:
 
 def text_of(name, fields, nested):
     out = f"\n\nclass {name}(Record):\n    __slots__ = ()\n"
-    for field, said in fields.items():  # a method of dict is hidden by a field of its name
-        own = f" = field({field!r})  # type: ignore[assignment]" if hasattr(dict, field) else ""
-        out += f"    {field}: {said}{own}\n"
+    for field, said in fields.items():
+        own = ""
+        if keyword.iskeyword(field):  # the attribute is called from_
+            own = f" = field({field!r})"
+        elif hasattr(dict, field):  # the field hides the method
+            own = f" = field({field!r})  # type: ignore[assignment]"
+        out += f"    {field}{'_' if keyword.iskeyword(field) else ''}: {said}{own}\n"
     if nested:
         pairs = "".join(f"        {field!r}: {of},\n" for field, of in nested.items())
         out += f"    _nested = {{\n{pairs}    }}\n"

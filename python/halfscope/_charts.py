@@ -9,7 +9,9 @@ from pathlib import Path
 from halfscope._parts import part
 
 FOLDER = Path(__file__).parent / "charts"  # reports/assets/charts
-WIDTH = 640  # pixels of a chart without its labels
+WIDTH = 640  # pixels
+TITLE = 40  # pixels that a title takes, which a page has outside of the chart
+FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"  # vl-convert has its widths everywhere
 
 
 @functools.lru_cache(maxsize=None)
@@ -43,7 +45,7 @@ def _config(width):
     """The theme of a page in daylight, as configOf() of charts.js has it."""
     shared = _read("shared")
     config = filled(shared["theme"], {**shared["pieces"], **shared["light"]})
-    config["background"] = shared["light"]["card"]
+    config.update(background=shared["light"]["card"], font=FONT)
     config["axisY"] = {"labelLimit": max(110, round(width * 0.32))}
     config["legend"] = {**config["legend"], "columns": 1 if width < 560 else 2,
                         "labelLimit": round(width * 0.4)}
@@ -69,8 +71,8 @@ class Chart:
         return f"<Chart {self.name!r}: {len(self.rows)} rows>"
 
     def spec(self, *, axis="linear", width=WIDTH):
-        """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts,
-        where the chart has the choice; width: of the plot, in pixels."""
+        """The Vega-Lite specification as a dict, rows inside. axis: "linear" or "log" counts, where
+        the chart has the choice; width: of the picture, in pixels."""
         if axis not in ("linear", "log"):
             raise ValueError(f"axis is {axis!r}, expected 'linear' or 'log'")
         given = _read(self._page)[self._chart]
@@ -82,6 +84,8 @@ class Chart:
         if isinstance(spec.get("height"), dict):  # so many pixels a name
             names = {row[spec["encoding"]["y"]["field"]] for row in self.rows}
             spec["height"] = spec["height"]["step"] * len(names)
+        else:
+            spec["height"] += TITLE
         if self._page == "compare":
             spec["layer"] = _drawn_layers(spec["layer"], self.rows)
         return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **spec}
@@ -93,12 +97,12 @@ class Chart:
     def svg(self, **options):
         """The chart as SVG text. options: as for spec()."""
         convert = part("vl_convert", "a chart as SVG", "vl-convert-python")
-        return convert.vegalite_to_svg(self.spec(**options))
+        return convert.vegalite_to_svg(_still(self.spec(**options)))
 
     def png(self, *, scale=2, **options):
         """The chart as the bytes of a PNG file. scale: pixels of the picture for one of the chart."""
         convert = part("vl_convert", "a chart as PNG", "vl-convert-python")
-        return convert.vegalite_to_png(self.spec(**options), scale=scale)
+        return convert.vegalite_to_png(_still(self.spec(**options)), scale=scale)
 
     def save_svg(self, path, **options):
         """Writes the chart as SVG. options: as for spec()."""
@@ -123,6 +127,19 @@ class Chart:
         bundle = self.altair()._repr_mimebundle_(include, exclude)
         data = bundle[0] if isinstance(bundle, tuple) else bundle
         return {**(data or {}), "text/plain": repr(self)}
+
+
+def _still(spec):
+    """Without the points that are not seen and only hovered over, and with place for the texts of a
+    reader whose fonts are wider."""
+    spec = {**spec, "padding": {"left": 16, "top": 5, "right": 12, "bottom": 5}}
+    if "layer" in spec:
+        spec["layer"] = [layer for layer in spec["layer"] if not _is_hovered(layer.get("mark"))]
+    return spec
+
+
+def _is_hovered(mark):
+    return isinstance(mark, dict) and mark.get("type") == "point" and mark.get("opacity") == 0
 
 
 def _drawn_layers(layers, rows):

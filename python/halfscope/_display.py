@@ -12,7 +12,7 @@ STYLE = """<style>
 .halfscope {max-width: 62rem; font-family: system-ui, sans-serif; line-height: 1.45}
 .halfscope .first {font-size: 1.1em}
 .halfscope .numbers {display: flex; flex-wrap: wrap; gap: .6em; margin: .6em 0}
-.halfscope .number {border: 1px solid #8885; border-radius: 6px; padding: .4em .8em}
+.halfscope .number {flex: 1 1 12rem; max-width: 16rem; border: 1px solid #8885; border-radius: 6px; padding: .4em .8em}
 .halfscope .number b {display: block; font-size: 1.25em}
 .halfscope small {opacity: .75}
 .halfscope pre {background: #8881; padding: .5em .8em; border-radius: 4px; overflow-x: auto}
@@ -89,17 +89,21 @@ def _title(section):
     return section["title"] or next(iter(tables), "")
 
 
-def _sections(shown):
-    """The first is open where nothing stands before it."""
-    out = []
-    for at, section in enumerate(shown["sections"]):
-        title = _title(section)
-        if not title or (at == 0 and not shown["first"]):
-            head = f"<p><b>{marked(section['title'])}</b></p>" if section["title"] else ""
-            out.append(head + _section(section))
-        else:
-            out.append(f"<details><summary>{marked(title)}</summary>{_section(section)}</details>")
-    return "".join(out)
+def _open(section):
+    title = f"<p><b>{marked(section['title'])}</b></p>" if section["title"] else ""
+    return title + _section(section)
+
+
+def _folded(section, is_open):
+    return (f"<details{' open' if is_open else ''}><summary>{marked(_title(section))}</summary>"
+            f"{_section(section)}</details>")
+
+
+def _sections(sections, shown):
+    """The first is unfolded where it has the numbers."""
+    has_numbers = shown["numbers"] or shown["findings"] or not shown["first"]
+    return "".join(_folded(section, at == 0 and not has_numbers) if _title(section) else _open(section)
+                   for at, section in enumerate(sections))
 
 
 def picture(chart):
@@ -118,8 +122,11 @@ def _pictures(charts):
 def html_of(shown, charts):
     """A fragment of HTML: headline, lines to paste, key numbers, findings, charts, evidence."""
     paste = _paste(shown["paste"]) if shown["paste"] else ""
+    sections = shown["sections"]
+    lead = "" if shown["first"] else "".join(map(_open, sections[:1]))
+    rest = _sections(sections if shown["first"] else sections[1:], shown)
     return (f'{STYLE}<div class="halfscope">{_first(shown)}{paste}{_numbers(shown["numbers"])}'
-            f"{_findings(shown)}{_pictures(charts)}{_sections(shown)}</div>")
+            f"{_findings(shown)}{lead}{_pictures(charts)}{rest}</div>")
 
 
 def text_of(shown):

@@ -345,7 +345,7 @@ class Jump(Record):
     __slots__ = ()
     after: int
     by: int
-    from: float
+    from_: float = field('from')
     to: float
     lost: int | list[int]
 
@@ -353,7 +353,7 @@ class Jump(Record):
 class Rank(Record):
     __slots__ = ()
     count: int
-    from: Literal['lines', 'option']
+    from_: Literal['lines', 'option'] = field('from')
     certain: bool
 
 
@@ -362,7 +362,7 @@ class SkippedBetween(Record):
     first: int
     last: int | None
     count: int | list[int]
-    from: float | None
+    from_: float | None = field('from')
     to: float | None
 
 
@@ -378,7 +378,7 @@ class Change(Record):
     __slots__ = ()
     after: int
     by: int | None
-    from: float | None
+    from_: float | None = field('from')
     to: float | None
 
 
@@ -396,7 +396,7 @@ class Fall(Record):
     __slots__ = ()
     first: int
     last: int | None
-    from: float | None
+    from_: float | None = field('from')
     to: float | None
     reductions: int
     driver: Driver | None
@@ -470,30 +470,6 @@ class SeemsScaled(Record):
     of: int
 
 
-class LayersAbove(Record):
-    __slots__ = ()
-    0.005: int | None
-    0.01: int | None
-    0.02: int | None
-    0.04: int | None
-
-
-class StepsAbove(Record):
-    __slots__ = ()
-    0.005: int | None
-    0.01: int | None
-    0.02: int | None
-    0.04: int | None
-
-
-class AboveSince(Record):
-    __slots__ = ()
-    0.005: int | None
-    0.01: int | None
-    0.02: int | None
-    0.04: int | None
-
-
 class UnderflowShare(Record):
     __slots__ = ()
     largest: list[float]
@@ -502,13 +478,9 @@ class UnderflowShare(Record):
     last: list[float]
     last_step: int
     steps: int
-    steps_above: StepsAbove
-    above_since: AboveSince
+    steps_above: dict[str, int]
+    above_since: dict[str, int]
     columns: list[list[float]] | None
-    _nested = {
-        'steps_above': StepsAbove,
-        'above_since': AboveSince,
-    }
 
 
 class Fp8TensorFindings(Record):
@@ -544,11 +516,10 @@ class Fp8(Record):
     limit: float
     keep_in_bf16: list[str]
     briefly_above: list[str]
-    layers_above: LayersAbove
+    layers_above: dict[str, int]
     columns: list[list[int]] | None
     tensors: list[Fp8TensorFindings]
     _nested = {
-        'layers_above': LayersAbove,
         'tensors': Fp8TensorFindings,
     }
 
@@ -833,12 +804,8 @@ class TensorUnderflowShare(Record):
     last: list[float]
     last_step: int
     steps: int
-    steps_above: StepsAbove
-    above_since: AboveSince
-    _nested = {
-        'steps_above': StepsAbove,
-        'above_since': AboveSince,
-    }
+    steps_above: dict[str, int]
+    above_since: dict[str, int]
 
 
 class Tensor(Record):
@@ -874,10 +841,9 @@ class RecommendationFieldsFp8(Record):
     limit: float
     keep_in_bf16: list[str]
     briefly_above: list[str]
-    layers_above: LayersAbove
+    layers_above: dict[str, int]
     tensors: list[Tensor]
     _nested = {
-        'layers_above': LayersAbove,
         'tensors': Tensor,
     }
 

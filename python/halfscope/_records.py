@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """An object of a result: a mapping with the JSON's fields, and the same fields as attributes."""
 
+import keyword
+
+
+def _field(attribute):
+    """The field of an attribute: from_ is `from`, a word of Python."""
+    return attribute[:-1] if keyword.iskeyword(attribute[:-1]) else attribute
+
 
 def field(name):
-    """A field that hides a method of dict."""
+    """A field that hides a method of dict, or is a word of Python."""
     return property(lambda self: self.get(name))
 
 
@@ -30,7 +37,8 @@ class Record(dict):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        cls._fields = {**cls._fields, **getattr(cls, "__annotations__", {})}
+        own = {_field(name): said for name, said in getattr(cls, "__annotations__", {}).items()}
+        cls._fields = {**cls._fields, **own}
 
     def __getattr__(self, name):
         try:

@@ -21,6 +21,7 @@ Raises TypeError for elements that are none of these types, and ValueError for o
 devices, lengths that differ, and unknown formats or options.
 """
 
+import re
 from typing import Any, FrozenSet, NamedTuple
 
 from halfscope import _halfscope
@@ -31,6 +32,7 @@ __all__ = ["Rounded", "add", "convert", "fused_multiply_add", "multiply", "quant
 _DTYPES = {"binary16": "float16", "bfloat16": "bfloat16", "binary32": "float32",
            "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e3m2": "float6_e3m2fn",
            "e2m3": "float6_e2m3fn", "e2m1": "float4_e2m1fn"}
+_NARROW = re.compile(r"float[468]_")  # types of ml_dtypes and PyTorch in a byte
 _FORMATS = {dtype: format for format, dtype in _DTYPES.items()}
 _NAMES = {"fp16": "binary16", "half": "binary16", "float16": "binary16", "f16": "binary16",
           "bf16": "bfloat16", "fp32": "binary32", "float32": "binary32", "single": "binary32"}
@@ -55,7 +57,7 @@ def _seen(array):
     """The same memory as the extension can look at it: types that DLPack has no name for as bits."""
     if _is_torch(array):
         array = array.detach()
-        if _dtype(array).startswith("float8"):
+        if _NARROW.match(_dtype(array)):
             import torch
 
             return array.view(torch.uint8)
@@ -63,7 +65,7 @@ def _seen(array):
     name = _dtype(array)
     if name == "bfloat16" and hasattr(array, "view"):
         return array.view("uint16")
-    return array.view("uint8") if name.startswith(("float8", "float6", "float4")) else array
+    return array.view("uint8") if _NARROW.match(name) else array
 
 
 def _format_of(array, format):

@@ -35,7 +35,7 @@ Section table_section(Table table) {
   return section;
 }
 
-/// Lines to paste stand together, below the sentences.
+/// Lines to paste stand together, below the sentences; what ends in a colon is their label.
 Section lines_section(const std::vector<AnswerLine>& lines) {
   Section section;
   for (const AnswerLine& line : lines) {
@@ -43,7 +43,12 @@ Section lines_section(const std::vector<AnswerLine>& lines) {
     if (!line.paste) {
       section.sentences.push_back(line.text);
     } else if (section.pastes.empty()) {
-      section.pastes.push_back({"", line.text});
+      std::string label;
+      if (!section.sentences.empty() && section.sentences.back().ends_with(':')) {
+        label = section.sentences.back().substr(0, section.sentences.back().size() - 1);
+        section.sentences.pop_back();
+      }
+      section.pastes.push_back({std::move(label), line.text});
     } else {
       section.pastes.back().lines += "\n" + line.text;
     }

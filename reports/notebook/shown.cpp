@@ -74,7 +74,7 @@ Section details(const answer::Answer& answer) {
 }  // namespace
 
 json shown(const analyzers::Study& study) {
-  const answer::Answer answer = answer_of(study);
+  const answer::Answer answer = answer::answer_of(study);
   json to = empty();
   to["first"] = answer.first_lines();
   if (const answer::Snippet* const snippet = first_snippet(answer, study)) {
@@ -123,7 +123,7 @@ json shown(const std::vector<analyzers::replay::PolicyStudy>& studies, std::stri
 }
 
 json shown(const analyzers::compare::Comparison& comparison) {
-  const answer::ComparisonAnswer said = comparison_answer(comparison);
+  const answer::ComparisonAnswer said = answer::comparison_answer(comparison);
   json to = empty();
   to["first"] = {said.verdict};
   for (const std::string& reason : said.reasons) to["first"].push_back(reason);
